@@ -1,0 +1,73 @@
+"""The other end of `processes`: run as `python -m rankwise.benchmarks.child TASK …`, answers on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import rankwise as rw
+from rankwise.benchmarks.plan import SMALL
+from rankwise.benchmarks.scores import normal
+from rankwise.benchmarks.timing import THREADS
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+def sort_on_request(file: str) -> None:
+    """Sort the array in `file` once per line read, and answer with the seconds it took."""
+    values = np.load(file)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        np.sort(values)
+        print(time.perf_counter() - start, flush=True)
+
+
+def first_call() -> None:
+    """Seconds of the first call, all that it loads or compiles included."""
+    sample = normal(*SMALL)
+    start = time.perf_counter()
+    rw.structured_hinge(sample.scores, sample.relevant, "ap", n_threads=THREADS)
+    print(time.perf_counter() - start)
+
+
+def memory(loss: str, n_pos: int, n_neg: int) -> None:
+    """By how much one call raises peak memory, after a small call has loaded the kernels."""
+    small = normal(*SMALL)
+    rw.structured_hinge(small.scores, small.relevant, loss, n_threads=THREADS)
+    medium = normal(n_pos, max(n_neg // 20, 1))  # large enough for every kernel, a twentieth of the memory
+    rw.structured_hinge(medium.scores, medium.relevant, loss, n_threads=THREADS)
+    del medium
+    sample = normal(n_pos, n_neg)
+    if not _STATUS.exists():
+        print(json.dumps(None))
+        return
+    _CLEAR.write_text("5")  # peak := present
+    before = _status_bytes("VmRSS")
+    result = rw.structured_hinge(sample.scores, sample.relevant, loss, n_threads=THREADS)
+    growth = _status_bytes("VmHWM") - before
+    assert result.gradient.shape == sample.scores.shape
+    print(json.dumps({"scores": sample.scores.nbytes, "growth": growth}))
+
+
+def _status_bytes(field: str) -> int:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"{_STATUS} has no {field}")
+
+
+if __name__ == "__main__":
+    task, *arguments = sys.argv[1:]
+    if task == "sort":
+        sort_on_request(arguments[0])
+    elif task == "first-call":
+        first_call()
+    elif task == "memory":
+        memory(arguments[0], int(arguments[1]), int(arguments[2]))
+    else:
+        raise SystemExit(f"no such task: {task}")

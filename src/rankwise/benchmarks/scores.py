@@ -1,0 +1,150 @@
+"""Scores to time on: float32, the positives at random places, from well-behaved to hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rankwise as rw
+from rankwise.losses import Loss
+
+__all__ = [
+    "ACTIVE",
+    "ORDERS",
+    "Sample",
+    "active_share",
+    "constant",
+    "heavy_tailed",
+    "in_order",
+    "normal",
+    "separated",
+    "trained_like",
+    "two_valued",
+]
+
+# The share of negatives that still have a gradient in `trained_like`.
+ACTIVE = 0.01
+
+Scores = NDArray[np.float32]
+
+
+class Sample(NamedTuple):
+    """Scores (n,) and which of them belong to positives (n,)."""
+
+    scores: Scores
+    relevant: NDArray[np.bool_]
+
+    @property
+    def negatives(self) -> Scores:
+        """The scores of the negatives."""
+        return self.scores[~self.relevant]
+
+
+def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0) -> Sample:
+    """Standard normal scores, those of positives higher by `shift`."""
+    rng = np.random.default_rng(seed)
+    relevant = _mask(rng, n_pos, n_neg)
+    scores = rng.standard_normal(n_pos + n_neg, dtype=np.float32)
+    scores[relevant] += np.float32(shift)
+    return Sample(scores, relevant)
+
+
+def separated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Every positive above every negative by more than any ranking's loss can pay for: J = 0 for AP and NDCG."""
+    # A step costs at most N/4 (AP) or 0.19·PN/C with C ≥ P/log2(1 + P) (NDCG), in units of 2/(PN).
+    margin = n_neg * max(1.0, 0.2 * float(np.log2(1 + n_pos)))
+    return normal(n_pos, n_neg, seed, shift=margin + 20.0)
+
+
+def trained_like(n_pos: int, n_neg: int, loss: str | Loss, seed: int = 0) -> Sample:
+    """Scores as a nearly trained model gives them: `ACTIVE` of the negatives have rank ≤ P, the rest no gradient.
+
+    Normal scores whose shift is found by bisection, to within a tenth of `ACTIVE` or one negative.
+    """
+    rng = np.random.default_rng(seed)
+    relevant = _mask(rng, n_pos, n_neg)
+    base = rng.standard_normal(n_pos + n_neg, dtype=np.float32)
+    within = max(ACTIVE / 10, 1 / n_neg)
+
+    def shifted(shift: float) -> Sample:
+        scores = base.copy()
+        scores[relevant] += np.float32(shift)
+        return Sample(scores, relevant)
+
+    low, high = 0.0, 8.0
+    while active_share(shifted(high), loss) > ACTIVE:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        sample = shifted(middle)
+        share = active_share(sample, loss)
+        if abs(share - ACTIVE) <= within:
+            break
+        low, high = (middle, high) if share > ACTIVE else (low, middle)
+    return sample
+
+
+def active_share(sample: Sample, loss: str | Loss) -> float:
+    """The share of negatives with rank ≤ P in the most violating ranking: those with a gradient."""
+    gradient: NDArray[Any] = rw.structured_hinge(sample.scores, sample.relevant, loss).gradient
+    active = np.count_nonzero(gradient) - np.count_nonzero(gradient[sample.relevant])
+    return float(active) / np.count_nonzero(~sample.relevant)
+
+
+def heavy_tailed(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Standard Cauchy scores, those of positives higher by 1: a few of them span nearly the whole range."""
+    rng = np.random.default_rng(seed)
+    relevant = _mask(rng, n_pos, n_neg)
+    scores = rng.standard_cauchy(n_pos + n_neg).astype(np.float32)
+    scores[relevant] += np.float32(1)
+    return Sample(scores, relevant)
+
+
+def two_valued(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Scores 0 or 1: 1 for nine positives in ten and for one negative in ten."""
+    rng = np.random.default_rng(seed)
+    relevant = _mask(rng, n_pos, n_neg)
+    chance = np.where(relevant, np.float32(0.9), np.float32(0.1))
+    return Sample((rng.random(n_pos + n_neg, dtype=np.float32) < chance).astype(np.float32), relevant)
+
+
+def constant(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """All scores equal."""
+    return Sample(np.zeros(n_pos + n_neg, np.float32), _mask(np.random.default_rng(seed), n_pos, n_neg))
+
+
+def in_order(order: str, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """The scores of `normal`, the negatives among them rearranged into one of `ORDERS`."""
+    scores, relevant = normal(n_pos, n_neg, seed)
+    scores[~relevant] = ORDERS[order](np.sort(scores[~relevant]))
+    return Sample(scores, relevant)
+
+
+def _organ_pipe(ascending: Scores) -> Scores:
+    """Up to the greatest and down again."""
+    return np.concatenate([ascending[::2], ascending[1::2][::-1]])
+
+
+def _descending(ascending: Scores) -> Scores:
+    return ascending[::-1]
+
+
+def _ascending(ascending: Scores) -> Scores:
+    return ascending
+
+
+# Orders that make a careless choice of pivot quadratic.
+ORDERS: dict[str, Callable[[Scores], Scores]] = {
+    "ascending": _ascending,
+    "descending": _descending,
+    "organ pipe": _organ_pipe,
+}
+
+
+def _mask(rng: np.random.Generator, n_pos: int, n_neg: int) -> NDArray[np.bool_]:
+    relevant = np.zeros(n_pos + n_neg, dtype=np.bool_)
+    relevant[rng.choice(n_pos + n_neg, n_pos, replace=False)] = True
+    return relevant

@@ -1,0 +1,113 @@
+"""`rankwise`: what it can do, shown and measured."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NoReturn
+
+__all__ = ["main"]
+
+# Which extra of this package brings an optional one.
+_EXTRAS = {"sklearn": "demo", "matplotlib": "plots"}
+_BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 0 if all went well, 1 if a check failed, 2 for bad usage or input, 130 if interrupted."""
+    arguments = _parser().parse_args(argv)
+    try:
+        for path in (arguments.json, getattr(arguments, "figure", None)):
+            _check_writable(path)
+        status = _demo(arguments) if arguments.command == "demo" else _bench(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except BrokenPipeError:  # the reader has gone: nothing more to say, and nothing to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        return _fail(f"this needs {package}: pip install 'rankwise[{_EXTRAS[package]}]'", _BAD_INPUT)
+    except (ValueError, OSError) as error:
+        return _fail(" ".join(str(error).split()), _BAD_INPUT)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="rankwise", description="Structured ranking losses: AP, NDCG and their like, fast.")
+    parser.add_argument("--version", action="version", version=f"rankwise {_version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="the most violating ranking of real scores, by every method")
+    demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
+
+    bench = commands.add_parser("bench", help="measure speed against peers and targets")
+    bench.add_argument("benchmark", choices=["inference"], help="what to measure")
+    bench.add_argument("--quick", action="store_true", help="small problems: a look at everything, not a measurement")
+    bench.add_argument(
+        "--only", type=int, nargs="+", metavar="N", help="only the sections so numbered (4 to 10)"
+    )
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write every row to FILE")
+    bench.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures to FILE.png")
+    return parser
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from rankwise.benchmarks.report import write_json
+    from rankwise.cli import demo
+
+    found = demo.run()
+    print("\n".join(demo.lines(found)))
+    if arguments.json is not None:
+        write_json(arguments.json, demo.as_dict(found))
+    return 0 if found.holds else 1
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from rankwise.cli import bench
+
+    if arguments.figure is not None and arguments.figure.suffix != ".png":
+        raise ValueError(f"--figure {arguments.figure}: the name must end in .png")
+    return bench.inference(arguments.quick, arguments.only, arguments.json, arguments.figure)
+
+
+def _check_writable(path: Path | None) -> None:
+    """Raise before anything is computed if its result could not be written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{path}: no permission to write in {path.parent}")
+
+
+def _version() -> str:
+    try:
+        return version("rankwise")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"rankwise: {message}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""The fast engine: Algorithm 1 over buckets of scores instead of scores, in a few passes over the data.
+
+1. a pass puts every score into one of many narrow buckets and counts them (buckets.py);
+2. Algorithm 1 over the bucket edges brackets the ranks in every bucket (regions.py);
+3. a pass writes the gradient of every bucket whose ranks agree, and gathers the few members of the others;
+4. Algorithm 1 proper solves those.
+
+Scores are numbers, so this passes the paper's lower bound for comparison-based methods; where buckets separate
+badly the work falls back on Algorithm 1 and its guarantee. Many small queries go through one compiled loop,
+`solve_queries`; a large one through the same steps with threads and a map of its own, in large.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.inference.buckets import BucketMap, all_within, count
+from rankwise.inference.compiled import kernel
+from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
+from rankwise.inference.quicksort import STACK_ROWS
+from rankwise.inference.regions import REGION_COLUMNS, assign, bracket, cumulate, grade, solve_regions
+
+FINE, NOT_FINITE = 0, 1
+
+
+@kernel
+def range_map(low, high, n_buckets):
+    """A linear map of [low, high] onto n_buckets, or onto one where the range is too narrow to divide."""
+    rate = n_buckets / (high - low) if high > low else np.inf
+    if rate > 1e300:
+        return BucketMap(low, 0.0, 1.0, 1.0, 0.0, 1)
+    return BucketMap(low, 0.0, rate, 1.0 / rate, 0.0, n_buckets)
+
+
+@kernel(fastmath={"nnan", "nsz"})
+def extent(scores):
+    """Least and greatest score. NaN makes them anything: look for it beforehand or afterwards."""
+    low, high = np.float64(scores[0]), np.float64(scores[0])
+    for k in range(scores.shape[0]):
+        s = np.float64(scores[k])
+        low, high = min(low, s), max(high, s)
+    return low, high
+
+
+@kernel
+def buckets_for(n):
+    """How many buckets for a small query: a power of two, half a sample to one each."""
+    size = 16
+    while size < n:
+        size *= 2
+    return size
+
+
+@kernel
+def solve_queries(
+    scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, bucket, gradient, out, counts
+):
+    """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
+
+    Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives.
+    bucket is a view of gradient as unsigned integers: each slot is read before it is overwritten.
+    Returns the position after the last query solved, less than `last` if scores there are not finite.
+    """
+    size = 0
+    for q in range(first, last):
+        size = max(size, starts[q + 1] - starts[q])
+    room = buckets_for(size)
+    pos, pos_spare, weights = np.empty(size), np.empty(size), np.empty(size)
+    idx, idx_spare, at_rank = np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size + 2, np.int64)
+    slot, queue = np.empty(2 * size + 1, np.int64), np.empty((6, size + 2), np.int64)
+    mixed, index, rank = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    hist, value = np.empty(room + 1, np.uint32), np.empty(room + 1)
+    above, bound, cursor = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64), np.empty(room, np.int64)
+    regions, partial = np.empty((room, REGION_COLUMNS), np.int64), np.empty(room)
+    no_ties = np.empty(0)
+    stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
+    for q in range(first, last):
+        begin, end = starts[q], starts[q + 1]
+        n_pos = 0
+        for k in range(begin, end):
+            idx[n_pos] = k
+            n_pos += relevant[k]
+        n_neg = end - begin - n_pos
+        counts[q, 0], counts[q, 1] = n_pos, n_neg
+        out[q, 0] = out[q, 1] = 0.0
+        part, slots, slopes = scores[begin:end], bucket[begin:end], gradient[begin:end]
+        if not all_within(part, limit):
+            return q
+        low, high = extent(part)
+        if n_pos == 0 or n_neg == 0:
+            slopes[:] = 0.0
+            continue
+        for k in range(n_pos):
+            pos[k] = scores[idx[k]]
+        sort_descending(pos, idx, n_pos, pos_spare, idx_spare, slot, work)
+        norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
+        unit = 2.0 / (float(n_pos) * float(n_neg))
+
+        chart = range_map(low, high, buckets_for(end - begin))
+        n_buckets = chart.n_buckets
+        hist[: n_buckets + 1] = 0
+        count(part, np.inf, chart, slots, hist)
+        for k in range(n_pos):  # positives go to a bucket of their own, whose gradient is overwritten
+            hist[bucket[idx[k]]] -= np.uint32(1)
+            bucket[idx[k]] = n_buckets
+        value[n_buckets] = 0.0
+        at_rank[: n_pos + 2] = 0
+        cumulate(hist, n_buckets, above)
+        bracket(weights, discount, tail, pos, n_pos, chart, above, bound, queue)
+        n_regions = grade(above, bound, n_buckets, unit, n_pos, value, at_rank, regions)
+        for r in range(n_regions):
+            cursor[r] = regions[r, 0]
+        total = assign(part, slots, value, cursor, mixed, index, begin, n_regions, no_ties, no_ties, slopes)
+        solve_regions(
+            weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, unit, at_rank, gradient, partial,
+            stack, work,
+        )  # fmt: skip
+        for r in range(n_regions):
+            total += partial[r]
+        total += finish_positives(pos, idx, n_pos, at_rank, n_neg, gradient)
+        lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+        out[q, 0] = scale * lost + total
+        out[q, 1] = lost
+    return last

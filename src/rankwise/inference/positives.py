@@ -1,0 +1,120 @@
+"""The positives' side: order them by score, and turn the ranks of negatives into Δ and their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.inference.compiled import kernel
+from rankwise.inference.quicksort import SHORT, insertion_sort
+from rankwise.inference.steps import discount_at
+
+
+@kernel
+def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
+    """Sort val[:n] in descending order, idx along with it.
+
+    A counting sort into as many equal intervals as values, then insertion; a merge sort where those are uneven.
+    slot has room for 2·n + 1 numbers.
+    """
+    if n <= SHORT:
+        insertion_sort(val, idx, 0, n - 1, work)
+        return
+    low = high = val[0]
+    for k in range(n):
+        low, high = min(low, val[k]), max(high, val[k])
+    rate = (n - 1) / (high - low) if high > low else 0.0
+    if rate > 1e300:
+        rate = 0.0
+    slot[: n + 1] = 0  # the first n + 1: where an interval begins; the others: a value's interval
+    most = 0
+    for k in range(n):
+        b = np.int64((high - val[k]) * rate)
+        slot[n + 1 + k] = b
+        slot[b + 1] += 1
+        most = max(most, slot[b + 1])
+    if most > SHORT:
+        merge_sort(val, idx, n, val_spare, idx_spare, work)
+        return
+    for b in range(n):
+        slot[b + 1] += slot[b]
+    for k in range(n):
+        b = slot[n + 1 + k]
+        at = slot[b]
+        slot[b] = at + 1
+        val_spare[at], idx_spare[at] = val[k], idx[k]
+    val[:n] = val_spare[:n]
+    idx[:n] = idx_spare[:n]
+    insertion_sort(val, idx, 0, n - 1, work)
+
+
+@kernel
+def merge_sort(val, idx, n, val_spare, idx_spare, work):
+    """Sort val[:n] in descending order, idx along with it, merging sorted runs."""
+    for left in range(0, n, SHORT):
+        insertion_sort(val, idx, left, min(left + SHORT, n) - 1, work)
+    width = SHORT
+    while width < n:
+        for left in range(0, n, 2 * width):
+            middle, right = min(left + width, n), min(left + 2 * width, n)
+            a, b = left, middle
+            for k in range(left, right):
+                if b >= right or (a < middle and val[a] >= val[b]):
+                    val_spare[k], idx_spare[k] = val[a], idx[a]
+                    a += 1
+                else:
+                    val_spare[k], idx_spare[k] = val[b], idx[b]
+                    b += 1
+        val[:n] = val_spare[:n]
+        idx[:n] = idx_spare[:n]
+        width *= 2
+
+
+@kernel
+def scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, out):
+    """out[i−1] = scale·w_i·PN/(2C), the weights in the units of `Steps`; C."""
+    norm = float(n_pos) * float(n_neg)
+    if not per_pair:
+        norm = 0.0
+        for k in range(1, n_pos + 1):
+            norm += weight[k - 1] * discount_at(discount, tail, k)
+    factor = scale * float(n_pos) * float(n_neg) / (2.0 * norm)
+    for k in range(n_pos):
+        out[k] = factor * weight[k]
+    return norm
+
+
+@kernel
+def finish_positives(pos, idx, n_pos, at_rank, n_neg, gradient):
+    """Positives' gradient −2 c_k/(PN), shared among ties, from the negatives per rank; Σ gradient·score.
+
+    c_k, the number of negatives above the k-th positive, replaces at_rank[k].
+    """
+    unit = 2.0 / (float(n_pos) * float(n_neg))
+    for k in range(1, n_pos + 1):
+        at_rank[k] += at_rank[k - 1]
+    total = 0.0
+    k = 0
+    while k < n_pos:
+        end = k
+        above = 0.0
+        while end < n_pos and pos[end] == pos[k]:
+            end += 1
+            above += at_rank[end]
+        g = -unit * above / (end - k)
+        for q in range(k, end):
+            gradient[idx[q]] = g
+        total += g * pos[k] * (end - k)
+        k = end
+    return total
+
+
+@kernel
+def discounted_loss(weight, discount, tail, norm, above, n_pos):
+    """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), above[k] = c_k for 1 ≤ k ≤ P."""
+    total = 0.0
+    for k in range(1, n_pos + 1):
+        if above[k] > 0:
+            total += weight[k - 1] * (
+                discount_at(discount, tail, k) - discount_at(discount, tail, k + above[k])
+            )
+    return total / norm

@@ -1,0 +1,142 @@
+"""Algorithm 1 of the paper: the quicksort-flavoured search for all optimal interleaving ranks.
+
+Scores are kept in descending order, as opt is indexed (the paper's precondition (i) is written for ascending
+order). MEDIAN and SELECT are one call here, `select`, which is linear in the worst case: quickselect while it
+halves quickly, medians of medians when an input resists. So the whole is O(N log P + P log N) on every input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.steps import best_rank
+
+# Segments this short are sorted by insertion: their medians then cost nothing.
+SHORT = 24
+# Rows of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
+TRACE_COLUMNS = 6
+STACK_ROWS = 80
+
+
+@kernel
+def opt_ranks(weight, discount, tail, table, pos, val, idx, rank, start, stop, j_start, low, high, is_sorted, stack, work, trace):
+    """Fill rank[start:stop], val[start:stop] being the negatives j_start, j_start+1, … in some order (is_sorted = 0).
+
+    val and idx are rearranged together; afterwards rank ascends along them. work counts [evaluated negatives,
+    elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0 where a segment
+    was filled without evaluation; an empty trace records nothing.
+    """
+    shift = j_start - start
+    depth = 0
+    left, right = start, stop - 1
+    while True:
+        if low == high:  # Algorithm 1, line 2
+            rank[left : right + 1] = low
+            record(trace, work, left + shift, right + shift, low, high, 0, low)
+        else:
+            if is_sorted == 0 and right - left < SHORT:
+                insertion_sort(val, idx, left, right, work)
+                is_sorted = 1
+            m = (left + right) >> 1
+            if is_sorted == 0:
+                select(val, idx, left, right, m, work)  # lines 4 and 5
+            opt = best_rank(weight, discount, tail, table, pos, val[m], m + shift, low, high)  # line 6
+            rank[m] = opt
+            work[0] += 1
+            record(trace, work, left + shift, right + shift, low, high, m + shift, opt)
+            if m < right:  # line 8, kept for later
+                stack[depth, 0], stack[depth, 1] = m + 1, right
+                stack[depth, 2], stack[depth, 3], stack[depth, 4] = opt, high, is_sorted
+                depth += 1
+            if left < m:  # line 7
+                right, high = m - 1, opt
+                continue
+        if depth == 0:
+            return
+        depth -= 1
+        left, right = stack[depth, 0], stack[depth, 1]
+        low, high, is_sorted = stack[depth, 2], stack[depth, 3], stack[depth, 4]
+
+
+@inline
+def record(trace, work, left, right, low, high, m, opt):
+    """Append a row to trace, while it has room."""
+    row = work[2]
+    if row < trace.shape[0]:
+        trace[row, 0], trace[row, 1], trace[row, 2] = left, right, low
+        trace[row, 3], trace[row, 4], trace[row, 5] = high, m, opt
+        work[2] = row + 1
+
+
+@inline
+def swap(val, idx, a, b):
+    """Exchange two elements of val, and of idx."""
+    v, i = val[a], idx[a]
+    val[a], idx[a] = val[b], idx[b]
+    val[b], idx[b] = v, i
+
+
+@kernel
+def insertion_sort(val, idx, left, right, work):
+    """Sort val[left..right] in descending order, idx along with it."""
+    for a in range(left + 1, right + 1):
+        v, i = val[a], idx[a]
+        b = a - 1
+        while b >= left and val[b] < v:
+            val[b + 1], idx[b + 1] = val[b], idx[b]
+            b -= 1
+        val[b + 1], idx[b + 1] = v, i
+        work[1] += a - b
+
+
+@kernel
+def select(val, idx, left, right, k, work):
+    """Rearrange val[left..right] so that val[k] is in its place: nothing smaller before it, nothing larger after."""
+    budget = 6 * (right - left + 1)  # scans a good run never needs: beyond it, pivots are medians of medians
+    while right - left >= SHORT:
+        if budget > 0:
+            pivot = median_of_three(val[left], val[(left + right) >> 1], val[right])
+        else:  # at least 3/10 of the elements on either side (Blum et al. 1973)
+            end = gather_medians(val, idx, left, right, work)
+            middle = (left + end) >> 1
+            select(val, idx, left, end, middle, work)
+            pivot = val[middle]
+        budget -= right - left
+        a, b = left, right
+        while a <= b:
+            while val[a] > pivot:
+                a += 1
+            while val[b] < pivot:
+                b -= 1
+            if a <= b:
+                swap(val, idx, a, b)
+                work[1] += 2
+                a += 1
+                b -= 1
+        if k <= b:
+            right = b
+        elif k >= a:
+            left = a
+        else:  # between b and a everything equals the pivot
+            return
+    insertion_sort(val, idx, left, right, work)
+
+
+@kernel
+def gather_medians(val, idx, left, right, work):
+    """Bring the median of each group of five to the front of val[left..right]; the position of the last one."""
+    end = left - 1
+    for group in range(left, right + 1, 5):
+        last = min(group + 4, right)
+        insertion_sort(val, idx, group, last, work)
+        end += 1
+        swap(val, idx, end, (group + last) >> 1)
+        work[1] += 2
+    return end
+
+
+@inline
+def median_of_three(a, b, c):
+    """The middle one of three values."""
+    return max(min(a, b), min(max(a, b), c))

@@ -1,0 +1,127 @@
+"""What every method asks of a loss: one step of the objective, and the best rank of one negative.
+
+Ranks i (1..P+1) and indices j (1..N, descending score) are 1-based, as in the paper; arrays are 0-based. The
+objective of one negative, f_j(i), is measured in units of 2/(PN), so that (Observation 3)
+
+    f_j(i+1) − f_j(i) = s⁺_i − s*_j + (PN/2)·(δ_j(i+1) − δ_j(i)).
+
+A loss comes as plain arrays: weight (P,), scale·w_i·PN/(2C); discount, D(0..M), with the closed form `tail` beyond M;
+or, where table is not empty, table (N, P), the last term itself. (In a tuple they would be reference-counted at every
+use, which costs as much as a search.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.inference.compiled import inline, kernel
+
+from rankwise.losses import Tail
+
+_RECIPROCAL, _LOG2, _LINEAR = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR)
+
+# Two ranks whose objectives differ by less than this fraction of what was summed count as tied, and the larger
+# one is taken (the paper's max argmax): a sum begun at another rank rounds differently, the answer must not.
+TIE = 1e-13
+
+
+@inline
+def discount_at(discount, tail, m):
+    """D(m): from the table, or in closed form beyond it."""
+    if m < discount.shape[0]:
+        return discount[m]
+    if tail == _RECIPROCAL:
+        return 1.0 / m
+    if tail == _LOG2:
+        return 1.0 / np.log2(1.0 + m)
+    if tail == _LINEAR:
+        return -float(m)
+    return np.nan
+
+
+@inline
+def drop(discount, tail, m):
+    """D(m − 1) − D(m)."""
+    if m < discount.shape[0]:
+        at = np.uint64(m)
+        return discount[at - np.uint64(1)] - discount[at]
+    return discount_at(discount, tail, m - 1) - discount_at(discount, tail, m)
+
+
+@inline
+def best_rank(weight, discount, tail, table, pos, score, j, low, high):
+    """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6)."""
+    if table.shape[0] > 0:
+        return best_by_table(table, pos, score, j, low, high)
+    return best_by_discount(weight, discount, tail, pos, score, j, low, high)
+
+
+@inline
+def best_by_discount(weight, discount, tail, pos, score, j, low, high):
+    """best_rank of a discounted loss."""
+    if high - low <= 3 and low + 2 + j < discount.shape[0]:
+        return best_of_few(weight, discount, pos, score, j, low, high)
+    return best_of_many(weight, discount, tail, pos, score, j, low, high)
+
+
+@kernel
+def best_of_many(weight, discount, tail, pos, score, j, low, high):
+    """best_rank over any number of ranks."""
+    best = low
+    value = top = total = 0.0
+    if high + j <= discount.shape[0]:
+        for i in range(low, high):
+            step = tabulated_step(weight, discount, pos, score, j, i)
+            value += step
+            total += abs(step)
+            best = i + 1 if value + TIE * total >= top else best
+            top = max(top, value)
+        return best
+    previous = discount_at(discount, tail, low + j - 1)
+    for i in range(low, high):
+        current = discount_at(discount, tail, i + j)
+        step = pos[i - 1] - score - weight[i - 1] * (previous - current)
+        previous = current
+        value += step
+        total += abs(step)
+        best = i + 1 if value + TIE * total >= top else best
+        top = max(top, value)
+    return best
+
+
+@inline
+def best_of_few(weight, discount, pos, score, j, low, high):
+    """best_rank over at most four ranks, which most searches are: no branch, so none is mispredicted."""
+    last, size = high - 1, high - low
+    h1 = tabulated_step(weight, discount, pos, score, j, low)
+    h2 = tabulated_step(weight, discount, pos, score, j, min(low + 1, last))
+    h3 = tabulated_step(weight, discount, pos, score, j, min(low + 2, last))
+    f2 = h1 + h2
+    f3 = f2 + h3
+    slack = TIE * (abs(h1) + abs(h2) + abs(h3))
+    best = low + np.int64((h1 + slack >= 0.0) & (size > 0))
+    top = max(0.0, h1)
+    best = low + 2 if (f2 + slack >= top) & (size > 1) else best
+    top = max(top, f2)
+    return low + 3 if (f3 + slack >= top) & (size > 2) else best
+
+
+@inline
+def tabulated_step(weight, discount, pos, score, j, i):
+    """f_j(i+1) − f_j(i) where the table holds D(i+j). Unsigned indices spare the check for negative ones."""
+    at, m = np.uint64(i - 1), np.uint64(i + j)
+    return pos[at] - score - weight[at] * (discount[np.uint64(m - np.uint64(1))] - discount[m])
+
+
+@kernel
+def best_by_table(table, pos, score, j, low, high):
+    """best_rank of a loss whose steps are given."""
+    best = low
+    value = top = total = 0.0
+    for i in range(low, high):
+        step = pos[i - 1] - score + table[j - 1, i - 1]
+        value += step
+        total += abs(step)
+        best = i + 1 if value + TIE * total >= top else best
+        top = max(top, value)
+    return best
