@@ -39,7 +39,8 @@ IntArray = NDArray[np.int64]
 
 # A second difference this small against the discount is rounding, not a breach of (C2).
 _ROUNDING = 8 * np.finfo(np.float64).eps
-# Built-in discounts are tabulated up to here and evaluated in closed form beyond.
+_TINY = 1e-300  # nor is one where values underflow
+# Built-in discounts are tabulated up to here, unless told otherwise, and evaluated in closed form beyond.
 _TABLE_SIZE = 1 << 16
 # Grids of steps are checked in blocks of this many entries.
 _BLOCK = 1 << 20
@@ -108,12 +109,13 @@ class DiscountedLoss(Loss):
     >>> import rankwise as rw
     >>> loss = rw.DiscountedLoss(discount=lambda m: 1 / m**0.5, name="root")
     >>> round(rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], loss), 4)
-    0.2483
+    0.2476
     """
 
     name = "discounted"
     _tail = Tail.NONE
     _per_pair = False
+    _table_size = _TABLE_SIZE  # discounts with a closed form are tabulated up to here
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class DiscountedLoss(Loss):
 
     def tables(self, n_pos: int, n: int) -> LossTables:
         """Weights for at least n_pos positives and discounts for n places, computed once and kept."""
-        wanted = n if self._tail is Tail.NONE else min(n, _TABLE_SIZE)
+        wanted = n if self._tail is Tail.NONE else min(n, self._table_size)
         if self._w.size < n_pos or self._d.size <= wanted:
             self._grow(n_pos, wanted)
         return LossTables(self._w, self._d, int(self._tail), self._per_pair)
@@ -166,53 +168,50 @@ class DiscountedLoss(Loss):
                     raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
                 self._w = w
             if self._d.size <= wanted:
-                size = max(wanted, min(2 * self._d.size, _TABLE_SIZE), 64)
+                size = max(wanted, min(2 * self._d.size, self._table_size), min(64, self._table_size))
                 d = _tabulate(self.discount, size, f"{self.name}: discount")
-                self._d = np.concatenate([d[:1], d])  # D(0) is never used
+                self._d = np.concatenate([[0.0], d])  # D(0) is never used
 
-    def _discounts(self, m: ArrayLike) -> FloatArray:
-        return np.asarray(self.discount(np.asarray(m, dtype=np.float64)), dtype=np.float64)
-
-    def _table(self, n_pos: int, n: int) -> tuple[FloatArray, FloatArray]:
-        """Weights w_1..w_P and discounts D(0)..D(n), whole: for checks and small problems."""
-        tables = self.tables(n_pos, n)
-        w, d = tables.weight[:n_pos], tables.discount[: n + 1]
-        if d.size <= n:
-            d = np.concatenate([d, self._discounts(np.arange(d.size, n + 1))])
-        return w, d
+    def _discounts(self, m: IntArray, n: int) -> FloatArray:
+        """D(m) for whole numbers 1 ≤ m ≤ n."""
+        if self._tail is Tail.NONE:
+            return self.tables(1, n).discount[m]
+        return np.asarray(self.discount(m.astype(np.float64)), dtype=np.float64)
 
     def normaliser(self, n_pos: int, n_neg: int) -> float:
         """C, which brings Δ into [0, 1]."""
         if self._per_pair:
             return float(n_pos) * float(n_neg)
-        w, d = self._table(n_pos, n_pos)
-        c = float(np.sum(w * d[1 : n_pos + 1]))
+        w = self.tables(n_pos, n_pos).weight[:n_pos]
+        c = float(np.sum(w * self._discounts(np.arange(1, n_pos + 1), n_pos)))
         if not c > 0.0:
             raise ValueError(f"{self.name}: Σ w_k·D(k) over {n_pos} positives is {c:.6g}; it must be positive")
         return c
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
         i, j = np.asarray(i), np.asarray(j)
-        w, d = self._table(n_pos, n_pos + n_neg)
-        result: FloatArray = w[i - 1] * (d[i + j] - d[i + j - 1]) / self.normaliser(n_pos, n_neg)
-        return result
+        n = n_pos + n_neg
+        w = self.tables(n_pos, n).weight[i - 1] / self.normaliser(n_pos, n_neg)
+        return np.asarray(w * (self._discounts(i + j, n) - self._discounts(i + j - 1, n)))
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
         above = np.asarray(above)
         n_pos = above.shape[-1]
-        w, d = self._table(n_pos, n_pos + n_neg)
+        n = n_pos + n_neg
+        w = self.tables(n_pos, n).weight[:n_pos] / self.normaliser(n_pos, n_neg)
         k = np.arange(1, n_pos + 1)
-        lost: FloatArray = (w * (d[k] - d[k + above])).sum(axis=-1) / self.normaliser(n_pos, n_neg)
-        return lost
+        return np.asarray((w * (self._discounts(k, n) - self._discounts(k + above, n))).sum(axis=-1))
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         n = n_pos + n_neg
-        self.normaliser(n_pos, n_neg)
-        if self._tail is not Tail.NONE or self._convex_to >= n or n_neg < 2:
+        if self._tail is not Tail.NONE:  # built in: known to be suitable
             return
-        w, d = self._table(n_pos, n)
+        self.normaliser(n_pos, n_neg)
+        if self._convex_to >= n or n_neg < 2:
+            return
+        w, d = self.tables(n_pos, n).weight[:n_pos], self.tables(n_pos, n).discount[: n + 1]
         bend = d[3:] - 2.0 * d[2:-1] + d[1:-2]  # at m = 2..n−1
-        for m in np.flatnonzero(bend < -_ROUNDING * np.abs(d[2:-1])) + 2:
+        for m in np.flatnonzero(bend < -_ROUNDING * np.abs(d[2:-1]) - _TINY) + 2:
             i_all = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
             i_bad = i_all[w[i_all - 1] > 0]
             if i_bad.size:
@@ -220,6 +219,16 @@ class DiscountedLoss(Loss):
                 raise _breaks_c2(self.name, i, int(m) - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
         if (w > 0).all():
             self._convex_to = n
+
+
+    def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
+        """`check` for many queries at once; those without positives or negatives are passed over."""
+        both = (n_pos > 0) & (n_neg > 0)
+        if self._tail is not Tail.NONE or not both.any():
+            return
+        pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
+        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:  # the largest first: it settles the others
+            self.check(int(p), int(n))
 
 
 class AveragePrecision(DiscountedLoss):
@@ -265,18 +274,20 @@ class NDCG(DiscountedLoss):
     """One minus the normalised discounted cumulative gain: Δ = 1 − Σ_k D(k + c_k) / Σ_k D(k).
 
     discount: "log2", D(m) = 1/log2(1 + m); "chakrabarti", D(1) = D(2) = 1 and D(m) = 1/log2(m), which is not convex
-    and so not QS-suitable; or a function of m.
+    and so not QS-suitable; or a function of m. tabulate=False evaluates the logarithms of "log2" at every use, as the
+    baselines were published: for comparison, not for speed.
     """
 
     name = "ndcg"
 
-    def __init__(self, discount: str | Callable[[Any], Any] = "log2") -> None:
+    def __init__(self, discount: str | Callable[[Any], Any] = "log2", tabulate: bool = True) -> None:
         known = {"log2": _log2_discount, "chakrabarti": _chakrabarti_discount}
         if not callable(discount) and discount not in known:
             raise ValueError(f"unknown discount {discount!r}; use 'log2', 'chakrabarti' or a function of the place m")
         self.discount_name = discount if isinstance(discount, str) else getattr(discount, "__name__", "custom")
         if discount == "log2":
             self._tail = Tail.LOG2
+            self._table_size = _TABLE_SIZE if tabulate else 0
         super().__init__(None, discount if callable(discount) else known[discount])
 
     def __repr__(self) -> str:
@@ -336,7 +347,7 @@ class StepLoss(Loss):
         for first in range(0, j.size, rows):
             j_now = j[first : first + rows, None]
             now, then = self.steps(i, j_now, n_pos, n_neg), self.steps(i, j_now + 1, n_pos, n_neg)
-            bad = then - now < -_ROUNDING * np.maximum(np.abs(now), np.abs(then))
+            bad = then - now < -_ROUNDING * np.maximum(np.abs(now), np.abs(then)) - _TINY
             if bad.any():
                 at = np.unravel_index(int(np.argmax(bad)), bad.shape)
                 raise _breaks_c2(self.name, int(i[at[1]]), int(j_now[at[0], 0]), now[at], then[at])
@@ -394,7 +405,7 @@ def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
     >>> check_qs_suitable("ndcg", n_pos=3, n_neg=5)
     >>> check_qs_suitable(NDCG(discount="chakrabarti"), n_pos=3, n_neg=5)
     Traceback (most recent call last):
-    rankwise.losses.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.17328 < step_1(1) = 0; ...
+    rankwise.losses.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1) = 0; ...
     """
     for name, value in (("n_pos", n_pos), ("n_neg", n_neg)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):

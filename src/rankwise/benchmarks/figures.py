@@ -109,7 +109,7 @@ def draw(panels: list[Panel]) -> bytes:
         row[0].set_ylabel("milliseconds per call")
         row[0].set_title(f"{loss} loss", loc="left", fontweight="bold")
         row[0].legend(frameon=False, fontsize=9, loc="upper left")
-    figure.suptitle("One call of loss-augmented inference, one thread, float32 scores")
+    figure.suptitle("One call: loss-augmented inference, value and gradient (one thread, float32 scores)")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from rankwise import __version__
 from rankwise.benchmarks.timing import THREADS
 
 __all__ = ["avx512_features", "describe", "n_cores"]
@@ -23,7 +24,7 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": _version("numpy"),
         "numba": _version("numba"),
-        "rankwise": _version("rankwise"),
+        "rankwise": __version__,
         "numpy_cpu_features": numpy_features(),
         "threads": THREADS,
     }

@@ -34,11 +34,11 @@ Scores = NDArray[np.float32]
 class Sample(NamedTuple):
     """Scores (n,) and which of them belong to positives (n,)."""
 
-    scores: Scores
+    scores: NDArray[Any]
     relevant: NDArray[np.bool_]
 
     @property
-    def negatives(self) -> Scores:
+    def negatives(self) -> NDArray[Any]:
         """The scores of the negatives."""
         return self.scores[~self.relevant]
 

@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NoReturn
+
+from rankwise import __version__
 
 __all__ = ["main"]
 
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="rankwise", description="Structured ranking losses: AP, NDCG and their like, fast.")
-    parser.add_argument("--version", action="version", version=f"rankwise {_version()}")
+    parser.add_argument("--version", action="version", version=f"rankwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="the most violating ranking of real scores, by every method")
@@ -58,9 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure speed against peers and targets")
     bench.add_argument("benchmark", choices=["inference"], help="what to measure")
     bench.add_argument("--quick", action="store_true", help="small problems: a look at everything, not a measurement")
-    bench.add_argument(
-        "--only", type=int, nargs="+", metavar="N", help="only the sections so numbered (4 to 10)"
-    )
+    bench.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered (4 to 10)")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write every row to FILE")
     bench.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures to FILE.png")
     return parser
@@ -95,13 +94,6 @@ def _check_writable(path: Path | None) -> None:
         raise ValueError(f"{path}: no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise ValueError(f"{path}: no permission to write in {path.parent}")
-
-
-def _version() -> str:
-    try:
-        return version("rankwise")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def _fail(message: str, status: int) -> int:

@@ -53,11 +53,13 @@ def buckets_for(n):
 
 @kernel
 def solve_queries(
-    scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, bucket, gradient, out, counts
-):
+    scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, bucket, gradient, out, counts,
+    above_pos, order_pos,
+):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
-    Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives.
+    Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives. If
+    above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
     bucket is a view of gradient as unsigned integers: each slot is read before it is overwritten.
     Returns the position after the last query solved, less than `last` if scores there are not finite.
     """
@@ -121,4 +123,7 @@ def solve_queries(
         lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
         out[q, 0] = scale * lost + total
         out[q, 1] = lost
+        if above_pos.shape[0] > 0:
+            above_pos[q, : n_pos + 1] = at_rank[: n_pos + 1]
+            order_pos[q, :n_pos] = idx[:n_pos]
     return last

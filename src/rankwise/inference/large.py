@@ -15,6 +15,7 @@ from rankwise.inference import charts
 from rankwise.inference.buckets import BucketMap, count
 from rankwise.inference.compiled import kernel
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
+from rankwise.inference.problem import Solution
 from rankwise.inference.quicksort import STACK_ROWS
 from rankwise.inference.regions import (
     BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, assign, bracket, cumulate, grade, solve_regions, solve_tie,
@@ -27,15 +28,6 @@ BLOCK = 1 << 16
 # A divided bucket with at least this share of the negatives is looked at for one frequent score, and so many of them.
 _FREQUENT = 1 / 64
 _MOST_FREQUENT = 16
-
-
-class Solution(NamedTuple):
-    """J, Δ, its gradient, and above[k] = c_k, the number of negatives above the k-th positive (above[0] = 0)."""
-
-    value: float
-    loss: float
-    gradient: NDArray[np.floating]
-    above: NDArray[np.int64]
 
 
 class Ties(NamedTuple):
@@ -121,7 +113,7 @@ def solve_large(
     at_rank += ranked.sum(axis=0)
     total = float(partial.sum()) + finish_positives(pos, idx, n_pos, at_rank, n_neg, gradient)
     lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-    return Solution(scale * lost + total, lost, gradient, at_rank[: n_pos + 1])
+    return Solution(scale * lost + total, lost, gradient, at_rank[: n_pos + 1], idx)
 
 
 def _n_buckets(n: int, n_pos: int) -> int:

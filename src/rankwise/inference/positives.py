@@ -118,3 +118,13 @@ def discounted_loss(weight, discount, tail, norm, above, n_pos):
                 discount_at(discount, tail, k) - discount_at(discount, tail, k + above[k])
             )
     return total / norm
+
+
+@kernel
+def order_descending(values):
+    """Values in descending order, and the positions they came from."""
+    n = values.shape[0]
+    sorted_values, order = values.copy(), np.arange(n)
+    slot = np.empty(2 * n + 1, np.int64)
+    sort_descending(sorted_values, order, n, np.empty(n), np.empty(n, np.int64), slot, np.zeros(3, np.int64))
+    return sorted_values, order

@@ -7,16 +7,95 @@ halves quickly, medians of medians when an input resists. So the whole is O(N lo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inference.compiled import inline, kernel
 from rankwise.inference.steps import best_rank
 
+if TYPE_CHECKING:
+    from rankwise.inference.problem import Problem
+    from rankwise.losses import LossLike
+
 # Segments this short are sorted by insertion: their medians then cost nothing.
 SHORT = 24
-# Rows of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
+# Columns of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
 TRACE_COLUMNS = 6
 STACK_ROWS = 80
+
+
+class Work(NamedTuple):
+    """What Algorithm 1 did: negatives whose rank was evaluated, elements moved by MEDIAN and SELECT."""
+
+    evaluated: int
+    moves: int
+
+
+class Step(NamedTuple):
+    """A call OptRanks(left, right, low, high): it evaluated opt at m, or filled the segment with opt (m = 0)."""
+
+    left: int
+    right: int
+    low: int
+    high: int
+    m: int
+    opt: int
+
+
+def ranks(problem: Problem) -> NDArray[np.int64]:
+    """The optimal interleaving rank of each negative."""
+    return _run(problem, 0)[0]
+
+
+def count_work(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: float = 1.0) -> Work:
+    """How much Algorithm 1 does on one query."""
+    _, work, _ = _run(_problem(scores, relevant, loss, scale), 0)
+    return Work(int(work[0]), int(work[1]))
+
+
+def trace(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: float = 1.0) -> list[Step]:
+    """Algorithm 1's calls on one query, in order: the paper's Figure 1."""
+    problem = _problem(scores, relevant, loss, scale)
+    _, work, rows = _run(problem, 2 * problem.neg.size + 1)
+    return [Step(*(int(x) for x in row)) for row in rows[: work[2]]]
+
+
+def _problem(scores: ArrayLike, relevant: ArrayLike, loss: LossLike, scale: float) -> Problem:
+    from rankwise.inference.problem import pose
+    from rankwise.inputs import as_relevant, as_scale, as_scores, raise_not_finite
+    from rankwise.losses import as_loss
+
+    array, _ = as_scores(scores)
+    raise_not_finite(array)
+    truth = as_relevant(relevant, array.shape[0])
+    n_pos = int(np.count_nonzero(truth))
+    if n_pos in (0, array.shape[0]):
+        raise ValueError(f"the query has {n_pos} positives and {array.shape[0] - n_pos} negatives; it needs both")
+    loss = as_loss(loss)
+    loss.check(n_pos, array.shape[0] - n_pos, thorough=False)
+    return pose(array, truth, loss, as_scale(scale))
+
+
+def _run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    work, rows = np.zeros(3, np.int64), np.empty((trace_rows, TRACE_COLUMNS), np.int64)
+    found = all_ranks(
+        problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table, work, rows
+    )
+    return found, work, rows
+
+
+@kernel
+def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
+    """Algorithm 1 on a whole query: OptRanks(1, N, 1, P + 1)."""
+    n = neg.shape[0]
+    val, idx, rank, result = neg.copy(), np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    stack = np.empty((STACK_ROWS, 5), np.int64)
+    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, n, 1, 1, pos.shape[0] + 1, 0, stack, work, rows)
+    for q in range(n):
+        result[idx[q]] = rank[q]
+    return result
 
 
 @kernel

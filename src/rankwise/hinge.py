@@ -1,0 +1,283 @@
+"""J(scores), the structured hinge of a rank loss, and its semi-gradient: one query or many.
+
+    J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
+
+With r_j the interleaving rank of a negative in the maximising ranking and c_k the number of negatives above the k-th
+positive, ∂J/∂s = 2(P + 1 − r_j)/(PN) for a negative and −2 c_k/(PN) for a positive. Samples of one class that tie in
+score share their gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.inputs import (
+    as_relevant,
+    as_scale,
+    as_scores,
+    as_threads,
+    check_empty,
+    limit_of,
+    raise_not_finite,
+)
+from rankwise.interleaving import Interleaving
+from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.queries import group
+from rankwise.zero_one import zero_one_hinge, zero_one_loss, zero_one_many
+
+__all__ = ["HingeResult", "PerQuery", "most_violating_ranking", "ranking_loss", "structured_hinge"]
+
+
+@dataclass(frozen=True, eq=False)
+class PerQuery:
+    """One entry a query, sorted by qid: J, Δ of its most violating ranking, its positives and negatives."""
+
+    qid: NDArray[Any]
+    value: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    n_pos: NDArray[np.int64]
+    n_neg: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HingeResult:
+    """The structured hinge of a loss.
+
+    value: J, or its mean over queries. gradient: (n,) its semi-gradient in the scores; read-only. loss: Δ of the most
+    violating ranking, or its mean. per_query: one entry a query, or None where there is but one.
+    """
+
+    value: float
+    gradient: NDArray[np.floating]
+    loss: float
+    per_query: PerQuery | None = None
+    _ranking: _Ranking | None = field(default=None, repr=False)
+
+    @cached_property
+    def interleaving(self) -> Interleaving:
+        """The most violating ranking of a single query."""
+        if self._ranking is None:
+            why = "there is one for each of several queries" if self.per_query is not None else "the query is empty"
+            raise ValueError(f"no single most violating ranking: {why}; call most_violating_ranking on one query's samples")
+        return self._ranking.interleaving()
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranking:
+    """What an interleaving is restored from when it is asked for: gradients fall as ranks rise."""
+
+    gradient: NDArray[np.floating]
+    above: NDArray[np.int64]
+    positives: NDArray[np.int64]
+
+    def interleaving(self) -> Interleaving:
+        n = self.gradient.size
+        negatives = np.delete(np.arange(n), self.positives)
+        counts = np.diff(self.above, prepend=0, append=n - self.positives.size)
+        ranks = np.empty(negatives.size, np.int64)
+        ranks[np.argsort(-self.gradient[negatives], kind="stable")] = np.repeat(np.arange(1, counts.size + 1), counts)
+        return Interleaving(ranks, self.positives, negatives)
+
+
+def structured_hinge(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    qid: ArrayLike | None = None,
+    scale: float = 1.0,
+    method: str = "auto",
+    cutoff: int | None = None,
+    n_threads: int = 1,
+    empty: str = "zero",
+) -> HingeResult:
+    """J = max_R scale·Δ(R*, R) + F(R) − F(R*) and its semi-gradient in the scores; the mean over queries if qid is given.
+
+    scores: (n,) real numbers. relevant: (n,) booleans, or 0 and 1. loss: a name or a `Loss`. qid: (n,) integers or
+    strings, in any order. scale: the weight of the loss against F. method: "auto", or one of rankwise.inference.METHODS;
+    all exact ones agree. cutoff: only with method="chakrabarti". n_threads: queries in parallel, or one large query; −1
+    for all processors. empty: a query without positives or without negatives counts as 0 ("zero"), is left out of the
+    mean ("skip") or refused ("error").
+
+    >>> r = structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap")
+    >>> round(r.value, 4), round(r.loss, 4), r.interleaving.pattern()
+    (2.0833, 0.5833, '--++')
+    >>> r.gradient
+    array([ 1., -1.,  1., -1.])
+    """
+    array, dtype = as_scores(scores)
+    truth = as_relevant(relevant, array.shape[0])
+    loss = as_loss(loss)
+    scale, n_threads = as_scale(scale), as_threads(n_threads)
+    check_empty(empty)
+    _check_method(loss, method, cutoff)
+    if qid is not None:
+        return _hinge_of_many(array, truth, qid, dtype, loss, scale, method, cutoff, n_threads, empty)
+    n_pos = int(np.count_nonzero(truth))
+    if n_pos == 0 or n_pos == array.shape[0]:
+        raise_not_finite(array)
+        _refuse_empty(empty, "the query", n_pos, array.shape[0] - n_pos)
+        return HingeResult(0.0, _read_only(np.zeros(array.shape[0], dtype)), 0.0)
+    value, lost, gradient, above, positives = _solve_one(array, truth, loss, scale, method, cutoff, n_threads)
+    ranking = _Ranking(gradient, above[1:], positives)
+    return HingeResult(value, _read_only(gradient.astype(dtype, copy=False)), lost, None, ranking)
+
+
+def most_violating_ranking(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    scale: float = 1.0,
+    method: str = "auto",
+    cutoff: int | None = None,
+    n_threads: int = 1,
+) -> Interleaving:
+    """The ranking R that maximises scale·Δ(R*, R) + F(R), for one query with positives and negatives.
+
+    >>> most_violating_ranking([2.0, 1.0, 0.5, -9.0], [True, True, False, False], "ap").pattern()
+    '-++-'
+    """
+    return structured_hinge(
+        scores, relevant, loss, scale=scale, method=method, cutoff=cutoff, n_threads=n_threads, empty="error"
+    ).interleaving
+
+
+def ranking_loss(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    qid: ArrayLike | None = None,
+    ties: str = "worst",
+    empty: str = "zero",
+) -> float:
+    """Δ of the ranking that the scores induce; the mean over queries if qid is given. J is never less.
+
+    A positive and a negative of equal score are misranked (ties="worst"), or not (ties="best"). For the 0-1 loss, Δ is
+    the fraction of samples on the wrong side of 0.
+
+    >>> round(ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], "ap"), 4)
+    0.1667
+    """
+    array, _ = as_scores(scores)
+    truth = as_relevant(relevant, array.shape[0])
+    loss = as_loss(loss)
+    check_empty(empty)
+    if ties not in ("worst", "best"):
+        raise ValueError(f"unknown ties={ties!r}; use 'worst' or 'best'")
+    raise_not_finite(array)
+    grouping = group(np.zeros(array.shape[0], np.int64) if qid is None else qid, array.shape[0])
+    array, truth = grouping.gather(array), grouping.gather(truth)
+    losses = []
+    for q in range(grouping.starts.size - 1):
+        part = slice(grouping.starts[q], grouping.starts[q + 1])
+        n_pos = int(np.count_nonzero(truth[part]))
+        n_neg = part.stop - part.start - n_pos
+        if min(n_pos, n_neg) == 0:
+            _refuse_empty(empty, "the query" if qid is None else f"query {grouping.ids[q]}", n_pos, n_neg)
+            losses += [0.0] if empty == "zero" else []
+        else:
+            losses.append(_predicted_loss(array[part], truth[part], loss, ties == "worst"))
+    return float(np.mean(losses)) if losses else 0.0
+
+
+def _predicted_loss(scores: NDArray[np.floating], relevant: NDArray[np.bool_], loss: Loss, worst: bool) -> float:
+    if isinstance(loss, ZeroOne):
+        return zero_one_loss(scores, relevant, worst)
+    pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
+    above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
+    return float(loss.of_counts(above, neg.size))
+
+
+def _check_method(loss: Loss, method: str, cutoff: int | None) -> None:
+    if method != "auto":
+        from rankwise.inference.methods import METHODS
+
+        if method not in METHODS:
+            raise ValueError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
+        if isinstance(loss, ZeroOne) and method != "exhaustive":
+            loss.check(1, 1)
+    if cutoff is not None:
+        if method != "chakrabarti":
+            raise ValueError(f"cutoff={cutoff} goes with method='chakrabarti' only, not {method!r}")
+        if isinstance(cutoff, bool) or not isinstance(cutoff, int | np.integer) or cutoff < 1:
+            raise ValueError(f"cutoff must be a whole number of places, at least 1, got {cutoff!r}")
+
+
+def _solve_one(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    loss: Loss,
+    scale: float,
+    method: str,
+    cutoff: int | None,
+    n_threads: int,
+) -> tuple[float, float, NDArray[np.floating], NDArray[np.int64], NDArray[np.int64]]:
+    if isinstance(loss, ZeroOne):
+        raise_not_finite(scores)
+        return zero_one_hinge(scores, relevant, scale, method)
+    from rankwise.inference.methods import solve
+
+    solution = solve(scores, relevant, loss, scale, method, cutoff, limit_of(scores), n_threads)
+    if solution is None:
+        raise_not_finite(scores)
+        raise RuntimeError("scores changed while they were read; do not write to them from another thread")
+    return solution
+
+
+def _hinge_of_many(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    qid: ArrayLike,
+    dtype: np.dtype[Any],
+    loss: Loss,
+    scale: float,
+    method: str,
+    cutoff: int | None,
+    n_threads: int,
+    empty: str,
+) -> HingeResult:
+    grouping = group(qid, scores.shape[0])
+    grouped, truth = grouping.gather(scores), grouping.gather(relevant)
+    if isinstance(loss, ZeroOne):
+        raise_not_finite(scores)
+        out, counts, gradient = zero_one_many(grouped, truth, grouping.starts, scale, method)
+    else:
+        from rankwise.inference.methods import solve_many
+
+        batch = solve_many(
+            grouped, truth, grouping.starts, loss, scale, method, cutoff, limit_of(scores), n_threads
+        )
+        if isinstance(batch, int):
+            raise_not_finite(scores)
+            raise RuntimeError("scores changed while they were read; do not write to them from another thread")
+        out, counts, gradient = batch
+    is_empty = counts.min(axis=1) == 0
+    if is_empty.any() and empty == "error":
+        q = int(np.argmax(is_empty))
+        _refuse_empty(empty, f"query {grouping.ids[q]}", int(counts[q, 0]), int(counts[q, 1]))
+    used = out.shape[0] - (int(is_empty.sum()) if empty == "skip" else 0)
+    gradient = gradient * gradient.dtype.type(1.0 / max(used, 1))
+    gradient = grouping.scatter(gradient).astype(dtype, copy=False)
+    per_query = PerQuery(grouping.ids, out[:, 0].copy(), out[:, 1].copy(), counts[:, 0].copy(), counts[:, 1].copy())
+    value, lost = (float(total) / max(used, 1) for total in out.sum(axis=0))
+    return HingeResult(value, _read_only(gradient), lost, per_query)
+
+
+def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:
+    if empty == "error":
+        raise ValueError(
+            f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass empty='zero' "
+            "or empty='skip'"
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

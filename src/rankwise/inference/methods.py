@@ -1,0 +1,150 @@
+"""The methods by name, and which of them serves a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.inference import chakrabarti, exhaustive, mohapatra2014, quicksort, rounds, yue
+from rankwise.inference.bucketed import solve_queries
+from rankwise.inference.large import solve_large
+from rankwise.inference.problem import MOST_STEPS, Problem, Solution, conclude, pose
+from rankwise.inference.threads import run
+from rankwise.losses import DiscountedLoss, Loss
+
+# From here on a query is worth a map of its own, and threads.
+LARGE = 1 << 15
+
+_RANKS: dict[str, Callable[[Problem], NDArray[np.int64]]] = {
+    "quicksort": quicksort.ranks,
+    "yue": yue.ranks,
+    "mohapatra2014": mohapatra2014.ranks,
+}
+METHODS = ("auto", "bucketed", *_RANKS, "chakrabarti", "exhaustive")
+
+
+def solve(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    loss: Loss,
+    scale: float,
+    method: str,
+    cutoff: int | None,
+    limit: float,
+    n_threads: int,
+) -> Solution | None:
+    """Solve one query with positives and negatives; None if a score is not within ±limit."""
+    n_pos = int(np.count_nonzero(relevant))
+    if method not in ("exhaustive", "chakrabarti"):
+        loss.check(n_pos, scores.shape[0] - n_pos, thorough=False)
+    if method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss):
+        tables = loss.tables(n_pos, scores.shape[0])
+        if scores.shape[0] >= LARGE:
+            return solve_large(scores, relevant, tables, scale, limit, n_threads)
+        return _solve_small(scores, relevant, tables, scale, limit, n_pos)
+    if not (np.abs(scores) <= limit).all():
+        return None
+    problem = pose(scores, relevant, loss, scale)
+    return conclude(problem, _ranks(problem, method, cutoff), scores.dtype)
+
+
+def _solve_small(scores, relevant, tables, scale, limit, n_pos):  # type: ignore[no-untyped-def]
+    gradient = np.empty_like(scores)
+    bucket = gradient.view(np.uint32 if gradient.itemsize == 4 else np.uint64)
+    out, above, positives = np.empty((1, 2)), np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
+    starts, counts = np.array([0, scores.shape[0]]), np.empty((1, 2), np.int64)
+    solved = solve_queries(
+        scores, relevant, starts, 0, 1, limit, *tables, scale, bucket, gradient, out, counts, above, positives
+    )
+    return Solution(float(out[0, 0]), float(out[0, 1]), gradient, above[0], positives[0]) if solved else None
+
+
+def _ranks(problem: Problem, method: str, cutoff: int | None) -> NDArray[np.int64]:
+    n_pos, n_neg = problem.pos.size, problem.neg.size
+    if method == "exhaustive":
+        above = exhaustive.best_above(problem.pos, problem.neg, problem.loss, problem.scale)
+        ranks = np.empty(n_neg, np.int64)
+        ranks[np.argsort(-problem.neg, kind="stable")] = 1 + np.searchsorted(above, np.arange(n_neg), side="right")
+        return ranks
+    if isinstance(problem.loss, DiscountedLoss) or method not in ("auto", "bucketed"):
+        if not isinstance(problem.loss, DiscountedLoss) and problem.table.size == 0:
+            raise ValueError(
+                f"method {method!r} would lay out {n_pos * n_neg} steps of the loss {problem.loss.name!r}; its limit is "
+                f"{MOST_STEPS}, use method='auto'"
+            )
+        if method == "chakrabarti":
+            return chakrabarti.ranks(problem, cutoff)
+        return _RANKS[method](problem)
+    return rounds.ranks(problem)
+
+
+class Batch(NamedTuple):
+    """Per query J and Δ (Q, 2), P and N (Q, 2), and the gradient of their sum."""
+
+    out: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    gradient: NDArray[np.floating]
+
+
+def solve_many(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    starts: NDArray[np.int64],
+    loss: Loss,
+    scale: float,
+    method: str,
+    cutoff: int | None,
+    limit: float,
+    n_threads: int,
+) -> Batch | int:
+    """Solve queries that lie one after the other; or the number of one whose scores are not within ±limit."""
+    n_queries = starts.size - 1
+    sizes = np.diff(starts)
+    batch = Batch(np.zeros((n_queries, 2)), np.zeros((n_queries, 2), np.int64), np.empty_like(scores))
+    fast = method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss)
+    alone = np.flatnonzero(sizes >= LARGE) if fast else np.arange(n_queries)
+    for q in alone:
+        part = slice(starts[q], starts[q + 1])
+        n_pos = int(np.count_nonzero(relevant[part]))
+        batch.counts[q] = n_pos, sizes[q] - n_pos
+        if batch.counts[q].min() == 0:
+            if not (np.abs(scores[part]) <= limit).all():
+                return int(q)
+            batch.gradient[part] = 0.0
+            continue
+        solution = solve(scores[part], relevant[part], loss, scale, method, cutoff, limit, n_threads)
+        if solution is None:
+            return int(q)
+        batch.out[q] = solution.value, solution.loss
+        batch.gradient[part] = solution.gradient
+    if fast:
+        edges = np.concatenate([[-1], alone, [n_queries]])
+        for first, last in zip(edges[:-1] + 1, edges[1:], strict=True):
+            stopped = _solve_run(scores, relevant, starts, int(first), int(last), loss, scale, limit, n_threads, batch)
+            if stopped < last:
+                return stopped
+    return batch
+
+
+def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_threads, batch):  # type: ignore[no-untyped-def]
+    """The small queries first ≤ q < last, divided evenly among threads; the first not solved, or last."""
+    if first == last:
+        return last
+    sizes = np.diff(starts[first : last + 1])
+    n_pos = np.diff(np.concatenate([[0], np.cumsum(relevant)])[starts[first : last + 1]])
+    loss.check_many(n_pos, sizes - n_pos)
+    tables = loss.tables(max(int(n_pos.max()), 1), int(sizes.max()))
+    bucket = batch.gradient.view(np.uint32 if batch.gradient.itemsize == 4 else np.uint64)
+    goals = np.linspace(starts[first], starts[last], n_threads + 1)
+    cuts = np.unique(np.clip(np.searchsorted(starts, goals), first, last))
+    cuts[0], cuts[-1] = first, last
+    none = np.empty((0, 0), np.int64)
+    jobs: list[tuple[Any, ...]] = [
+        (scores, relevant, starts, a, b, limit, *tables, scale, bucket, batch.gradient, batch.out, batch.counts, none, none)
+        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+    ]
+    stops = run(solve_queries, jobs)
+    return next((stop for stop, b in zip(stops, cuts[1:], strict=True) if stop < b), last)

@@ -1,0 +1,139 @@
+"""One query as the ranking methods see it, and how their ranks become J, Δ and the gradient."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.inference.compiled import kernel
+from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
+from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail
+
+# Steps of a StepLoss are laid out as a matrix up to this many; beyond, only rounds.py serves.
+MOST_STEPS = 1 << 24
+
+
+class Solution(NamedTuple):
+    """J, Δ, its gradient, above[k] = c_k, the negatives above the k-th positive (above[0] = 0), and the positives."""
+
+    value: float
+    loss: float
+    gradient: NDArray[np.floating]
+    above: NDArray[np.int64]
+    positives: NDArray[np.int64]  # positions, by descending score
+
+
+class Problem(NamedTuple):
+    """Positives in descending order, negatives as given, positions of both, and the loss's steps (see steps.py)."""
+
+    pos: NDArray[np.float64]
+    neg: NDArray[np.float64]
+    pos_idx: NDArray[np.int64]
+    neg_idx: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    discount: NDArray[np.float64]
+    tail: int
+    table: NDArray[np.float64]
+    loss: Loss
+    norm: float
+    scale: float
+
+
+def pose(scores: NDArray[np.floating], relevant: NDArray[np.bool_], loss: Loss, scale: float) -> Problem:
+    """The problem of one query that has positives and negatives."""
+    n_pos = int(np.count_nonzero(relevant))
+    n_neg = scores.shape[0] - n_pos
+    pos, pos_idx = np.empty(n_pos), np.empty(n_pos, np.int64)
+    neg, neg_idx = np.empty(n_neg), np.empty(n_neg, np.int64)
+    divide(scores, relevant, pos, pos_idx, neg, neg_idx)
+    weight, discount, tail, table, norm = np.empty(0), np.empty(0), int(Tail.NONE), np.empty((0, 0)), 1.0
+    if isinstance(loss, DiscountedLoss):
+        tables = loss.tables(n_pos, scores.shape[0])
+        discount, tail, weight = tables.discount, tables.tail, np.empty(n_pos)
+        norm = scaled_weights(tables.weight, discount, tail, tables.per_pair, n_pos, n_neg, scale, weight)
+    elif n_pos * n_neg <= MOST_STEPS:
+        i, j = np.arange(1, n_pos + 1), np.arange(1, n_neg + 1)[:, None]
+        table = np.ascontiguousarray(loss.steps(i, j, n_pos, n_neg)) * (scale * n_pos * n_neg / 2.0)
+    return Problem(pos, neg, pos_idx, neg_idx, weight, discount, tail, table, loss, norm, scale)
+
+
+@kernel
+def divide(scores, relevant, pos, pos_idx, neg, neg_idx):
+    """Scores and positions of positives, in descending order, and of negatives."""
+    p = q = 0
+    for k in range(scores.shape[0]):
+        if relevant[k]:
+            pos[p], pos_idx[p] = scores[k], k
+            p += 1
+        else:
+            neg[q], neg_idx[q] = scores[k], k
+            q += 1
+    spare, slot = np.empty(p, np.int64), np.empty(2 * p + 1, np.int64)
+    sort_descending(pos, pos_idx, p, np.empty(p), spare, slot, np.zeros(3, np.int64))
+
+
+def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Solution:
+    """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
+    n_pos, n_neg = problem.pos.size, problem.neg.size
+    gradient = np.empty(n_pos + n_neg, dtype)
+    at_rank = np.zeros(n_pos + 2, np.int64)
+    total = finish_negatives(problem.neg, problem.neg_idx, ranks, n_pos, at_rank, gradient)
+    total += finish_positives(problem.pos, problem.pos_idx, n_pos, at_rank, n_neg, gradient)
+    above = at_rank[: n_pos + 1]
+    if isinstance(problem.loss, DiscountedLoss):
+        tables = problem.loss.tables(n_pos, n_pos + n_neg)
+        lost = discounted_loss(tables.weight, tables.discount, tables.tail, problem.norm, above, n_pos)
+    else:
+        assert isinstance(problem.loss, StepLoss)
+        lost = float(problem.loss.of_counts(above[1:], n_neg))
+    return Solution(problem.scale * lost + total, lost, gradient, above, problem.pos_idx)
+
+
+@kernel
+def finish_negatives(neg, idx, ranks, n_pos, at_rank, gradient):
+    """Negatives' gradient 2(P + 1 − r)/(PN), shared among ties, and negatives per rank; Σ gradient·score. O(N + P).
+
+    Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
+    greatest of the next: no sort is needed to find them.
+    """
+    unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
+    least, most = np.full(n_pos + 2, np.inf), np.full(n_pos + 2, -np.inf)
+    for q in range(neg.shape[0]):
+        r = ranks[q]
+        at_rank[r] += 1
+        least[r], most[r] = min(least[r], neg[q]), max(most[r], neg[q])
+    tie_above, tie_below = np.full(n_pos + 2, -1), np.full(n_pos + 2, -1)  # a rank's ties with the ranks around it
+    n_ties = 0
+    before = 0
+    for r in range(1, n_pos + 2):
+        if at_rank[r] == 0:
+            continue
+        if before > 0 and least[before] == most[r]:
+            same = tie_above[before] if least[before] == most[before] else -1
+            if same < 0:
+                same = n_ties
+                n_ties += 1
+            tie_below[before] = tie_above[r] = same
+            if least[before] == most[before]:
+                tie_above[before] = same
+        before = r
+    rank_sum, size = np.zeros(n_ties), np.zeros(n_ties)
+    total = 0.0
+    for final in range(2):
+        for q in range(neg.shape[0]):
+            r = ranks[q]
+            tie = -1
+            if tie_below[r] >= 0 and neg[q] == least[r]:
+                tie = tie_below[r]
+            elif tie_above[r] >= 0 and neg[q] == most[r]:
+                tie = tie_above[r]
+            if final == 1:
+                g = unit * (n_pos + 1 - (float(r) if tie < 0 else rank_sum[tie] / size[tie]))
+                gradient[idx[q]] = g
+                total += g * neg[q]
+            elif tie >= 0:
+                rank_sum[tie] += r
+                size[tie] += 1
+    return total

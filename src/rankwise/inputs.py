@@ -1,0 +1,106 @@
+"""Every input is checked here, once: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+EMPTY = ("zero", "skip", "error")
+_LARGEST = 1 << 32
+# Beyond this, differences of float64 scores may overflow.
+_LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.float64): 1e300}
+
+
+def limit_of(scores: NDArray[np.floating]) -> float:
+    """The largest score allowed."""
+    return _LIMIT[scores.dtype]
+
+
+def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
+    """Scores as a contiguous float32 or float64 array, and the dtype of gradients: not yet checked to be finite."""
+    array = scores if type(scores) is np.ndarray else as_array(scores, "scores")
+    dtype = array.dtype
+    if dtype.kind not in "fiub":
+        raise TypeError(f"scores must be real numbers, got dtype {dtype}; convert them with np.asarray(scores, dtype=float)")
+    if array.ndim != 1:
+        raise ValueError(f"scores must be one-dimensional, got shape {array.shape}; pass scores.ravel() and qid= for queries")
+    if array.shape[0] >= _LARGEST:
+        raise ValueError(f"{array.shape[0]} scores are more than the {_LARGEST - 1} that fit; split them into queries")
+    out = dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize <= 8 else np.dtype(np.float64)
+    compute = np.dtype(np.float32) if out.itemsize <= 4 else np.dtype(np.float64)
+    if dtype != compute or not array.flags.c_contiguous or not array.flags.aligned:
+        array = np.ascontiguousarray(array, dtype=compute)
+    return array, out
+
+
+def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
+    """Relevance as a contiguous bool array of n entries."""
+    array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
+    if array.ndim != 1 or array.shape[0] != n:
+        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
+        raise ValueError(f"relevant has {what} and scores has {n}; they must be one-dimensional and of equal length")
+    if array.dtype != np.bool_:
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"relevant must be boolean, or 0 and 1, got dtype {array.dtype}; convert it with relevant == label")
+        truth = array == 1
+        wrong = ~truth & (array != 0)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"relevant must be binary: relevant[{k}] is {array[k]}; pass booleans, e.g. relevant > 0 for grades"
+            )
+        array = truth
+    return np.ascontiguousarray(array)
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Anything array-like as a NumPy array."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            k = np.argwhere(np.ma.getmaskarray(values))[0]
+            raise ValueError(f"{name} is masked at {tuple(int(i) for i in k)}; drop masked samples")
+        values = values.data
+    if isinstance(values, str | bytes) or values is None:
+        raise TypeError(f"{name} must be an array, got {type(values).__name__}")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a one-dimensional array: {error}") from None
+
+
+def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
+    """Raise for the first score that is not finite, or too large."""
+    wrong = ~(np.abs(scores) <= limit_of(scores))
+    k = int(np.argmax(wrong))
+    if wrong[k]:
+        why = "too large to be compared; rescale the scores" if np.isfinite(scores[k]) else "not finite; remove or mask it"
+        raise ValueError(f"scores[{first + k}] is {scores[k]}: {why}")
+
+
+def as_scale(scale: float) -> float:
+    """The weight of the loss against F."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.integer | np.floating):
+        raise TypeError(f"scale must be a number, got {type(scale).__name__}")
+    if not 0.0 <= scale < np.inf:
+        raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative one breaks (C2)")
+    return float(scale)
+
+
+def as_threads(n_threads: int) -> int:
+    """A number of threads; −1 for all processors at hand."""
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer):
+        raise TypeError(f"n_threads must be an integer, got {type(n_threads).__name__}")
+    if n_threads == -1:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1, or -1 for all processors, got {n_threads}")
+    return int(n_threads)
+
+
+def check_empty(empty: str) -> None:
+    """Refuse an unknown policy for queries without positives or negatives."""
+    if empty not in EMPTY:
+        raise ValueError(f"unknown empty={empty!r}; use one of {', '.join(map(repr, EMPTY))}")
