@@ -10,8 +10,9 @@ score share their gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,7 +45,7 @@ class PerQuery:
     n_neg: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class HingeResult:
     """The structured hinge of a loss.
 
@@ -67,8 +68,7 @@ class HingeResult:
         return self._ranking.interleaving()
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranking:
+class _Ranking(NamedTuple):
     """What an interleaving is restored from when it is asked for: gradients fall as ranks rise."""
 
     gradient: NDArray[np.floating]
@@ -78,7 +78,7 @@ class _Ranking:
     def interleaving(self) -> Interleaving:
         n = self.gradient.size
         negatives = np.delete(np.arange(n), self.positives)
-        counts = np.diff(self.above, prepend=0, append=n - self.positives.size)
+        counts = np.diff(self.above, append=n - self.positives.size)
         ranks = np.empty(negatives.size, np.int64)
         ranks[np.argsort(-self.gradient[negatives], kind="stable")] = np.repeat(np.arange(1, counts.size + 1), counts)
         return Interleaving(ranks, self.positives, negatives)
@@ -123,8 +123,8 @@ def structured_hinge(
         raise_not_finite(array)
         _refuse_empty(empty, "the query", n_pos, array.shape[0] - n_pos)
         return HingeResult(0.0, _read_only(np.zeros(array.shape[0], dtype)), 0.0)
-    value, lost, gradient, above, positives = _solve_one(array, truth, loss, scale, method, cutoff, n_threads)
-    ranking = _Ranking(gradient, above[1:], positives)
+    value, lost, gradient, above, positives = _solve_one(array, truth, n_pos, loss, scale, method, cutoff, n_threads)
+    ranking = _Ranking(gradient, above, positives)
     return HingeResult(value, _read_only(gradient.astype(dtype, copy=False)), lost, None, ranking)
 
 
@@ -195,12 +195,19 @@ def _predicted_loss(scores: NDArray[np.floating], relevant: NDArray[np.bool_], l
     return float(loss.of_counts(above, neg.size))
 
 
+@cache
+def _methods() -> ModuleType:
+    """The compiled methods, imported when they are first used."""
+    from rankwise.inference import methods
+
+    return methods
+
+
 def _check_method(loss: Loss, method: str, cutoff: int | None) -> None:
     if method != "auto":
-        from rankwise.inference.methods import METHODS
-
-        if method not in METHODS:
-            raise ValueError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
+        known = _methods().METHODS
+        if method not in known:
+            raise ValueError(f"unknown method {method!r}; use one of {', '.join(map(repr, known))}")
         if isinstance(loss, ZeroOne) and method != "exhaustive":
             loss.check(1, 1)
     if cutoff is not None:
@@ -213,6 +220,7 @@ def _check_method(loss: Loss, method: str, cutoff: int | None) -> None:
 def _solve_one(
     scores: NDArray[np.floating],
     relevant: NDArray[np.bool_],
+    n_pos: int,
     loss: Loss,
     scale: float,
     method: str,
@@ -222,9 +230,7 @@ def _solve_one(
     if isinstance(loss, ZeroOne):
         raise_not_finite(scores)
         return zero_one_hinge(scores, relevant, scale, method)
-    from rankwise.inference.methods import solve
-
-    solution = solve(scores, relevant, loss, scale, method, cutoff, limit_of(scores), n_threads)
+    solution = _methods().solve(scores, relevant, n_pos, loss, scale, method, cutoff, limit_of(scores), n_threads)
     if solution is None:
         raise_not_finite(scores)
         raise RuntimeError("scores changed while they were read; do not write to them from another thread")
@@ -249,9 +255,7 @@ def _hinge_of_many(
         raise_not_finite(scores)
         out, counts, gradient = zero_one_many(grouped, truth, grouping.starts, scale, method)
     else:
-        from rankwise.inference.methods import solve_many
-
-        batch = solve_many(
+        batch = _methods().solve_many(
             grouped, truth, grouping.starts, loss, scale, method, cutoff, limit_of(scores), n_threads
         )
         if isinstance(batch, int):

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 EMPTY = ("zero", "skip", "error")
 _LARGEST = 1 << 32
+_NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
+_INTEGERS = (int, np.integer)
+_NUMBERS = (int, float, np.integer, np.floating)
 # Beyond this, differences of float64 scores may overflow.
 _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.float64): 1e300}
 
@@ -23,6 +26,8 @@ def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
     """Scores as a contiguous float32 or float64 array, and the dtype of gradients: not yet checked to be finite."""
     array = scores if type(scores) is np.ndarray else as_array(scores, "scores")
     dtype = array.dtype
+    if dtype in _NATIVE and array.ndim == 1 and array.flags.carray and array.shape[0] < _LARGEST:
+        return array, dtype
     if dtype.kind not in "fiub":
         raise TypeError(f"scores must be real numbers, got dtype {dtype}; convert them with np.asarray(scores, dtype=float)")
     if array.ndim != 1:
@@ -39,6 +44,8 @@ def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
 def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
     """Relevance as a contiguous bool array of n entries."""
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
+    if array.shape == (n,) and array.dtype == np.bool_ and array.flags.c_contiguous:
+        return array
     if array.ndim != 1 or array.shape[0] != n:
         what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
         raise ValueError(f"relevant has {what} and scores has {n}; they must be one-dimensional and of equal length")
@@ -82,7 +89,7 @@ def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
 
 def as_scale(scale: float) -> float:
     """The weight of the loss against F."""
-    if isinstance(scale, bool) or not isinstance(scale, int | float | np.integer | np.floating):
+    if isinstance(scale, bool) or not isinstance(scale, _NUMBERS):
         raise TypeError(f"scale must be a number, got {type(scale).__name__}")
     if not 0.0 <= scale < np.inf:
         raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative one breaks (C2)")
@@ -91,7 +98,7 @@ def as_scale(scale: float) -> float:
 
 def as_threads(n_threads: int) -> int:
     """A number of threads; −1 for all processors at hand."""
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer):
+    if isinstance(n_threads, bool) or not isinstance(n_threads, _INTEGERS):
         raise TypeError(f"n_threads must be an integer, got {type(n_threads).__name__}")
     if n_threads == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,25 +58,29 @@ def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
         np.save(file, values)
         command = [sys.executable, "-m", _CHILD, "sort", str(file)]
         environment = _environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
+        pipe = subprocess.PIPE
+        # In a session of its own an interrupt from the keyboard does not reach it: it ends when its input does.
         with subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, env=environment, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            asked, told = process.stdin, process.stdout
-
-            def task() -> object:
-                asked.write("sort\n")
-                asked.flush()
-                answer = told.readline()
-                if not answer:
-                    raise OSError("the process that sorts without AVX-512 ended early")
-                return Seconds(answer)
-
             try:
-                yield task
+                yield partial(_ask, process)
             finally:
-                asked.close()
+                if process.stdin is not None:
+                    with suppress(BrokenPipeError):
+                        process.stdin.close()
+
+
+def _ask(process: subprocess.Popen[str]) -> Seconds:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write("sort\n")
+        process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        raise OSError("the process that sorts without AVX-512 ended early")
+    return Seconds(answer)
 
 
 def _run(command: list[str], extra: Mapping[str, str]) -> str:

@@ -47,13 +47,13 @@ def inference(quick: bool, only: list[int] | None, json: Path | None, figure: Pa
 
 def _print_section(section: Section) -> None:
     print(f"\n{section.number}. {section.title}")
-    print(f"   {'':<66}{'measured':>11}  {'target':>9}  met", flush=True)
+    print(f"   {'':<70}{'measured':>9}  {'target':>9}  met", flush=True)
 
 
 def _print_row(row: Row) -> None:
     measured = "-" if row.measured is None else f"{_number(row.measured)}{row.unit}"
     target = "" if row.target is None else f"{row.target.sense} {row.target.bound:g}{row.unit}"
-    print(f"   {row.what:<66}{measured:>11}  {target:>9}  {_MARKS[row.met]}".rstrip(), flush=True)
+    print(f"   {row.what:<70}{measured:>9}  {target:>9}  {_MARKS[row.met]}".rstrip(), flush=True)
 
 
 def _number(value: float) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import BucketMap, all_within, count
+from rankwise.inference.buckets import BucketMap, count
 from rankwise.inference.compiled import kernel
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
 from rankwise.inference.quicksort import STACK_ROWS
@@ -32,14 +32,21 @@ def range_map(low, high, n_buckets):
     return BucketMap(low, 0.0, rate, 1.0 / rate, 0.0, n_buckets)
 
 
-@kernel(fastmath={"nnan", "nsz"})
-def extent(scores):
-    """Least and greatest score. NaN makes them anything: look for it beforehand or afterwards."""
-    low, high = np.float64(scores[0]), np.float64(scores[0])
-    for k in range(scores.shape[0]):
-        s = np.float64(scores[k])
-        low, high = min(low, s), max(high, s)
-    return low, high
+@kernel
+def extent(bits, flip, word, value):
+    """Least and greatest score, given as bit patterns: as integers they compare alike, once negatives are flipped.
+
+    A NaN is beyond either infinity. flip has all bits but the sign; word and value are one number, as bits and as a score.
+    """
+    zero = flip ^ flip
+    low = high = bits[0] ^ (flip if bits[0] < zero else zero)
+    for k in range(bits.shape[0]):
+        key = bits[k] ^ (flip if bits[k] < zero else zero)
+        low, high = min(low, key), max(high, key)
+    word[0] = low ^ (flip if low < zero else zero)
+    least = np.float64(value[0])
+    word[0] = high ^ (flip if high < zero else zero)
+    return least, np.float64(value[0])
 
 
 @kernel
@@ -53,14 +60,15 @@ def buckets_for(n):
 
 @kernel
 def solve_queries(
-    scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, bucket, gradient, out, counts,
+    scores, bits, flip, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, bucket, gradient, out, counts,
     above_pos, order_pos,
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
     Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives. If
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
-    bucket is a view of gradient as unsigned integers: each slot is read before it is overwritten.
+    bits is a view of scores as integers (see `extent`), bucket one of gradient as unsigned integers: each slot is read
+    before it is overwritten.
     Returns the position after the last query solved, less than `last` if scores there are not finite.
     """
     size = 0
@@ -75,6 +83,8 @@ def solve_queries(
     above, bound, cursor = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64), np.empty(room, np.int64)
     regions, partial = np.empty((room, REGION_COLUMNS), np.int64), np.empty(room)
     no_ties = np.empty(0)
+    as_score = np.empty(1, scores.dtype)
+    word = as_score.view(bits.dtype)
     stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
@@ -86,9 +96,9 @@ def solve_queries(
         counts[q, 0], counts[q, 1] = n_pos, n_neg
         out[q, 0] = out[q, 1] = 0.0
         part, slots, slopes = scores[begin:end], bucket[begin:end], gradient[begin:end]
-        if not all_within(part, limit):
+        low, high = extent(bits[begin:end], flip, word, as_score)
+        if not (low >= -limit and high <= limit):
             return q
-        low, high = extent(part)
         if n_pos == 0 or n_neg == 0:
             slopes[:] = 0.0
             continue

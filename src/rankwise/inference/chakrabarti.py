@@ -1,7 +1,7 @@
 """Chakrabarti, Khanna, Sawant, Bhattacharyya 2008: the greedy for NDCG, optionally with a cut-off k.
 
-Negatives from the highest down each take their best rank, not above the one before. With a convex discount that is
-exact. With the authors' own, D(1) = D(2) = 1 and D(m) = 1/log2(m), or with a cut-off, it is not: the paper's appendix
+Negatives from the highest down each take the best of all ranks, but none above the one before. With a convex discount
+that is exact. With the authors' own, D(1) = D(2) = 1 and D(m) = 1/log2(m), or with a cut-off, it is not: the paper's appendix
 has the counter-example. Without a cut-off O(N log N + PN); with D(m) = 0 for m ≥ k, only the k highest negatives feel
 the loss and only at the k highest places: O((N + P) log(N + P) + k²).
 """
@@ -30,16 +30,19 @@ def greedy(pos, neg, weight, discount, tail, table, k):
     sorted_neg, order = order_descending(neg)
     result = np.empty(neg.shape[0], np.int64)
     n_pos = pos.shape[0]
+    prefix = np.zeros(n_pos + 1)
+    for i in range(n_pos):
+        prefix[i + 1] = prefix[i] + pos[i]
     floor = 1  # the rank of the negative before
     merged = 0  # positives that score at least as high as this negative
     for j in range(1, neg.shape[0] + 1):
         score = sorted_neg[j - 1]
         while merged < n_pos and pos[merged] >= score:
             merged += 1
-        best, value, top = floor, 0.0, 0.0
-        last = min(n_pos, k - j)  # beyond, i + j − 1 ≥ k: no loss to be had
-        previous = discount_at(discount, tail, floor + j - 1) if floor + j - 1 < k else 0.0
-        for i in range(floor, last + 1):
+        best, value, top = 1, 0.0, 0.0
+        felt = min(n_pos, k - j)  # beyond, i + j > k: D(i + j − 1) = D(i + j) = 0
+        previous = discount_at(discount, tail, j) if j < k else 0.0
+        for i in range(1, felt + 1):
             if table.shape[0] > 0:
                 value += pos[i - 1] - score + table[j - 1, i - 1]
             else:
@@ -48,11 +51,10 @@ def greedy(pos, neg, weight, discount, tail, table, k):
                 previous = current
             if value >= top:
                 best, top = i + 1, value
-        if merged > last:  # the scores alone lead on from there
-            for i in range(max(last + 1, floor), merged + 1):
-                value += pos[i - 1] - score
-                if value >= top:
-                    best, top = i + 1, value
-        floor = best
-        result[order[j - 1]] = best
+        if merged > felt:  # where no loss is felt, ranks up to that of the scores alone gain, and the others lose
+            value += prefix[merged] - prefix[max(felt, 0)] - (merged - max(felt, 0)) * score
+            if value >= top:
+                best = merged + 1
+        floor = max(floor, best)
+        result[order[j - 1]] = floor
     return result

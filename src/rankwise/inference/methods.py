@@ -17,6 +17,11 @@ from rankwise.losses import DiscountedLoss, Loss
 
 # From here on a query is worth a map of its own, and threads.
 LARGE = 1 << 15
+# By a score's size: the type of a bucket in the memory of its gradient, of its bits, and all of these but the sign.
+_WORDS: dict[int, tuple[Any, Any, Any]] = {
+    4: (np.dtype(np.uint32), np.dtype(np.int32), np.int32(2**31 - 1)),
+    8: (np.dtype(np.uint64), np.dtype(np.int64), np.int64(2**63 - 1)),
+}
 
 _RANKS: dict[str, Callable[[Problem], NDArray[np.int64]]] = {
     "quicksort": quicksort.ranks,
@@ -29,6 +34,7 @@ METHODS = ("auto", "bucketed", *_RANKS, "chakrabarti", "exhaustive")
 def solve(
     scores: NDArray[np.floating],
     relevant: NDArray[np.bool_],
+    n_pos: int,
     loss: Loss,
     scale: float,
     method: str,
@@ -37,7 +43,6 @@ def solve(
     n_threads: int,
 ) -> Solution | None:
     """Solve one query with positives and negatives; None if a score is not within ±limit."""
-    n_pos = int(np.count_nonzero(relevant))
     if method not in ("exhaustive", "chakrabarti"):
         loss.check(n_pos, scores.shape[0] - n_pos, thorough=False)
     if method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss):
@@ -53,13 +58,19 @@ def solve(
 
 def _solve_small(scores, relevant, tables, scale, limit, n_pos):  # type: ignore[no-untyped-def]
     gradient = np.empty_like(scores)
-    bucket = gradient.view(np.uint32 if gradient.itemsize == 4 else np.uint64)
-    out, above, positives = np.empty((1, 2)), np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
-    starts, counts = np.array([0, scores.shape[0]]), np.empty((1, 2), np.int64)
+    slot, bits, flip = _WORDS[gradient.itemsize]
+    bucket = gradient.view(slot)
+    out, counts, above, positives = np.empty((1, 2)), _empty((1, 2)), _empty((1, n_pos + 1)), _empty((1, n_pos))
+    starts = _empty(2)
+    starts[0], starts[1] = 0, scores.shape[0]
     solved = solve_queries(
-        scores, relevant, starts, 0, 1, limit, *tables, scale, bucket, gradient, out, counts, above, positives
+        scores, scores.view(bits), flip, relevant, starts, 0, 1, limit, *tables, scale, bucket, gradient, out, counts, above, positives
     )
     return Solution(float(out[0, 0]), float(out[0, 1]), gradient, above[0], positives[0]) if solved else None
+
+
+def _empty(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
+    return np.empty(shape, np.int64)
 
 
 def _ranks(problem: Problem, method: str, cutoff: int | None) -> NDArray[np.int64]:
@@ -115,7 +126,7 @@ def solve_many(
                 return int(q)
             batch.gradient[part] = 0.0
             continue
-        solution = solve(scores[part], relevant[part], loss, scale, method, cutoff, limit, n_threads)
+        solution = solve(scores[part], relevant[part], n_pos, loss, scale, method, cutoff, limit, n_threads)
         if solution is None:
             return int(q)
         batch.out[q] = solution.value, solution.loss
@@ -137,13 +148,14 @@ def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_thre
     n_pos = np.diff(np.concatenate([[0], np.cumsum(relevant)])[starts[first : last + 1]])
     loss.check_many(n_pos, sizes - n_pos)
     tables = loss.tables(max(int(n_pos.max()), 1), int(sizes.max()))
-    bucket = batch.gradient.view(np.uint32 if batch.gradient.itemsize == 4 else np.uint64)
+    slot, bits, flip = _WORDS[scores.itemsize]
+    seen, bucket = scores.view(bits), batch.gradient.view(slot)
     goals = np.linspace(starts[first], starts[last], n_threads + 1)
     cuts = np.unique(np.clip(np.searchsorted(starts, goals), first, last))
     cuts[0], cuts[-1] = first, last
-    none = np.empty((0, 0), np.int64)
+    by_query, none = (batch.gradient, batch.out, batch.counts), np.empty((0, 0), np.int64)
     jobs: list[tuple[Any, ...]] = [
-        (scores, relevant, starts, a, b, limit, *tables, scale, bucket, batch.gradient, batch.out, batch.counts, none, none)
+        (scores, seen, flip, relevant, starts, a, b, limit, *tables, scale, bucket, *by_query, none, none)
         for a, b in zip(cuts[:-1], cuts[1:], strict=True)
     ]
     stops = run(solve_queries, jobs)

@@ -17,6 +17,8 @@ from rankwise.inference.steps import best_by_discount, drop
 # Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
 START, STOP, J, LOW, HIGH, BUCKET = range(6)
 REGION_COLUMNS = 6
+# Regions of at most so many members are sorted outright.
+FEW_MEMBERS = np.uint64(16)
 
 
 @kernel
@@ -142,7 +144,7 @@ def solve_regions(
     """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·score in partial[r].
 
     Most regions are small and divide one rank from the next: those are split without a call or a slice, which
-    would cost more than the split. The others go through Algorithm 1.
+    would cost more than the split. Other small ones are sorted; large ones go through Algorithm 1.
     """
     worst = n_pos + 1
     for r in range(first, last):
@@ -157,13 +159,26 @@ def solve_regions(
             if done:
                 at_rank[np.uint64(low)] += k
                 at_rank[np.uint64(high)] += np.int64(stop - start) - k
+                g_low, g_high = unit * (worst - low), unit * (worst - high)
                 total = 0.0
-                for q in range(start, stop):
-                    g = unit * (worst - low - np.int64(level - mixed[q] - bar >= 0.0))
-                    gradient[np.uint64(index[q])] = g
-                    total += g * mixed[q]
+                if stop - start <= np.uint64(4):  # backwards, so that the last member's own turn comes last
+                    for t in range(3, -1, -1):
+                        q = min(start + np.uint64(t), stop - np.uint64(1))
+                        g = g_high if level - mixed[q] - bar >= 0.0 else g_low
+                        gradient[np.uint64(index[q])] = g
+                        total += g * mixed[q] if start + np.uint64(t) < stop else 0.0
+                else:
+                    for q in range(start, stop):
+                        g = g_high if level - mixed[q] - bar >= 0.0 else g_low
+                        gradient[np.uint64(index[q])] = g
+                        total += g * mixed[q]
                 partial[r] = total
                 continue
+        if stop - start <= FEW_MEMBERS:
+            partial[r] = solve_few(
+                weight, discount, tail, pos, worst, mixed, index, start, stop, j, low, high, unit, at_rank, gradient, stack
+            )
+            continue
         partial[r] = solve_hard(
             weight, discount, tail, pos, n_pos, mixed, index, rank, np.int64(start), np.int64(stop), j, low, high, unit, at_rank,
             gradient, stack, work,
@@ -177,10 +192,7 @@ def split(w, level, discount, tail, mixed, start, stop, m):
     The member with t members above it keeps the lower rank if it scores above level − bar_t, which rises with t. Let
     above_bar(t) count the members above that; it falls as t grows, and k is the least t with above_bar(t) ≤ t.
     """
-    bar = w * drop(discount, tail, m)
-    most = above_bar(level, bar, mixed, start, stop)
-    if most == 0 or stop - start == np.uint64(1):
-        return most, bar, True
+    most = above_bar(level, w * drop(discount, tail, m), mixed, start, stop)
     bar = w * drop(discount, tail, m + most)
     found = above_bar(level, bar, mixed, start, stop)
     if found == most:
@@ -200,9 +212,49 @@ def split(w, level, discount, tail, mixed, start, stop, m):
 def above_bar(level, bar, mixed, start, stop):
     """How many of mixed[start:stop] score so high that the next rank would lose by it."""
     size = np.int64(0)
+    if stop - start <= np.uint64(4):  # a loop of unknown length would be mispredicted; here nothing is
+        for t in range(4):
+            q = start + np.uint64(t)
+            size += np.int64((level - mixed[min(q, stop - np.uint64(1))] - bar < 0.0) & (q < stop))
+        return size
     for q in range(start, stop):
         size += np.int64(level - mixed[q] - bar < 0.0)
     return size
+
+
+@inline
+def solve_few(
+    weight, discount, tail, pos, worst, mixed, index, start, stop, j, low, high, unit, at_rank, gradient, stack
+):
+    """A small region, sorted by insertion and gone down: ranks never fall. Σ gradient·score."""
+    for a in range(start + np.uint64(1), stop):
+        v, i = mixed[a], index[a]
+        b = a
+        while b > start and mixed[b - np.uint64(1)] < v:
+            mixed[b], index[b] = mixed[b - np.uint64(1)], index[b - np.uint64(1)]
+            b -= np.uint64(1)
+        mixed[b], index[b] = v, i
+    total = 0.0
+    q = start
+    while q < stop:
+        score = mixed[q]
+        end = q + np.uint64(1)
+        while end < stop and mixed[end] == score:
+            end += np.uint64(1)
+        if end - q == np.uint64(1):
+            low = best_by_discount(weight, discount, tail, pos, score, j, low, high)
+            at_rank[np.uint64(low)] += 1
+            g = unit * (worst - low)
+        else:
+            size = np.int64(end - q)
+            g = unit * (worst - solve_tie(weight, discount, tail, pos, score, j, size, low, high, at_rank, stack))
+            low = best_by_discount(weight, discount, tail, pos, score, j + size - 1, low, high)
+        for p in range(q, end):
+            gradient[np.uint64(index[p])] = g
+            total += g * score
+        j += np.int64(end - q)
+        q = end
+    return total
 
 
 @kernel

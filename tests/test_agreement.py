@@ -1,0 +1,176 @@
+"""Exact methods agree at every size on every kind of scores, and J and its gradient behave as their definitions say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+
+RTOL = {np.float64: 1e-9, np.float32: 1e-5}  # of max(1, |J|)
+SUM_ATOL = {np.float64: 1e-10, np.float32: 1e-4}  # Σ gradient, of Σ |gradient|
+DIFFERENCE = 1e-6
+DIFFERENCE_ATOL = 1e-7
+
+LOSSES = ("ap", "ndcg", "mrr", "auc")
+OWN = rw.DiscountedLoss(lambda k: 1 / k, lambda m: 1 / (m + 3.0) ** 0.7, name="own")
+SIZES = [(1, 1), (1, 50), (50, 1), (3, 40), (60, 3000), (2000, 300), (100, 60_000)]
+LARGE = (1000, 1_000_000)
+YUE_STEPS = 2 * 10**7  # P·N up to which the slow baseline takes part
+
+Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+Draw = Callable[[np.random.Generator, int, int], np.ndarray]
+
+
+def methods(n_pos: int, n_neg: int) -> list[str]:
+    slow = ["yue", "chakrabarti"] if n_pos * n_neg <= YUE_STEPS else []
+    return ["bucketed", "quicksort", "mohapatra2014", *slow]
+
+
+def named(size: tuple[int, int]) -> str:
+    return "P{}-N{}".format(*size)
+
+
+def assert_agree(scores: np.ndarray, relevant: np.ndarray, loss: Any, names: list[str]) -> None:
+    rtol = RTOL[scores.dtype.type]
+    auto = rw.structured_hinge(scores, relevant, loss)
+    for method in names:
+        other = rw.structured_hinge(scores, relevant, loss, method=method)
+        assert abs(other.value - auto.value) <= rtol * max(1.0, abs(auto.value)), method
+        linear = other.loss + other.gradient.astype(np.float64) @ scores.astype(np.float64)
+        size = np.abs(other.gradient).astype(np.float64) @ np.abs(scores).astype(np.float64)
+        assert abs(linear - other.value) <= rtol * max(1.0, size), method
+
+
+@pytest.mark.parametrize("dtype", RTOL, ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("loss", [*LOSSES, OWN], ids=[*LOSSES, "own"])
+@pytest.mark.parametrize("size", SIZES, ids=named)
+def test_all_exact_methods_agree(
+    size: tuple[int, int], loss: Any, dtype: type, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    with np.errstate(over="raise"):
+        scores = family(rng, relevant).astype(dtype)
+    assert_agree(scores, relevant, loss, methods(*size) if loss in ("ap", "ndcg") else ["quicksort"])
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_all_exact_methods_agree_on_a_million_negatives(
+    loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *LARGE)
+    assert_agree(family(rng, relevant), relevant, loss, methods(*LARGE))
+
+
+def test_a_step_function_gives_what_the_built_in_loss_gives(
+    family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    ap = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p, name="ap by steps")
+    for size in [(1, 30), (40, 800), (300, 50)]:
+        relevant = draw_relevant(rng, *size)
+        scores = family(rng, relevant)
+        built_in = rw.structured_hinge(scores, relevant, "ap")
+        by_steps = rw.structured_hinge(scores, relevant, ap)
+        assert abs(by_steps.value - built_in.value) <= RTOL[np.float64] * max(1.0, abs(built_in.value)), size
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
+@pytest.mark.parametrize("size", [(5, 20), (30, 1000), (20, 40_000)], ids=named)
+def test_the_hinge_is_never_below_the_loss_of_the_predicted_ranking(
+    size: tuple[int, int], loss: str, scale: float, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    scores = family(rng, relevant)
+    value = rw.structured_hinge(scores, relevant, loss, scale=scale).value
+    # Ties may be broken either way without a change of F; a label at score 0 has no side.
+    for ties in ("worst", "best"):
+        assert value >= scale * rw.ranking_loss(scores, relevant, loss, ties=ties) - RTOL[np.float64] * max(1.0, value)
+
+
+@pytest.mark.parametrize("dtype", RTOL, ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("size", [(5, 20), (60, 3000), (100, 40_000)], ids=named)
+def test_the_gradient_sums_to_zero(
+    size: tuple[int, int], loss: str, dtype: type, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    gradient = rw.structured_hinge(family(rng, relevant).astype(dtype), relevant, loss).gradient.astype(np.float64)
+    assert abs(gradient.sum()) <= SUM_ATOL[dtype] * max(1.0, np.abs(gradient).sum())
+    assert (gradient[relevant] <= 0).all()
+    assert (gradient[~relevant] >= 0).all()
+    assert gradient.max() <= 2 / size[1] * (1 + RTOL[dtype])  # 2P/(PN)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "zero-one", OWN], ids=[*LOSSES, "zero-one", "own"])
+@pytest.mark.parametrize("size", [(3, 8), (10, 50), (60, 20)], ids=named)
+def test_the_gradient_is_that_of_central_differences(
+    size: tuple[int, int], loss: Any, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    scores = rng.normal(size=relevant.size)  # J is piecewise linear: kinks are nearer than DIFFERENCE almost never
+
+    def value(s: np.ndarray) -> float:
+        return rw.structured_hinge(s, relevant, loss).value
+
+    gradient = rw.structured_hinge(scores, relevant, loss).gradient
+    for k in range(scores.size):
+        step = DIFFERENCE * (np.arange(scores.size) == k)
+        slope = (value(scores + step) - value(scores - step)) / (2 * DIFFERENCE)
+        assert gradient[k] == pytest.approx(slope, abs=DIFFERENCE_ATOL), k
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
+@pytest.mark.parametrize("size", [(4, 12), (20, 500), (30, 40_000)], ids=named)
+def test_the_gradient_supports_the_hinge_from_below(
+    size: tuple[int, int], loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    scores = family(rng, relevant)
+    here = rw.structured_hinge(scores, relevant, loss)
+    spread = max(float(np.quantile(scores, 0.9) - np.quantile(scores, 0.1)), 1e-3)
+    for distance in (1e-3, 0.1, 1.0, 10.0):
+        step = distance * spread * rng.normal(size=scores.size)
+        there = rw.structured_hinge(scores + step, relevant, loss).value
+        reached = here.value + here.gradient @ step
+        # J is convex; both values round as their largest terms do.
+        assert there >= reached - RTOL[np.float64] * max(1.0, abs(there), abs(here.value)), distance
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("size", [(4, 12), (20, 500), (30, 40_000)], ids=named)
+def test_scale_zero_leaves_the_misordered_pairs(
+    size: tuple[int, int], loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    scores = family(rng, relevant)
+    found = rw.structured_hinge(scores, relevant, loss, scale=0.0)
+    # max_R F(R) − F(R*) = 2/(PN) · Σ max(0, s_y − s_x) over positives x and negatives y.
+    pairs = [2 * np.maximum(0.0, scores[~relevant] - s).sum() / (size[0] * size[1]) for s in scores[relevant]]
+    assert found.value == pytest.approx(np.sum(pairs), rel=RTOL[np.float64], abs=RTOL[np.float64])
+    low, high = (rw.ranking_loss(scores, relevant, loss, ties=ties) for ties in ("best", "worst"))
+    assert low - RTOL[np.float64] <= found.loss <= high + RTOL[np.float64]
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
+def test_scores_far_apart_cost_nothing(loss: str) -> None:
+    found = rw.structured_hinge([900.0, 800.0, -700.0, -900.0], [True, True, False, False], loss)
+    assert found.value == 0.0
+    assert found.loss == 0.0
+    assert not found.gradient.any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_hinge_is_homogeneous_in_scores_and_scale(
+    loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, 10, 300)
+    scores = family(rng, relevant)
+    once = rw.structured_hinge(scores, relevant, loss, scale=1.0)
+    # A power of two changes no rounding.
+    for factor in (2.0**-40, 0.5, 4.0, 2.0**40):
+        scaled = rw.structured_hinge(factor * scores, relevant, loss, scale=factor)
+        assert scaled.value == pytest.approx(factor * once.value, rel=RTOL[np.float64])
