@@ -15,9 +15,11 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "rankwise"
 
 # From the first to the last; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("losses",),
+    ("loss_forms",),
+    ("losses", "inputs"),
     ("interleaving",),
     ("inference",),
+    ("queries", "zero_one"),
     ("hinge",),
     ("linear", "latent", "torch"),
     ("detection",),

@@ -36,7 +36,7 @@ def test_the_worked_example_follows_from_counts_alone(loss: str, kind: rw.Loss) 
 
 
 # Figure 1: P = 2, N = 11. With AP, rank i + 1 beats rank i at j where s⁺_i − s*_j ≥ i·(N/2)·(1/(i+j−1) − 1/(i+j)), so
-# 2 − 1.5 < 5.5/2 keeps j = 1 at rank 1; 2 − 1 ≥ 5.5/6 lifts j = 2; 0 − 0.3 < 11/110 keeps j = 9 at rank 2; 0 + 1 ≥ 11/132.
+# 2 − 1.5 < 5.5/2 keeps j = 1 at rank 1; 2 − 1 ≥ 5.5/6 lifts j = 2; −0.3 < 11/110 keeps j = 9 at rank 2; 0 + 1 ≥ 11/132.
 FIGURE_POSITIVES = [2.0, 0.0]
 FIGURE_NEGATIVES = [1.5, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, -1.0, -2.0]
 FIGURE_OPT = [1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3]

@@ -64,8 +64,13 @@ class HingeResult:
         """The most violating ranking of a single query."""
         if self._ranking is None:
             why = "there is one for each of several queries" if self.per_query is not None else "the query is empty"
-            raise ValueError(f"no single most violating ranking: {why}; call most_violating_ranking on one query's samples")
+            raise ValueError(
+                f"no single most violating ranking: {why}; call most_violating_ranking on one query's samples"
+            )
         return self._ranking.interleaving()
+
+
+_Solved = tuple[float, float, NDArray[np.floating], NDArray[np.int64], NDArray[np.int64]]
 
 
 class _Ranking(NamedTuple):
@@ -96,13 +101,13 @@ def structured_hinge(
     n_threads: int = 1,
     empty: str = "zero",
 ) -> HingeResult:
-    """J = max_R scale·Δ(R*, R) + F(R) − F(R*) and its semi-gradient in the scores; the mean over queries if qid is given.
+    """J = max_R scale·Δ(R*, R) + F(R) − F(R*) and its semi-gradient in the scores; with qid, the mean over queries.
 
     scores: (n,) real numbers. relevant: (n,) booleans, or 0 and 1. loss: a name or a `Loss`. qid: (n,) integers or
-    strings, in any order. scale: the weight of the loss against F. method: "auto", or one of rankwise.inference.METHODS;
-    all exact ones agree. cutoff: only with method="chakrabarti". n_threads: queries in parallel, or one large query; −1
-    for all processors. empty: a query without positives or without negatives counts as 0 ("zero"), is left out of the
-    mean ("skip") or refused ("error").
+    strings, in any order. scale: the weight of the loss against F. method: "auto", or a name in
+    rankwise.inference.METHODS; all exact ones agree. cutoff: only with method="chakrabarti". n_threads: queries in
+    parallel, or one large query; −1 for all processors. empty: a query without positives or without negatives counts
+    as 0 ("zero"), is left out of the mean ("skip") or refused ("error").
 
     >>> r = structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap")
     >>> round(r.value, 4), round(r.loss, 4), r.interleaving.pattern()
@@ -213,7 +218,7 @@ def _check_method(loss: Loss, method: str, cutoff: int | None) -> None:
     if cutoff is not None:
         if method != "chakrabarti":
             raise ValueError(f"cutoff={cutoff} goes with method='chakrabarti' only, not {method!r}")
-        if isinstance(cutoff, bool) or not isinstance(cutoff, int | np.integer) or cutoff < 1:
+        if cutoff < 1 or cutoff != int(cutoff):
             raise ValueError(f"cutoff must be a whole number of places, at least 1, got {cutoff!r}")
 
 
@@ -226,11 +231,13 @@ def _solve_one(
     method: str,
     cutoff: int | None,
     n_threads: int,
-) -> tuple[float, float, NDArray[np.floating], NDArray[np.int64], NDArray[np.int64]]:
+) -> _Solved:
     if isinstance(loss, ZeroOne):
         raise_not_finite(scores)
         return zero_one_hinge(scores, relevant, scale, method)
-    solution = _methods().solve(scores, relevant, n_pos, loss, scale, method, cutoff, limit_of(scores), n_threads)
+    solution: _Solved | None = _methods().solve(
+        scores, relevant, n_pos, loss, scale, method, cutoff, limit_of(scores), n_threads
+    )
     if solution is None:
         raise_not_finite(scores)
         raise RuntimeError("scores changed while they were read; do not write to them from another thread")
@@ -277,8 +284,8 @@ def _hinge_of_many(
 def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:
     if empty == "error":
         raise ValueError(
-            f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass empty='zero' "
-            "or empty='skip'"
+            f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass "
+            "empty='zero' or empty='skip'"
         )
 
 

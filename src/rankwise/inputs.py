@@ -29,9 +29,13 @@ def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
     if dtype in _NATIVE and array.ndim == 1 and array.flags.carray and array.shape[0] < _LARGEST:
         return array, dtype
     if dtype.kind not in "fiub":
-        raise TypeError(f"scores must be real numbers, got dtype {dtype}; convert them with np.asarray(scores, dtype=float)")
+        raise TypeError(
+            f"scores must be real numbers, got dtype {dtype}; convert them with np.asarray(scores, dtype=float)"
+        )
     if array.ndim != 1:
-        raise ValueError(f"scores must be one-dimensional, got shape {array.shape}; pass scores.ravel() and qid= for queries")
+        raise ValueError(
+            f"scores must be one-dimensional, got shape {array.shape}; pass scores.ravel() and qid= for queries"
+        )
     if array.shape[0] >= _LARGEST:
         raise ValueError(f"{array.shape[0]} scores are more than the {_LARGEST - 1} that fit; split them into queries")
     out = dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize <= 8 else np.dtype(np.float64)
@@ -51,7 +55,9 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
         raise ValueError(f"relevant has {what} and scores has {n}; they must be one-dimensional and of equal length")
     if array.dtype != np.bool_:
         if array.dtype.kind not in "fiu":
-            raise TypeError(f"relevant must be boolean, or 0 and 1, got dtype {array.dtype}; convert it with relevant == label")
+            raise TypeError(
+                f"relevant must be boolean, or 0 and 1, got dtype {array.dtype}; convert it with relevant == label"
+            )
         truth = array == 1
         wrong = ~truth & (array != 0)
         if wrong.any():
@@ -83,7 +89,11 @@ def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
     wrong = ~(np.abs(scores) <= limit_of(scores))
     k = int(np.argmax(wrong))
     if wrong[k]:
-        why = "too large to be compared; rescale the scores" if np.isfinite(scores[k]) else "not finite; remove or mask it"
+        why = (
+            "too large to be compared; rescale the scores"
+            if np.isfinite(scores[k])
+            else "not finite; remove or mask it"
+        )
         raise ValueError(f"scores[{first + k}] is {scores[k]}: {why}")
 
 

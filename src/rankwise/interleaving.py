@@ -65,7 +65,8 @@ class Interleaving:
             raise ValueError(f"the matrix of {n} samples would have {n * n} entries; use ranks, order() or pattern()")
         place = np.empty(n, dtype=np.int64)
         place[self.order()] = np.arange(n)
-        return np.sign(place[None, :] - place[:, None]).astype(np.int8)
+        result: NDArray[np.int8] = np.sign(place[None, :] - place[:, None]).astype(np.int8)
+        return result
 
     def __repr__(self) -> str:
         shown = self.pattern() if self.n_pos + self.n_neg <= 60 else f"{self.n_pos} positives, {self.n_neg} negatives"

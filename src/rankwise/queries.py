@@ -71,7 +71,7 @@ def _sort(array: NDArray[Any], n: int) -> Grouping:
     """Group by counting, O(n), where ids are integers in a range not much wider than n; else by sorting."""
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
-        if high - low < 4 * n + 1024 and -(2**62) < low and high < 2**62:
+        if high - low < 4 * n + 1024 and max(-low, high) < 2**62:
             from rankwise.inference.grouping import order_by_key
 
             order, ends = order_by_key(array.astype(np.int64) - low, high - low + 1)

@@ -59,16 +59,14 @@ def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
         command = [sys.executable, "-m", _CHILD, "sort", str(file)]
         environment = _environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
         pipe = subprocess.PIPE
-        # In a session of its own an interrupt from the keyboard does not reach it: it ends when its input does.
+        # In a session of its own it does not see an interrupt from the keyboard: that is for this process to tell.
         with subprocess.Popen(
             command, env=environment, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         ) as process:
             try:
                 yield partial(_ask, process)
             finally:
-                if process.stdin is not None:
-                    with suppress(BrokenPipeError):
-                        process.stdin.close()
+                process.kill()
 
 
 def _ask(process: subprocess.Popen[str]) -> Seconds:

@@ -36,7 +36,7 @@ def range_map(low, high, n_buckets):
 def extent(bits, flip, word, value):
     """Least and greatest score, given as bit patterns: as integers they compare alike, once negatives are flipped.
 
-    A NaN is beyond either infinity. flip has all bits but the sign; word and value are one number, as bits and as a score.
+    A NaN is beyond either infinity. flip has all bits but the sign; word and value are one number in two forms.
     """
     zero = flip ^ flip
     low = high = bits[0] ^ (flip if bits[0] < zero else zero)
@@ -60,8 +60,8 @@ def buckets_for(n):
 
 @kernel
 def solve_queries(
-    scores, bits, flip, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, bucket, gradient, out, counts,
-    above_pos, order_pos,
+    scores, bits, flip, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale,
+    bucket, gradient, out, counts, above_pos, order_pos,
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
@@ -124,8 +124,8 @@ def solve_queries(
             cursor[r] = regions[r, 0]
         total = assign(part, slots, value, cursor, mixed, index, begin, n_regions, no_ties, no_ties, slopes)
         solve_regions(
-            weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, unit, at_rank, gradient, partial,
-            stack, work,
+            weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, unit, at_rank, gradient,
+            partial, stack, work,
         )  # fmt: skip
         for r in range(n_regions):
             total += partial[r]

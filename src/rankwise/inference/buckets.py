@@ -15,7 +15,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.inference.compiled import inline, kernel
 

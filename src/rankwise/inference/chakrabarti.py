@@ -1,9 +1,9 @@
 """Chakrabarti, Khanna, Sawant, Bhattacharyya 2008: the greedy for NDCG, optionally with a cut-off k.
 
 Negatives from the highest down each take the best of all ranks, but none above the one before. With a convex discount
-that is exact. With the authors' own, D(1) = D(2) = 1 and D(m) = 1/log2(m), or with a cut-off, it is not: the paper's appendix
-has the counter-example. Without a cut-off O(N log N + PN); with D(m) = 0 for m ≥ k, only the k highest negatives feel
-the loss and only at the k highest places: O((N + P) log(N + P) + k²).
+that is exact. With the authors' own, D(1) = D(2) = 1 and D(m) = 1/log2(m), or with a cut-off, it is not: the paper's
+appendix has the counter-example. Without a cut-off O(N log N + PN); with D(m) = 0 for m ≥ k, only the k highest
+negatives feel the loss and only at the k highest places: O((N + P) log(N + P) + k²).
 """
 
 from __future__ import annotations

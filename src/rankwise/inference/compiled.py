@@ -1,8 +1,8 @@
 """How kernels are compiled: once per machine and version of the sources, kept on disk, and never silently.
 
 Numba's own cache looks at one file's date, not at the files it takes functions from; here the folder of the cache is
-named after a digest of all kernel sources, so that no stale kernel is ever run. It lies in `RANKWISE_CACHE_DIR` if that is
-set, else beside this file, else in the user's cache folder; where none can be written, kernels live for one process.
+named after a digest of all kernel sources, so that no stale kernel is ever run. It lies in `RANKWISE_CACHE_DIR` if that
+is set, else beside this file, else in the user's cache folder; where none can be written, kernels live for one process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba.core import event
 def _digest() -> str:
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted([*here.glob("*.py"), here.parent / "losses.py"]):
+    for source in sorted([*here.glob("*.py"), here.parent / "loss_forms.py"]):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -49,12 +49,13 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function to machine code that releases the interpreter lock."""
     if function is None:
         return lambda f: kernel(f, **options)
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER or "")
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(_FOLDER or "")
     try:
         return njit(nogil=True, cache=_FOLDER is not None, **options)(function)
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -62,7 +63,7 @@ def inline(function: Callable[..., Any]) -> Any:
     return njit(inline="always")(function)
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]
+class _Announcement(event.Listener):
     """Says on standard error, once in a process, that kernels are being compiled."""
 
     said = False

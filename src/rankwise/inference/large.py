@@ -6,23 +6,33 @@ changes nothing. The buckets are kept in the memory of the gradient that is to r
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference import charts
-from rankwise.inference.buckets import BucketMap, count
+from rankwise.inference.buckets import count
 from rankwise.inference.compiled import kernel
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
 from rankwise.inference.problem import Solution
 from rankwise.inference.quicksort import STACK_ROWS
 from rankwise.inference.regions import (
-    BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, assign, bracket, cumulate, grade, solve_regions, solve_tie,
+    BUCKET,
+    REGION_COLUMNS,
+    START,
+    STOP,
+    assign,
+    bracket,
+    cumulate,
+    grade,
+    solve_regions,
+    solve_tie,
 )  # fmt: skip
 from rankwise.inference.steps import best_by_discount
 from rankwise.inference.threads import run
-from rankwise.losses import LossTables
+from rankwise.loss_forms import LossTables
 
 BLOCK = 1 << 16
 # A divided bucket with at least this share of the negatives is looked at for one frequent score, and so many of them.
@@ -127,12 +137,12 @@ def _parts(n: int, n_threads: int) -> list[slice]:
     blocks = -(-n // BLOCK)
     n_parts = min(n_threads, blocks)
     cuts = [min(n, blocks * t // n_parts * BLOCK) for t in range(n_parts + 1)]
-    return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(cuts)]
 
 
-def _frequent_scores(loss_data, scores, bucket, parts, sample, chart, regions, unit, value, at_rank):  # type: ignore[no-untyped-def]
+def _frequent_scores(loss_data, scores, bucket, parts, sample, chart, regions, unit, value, at_rank):
     """Take the scores that fill a divided bucket out of its region: one tie needs counting, not gathering."""
-    _, _, _, pos, n_pos = loss_data
+    n_pos = loss_data[-1]
     sizes = regions[:, STOP] - regions[:, START]
     share = max(int(scores.shape[0] * _FREQUENT), 1024)
     large = np.flatnonzero(sizes >= share)

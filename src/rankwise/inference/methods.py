@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from rankwise.inference.bucketed import solve_queries
 from rankwise.inference.large import solve_large
 from rankwise.inference.problem import MOST_STEPS, Problem, Solution, conclude, pose
 from rankwise.inference.threads import run
-from rankwise.losses import DiscountedLoss, Loss
+from rankwise.loss_forms import DiscountedLoss, Loss
 
 # From here on a query is worth a map of its own, and threads.
 LARGE = 1 << 15
@@ -50,13 +51,11 @@ def solve(
         if scores.shape[0] >= LARGE:
             return solve_large(scores, relevant, tables, scale, limit, n_threads)
         return _solve_small(scores, relevant, tables, scale, limit, n_pos)
-    if not (np.abs(scores) <= limit).all():
-        return None
-    problem = pose(scores, relevant, loss, scale)
-    return conclude(problem, _ranks(problem, method, cutoff), scores.dtype)
+    problem = pose(scores, relevant, n_pos, loss, scale, limit)
+    return None if problem is None else conclude(problem, _ranks(problem, method, cutoff), scores.dtype)
 
 
-def _solve_small(scores, relevant, tables, scale, limit, n_pos):  # type: ignore[no-untyped-def]
+def _solve_small(scores, relevant, tables, scale, limit, n_pos):
     gradient = np.empty_like(scores)
     slot, bits, flip = _WORDS[gradient.itemsize]
     bucket = gradient.view(slot)
@@ -64,7 +63,22 @@ def _solve_small(scores, relevant, tables, scale, limit, n_pos):  # type: ignore
     starts = _empty(2)
     starts[0], starts[1] = 0, scores.shape[0]
     solved = solve_queries(
-        scores, scores.view(bits), flip, relevant, starts, 0, 1, limit, *tables, scale, bucket, gradient, out, counts, above, positives
+        scores,
+        scores.view(bits),
+        flip,
+        relevant,
+        starts,
+        0,
+        1,
+        limit,
+        *tables,
+        scale,
+        bucket,
+        gradient,
+        out,
+        counts,
+        above,
+        positives,
     )
     return Solution(float(out[0, 0]), float(out[0, 1]), gradient, above[0], positives[0]) if solved else None
 
@@ -83,8 +97,8 @@ def _ranks(problem: Problem, method: str, cutoff: int | None) -> NDArray[np.int6
     if isinstance(problem.loss, DiscountedLoss) or method not in ("auto", "bucketed"):
         if not isinstance(problem.loss, DiscountedLoss) and problem.table.size == 0:
             raise ValueError(
-                f"method {method!r} would lay out {n_pos * n_neg} steps of the loss {problem.loss.name!r}; its limit is "
-                f"{MOST_STEPS}, use method='auto'"
+                f"method {method!r} would lay out {n_pos * n_neg} steps of the loss {problem.loss.name!r}; its limit "
+                f"is {MOST_STEPS}, use method='auto'"
             )
         if method == "chakrabarti":
             return chakrabarti.ranks(problem, cutoff)
@@ -140,7 +154,7 @@ def solve_many(
     return batch
 
 
-def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_threads, batch):  # type: ignore[no-untyped-def]
+def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_threads, batch):
     """The small queries first ≤ q < last, divided evenly among threads; the first not solved, or last."""
     if first == last:
         return last
@@ -156,7 +170,7 @@ def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_thre
     by_query, none = (batch.gradient, batch.out, batch.counts), np.empty((0, 0), np.int64)
     jobs: list[tuple[Any, ...]] = [
         (scores, seen, flip, relevant, starts, a, b, limit, *tables, scale, bucket, *by_query, none, none)
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+        for a, b in pairwise(cuts)
     ]
     stops = run(solve_queries, jobs)
     return next((stop for stop, b in zip(stops, cuts[1:], strict=True) if stop < b), last)

@@ -114,9 +114,7 @@ def discounted_loss(weight, discount, tail, norm, above, n_pos):
     total = 0.0
     for k in range(1, n_pos + 1):
         if above[k] > 0:
-            total += weight[k - 1] * (
-                discount_at(discount, tail, k) - discount_at(discount, tail, k + above[k])
-            )
+            total += weight[k - 1] * (discount_at(discount, tail, k) - discount_at(discount, tail, k + above[k]))
     return total / norm
 
 

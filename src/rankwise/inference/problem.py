@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.inference.buckets import all_within
 from rankwise.inference.compiled import kernel
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
-from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail
+from rankwise.loss_forms import DiscountedLoss, Loss, StepLoss, Tail
 
 # Steps of a StepLoss are laid out as a matrix up to this many; beyond, only rounds.py serves.
 MOST_STEPS = 1 << 24
@@ -41,13 +42,20 @@ class Problem(NamedTuple):
     scale: float
 
 
-def pose(scores: NDArray[np.floating], relevant: NDArray[np.bool_], loss: Loss, scale: float) -> Problem:
-    """The problem of one query that has positives and negatives."""
-    n_pos = int(np.count_nonzero(relevant))
+def pose(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    n_pos: int,
+    loss: Loss,
+    scale: float,
+    limit: float = np.inf,
+) -> Problem | None:
+    """The problem of one query that has positives and negatives; None if a score is not within ±limit."""
     n_neg = scores.shape[0] - n_pos
     pos, pos_idx = np.empty(n_pos), np.empty(n_pos, np.int64)
     neg, neg_idx = np.empty(n_neg), np.empty(n_neg, np.int64)
-    divide(scores, relevant, pos, pos_idx, neg, neg_idx)
+    if not separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
+        return None
     weight, discount, tail, table, norm = np.empty(0), np.empty(0), int(Tail.NONE), np.empty((0, 0)), 1.0
     if isinstance(loss, DiscountedLoss):
         tables = loss.tables(n_pos, scores.shape[0])
@@ -60,8 +68,10 @@ def pose(scores: NDArray[np.floating], relevant: NDArray[np.bool_], loss: Loss, 
 
 
 @kernel
-def divide(scores, relevant, pos, pos_idx, neg, neg_idx):
-    """Scores and positions of positives, in descending order, and of negatives."""
+def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
+    """Scores and positions of positives, in descending order, and of negatives; whether all are within ±limit."""
+    if not all_within(scores, limit):
+        return False
     p = q = 0
     for k in range(scores.shape[0]):
         if relevant[k]:
@@ -72,6 +82,7 @@ def divide(scores, relevant, pos, pos_idx, neg, neg_idx):
             q += 1
     spare, slot = np.empty(p, np.int64), np.empty(2 * p + 1, np.int64)
     sort_descending(pos, pos_idx, p, np.empty(p), spare, slot, np.zeros(3, np.int64))
+    return True
 
 
 def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Solution:
@@ -119,8 +130,14 @@ def finish_negatives(neg, idx, ranks, n_pos, at_rank, gradient):
             if least[before] == most[before]:
                 tie_above[before] = same
         before = r
-    rank_sum, size = np.zeros(n_ties), np.zeros(n_ties)
     total = 0.0
+    if n_ties == 0:
+        for q in range(neg.shape[0]):
+            g = unit * (n_pos + 1 - ranks[q])
+            gradient[idx[q]] = g
+            total += g * neg[q]
+        return total
+    rank_sum, size = np.zeros(n_ties), np.zeros(n_ties)
     for final in range(2):
         for q in range(neg.shape[0]):
             r = ranks[q]

@@ -1,8 +1,9 @@
 """Algorithm 1 of the paper: the quicksort-flavoured search for all optimal interleaving ranks.
 
 Scores are kept in descending order, as opt is indexed (the paper's precondition (i) is written for ascending
-order). MEDIAN and SELECT are one call here, `select`, which is linear in the worst case: quickselect while it
-halves quickly, medians of medians when an input resists. So the whole is O(N log P + P log N) on every input.
+order). MEDIAN and SELECT are one call here, `divide`: a pass around a pivot near the median, and where that leaves less
+than an eighth on one side, `select`, which finds the median itself: quickselect while it halves quickly, medians of
+medians when an input resists. So the whole is O(N log P + P log N) on every input.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rankwise.losses import LossLike
 
 # Segments this short are sorted by insertion: their medians then cost nothing.
-SHORT = 24
+SHORT = 16
 # Columns of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
 TRACE_COLUMNS = 6
 STACK_ROWS = 80
@@ -75,7 +76,9 @@ def _problem(scores: ArrayLike, relevant: ArrayLike, loss: LossLike, scale: floa
         raise ValueError(f"the query has {n_pos} positives and {array.shape[0] - n_pos} negatives; it needs both")
     loss = as_loss(loss)
     loss.check(n_pos, array.shape[0] - n_pos, thorough=False)
-    return pose(array, truth, loss, as_scale(scale))
+    problem = pose(array, truth, n_pos, loss, as_scale(scale))
+    assert problem is not None
+    return problem
 
 
 def _run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -92,19 +95,26 @@ def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
     n = neg.shape[0]
     val, idx, rank, result = neg.copy(), np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
     stack = np.empty((STACK_ROWS, 5), np.int64)
-    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, n, 1, 1, pos.shape[0] + 1, 0, stack, work, rows)
+    spare, spare_idx = np.empty(n), np.empty(n, np.int64)
+    worst = pos.shape[0] + 1
+    opt_ranks(
+        weight, discount, tail, table, pos, val, idx, spare, spare_idx, rank, 0, n, 1, 1, worst, 0, stack, work, rows
+    )
     for q in range(n):
         result[idx[q]] = rank[q]
     return result
 
 
 @kernel
-def opt_ranks(weight, discount, tail, table, pos, val, idx, rank, start, stop, j_start, low, high, is_sorted, stack, work, trace):
+def opt_ranks(
+    weight, discount, tail, table, pos, val, idx, spare, spare_idx, rank, start, stop, j_start, low, high, is_sorted,
+    stack, work, trace,
+):  # fmt: skip
     """Fill rank[start:stop], val[start:stop] being the negatives j_start, j_start+1, … in some order (is_sorted = 0).
 
-    val and idx are rearranged together; afterwards rank ascends along them. work counts [evaluated negatives,
-    elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0 where a segment
-    was filled without evaluation; an empty trace records nothing.
+    val and idx are rearranged together, with as much room to spare; afterwards rank ascends along them. work counts
+    [evaluated negatives, elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0
+    where a segment was filled without evaluation; an empty trace records nothing.
     """
     shift = j_start - start
     depth = 0
@@ -119,7 +129,7 @@ def opt_ranks(weight, discount, tail, table, pos, val, idx, rank, start, stop, j
                 is_sorted = 1
             m = (left + right) >> 1
             if is_sorted == 0:
-                select(val, idx, left, right, m, work)  # lines 4 and 5
+                m = divide(val, idx, spare, spare_idx, left, right, work)  # lines 4 and 5
             opt = best_rank(weight, discount, tail, table, pos, val[m], m + shift, low, high)  # line 6
             rank[m] = opt
             work[0] += 1
@@ -136,6 +146,43 @@ def opt_ranks(weight, discount, tail, table, pos, val, idx, rank, start, stop, j
         depth -= 1
         left, right = stack[depth, 0], stack[depth, 1]
         low, high, is_sorted = stack[depth, 2], stack[depth, 3], stack[depth, 4]
+
+
+@kernel
+def divide(val, idx, spare, spare_idx, left, right, work):
+    """Rearrange val[left..right] around an element near its median; where that element then is."""
+    middle = (left + right) >> 1
+    third = (right - left) // 3
+    swap(val, idx, median_position(val, left + third, middle, right - third), right)
+    pivot = val[right]
+    one = np.uint64(1)
+    front, back = np.uint64(left), np.uint64(right)
+    for k in range(np.uint64(left), np.uint64(right)):  # written to both ends, kept at one: no branch on a score
+        v, i = val[k], idx[k]
+        spare[front], spare_idx[front] = v, i
+        spare[back], spare_idx[back] = v, i
+        higher = np.uint64(v > pivot)
+        front += higher
+        back -= one - higher
+    m = np.int64(front)
+    spare[front], spare_idx[front] = pivot, idx[right]
+    for k in range(np.uint64(left), np.uint64(right) + one):
+        val[k], idx[k] = spare[k], spare_idx[k]
+    work[1] += right - left + 1
+    if 8 * min(m - left, right - m) < right - left:
+        select(val, idx, left, right, middle, work)
+        return middle
+    return m
+
+
+@inline
+def median_position(val, a, b, c):
+    """Which of three positions holds the middle value."""
+    if val[a] > val[b]:
+        a, b = b, a
+    if val[b] > val[c]:
+        b = c if val[c] > val[a] else a
+    return b
 
 
 @inline
@@ -172,34 +219,56 @@ def insertion_sort(val, idx, left, right, work):
 @kernel
 def select(val, idx, left, right, k, work):
     """Rearrange val[left..right] so that val[k] is in its place: nothing smaller before it, nothing larger after."""
-    budget = 6 * (right - left + 1)  # scans a good run never needs: beyond it, pivots are medians of medians
+    budget = 6 * (right - left + 1)  # what quickselect may look at before it must be sure of halving
     while right - left >= SHORT:
-        if budget > 0:
-            pivot = median_of_three(val[left], val[(left + right) >> 1], val[right])
-        else:  # at least 3/10 of the elements on either side (Blum et al. 1973)
-            end = gather_medians(val, idx, left, right, work)
-            middle = (left + end) >> 1
-            select(val, idx, left, end, middle, work)
-            pivot = val[middle]
-        budget -= right - left
-        a, b = left, right
-        while a <= b:
-            while val[a] > pivot:
-                a += 1
-            while val[b] < pivot:
-                b -= 1
-            if a <= b:
-                swap(val, idx, a, b)
-                work[1] += 2
-                a += 1
-                b -= 1
-        if k <= b:
-            right = b
-        elif k >= a:
-            left = a
-        else:  # between b and a everything equals the pivot
+        if budget < 0:
+            select_surely(val, idx, left, right, k, work)
             return
+        budget -= right - left
+        pivot = median_of_three(val[left], val[(left + right) >> 1], val[right])
+        left, right = narrow(val, idx, left, right, k, pivot, work)
     insertion_sort(val, idx, left, right, work)
+
+
+@kernel
+def select_surely(val, idx, left, right, k, work):
+    """`select` around medians of medians: linear whatever the input (Blum et al. 1973).
+
+    The pivot of a segment is the median of its groups' medians, found likewise: the segment waits on a stack meanwhile.
+    """
+    waiting = np.empty((40, 3), np.int64)
+    depth = 0
+    while True:
+        if right - left >= SHORT:
+            waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = left, right, k
+            depth += 1
+            right = gather_medians(val, idx, left, right, work)
+            k = (left + right) >> 1
+            continue
+        insertion_sort(val, idx, left, right, work)
+        if depth == 0:
+            return
+        depth -= 1
+        pivot = val[k]
+        left, right, k = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
+        left, right = narrow(val, idx, left, right, k, pivot, work)
+
+
+@inline
+def narrow(val, idx, left, right, k, pivot, work):
+    """Partition val[left..right] around a value of it; the side that holds position k, or (k, k) if neither does."""
+    a, b = left, right
+    while a <= b:
+        while val[a] > pivot:
+            a += 1
+        while val[b] < pivot:
+            b -= 1
+        if a <= b:
+            swap(val, idx, a, b)
+            work[1] += 2
+            a += 1
+            b -= 1
+    return (left, b) if k <= b else (a, right) if k >= a else (k, k)
 
 
 @kernel

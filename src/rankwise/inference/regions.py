@@ -139,7 +139,23 @@ def assign(scores, bucket, value, cursor, mixed, index, offset, n_plain, tie_sco
 
 @kernel
 def solve_regions(
-    weight, discount, tail, pos, n_pos, regions, first, last, mixed, index, rank, unit, at_rank, gradient, partial, stack, work
+    weight,
+    discount,
+    tail,
+    pos,
+    n_pos,
+    regions,
+    first,
+    last,
+    mixed,
+    index,
+    rank,
+    unit,
+    at_rank,
+    gradient,
+    partial,
+    stack,
+    work,
 ):
     """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·score in partial[r].
 
@@ -176,12 +192,43 @@ def solve_regions(
                 continue
         if stop - start <= FEW_MEMBERS:
             partial[r] = solve_few(
-                weight, discount, tail, pos, worst, mixed, index, start, stop, j, low, high, unit, at_rank, gradient, stack
+                weight,
+                discount,
+                tail,
+                pos,
+                worst,
+                mixed,
+                index,
+                start,
+                stop,
+                j,
+                low,
+                high,
+                unit,
+                at_rank,
+                gradient,
+                stack,
             )
             continue
         partial[r] = solve_hard(
-            weight, discount, tail, pos, n_pos, mixed, index, rank, np.int64(start), np.int64(stop), j, low, high, unit, at_rank,
-            gradient, stack, work,
+            weight,
+            discount,
+            tail,
+            pos,
+            n_pos,
+            mixed,
+            index,
+            rank,
+            np.int64(start),
+            np.int64(stop),
+            j,
+            low,
+            high,
+            unit,
+            at_rank,
+            gradient,
+            stack,
+            work,
         )
 
 
@@ -259,7 +306,24 @@ def solve_few(
 
 @kernel
 def solve_hard(
-    weight, discount, tail, pos, n_pos, mixed, index, rank, start, stop, j, low, high, unit, at_rank, gradient, stack, work
+    weight,
+    discount,
+    tail,
+    pos,
+    n_pos,
+    mixed,
+    index,
+    rank,
+    start,
+    stop,
+    j,
+    low,
+    high,
+    unit,
+    at_rank,
+    gradient,
+    stack,
+    work,
 ):
     """A region by Algorithm 1: gradients, negatives per rank; Σ gradient·score."""
     worst = n_pos + 1
@@ -269,9 +333,11 @@ def solve_hard(
             same = 0
             break
     no_trace, no_table = np.empty((0, 6), np.int64), np.empty((0, 0))
+    size = stop - start
     opt_ranks(
-        weight, discount, tail, no_table, pos, mixed, index, rank, start, stop, j, low, high, same, stack, work, no_trace
-    )
+        weight, discount, tail, no_table, pos, mixed[start:stop], index[start:stop], np.empty(size),
+        np.empty(size, np.int64), rank[start:stop], 0, size, j, low, high, same, stack, work, no_trace,
+    )  # fmt: skip
     total = 0.0
     for q in range(start, stop):
         at_rank[rank[q]] += 1

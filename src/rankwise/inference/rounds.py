@@ -41,7 +41,7 @@ def ranks(problem: Problem) -> NDArray[np.int64]:
     return result
 
 
-def _best(problem: Problem, score: NDArray[np.float64], j, low, high):  # type: ignore[no-untyped-def]
+def _best(problem: Problem, score: NDArray[np.float64], j, low, high):
     """best_rank of several negatives, each over its own range of ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     sizes = high - low

@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.compiled import inline, kernel
-
-from rankwise.losses import Tail
+from rankwise.loss_forms import Tail
 
 _RECIPROCAL, _LOG2, _LINEAR = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR)
 

@@ -1,4 +1,4 @@
-"""A few threads of our own: Numba's parallel layer is not safe to call from several Python threads, nor after a fork."""
+"""A few threads of our own: Numba's parallel layer is safe neither under several Python threads nor after a fork."""
 
 from __future__ import annotations
 

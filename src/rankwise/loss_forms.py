@@ -1,0 +1,307 @@
+"""The two forms a loss can take: a weight and a discount, or a step function; and whether it is QS-suitable.
+
+A ranking of P positives and N negatives is told by c_k = the number of negatives above the k-th positive. Every
+`DiscountedLoss` is a weight w and a discount D,
+
+    Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k),
+
+and reaches the compiled kernels as two arrays, never as a function. A `StepLoss` is any other Δ = Σ_j δ_j(r_j).
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["DiscountedLoss", "Loss", "LossTables", "NotQSSuitableError", "StepLoss", "Tail"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# A second difference this small against the discount is rounding, not a breach of (C2).
+_ROUNDING = 8 * np.finfo(np.float64).eps
+_TINY = 1e-300  # nor is one where values underflow
+# Built-in discounts are tabulated up to here, unless told otherwise, and evaluated in closed form beyond.
+TABLE_SIZE = 1 << 16
+# Grids of steps are checked in blocks of this many entries.
+_BLOCK = 1 << 20
+# Up to so many steps are all checked at every use of a StepLoss.
+_THOROUGH = 1 << 24
+
+
+class NotQSSuitableError(ValueError):
+    """A loss breaks a condition under which its most violating ranking is found fast; `.i`, `.j` say where."""
+
+    def __init__(self, message: str, i: int | None = None, j: int | None = None) -> None:
+        super().__init__(message)
+        self.i = i
+        self.j = j
+
+
+class Tail(IntEnum):
+    """Closed form of a discount beyond its table."""
+
+    NONE = 0
+    RECIPROCAL = 1  # 1/m
+    LOG2 = 2  # 1/log2(1 + m)
+    LINEAR = 3  # −m
+
+
+class LossTables(NamedTuple):
+    """How a loss is told to a kernel: data. Weights w_1.., discounts D(0).., and whether C = PN."""
+
+    weight: FloatArray
+    discount: FloatArray
+    tail: int
+    per_pair: bool
+
+
+class Loss(ABC):
+    """A loss Δ(R*, R) of a ranking of positives and negatives."""
+
+    name: str
+
+    @abstractmethod
+    def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        """δ_j(i+1) − δ_j(i), for 1 ≤ i ≤ n_pos and 1 ≤ j ≤ n_neg, broadcast over i and j."""
+
+    @abstractmethod
+    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        """Δ of rankings, above[..., k−1] being the number of negatives above the k-th positive."""
+
+    @abstractmethod
+    def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+        """Raise `NotQSSuitableError` unless (C1) and (C2) hold for these counts.
+
+        Where that takes a look at every (i, j) and there are very many, thorough=False looks at some of each scale.
+        """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class DiscountedLoss(Loss):
+    """Δ = (1/C) · Σ_k w_k (D(k) − D(k + c_k)): a weight for the k-th positive, a discount for the m-th place.
+
+    Give the two functions, or override `weight` and `discount` in a subclass. They may take an array or one number
+    at a time; their values are tabulated once and kept, so that a loss of your own runs as fast as a built-in one.
+    w ≥ 0 and a convex D make it QS-suitable.
+
+    >>> import rankwise as rw
+    >>> loss = rw.DiscountedLoss(discount=lambda m: 1 / m**0.5, name="root")
+    >>> round(rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], loss), 4)
+    0.2476
+    """
+
+    name = "discounted"
+    _tail = Tail.NONE
+    _per_pair = False
+    _table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to here
+
+    def __init__(
+        self,
+        weight: Callable[[Any], Any] | None = None,
+        discount: Callable[[Any], Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._weight = weight
+        self._discount = discount
+        if name is not None:
+            self.name = name
+        self._lock = threading.Lock()
+        self._w: FloatArray = np.empty(0)
+        self._d: FloatArray = np.empty(0)
+        self._convex_to = 0  # D is known to be convex on 1..this
+
+    def weight(self, k: Any) -> Any:
+        """w_k, the weight of the k-th positive from the top."""
+        return np.ones(np.shape(k)) if self._weight is None else self._weight(k)
+
+    def discount(self, m: Any) -> Any:
+        """D(m), what a positive at place m is worth."""
+        if self._discount is None:
+            raise TypeError(f"{type(self).__name__} has no discount: pass discount=, or override discount(self, m)")
+        return self._discount(m)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_lock=None, _w=np.empty(0), _d=np.empty(0), _convex_to=0)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def tables(self, n_pos: int, n: int) -> LossTables:
+        """Weights for at least n_pos positives and discounts for n places, computed once and kept."""
+        wanted = n if self._tail is Tail.NONE else min(n, self._table_size)
+        if self._w.size < n_pos or self._d.size <= wanted:
+            self._grow(n_pos, wanted)
+        return LossTables(self._w, self._d, int(self._tail), self._per_pair)
+
+    def _grow(self, n_pos: int, wanted: int) -> None:
+        with self._lock:
+            if self._w.size < n_pos:
+                size = max(n_pos, min(2 * self._w.size, TABLE_SIZE), 64)
+                w = _tabulate(self.weight, size, f"{self.name}: weight")
+                if (w < 0).any():
+                    k = int(np.argmax(w < 0)) + 1
+                    raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
+                self._w = w
+            if self._d.size <= wanted:
+                size = max(wanted, min(2 * self._d.size, self._table_size), min(64, self._table_size))
+                d = _tabulate(self.discount, size, f"{self.name}: discount")
+                self._d = np.concatenate([[0.0], d])  # D(0) is never used
+
+    def _discounts(self, m: IntArray, n: int) -> FloatArray:
+        """D(m) for whole numbers 1 ≤ m ≤ n."""
+        if self._tail is Tail.NONE:
+            return self.tables(1, n).discount[m]
+        return np.asarray(self.discount(m.astype(np.float64)), dtype=np.float64)
+
+    def normaliser(self, n_pos: int, n_neg: int) -> float:
+        """C, which brings Δ into [0, 1]."""
+        if self._per_pair:
+            return float(n_pos) * float(n_neg)
+        w = self.tables(n_pos, n_pos).weight[:n_pos]
+        c = float(np.sum(w * self._discounts(np.arange(1, n_pos + 1), n_pos)))
+        if not c > 0.0:
+            raise ValueError(f"{self.name}: Σ w_k·D(k) over {n_pos} positives is {c:.6g}; it must be positive")
+        return c
+
+    def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
+        n = n_pos + n_neg
+        w = self.tables(n_pos, n).weight[at] / self.normaliser(n_pos, n_neg)
+        return np.asarray(w * (self._discounts(m, n) - self._discounts(m - 1, n)))
+
+    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        counts: IntArray = np.asarray(above)
+        n_pos = counts.shape[-1]
+        n = n_pos + n_neg
+        w = self.tables(n_pos, n).weight[:n_pos] / self.normaliser(n_pos, n_neg)
+        k = np.arange(1, n_pos + 1)
+        return np.asarray((w * (self._discounts(k, n) - self._discounts(k + counts, n))).sum(axis=-1))
+
+    def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+        n = n_pos + n_neg
+        if self._tail is not Tail.NONE:  # built in: known to be suitable
+            return
+        self.normaliser(n_pos, n_neg)
+        if self._convex_to >= n or n_neg < 2:
+            return
+        w, d = self.tables(n_pos, n).weight[:n_pos], self.tables(n_pos, n).discount[: n + 1]
+        bend = d[3:] - 2.0 * d[2:-1] + d[1:-2]  # at m = 2..n−1
+        for m in np.flatnonzero(bend < -_ROUNDING * np.abs(d[2:-1]) - _TINY) + 2:
+            i_all = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
+            i_bad = i_all[w[i_all - 1] > 0]
+            if i_bad.size:
+                i = int(i_bad[0])
+                raise _breaks_c2(self.name, i, int(m) - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
+        if (w > 0).all():
+            self._convex_to = n
+
+    def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
+        """`check` for many queries at once; those without positives or negatives are passed over."""
+        both = (n_pos > 0) & (n_neg > 0)
+        if self._tail is not Tail.NONE or not both.any():
+            return
+        pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
+        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:  # the largest first: it settles the others
+            self.check(int(p), int(n))
+
+
+class StepLoss(Loss):
+    """Any loss Δ = Σ_j δ_j(r_j), told by its step function: step(i, j, n_pos, n_neg) = δ_j(i+1) − δ_j(i).
+
+    i and j are integer arrays that broadcast, and δ_j(P+1) = 0. (C2) asks that the step does not fall as j grows.
+    """
+
+    name = "step"
+
+    def __init__(self, step: Callable[[Any, Any, int, int], Any], name: str | None = None) -> None:
+        if not callable(step):
+            raise TypeError(f"step must be a function of (i, j, n_pos, n_neg), got {type(step).__name__}")
+        self._step = step
+        self._checked: set[tuple[int, int]] = set()
+        if name is not None:
+            self.name = name
+
+    def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        i, j = np.asarray(i), np.asarray(j)
+        shape = np.broadcast_shapes(i.shape, j.shape)
+        value = np.asarray(self._step(i, j, n_pos, n_neg), dtype=np.float64)
+        try:
+            value = np.broadcast_to(value, shape)
+        except ValueError:
+            raise ValueError(
+                f"{self.name}: step(i, j, n_pos, n_neg) returned shape {value.shape} for i {i.shape} and j {j.shape}; "
+                "write it with NumPy operations that broadcast"
+            ) from None
+        if not np.isfinite(value).all():
+            at = np.unravel_index(int(np.argmin(np.isfinite(value))), shape)
+            i_at, j_at = np.broadcast_to(i, shape)[at], np.broadcast_to(j, shape)[at]
+            raise ValueError(f"{self.name}: step at (i, j) = ({i_at}, {j_at}) is not finite; return a finite number")
+        return value
+
+    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        counts: IntArray = np.asarray(above)
+        n_pos = int(counts.shape[-1])
+        total = np.zeros(counts.shape[:-1])
+        j = np.arange(1, n_neg + 1)
+        for i in range(1, n_pos + 1):  # δ_j(r_j) = −Σ_{i ≥ r_j} step; the c_i highest negatives have r_j ≤ i
+            sums = np.concatenate([[0.0], np.cumsum(self.steps(i, j, n_pos, n_neg))])
+            total -= sums[counts[..., i - 1]]
+        return total
+
+    def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+        if (n_pos, n_neg) in self._checked or n_neg < 2:
+            return
+        i, j = np.arange(1, n_pos + 1), np.arange(1, n_neg)
+        if not thorough and n_pos * n_neg > _THOROUGH:
+            i, j = _some_of_each_scale(n_pos), _some_of_each_scale(n_neg - 1)
+        rows = max(1, _BLOCK // i.size)
+        for first in range(0, j.size, rows):
+            j_now = j[first : first + rows, None]
+            now, then = self.steps(i, j_now, n_pos, n_neg), self.steps(i, j_now + 1, n_pos, n_neg)
+            bad = then - now < -_ROUNDING * np.maximum(np.abs(now), np.abs(then)) - _TINY
+            if bad.any():
+                at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+                raise _breaks_c2(self.name, int(i[at[1]]), int(j_now[at[0], 0]), now[at], then[at])
+        self._checked.add((n_pos, n_neg))
+
+
+def _breaks_c2(name: str, i: int, j: int, now: float, then: float) -> NotQSSuitableError:
+    return NotQSSuitableError(
+        f"{name} breaks (C2) at (i, j) = ({i}, {j}): step_{j + 1}({i}) = {then:.6g} < step_{j}({i}) = {now:.6g}; "
+        "the discount must be convex there (steps must not fall as j grows)",
+        i,
+        j,
+    )
+
+
+def _some_of_each_scale(last: int) -> IntArray:
+    """Every number up to 64, then 64 in each doubling, and the last one."""
+    spread = np.unique(np.geomspace(1, last, 64 * max(1, last.bit_length())).astype(np.int64))
+    return np.unique(np.concatenate([np.arange(1, min(64, last) + 1), spread, [last]]))
+
+
+def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArray:
+    """function(1), …, function(size): in one call if it takes arrays, else one by one."""
+    numbers = np.arange(1, size + 1, dtype=np.float64)
+    try:
+        values = np.asarray(function(numbers), dtype=np.float64)
+    except (TypeError, ValueError):  # written for one number at a time
+        values = np.empty(0)
+    if values.shape != numbers.shape:
+        values = np.array([function(float(number)) for number in numbers], dtype=np.float64)
+    if not np.isfinite(values).all():
+        at = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"{what}({at + 1}) = {values[at]} is not finite; return a finite number")
+    return values

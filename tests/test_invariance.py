@@ -1,0 +1,256 @@
+"""What must not change a result: ties, the order of rows and queries, threads, processes, a shift of all scores."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+
+VALUE_RTOL = 1e-12
+SHIFT_RTOL = 1e-9
+MEAN_RTOL = {np.float64: 1e-12, np.float32: 1e-6}
+
+LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
+STEPS = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
+ALL_METHODS = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "chakrabarti")
+SMALL, LARGE = (12, 200), (500, 49_500)
+
+Draw = Callable[[np.random.Generator, int, int], np.ndarray]
+Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+Result = rw.HingeResult
+
+
+def named(size: tuple[int, int]) -> str:
+    return "P{}-N{}".format(*size)
+
+
+def same(a: Result, b: Result) -> bool:
+    """Bit for bit."""
+    return a.value == b.value and a.loss == b.loss and np.array_equal(a.gradient, b.gradient)
+
+
+def assert_ties_share(scores: np.ndarray, relevant: np.ndarray, gradient: np.ndarray) -> None:
+    for side in (relevant, ~relevant):
+        _, group = np.unique(scores[side], return_inverse=True)
+        least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+        np.minimum.at(least, group, gradient[side])
+        np.maximum.at(most, group, gradient[side])
+        assert np.array_equal(least, most)
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("kind", ["integers", "halves", "constant", "relu"])
+def test_equal_scores_and_equal_relevance_give_equal_gradients(
+    kind: str, method: str, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    draws = {
+        "integers": lambda n: rng.integers(-3, 4, n) * 1.0,
+        "halves": lambda n: np.round(2 * rng.normal(size=n)) / 2,
+        "constant": np.ones,
+        "relu": lambda n: np.maximum(rng.normal(size=n), 0.0),
+    }
+    for size in [(4, 6), SMALL, (300, 40), LARGE]:
+        for loss in ("ap", "ndcg", "auc", STEPS):
+            if loss is STEPS and size == LARGE:
+                continue
+            relevant = draw_relevant(rng, *size)
+            scores = draws[kind](relevant.size)
+            assert_ties_share(scores, relevant, rw.structured_hinge(scores, relevant, loss, method=method).gradient)
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=named)
+def test_minus_zero_is_zero(size: tuple[int, int], method: str, rng: np.random.Generator, draw_relevant: Draw) -> None:
+    relevant = draw_relevant(rng, *size)
+    # Powers of two, symmetric about zero: a logarithmic chart has its centre there, and an edge.
+    powers = 2.0 ** np.arange(-10, 21)
+    values = np.concatenate([powers, -powers, np.zeros(31), -np.zeros(31)])
+    scores = rng.choice(values, relevant.size)
+    assert np.signbit(scores[scores == 0]).any()
+    found = rw.structured_hinge(scores, relevant, "ap", method=method)
+    assert_ties_share(scores, relevant, found.gradient)
+    again = rw.structured_hinge(scores + 0.0, relevant, "ap", method=method)
+    assert np.array_equal(found.gradient, again.gradient)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("loss", "method"),
+    [*product(LOSSES, ["auto"]), *product(["ap", "ndcg", "mrr", "auc"], ["quicksort", "mohapatra2014"])],
+)
+@pytest.mark.parametrize("size", [(3, 5), SMALL, LARGE], ids=named)
+def test_a_permutation_of_the_rows_permutes_the_gradient(
+    size: tuple[int, int], loss: str, dtype: type, method: str, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    for whole in (False, True):
+        relevant = draw_relevant(rng, *size)
+        scores = rng.normal(size=relevant.size).astype(dtype)
+        scores = np.round(3 * scores) if whole else scores
+        found = rw.structured_hinge(scores, relevant, loss, method=method)
+        for _ in range(3):
+            shuffled = rng.permutation(scores.size)
+            again = rw.structured_hinge(scores[shuffled], relevant[shuffled], loss, method=method)
+            assert np.array_equal(again.gradient, found.gradient[shuffled])
+            assert again.value == pytest.approx(found.value, rel=VALUE_RTOL)
+
+
+def test_a_permutation_of_the_rows_permutes_the_gradient_of_any_scores(
+    family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    for size in (SMALL, LARGE):
+        relevant = draw_relevant(rng, *size)
+        scores = family(rng, relevant)
+        found = rw.structured_hinge(scores, relevant, "ap")
+        shuffled = rng.permutation(scores.size)
+        again = rw.structured_hinge(scores[shuffled], relevant[shuffled], "ap")
+        assert np.array_equal(again.gradient, found.gradient[shuffled])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_threads_change_nothing_in_one_large_query(
+    loss: str, dtype: type, family: Family, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, 300, 300_000)
+    scores = family(rng, relevant).astype(dtype)
+    one = rw.structured_hinge(scores, relevant, loss, n_threads=1)
+    for n_threads in (2, 3):
+        assert same(one, rw.structured_hinge(scores, relevant, loss, n_threads=n_threads))
+
+
+def many_queries(
+    rng: np.random.Generator, n_queries: int = 400, largest: int = 40_000
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Queries of 1 to 60 samples, some without positives or negatives, and one that is as large as said."""
+    sizes = rng.integers(1, 60, n_queries)
+    sizes[n_queries // 3] = largest
+    qid = np.repeat(rng.permutation(n_queries) * 3, sizes)
+    scores = np.round(rng.normal(size=qid.size), 2)
+    relevant = rng.random(qid.size) < rng.choice([0.0, 0.1, 0.5, 1.0], n_queries, p=[0.1, 0.4, 0.4, 0.1])[qid // 3]
+    return scores, relevant, qid
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_threads_change_nothing_in_many_queries(loss: str, dtype: type, rng: np.random.Generator) -> None:
+    scores, relevant, qid = many_queries(rng)
+    one = rw.structured_hinge(scores.astype(dtype), relevant, loss, qid=qid, n_threads=1)
+    for n_threads in (2, 3, 500, -1):
+        other = rw.structured_hinge(scores.astype(dtype), relevant, loss, qid=qid, n_threads=n_threads)
+        assert same(one, other)
+        assert np.array_equal(one.per_query.value, other.per_query.value)
+
+
+@pytest.mark.parametrize("names", ["integers", "wide integers", "negative integers", "strings", "floats"])
+def test_queries_may_come_in_any_order(names: str, rng: np.random.Generator) -> None:
+    scores, relevant, qid = many_queries(rng)
+    labels: np.ndarray = {
+        "integers": qid,
+        "wide integers": qid.astype(np.int64) * 10**12,
+        "negative integers": qid - 700,
+        "strings": np.array([f"q{q:05d}" for q in qid]),
+        "floats": qid / 4,
+    }[names]
+    by_id = np.argsort(qid, kind="stable")
+    grouped = rw.structured_hinge(scores[by_id], relevant[by_id], qid=labels[by_id])
+    for order in (np.arange(qid.size), rng.permutation(qid.size)):
+        found = rw.structured_hinge(scores[order], relevant[order], qid=labels[order])
+        assert found.value == pytest.approx(grouped.value, rel=VALUE_RTOL)
+        assert np.array_equal(found.gradient, grouped.gradient[np.argsort(by_id)][order])
+        assert np.array_equal(found.per_query.qid, np.unique(labels))
+        assert found.per_query.value == pytest.approx(grouped.per_query.value, rel=VALUE_RTOL)
+        predicted = rw.ranking_loss(scores[order], relevant[order], qid=labels[order])
+        assert predicted == pytest.approx(rw.ranking_loss(scores, relevant, qid=qid), rel=VALUE_RTOL)
+
+
+@pytest.mark.parametrize("empty", ["zero", "skip"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", [*LOSSES, STEPS], ids=[*LOSSES, "step"])
+def test_each_query_is_what_it_would_be_alone(loss: Any, dtype: type, empty: str, rng: np.random.Generator) -> None:
+    scores, relevant, qid = many_queries(rng, 60, largest=500 if loss is STEPS else 40_000)
+    scores = scores.astype(dtype)
+    found = rw.structured_hinge(scores, relevant, loss, qid=qid, empty=empty)
+    counted = 0
+    for q, name in enumerate(found.per_query.qid):
+        rows = qid == name
+        alone = rw.structured_hinge(scores[rows], relevant[rows], loss)
+        assert (found.per_query.n_pos[q], found.per_query.n_neg[q]) == (relevant[rows].sum(), (~relevant[rows]).sum())
+        assert found.per_query.value[q] == alone.value
+        assert found.per_query.loss[q] == alone.loss
+        counted += empty == "zero" or 0 < relevant[rows].sum() < rows.sum()
+    assert 0 < counted < 61
+    assert found.value == pytest.approx(found.per_query.value.sum() / counted, rel=VALUE_RTOL)
+    assert found.loss == pytest.approx(found.per_query.loss.sum() / counted, rel=VALUE_RTOL)
+    for name in found.per_query.qid:
+        rows = qid == name
+        alone = rw.structured_hinge(scores[rows], relevant[rows], loss).gradient
+        np.testing.assert_allclose(found.gradient[rows], alone / counted, rtol=MEAN_RTOL[dtype])
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "zero-one"])
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=named)
+def test_a_shift_of_all_scores_changes_nothing(
+    size: tuple[int, int], loss: str, rng: np.random.Generator, draw_relevant: Draw
+) -> None:
+    relevant = draw_relevant(rng, *size)
+    scores = rng.integers(-1000, 1000, relevant.size) / 64  # shifts are exact
+    found = rw.structured_hinge(scores, relevant, loss)
+    for shift in (1.0, -17.25, 4096.0):
+        shifted = rw.structured_hinge(scores + shift, relevant, loss)
+        assert shifted.value == pytest.approx(found.value, rel=SHIFT_RTOL)
+        assert shifted.loss == pytest.approx(found.loss, rel=SHIFT_RTOL)
+
+
+def _hinges(n_threads: int) -> list[tuple[float, float, bytes]]:
+    """A large query, a small one and many, for each loss."""
+    rng = np.random.default_rng(7)
+    found = []
+    for loss in LOSSES:
+        for n in (300, 150_000):
+            scores, relevant = rng.normal(size=n), rng.random(n) < 0.01
+            found.append(rw.structured_hinge(scores, relevant, loss, n_threads=n_threads))
+            found.append(rw.structured_hinge(scores, relevant, loss, qid=np.arange(n) % 50, n_threads=n_threads))
+    return [(result.value, result.loss, result.gradient.tobytes()) for result in found]
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_calls_from_many_threads_at_once_give_the_same(n_threads: int) -> None:
+    expected = _hinges(1)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(_hinges, [n_threads] * 8):
+            assert found == expected
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process.*fork.*:DeprecationWarning")
+def test_a_forked_process_gives_the_same() -> None:
+    expected = _hinges(2)  # the parent has used threads
+    context = multiprocessing.get_context("fork")
+    with context.Pool(2) as pool:
+        assert pool.map(_hinges, [1, 2]) == [expected, expected]
+
+
+@pytest.mark.parametrize("qid", [None, [0, 1, 0, 1, 1, 0]], ids=["one query", "queries"])
+@pytest.mark.parametrize("loss", [*LOSSES, STEPS], ids=[*LOSSES, "step"])
+def test_inputs_are_never_written_to(loss: Any, qid: Any, rng: np.random.Generator) -> None:
+    for n in (6, 600 if loss is STEPS else 40_002):
+        scores = rng.normal(size=n)
+        relevant = np.resize([True, True, False, True, False, False], n)
+        ids = None if qid is None else np.resize(qid, n)
+        kept = scores.copy(), relevant.copy(), None if ids is None else ids.copy()
+        first = rw.structured_hinge(scores, relevant, loss, qid=ids)
+        rw.ranking_loss(scores, relevant, loss, qid=ids)
+        for array, before in zip((scores, relevant, ids), kept, strict=True):
+            assert array is None or np.array_equal(array, before)
+        for array in (scores, relevant, ids):
+            if array is not None:
+                array.flags.writeable = False
+        assert same(first, rw.structured_hinge(scores, relevant, loss, qid=ids))  # also: the same once more
+        assert not first.gradient.flags.writeable
