@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 import rankwise as rw
 
 RTOL = {8: 1e-9, 4: 1e-5}  # by the size of a score, of max(scale, Σ |gradient·score|)
+TIE = 1e-13  # see docs/theory.md, Rounding
 SUM_ATOL = {8: 1e-9, 4: 1e-4}
 LIMIT = 1e300  # beyond it a float64 score is refused
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
@@ -22,14 +23,20 @@ N_LARGE = 70_000  # two blocks of a large query
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 
 
+def tied(scores: np.ndarray) -> float:
+    """Ranks that differ by TIE of the steps summed count as tied: P steps of at most 2·max|s|, in units of 2/(PN)."""
+    return 4 * TIE * float(np.abs(scores).max())
+
+
 def assert_sound(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, found: rw.HingeResult) -> None:
     gradient, s = found.gradient.astype(np.float64), scores.astype(np.float64)
     rtol = RTOL[scores.dtype.itemsize]
     size = max(1.0, scale, float(np.abs(gradient) @ np.abs(s)))
+    slack = rtol * size + tied(s)
     assert np.isfinite(found.value)
     assert np.isfinite(gradient).all()
     assert 0.0 <= found.loss <= 1.0 + rtol
-    assert found.value >= scale * rw.ranking_loss(scores, relevant, loss) - rtol * size
+    assert found.value >= scale * rw.ranking_loss(scores, relevant, loss) - slack
     assert abs(found.value - scale * found.loss - gradient @ s) <= rtol * size
     if loss != "zero-one":
         assert abs(gradient.sum()) <= SUM_ATOL[scores.dtype.itemsize]
@@ -75,7 +82,23 @@ def test_exact_methods_agree_on_any_floats(query: tuple[np.ndarray, np.ndarray],
     size = max(1.0, float(np.abs(auto.gradient).astype(float) @ np.abs(scores).astype(float)))
     for method in ("quicksort", "yue", "mohapatra2014", "chakrabarti"):
         other = rw.structured_hinge(scores, relevant, loss, method=method)
-        assert abs(other.value - auto.value) <= RTOL[8] * size, method
+        assert abs(other.value - auto.value) <= RTOL[8] * size + tied(scores), method
+
+
+@pytest.mark.parametrize("method", ["auto", "quicksort", "yue", "mohapatra2014", "chakrabarti"])
+@pytest.mark.parametrize("outlier", [1e6, 1e8, 1e10])
+def test_samples_far_from_all_do_not_blur_the_others(outlier: float, method: str) -> None:
+    # A positive is first and a negative last, and cost nothing. The negative at 0 gains 1/6 of AP above the positive at
+    # 0.333, and loses 2·0.333/(PN) of F.
+    scores, relevant = [outlier, 0.333, 0.0, -10 * outlier], [True, True, False, False]
+    found = rw.structured_hinge(scores, relevant, "ap", method=method)
+    assert found.value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2 - 2 * 0.333 / 4, abs=RTOL[8])
+
+
+def test_the_hinge_is_not_below_the_loss_however_far_the_outliers() -> None:
+    scores, relevant = np.array([3.4e12, -5e13, 0.0, 0.0]), np.array([True, False, False, True])
+    assert rw.ranking_loss(scores, relevant) == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
+    assert rw.structured_hinge(scores, relevant).value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
 
 
 @settings(max_examples=200, deadline=None)
@@ -108,8 +131,7 @@ JUNK = st.one_of(
 def test_junk_gives_a_result_or_a_plain_error(scores: Any, relevant: Any) -> None:
     try:
         found = rw.structured_hinge(scores, relevant)
-    except (ValueError, TypeError) as error:
-        assert str(error)
+    except (ValueError, TypeError):
         return
     assert np.isfinite(found.value)
     assert found.gradient.shape == np.shape(scores)
@@ -146,7 +168,7 @@ def test_a_score_that_is_not_finite_is_found_wherever_it_is(
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e301])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_score_that_is_not_finite_is_found_in_every_query(way: str, bad: float, rng: np.random.Generator) -> None:
-    # Queries 0 and 1 are ordinary, 2 has no positives, 3 no negatives, 4 counts as large (where the method has no limit).
+    # Queries 0 and 1 are ordinary, 2 has no positives, 3 no negatives, 4 counts as large (but not for slow methods).
     sizes = [5, 9, 4, 3, 40_000 if way in ("auto", "threads", "ndcg", "zero-one") else 50]
     qid = np.repeat(np.arange(5), sizes)
     relevant = np.concatenate([np.arange(5) < 2, np.arange(9) < 1, [False] * 4, [True] * 3, np.arange(sizes[4]) < 7])
@@ -170,6 +192,7 @@ SPREADS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "every magnitude": lambda rng, n: 10.0 ** rng.uniform(-300, 299, n) * rng.choice([-1, 1], n),
     "one outlier": lambda rng, n: np.where(np.arange(n) == n // 2, 1e299, rng.normal(size=n)),
     "a huge offset": lambda rng, n: 1e15 + rng.integers(0, 9, n),
+    "a saturated sigmoid": lambda rng, n: 1 / (1 + np.exp(-rng.normal(34.0, 1.0, n))),
     "integers at 2^53": lambda rng, n: 2.0**53 + rng.integers(0, 9, n) * 2,
 }
 

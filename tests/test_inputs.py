@@ -260,13 +260,20 @@ def test_relevance_may_come_in_any_form(kind: str) -> None:
     assert np.array_equal(found.gradient, rw.structured_hinge(BASE, TRUTH).gradient)
 
 
-@pytest.mark.parametrize(
-    "qid",
-    [[3, 3, 1, 1, 3, 1], list("bbaaba"), np.array([3, 3, 1, 1, 3, 1], np.uint8), pd.Series(list("bbaaba"), index=range(9, 3, -1)),
-     np.array(list("bbaaba"), object), np.array([3, 3, 1, 1, 3, 1], object), [True, True, False, False, True, False],
-     np.array([2**63 + 9] * 2 + [2**63 + 1] * 2 + [2**63 + 9, 2**63 + 1], np.uint64), [b"b", b"b", b"a", b"a", b"b", b"a"]],
-    ids=["integers", "strings", "uint8", "pandas", "str objects", "int objects", "booleans", "uint64", "bytes"],
-)  # fmt: skip
+RIGHT_QID: dict[str, Any] = {
+    "integers": [3, 3, 1, 1, 3, 1],
+    "uint8": np.array([3, 3, 1, 1, 3, 1], np.uint8),
+    "uint64": np.array([9, 9, 1, 1, 9, 1], np.uint64) + np.uint64(2**63),
+    "int objects": np.array([3, 3, 1, 1, 3, 1], object),
+    "booleans": [True, True, False, False, True, False],
+    "strings": list("bbaaba"),
+    "bytes": [b"b", b"b", b"a", b"a", b"b", b"a"],
+    "str objects": np.array(list("bbaaba"), object),
+    "pandas": pd.Series(list("bbaaba"), index=range(9, 3, -1)),
+}
+
+
+@pytest.mark.parametrize("qid", RIGHT_QID.values(), ids=RIGHT_QID)
 def test_queries_may_be_named_by_integers_or_strings(qid: Any) -> None:
     found = rw.structured_hinge(BASE, TRUTH, qid=qid)
     expected = rw.structured_hinge(BASE, TRUTH, qid=[1, 1, 0, 0, 1, 0])

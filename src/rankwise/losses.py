@@ -1,4 +1,4 @@
-"""What is minimised: AP, NDCG, reciprocal rank, AUC, 0-1, by name. Losses of your own take the forms of loss_forms.py."""
+"""What is minimised: AP, NDCG, reciprocal rank, AUC, 0-1, by name. Your own take one of the forms in loss_forms.py."""
 
 from __future__ import annotations
 

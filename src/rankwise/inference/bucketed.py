@@ -1,9 +1,9 @@
 """The fast engine: Algorithm 1 over buckets of scores instead of scores, in a few passes over the data.
 
 1. a pass puts every score into one of many narrow buckets and counts them (buckets.py);
-2. Algorithm 1 over the bucket edges brackets the ranks in every bucket (regions.py);
+2. Algorithm 1 over the bucket edges brackets the ranks in every bucket (edges.py);
 3. a pass writes the gradient of every bucket whose ranks agree, and gathers the few members of the others;
-4. Algorithm 1 proper solves those.
+4. Algorithm 1 proper solves those (regions.py).
 
 Scores are numbers, so this passes the paper's lower bound for comparison-based methods; where buckets separate
 badly the work falls back on Algorithm 1 and its guarantee. Many small queries go through one compiled loop,
@@ -16,11 +16,10 @@ import numpy as np
 
 from rankwise.inference.buckets import BucketMap, count
 from rankwise.inference.compiled import kernel
+from rankwise.inference.edges import REGION_COLUMNS, assign, bracket, cumulate, grade
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
 from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import REGION_COLUMNS, assign, bracket, cumulate, grade, solve_regions
-
-FINE, NOT_FINITE = 0, 1
+from rankwise.inference.regions import solve_regions
 
 
 @kernel
@@ -79,7 +78,7 @@ def solve_queries(
     idx, idx_spare, at_rank = np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size + 2, np.int64)
     slot, queue = np.empty(2 * size + 1, np.int64), np.empty((6, size + 2), np.int64)
     mixed, index, rank = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
-    hist, value = np.empty(room + 1, np.uint32), np.empty(room + 1)
+    hist, value = np.empty(room + 1, np.uint32), np.empty(room + 1, np.float32)
     above, bound, cursor = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64), np.empty(room, np.int64)
     regions, partial = np.empty((room, REGION_COLUMNS), np.int64), np.empty(room)
     no_ties = np.empty(0)
@@ -119,10 +118,10 @@ def solve_queries(
         at_rank[: n_pos + 2] = 0
         cumulate(hist, n_buckets, above)
         bracket(weights, discount, tail, pos, n_pos, chart, above, bound, queue)
-        n_regions = grade(above, bound, n_buckets, unit, n_pos, value, at_rank, regions)
+        n_regions = grade(above, bound, n_buckets, n_pos, value, at_rank, regions)
         for r in range(n_regions):
             cursor[r] = regions[r, 0]
-        total = assign(part, slots, value, cursor, mixed, index, begin, n_regions, no_ties, no_ties, slopes)
+        total = assign(part, slots, value, unit, cursor, mixed, index, begin, n_regions, no_ties, no_ties, slopes)
         solve_regions(
             weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, unit, at_rank, gradient,
             partial, stack, work,

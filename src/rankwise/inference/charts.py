@@ -9,6 +9,7 @@ from rankwise.inference.buckets import KEYS_PER_OCTAVE, BucketMap
 
 SAMPLE = 2048
 _CELLS = 256
+_JUDGES = 512  # of the sample, to choose among logarithmic maps
 # Mean crowding (1 if even, 2 for normal scores) from which a logarithmic map is tried.
 _CROWDED = 5.0
 
@@ -30,14 +31,15 @@ def choose(sample: NDArray[np.float64], n_buckets: int) -> BucketMap:
     low, high = distinct[0], distinct[-1]
     if _crowding(distinct - low) <= _CROWDED:
         return _linear(low, high, n_buckets)
-    best, chart = _crowding(distinct - low), _linear(low, high, n_buckets)
-    quarter, middle, three_quarters = np.quantile(distinct, [0.25, 0.5, 0.75])
+    few = np.concatenate([distinct[:: max(1, distinct.size // _JUDGES)], [high]])
+    best, chart = _crowding(few - low), _linear(low, high, n_buckets)
+    middle, spread = few[few.size // 2], few[3 * few.size // 4] - few[few.size // 4]
     for centre in (middle, low, 0.0):
-        for width in (three_quarters - quarter, np.quantile(np.abs(distinct - centre), 0.02)):
+        for width in (spread, np.partition(np.abs(few - centre), few.size // 50)[few.size // 50]):
             if not 1e-300 < width < 1e300:
                 continue
             zoom = 16.0 / width
-            y = (distinct - centre) * zoom
+            y = (few - centre) * zoom
             key = np.copysign(np.log2(1.0 + np.abs(y)), y)
             crowding = _crowding(key - key[0])
             if crowding < 0.8 * best:

@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 from rankwise.inference import charts
 from rankwise.inference.buckets import count
 from rankwise.inference.compiled import kernel
-from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
-from rankwise.inference.problem import Solution
-from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import (
+from rankwise.inference.edges import (
     BUCKET,
     REGION_COLUMNS,
     START,
@@ -27,9 +24,11 @@ from rankwise.inference.regions import (
     bracket,
     cumulate,
     grade,
-    solve_regions,
-    solve_tie,
 )  # fmt: skip
+from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
+from rankwise.inference.problem import Solution
+from rankwise.inference.quicksort import STACK_ROWS
+from rankwise.inference.regions import solve_regions, solve_tie
 from rankwise.inference.steps import best_by_discount
 from rankwise.inference.threads import run
 from rankwise.loss_forms import LossTables
@@ -84,12 +83,12 @@ def solve_large(
 
     # Algorithm 1 over the edges.
     above, bound = np.empty(n_buckets + 1, np.int64), np.empty(n_buckets + 1, np.int64)
-    value = np.zeros(n_buckets + 1)
+    value = np.zeros(n_buckets + 1, np.float32 if n_pos < 1 << 24 else np.float64)  # whole numbers: exact
     at_rank = np.zeros(n_pos + 2, np.int64)
     regions = np.empty((n_buckets, REGION_COLUMNS), np.int64)
     cumulate(hist.sum(axis=0, dtype=np.int64), n_buckets, above)
     bracket(weights, discount, tail, pos, n_pos, chart, above, bound, np.empty((6, n_pos + 2), np.int64))
-    regions = regions[: grade(above, bound, n_buckets, unit, n_pos, value, at_rank, regions)]
+    regions = regions[: grade(above, bound, n_buckets, n_pos, value, at_rank, regions)]
 
     # Pass 2: gradients of undivided buckets, members of the others.
     loss_data = (weights, discount, tail, pos, n_pos)
@@ -104,7 +103,7 @@ def solve_large(
     gathered = int(sizes.sum())
     mixed, index, rank = np.empty(gathered), np.empty(gathered, np.int64), np.empty(gathered, np.int64)
     partial = np.zeros(-(-n // BLOCK) + regions.shape[0])
-    shared = (scores, bucket, value, mixed, index, n_plain, ties.score, ties.slope, gradient, partial)
+    shared = (scores, bucket, value, unit, mixed, index, n_plain, ties.score, ties.slope, gradient, partial)
     run(assign_blocks, [(p.start, p.stop, cursor[t], *shared) for t, p in enumerate(parts)])
 
     # Algorithm 1 proper on those.
@@ -168,9 +167,6 @@ def _frequent_scores(loss_data, scores, bucket, parts, sample, chart, regions, u
         mean = solve_tie(*loss_data[:4], score, j + higher, equal, first, last, at_rank, stack)
         slope = unit * (n_pos + 1 - mean)
         regions[r, STOP] = regions[r, START]
-        if higher + lower == 0:
-            value[b] = slope
-            continue
         value[b] = -1 - regions.shape[0] - len(found)
         pieces = [[0, higher, j, low, first, b], [0, lower, j + higher + equal, last, high, b]]
         found.append((score, slope, [tally[:, 1], tally[:, 2]], pieces))
@@ -232,12 +228,12 @@ def tally_around(scores, bucket, b, score):
 
 @kernel
 def assign_blocks(
-    start, stop, cursor, scores, bucket, value, mixed, index, n_plain, tie_score, tie_slope, gradient, partial
+    start, stop, cursor, scores, bucket, value, unit, mixed, index, n_plain, tie_score, tie_slope, gradient, partial
 ):
     """`assign` on scores[start:stop], a sum a block."""
     for first in range(start, stop, BLOCK):
         end = min(first + BLOCK, stop)
         partial[first // BLOCK] = assign(
-            scores[first:end], bucket[first:end], value, cursor, mixed, index, first, n_plain, tie_score, tie_slope,
-            gradient[first:end],
+            scores[first:end], bucket[first:end], value, unit, cursor, mixed, index, first, n_plain, tie_score,
+            tie_slope, gradient[first:end],
         )  # fmt: skip
