@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankwise.inference import chakrabarti, exhaustive, mohapatra2014, quicksort, rounds, yue
 from rankwise.inference.bucketed import solve_queries
 from rankwise.inference.large import solve_large
-from rankwise.inference.problem import MOST_STEPS, Problem, Solution, conclude, pose
+from rankwise.inference.problem import Problem, Solution, conclude, pose
 from rankwise.inference.threads import run
 from rankwise.loss_forms import DiscountedLoss, Loss
 
@@ -51,7 +51,8 @@ def solve(
         if scores.shape[0] >= LARGE:
             return solve_large(scores, relevant, tables, scale, limit, n_threads)
         return _solve_small(scores, relevant, tables, scale, limit, n_pos)
-    problem = pose(scores, relevant, n_pos, loss, scale, limit)
+    lay_out = method in _RANKS or method == "chakrabarti"
+    problem = pose(scores, relevant, n_pos, loss, scale, limit, lay_out)
     return None if problem is None else conclude(problem, _ranks(problem, method, cutoff), scores.dtype)
 
 
@@ -88,22 +89,17 @@ def _empty(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def _ranks(problem: Problem, method: str, cutoff: int | None) -> NDArray[np.int64]:
-    n_pos, n_neg = problem.pos.size, problem.neg.size
+    n_neg = problem.neg.size
     if method == "exhaustive":
         above = exhaustive.best_above(problem.pos, problem.neg, problem.loss, problem.scale)
         ranks = np.empty(n_neg, np.int64)
         ranks[np.argsort(-problem.neg, kind="stable")] = 1 + np.searchsorted(above, np.arange(n_neg), side="right")
         return ranks
-    if isinstance(problem.loss, DiscountedLoss) or method not in ("auto", "bucketed"):
-        if not isinstance(problem.loss, DiscountedLoss) and problem.table.size == 0:
-            raise ValueError(
-                f"method {method!r} would lay out {n_pos * n_neg} steps of the loss {problem.loss.name!r}; its limit "
-                f"is {MOST_STEPS}, use method='auto'"
-            )
-        if method == "chakrabarti":
-            return chakrabarti.ranks(problem, cutoff)
-        return _RANKS[method](problem)
-    return rounds.ranks(problem)
+    if method in ("auto", "bucketed"):  # a loss known only by its steps
+        return rounds.ranks(problem)
+    if method == "chakrabarti":
+        return chakrabarti.ranks(problem, cutoff)
+    return _RANKS[method](problem)
 
 
 class Batch(NamedTuple):

@@ -49,8 +49,12 @@ def pose(
     loss: Loss,
     scale: float,
     limit: float = np.inf,
+    lay_out: bool = True,
 ) -> Problem | None:
-    """The problem of one query that has positives and negatives; None if a score is not within ±limit."""
+    """The problem of one query that has positives and negatives; None if a score is not within ±limit.
+
+    A loss without a discount has its steps laid out as a table, unless lay_out is false.
+    """
     n_neg = scores.shape[0] - n_pos
     pos, pos_idx = np.empty(n_pos), np.empty(n_pos, np.int64)
     neg, neg_idx = np.empty(n_neg), np.empty(n_neg, np.int64)
@@ -61,7 +65,12 @@ def pose(
         tables = loss.tables(n_pos, scores.shape[0])
         discount, tail, weight = tables.discount, tables.tail, np.empty(n_pos)
         norm = scaled_weights(tables.weight, discount, tail, tables.per_pair, n_pos, n_neg, scale, weight)
-    elif n_pos * n_neg <= MOST_STEPS:
+    elif lay_out:
+        if n_pos * n_neg > MOST_STEPS:
+            raise ValueError(
+                f"this method would lay out the {n_pos * n_neg} steps of the loss {loss.name!r}; its limit is "
+                f"{MOST_STEPS}, use method='auto'"
+            )
         i, j = np.arange(1, n_pos + 1), np.arange(1, n_neg + 1)[:, None]
         table = np.ascontiguousarray(loss.steps(i, j, n_pos, n_neg)) * (scale * n_pos * n_neg / 2.0)
     return Problem(pos, neg, pos_idx, neg_idx, weight, discount, tail, table, loss, norm, scale)
