@@ -111,9 +111,9 @@ def structured_hinge(
 
     >>> r = structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap")
     >>> round(r.value, 4), round(r.loss, 4), r.interleaving.pattern()
-    (2.0833, 0.5833, '--++')
+    (2.25, 0.5, '-+-+')
     >>> r.gradient
-    array([ 1., -1.,  1., -1.])
+    array([ 1. , -0.5,  0.5, -1. ])
     """
     array, dtype = as_scores(scores)
     truth = as_relevant(relevant, array.shape[0])
@@ -145,7 +145,7 @@ def most_violating_ranking(
 ) -> Interleaving:
     """The ranking R that maximises scale·Δ(R*, R) + F(R), for one query with positives and negatives.
 
-    >>> most_violating_ranking([2.0, 1.0, 0.5, -9.0], [True, True, False, False], "ap").pattern()
+    >>> most_violating_ranking([1.2, 1.0, 0.9, -9.0], [True, True, False, False], "ap").pattern()
     '-++-'
     """
     return structured_hinge(

@@ -149,7 +149,7 @@ def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
     >>> check_qs_suitable("ndcg", n_pos=3, n_neg=5)
     >>> check_qs_suitable(NDCG(discount="chakrabarti"), n_pos=3, n_neg=5)
     Traceback (most recent call last):
-    rankwise.losses.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1) = 0; ...
+    rankwise.loss_forms.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1) = 0; ...
     """
     for name, value in (("n_pos", n_pos), ("n_neg", n_neg)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
