@@ -89,14 +89,14 @@ def test_exact_methods_agree_on_any_floats(query: tuple[np.ndarray, np.ndarray],
 @pytest.mark.parametrize("outlier", [1e6, 1e8, 1e10])
 def test_samples_far_from_all_do_not_blur_the_others(outlier: float, method: str) -> None:
     # A positive is first and a negative last, and cost nothing. The negative at 0 gains 1/6 of AP above the positive at
-    # 0.333, and loses 2·0.333/(PN) of F.
-    scores, relevant = [outlier, 0.333, 0.0, -10 * outlier], [True, True, False, False]
+    # 0.333, and loses 2·0.333/(PN) of F. Of 16 buckets, an edge is at 0.
+    scores, relevant = [outlier, 0.333, 0.0, -15 * outlier], [True, True, False, False]
     found = rw.structured_hinge(scores, relevant, "ap", method=method)
     assert found.value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2 - 2 * 0.333 / 4, abs=RTOL[8])
 
 
 def test_the_hinge_is_not_below_the_loss_however_far_the_outliers() -> None:
-    scores, relevant = np.array([3.4e12, -5e13, 0.0, 0.0]), np.array([True, False, False, True])
+    scores, relevant = np.array([3.5e12, -15 * 3.5e12, 0.0, 0.0]), np.array([True, False, False, True])
     assert rw.ranking_loss(scores, relevant) == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
     assert rw.structured_hinge(scores, relevant).value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
 

@@ -27,9 +27,8 @@ def fill_sorted(pos, neg, weight, discount, tail, table):
     rank, result = np.empty(n, np.int64), np.empty(n, np.int64)
     stack, work, no_trace = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64), np.empty((0, 6), np.int64)
     worst = pos.shape[0] + 1
-    spare, spare_idx = np.empty(0), np.empty(0, np.int64)
     opt_ranks(
-        weight, discount, tail, table, pos, sorted_neg, order, spare, spare_idx, rank, 0, n, 1, 1, worst, 1, stack,
+        weight, discount, tail, table, pos, sorted_neg, order, rank, 0, n, 1, 1, worst, 1, stack,
         work, no_trace,
     )  # fmt: skip
     for q in range(n):

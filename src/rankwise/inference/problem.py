@@ -97,18 +97,27 @@ def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
 def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Solution:
     """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
-    gradient = np.empty(n_pos + n_neg, dtype)
-    at_rank = np.zeros(n_pos + 2, np.int64)
-    total = finish_negatives(problem.neg, problem.neg_idx, ranks, n_pos, at_rank, gradient)
-    total += finish_positives(problem.pos, problem.pos_idx, n_pos, at_rank, n_neg, gradient)
+    gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
+    weight = problem.loss.tables(n_pos, 1).weight if isinstance(problem.loss, DiscountedLoss) else problem.weight
+    total, lost = finish(
+        problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, weight, problem.discount, problem.tail,
+        problem.norm, at_rank, gradient,
+    )  # fmt: skip
     above = at_rank[: n_pos + 1]
-    if isinstance(problem.loss, DiscountedLoss):
-        tables = problem.loss.tables(n_pos, n_pos + n_neg)
-        lost = discounted_loss(tables.weight, tables.discount, tables.tail, problem.norm, above, n_pos)
-    else:
-        assert isinstance(problem.loss, StepLoss)
+    if isinstance(problem.loss, StepLoss):
         lost = float(problem.loss.of_counts(above[1:], n_neg))
     return Solution(problem.scale * lost + total, lost, gradient, above, problem.pos_idx)
+
+
+@kernel
+def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
+    """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ if there are weights."""
+    n_pos = pos.shape[0]
+    total = finish_negatives(neg, neg_idx, ranks, n_pos, at_rank, gradient)
+    total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], gradient)
+    if weight.shape[0] == 0:
+        return total, 0.0
+    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
 
 
 @kernel

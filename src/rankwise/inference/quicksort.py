@@ -2,7 +2,7 @@
 
 Scores are kept in descending order, as opt is indexed (the paper's precondition (i) is written for ascending
 order). MEDIAN and SELECT are one call here, `divide`: a pass around a pivot near the median, and where that leaves less
-than an eighth on one side, `select`, which finds the median itself: quickselect while it halves quickly, medians of
+than a sixteenth on one side, `select`, which finds the median itself: quickselect while it halves quickly, medians of
 medians when an input resists. So the whole is O(N log P + P log N) on every input.
 """
 
@@ -95,11 +95,8 @@ def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
     n = neg.shape[0]
     val, idx, rank, result = neg.copy(), np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
     stack = np.empty((STACK_ROWS, 5), np.int64)
-    spare, spare_idx = np.empty(n), np.empty(n, np.int64)
     worst = pos.shape[0] + 1
-    opt_ranks(
-        weight, discount, tail, table, pos, val, idx, spare, spare_idx, rank, 0, n, 1, 1, worst, 0, stack, work, rows
-    )
+    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, n, 1, 1, worst, 0, stack, work, rows)
     for q in range(n):
         result[idx[q]] = rank[q]
     return result
@@ -107,14 +104,14 @@ def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
 
 @kernel
 def opt_ranks(
-    weight, discount, tail, table, pos, val, idx, spare, spare_idx, rank, start, stop, j_start, low, high, is_sorted,
+    weight, discount, tail, table, pos, val, idx, rank, start, stop, j_start, low, high, is_sorted,
     stack, work, trace,
 ):  # fmt: skip
     """Fill rank[start:stop], val[start:stop] being the negatives j_start, j_start+1, … in some order (is_sorted = 0).
 
-    val and idx are rearranged together, with as much room to spare; afterwards rank ascends along them. work counts
-    [evaluated negatives, elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0
-    where a segment was filled without evaluation; an empty trace records nothing.
+    val and idx are rearranged together; afterwards rank ascends along them. work counts [evaluated
+    negatives, elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0 where a
+    segment was filled without evaluation; an empty trace records nothing.
     """
     shift = j_start - start
     depth = 0
@@ -129,7 +126,7 @@ def opt_ranks(
                 is_sorted = 1
             m = (left + right) >> 1
             if is_sorted == 0:
-                m = divide(val, idx, spare, spare_idx, left, right, work)  # lines 4 and 5
+                m = divide(val, idx, left, right, work)  # lines 4 and 5
             opt = best_rank(weight, discount, tail, table, pos, val[m], m + shift, low, high)  # line 6
             rank[m] = opt
             work[0] += 1
@@ -149,27 +146,22 @@ def opt_ranks(
 
 
 @kernel
-def divide(val, idx, spare, spare_idx, left, right, work):
+def divide(val, idx, left, right, work):
     """Rearrange val[left..right] around an element near its median; where that element then is."""
     middle = (left + right) >> 1
     third = (right - left) // 3
     swap(val, idx, median_position(val, left + third, middle, right - third), right)
     pivot = val[right]
-    one = np.uint64(1)
-    front, back = np.uint64(left), np.uint64(right)
-    for k in range(np.uint64(left), np.uint64(right)):  # written to both ends, kept at one: no branch on a score
+    end = np.uint64(left)
+    for k in range(np.uint64(left), np.uint64(right)):  # no branch depends on a score
         v, i = val[k], idx[k]
-        spare[front], spare_idx[front] = v, i
-        spare[back], spare_idx[back] = v, i
-        higher = np.uint64(v > pivot)
-        front += higher
-        back -= one - higher
-    m = np.int64(front)
-    spare[front], spare_idx[front] = pivot, idx[right]
-    for k in range(np.uint64(left), np.uint64(right) + one):
-        val[k], idx[k] = spare[k], spare_idx[k]
+        val[k], idx[k] = val[end], idx[end]
+        val[end], idx[end] = v, i
+        end += np.uint64(v > pivot)
+    m = np.int64(end)
+    swap(val, idx, m, right)
     work[1] += right - left + 1
-    if 8 * min(m - left, right - m) < right - left:
+    if 16 * min(m - left, right - m) < right - left:
         select(val, idx, left, right, middle, work)
         return middle
     return m

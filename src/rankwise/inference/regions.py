@@ -212,11 +212,25 @@ def solve_hard(
             same = 0
             break
     no_trace, no_table = np.empty((0, 6), np.int64), np.empty((0, 0))
-    size = stop - start
     opt_ranks(
-        weight, discount, tail, no_table, pos, mixed[start:stop], index[start:stop], np.empty(size),
-        np.empty(size, np.int64), rank[start:stop], 0, size, j, low, high, same, stack, work, no_trace,
-    )  # fmt: skip
+        weight,
+        discount,
+        tail,
+        no_table,
+        pos,
+        mixed,
+        index,
+        rank,
+        start,
+        stop,
+        j,
+        low,
+        high,
+        same,
+        stack,
+        work,
+        no_trace,
+    )
     total = 0.0
     for q in range(start, stop):
         at_rank[rank[q]] += 1
