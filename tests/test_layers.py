@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "rankwise"
 
 # From the first to the last; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("loss_forms",),
-    ("losses", "inputs"),
+    ("loss_forms", "inputs"),
+    ("losses",),
     ("interleaving",),
     ("inference",),
     ("queries", "zero_one"),

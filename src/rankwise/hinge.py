@@ -23,12 +23,13 @@ from rankwise.inputs import (
     as_scores,
     as_threads,
     check_empty,
+    is_whole,
     limit_of,
     raise_not_finite,
 )
 from rankwise.interleaving import Interleaving
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
-from rankwise.queries import group
+from rankwise.queries import Grouping, group
 from rankwise.zero_one import zero_one_hinge, zero_one_loss, zero_one_many
 
 __all__ = ["HingeResult", "PerQuery", "most_violating_ranking", "ranking_loss", "structured_hinge"]
@@ -177,7 +178,8 @@ def ranking_loss(
     if ties not in ("worst", "best"):
         raise ValueError(f"unknown ties={ties!r}; use 'worst' or 'best'")
     raise_not_finite(array)
-    grouping = group(np.zeros(array.shape[0], np.int64) if qid is None else qid, array.shape[0])
+    n = array.shape[0]
+    grouping = Grouping(np.zeros(1), np.array([0, n]), None) if qid is None else group(qid, n)
     array, truth = grouping.gather(array), grouping.gather(truth)
     losses = []
     for q in range(grouping.starts.size - 1):
@@ -218,7 +220,7 @@ def _check_method(loss: Loss, method: str, cutoff: int | None) -> None:
     if cutoff is not None:
         if method != "chakrabarti":
             raise ValueError(f"cutoff={cutoff} goes with method='chakrabarti' only, not {method!r}")
-        if cutoff < 1 or cutoff != int(cutoff):
+        if not is_whole(cutoff) or cutoff < 1:
             raise ValueError(f"cutoff must be a whole number of places, at least 1, got {cutoff!r}")
 
 

@@ -87,8 +87,8 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
     """Raise for the first score that is not finite, or too large."""
     wrong = ~(np.abs(scores) <= limit_of(scores))
-    k = int(np.argmax(wrong))
-    if wrong[k]:
+    if wrong.any():
+        k = int(np.argmax(wrong))
         why = (
             "too large to be compared; rescale the scores"
             if np.isfinite(scores[k])
@@ -106,9 +106,14 @@ def as_scale(scale: float) -> float:
     return float(scale)
 
 
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer, and not a boolean."""
+    return isinstance(value, _INTEGERS) and not isinstance(value, bool)
+
+
 def as_threads(n_threads: int) -> int:
     """A number of threads; −1 for all processors at hand."""
-    if isinstance(n_threads, bool) or not isinstance(n_threads, _INTEGERS):
+    if not is_whole(n_threads):
         raise TypeError(f"n_threads must be an integer, got {type(n_threads).__name__}")
     if n_threads == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -110,6 +110,8 @@ class DiscountedLoss(Loss):
         discount: Callable[[Any], Any] | None = None,
         name: str | None = None,
     ) -> None:
+        if type(self).weight is not DiscountedLoss.weight or type(self).discount is not DiscountedLoss.discount:
+            self._tail, self._per_pair = Tail.NONE, False  # overridden: no closed form is known
         self._weight = weight
         self._discount = discount
         if name is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankwise.inputs import is_whole
 from rankwise.loss_forms import (
     TABLE_SIZE,
     DiscountedLoss,
@@ -44,7 +45,11 @@ class AveragePrecision(DiscountedLoss):
     _tail = Tail.RECIPROCAL
 
     def __init__(self) -> None:
-        super().__init__(lambda k: k, np.reciprocal)
+        super().__init__(np.positive, np.reciprocal)
+
+
+def _first(k: Any) -> Any:
+    return np.equal(k, 1)
 
 
 class ReciprocalRank(DiscountedLoss):
@@ -54,7 +59,7 @@ class ReciprocalRank(DiscountedLoss):
     _tail = Tail.RECIPROCAL
 
     def __init__(self) -> None:
-        super().__init__(lambda k: np.equal(k, 1), np.reciprocal)
+        super().__init__(_first, np.reciprocal)
 
 
 class AUC(DiscountedLoss):
@@ -149,10 +154,10 @@ def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
     >>> check_qs_suitable("ndcg", n_pos=3, n_neg=5)
     >>> check_qs_suitable(NDCG(discount="chakrabarti"), n_pos=3, n_neg=5)
     Traceback (most recent call last):
-    rankwise.loss_forms.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1) = 0; ...
+    rankwise.loss_forms.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1)...
     """
     for name, value in (("n_pos", n_pos), ("n_neg", n_neg)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        if not is_whole(value):
             raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")

@@ -62,7 +62,10 @@ def _as_comparable(array: NDArray[Any]) -> NDArray[Any]:
     if all(issubclass(kind, str) for kind in kinds):
         return array.astype(str)
     if all(issubclass(kind, int | np.integer) for kind in kinds):
-        return array.astype(np.int64)
+        try:
+            return array.astype(np.int64)
+        except OverflowError:
+            raise ValueError("qid has integers beyond 64 bits; pass them as strings") from None
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise TypeError(f"qid must be all integers or all strings, got {names}")
 

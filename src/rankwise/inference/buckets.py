@@ -59,7 +59,7 @@ def log_buckets(scores, chart, bucket, buffer):
     rate, offset, last = chart.rate, chart.offset, float(chart.n_buckets - 1)
     words = buffer.view(np.int32)  # little-endian: the high word is the odd one
     for k in range(scores.shape[0]):
-        y = (np.float64(scores[k]) - centre) * zoom
+        y = (np.float64(scores[k]) - centre) * zoom + 0.0  # −0.0 is 0.0
         buffer[k] = np.copysign(1.0 + abs(y), y)
     for k in range(scores.shape[0]):
         word = words[2 * k + 1]

@@ -38,8 +38,8 @@ def choose(sample: NDArray[np.float64], n_buckets: int) -> BucketMap:
         for width in (spread, np.partition(np.abs(few - centre), few.size // 50)[few.size // 50]):
             if not 1e-300 < width < 1e300:
                 continue
-            zoom = 16.0 / width
-            y = (few - centre) * zoom
+            zoom = float(16.0 / width)
+            y = np.clip((few - centre) * zoom, -1e300, 1e300)
             key = np.copysign(np.log2(1.0 + np.abs(y)), y)
             crowding = _crowding(key - key[0])
             if crowding < 0.8 * best:
@@ -49,15 +49,17 @@ def choose(sample: NDArray[np.float64], n_buckets: int) -> BucketMap:
 
 def _crowding(t: NDArray[np.float64]) -> float:
     """How many times more neighbours a value has than if they were spread evenly, t ascending from 0."""
+    if not 1e-300 < t[-1] < 1e300:  # nothing to divide
+        return np.inf
     cells = np.minimum(t * (_CELLS / t[-1]), _CELLS - 1).astype(np.int64)
     share = np.bincount(cells, minlength=_CELLS) / t.size
     return float(np.sum(share * share) * _CELLS)
 
 
 def _linear(low: float, high: float, n_buckets: int) -> BucketMap:
-    rate = (n_buckets - 2) / (high - low)
-    if not rate < 1e300:
+    if not 1e-300 < high - low < 1e300:
         return BucketMap(0.0, 0.0, 1.0, 1.0, 0.0, 1)
+    rate = (n_buckets - 2) / (high - low)
     return BucketMap(float(low), 0.0, float(rate), float(1.0 / rate), 1.0, n_buckets)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,9 @@ def _cache_folder() -> Path | None:
         except OSError:
             continue
         if os.access(folder, os.W_OK):
+            if base.parent == Path(__file__).parent:  # beside the sources, other digests are of sources that are gone
+                for stale in set(base.glob("kernels-*")) - {folder}:
+                    shutil.rmtree(stale, ignore_errors=True)
             return folder
     return None
 

@@ -44,8 +44,11 @@ def solve(
     n_threads: int,
 ) -> Solution | None:
     """Solve one query with positives and negatives; None if a score is not within ±limit."""
+    n_neg = scores.shape[0] - n_pos
     if method not in ("exhaustive", "chakrabarti"):
-        loss.check(n_pos, scores.shape[0] - n_pos, thorough=False)
+        loss.check(n_pos, n_neg, thorough=False)
+    elif isinstance(loss, DiscountedLoss):
+        loss.normaliser(n_pos, n_neg)
     if method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss):
         tables = loss.tables(n_pos, scores.shape[0])
         if scores.shape[0] >= LARGE:

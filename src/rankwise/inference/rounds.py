@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.problem import Problem
-from rankwise.inference.steps import TIE
+from rankwise.inference.steps import best_of_segments
 
 
 def ranks(problem: Problem) -> NDArray[np.int64]:
@@ -50,10 +50,4 @@ def _best(problem: Problem, score: NDArray[np.float64], j, low, high):
     i = np.arange(sizes.sum()) - begin[segment] + low[segment]
     step = problem.pos[i - 1] - score[segment]
     step += problem.scale * n_pos * n_neg / 2.0 * problem.loss.steps(i, j[segment], n_pos, n_neg)
-    value, total = np.cumsum(step), np.cumsum(np.abs(step))
-    noise = np.finfo(np.float64).eps * total  # of sums that run on from segment to segment
-    value -= (value[begin] - step[begin])[segment]
-    total -= (total[begin] - np.abs(step[begin]))[segment]
-    top = np.maximum(np.maximum.reduceat(value, begin), 0.0)
-    ahead = value + TIE * total + noise >= top[segment]
-    return np.maximum.reduceat(np.where(ahead, i + 1, low[segment]), begin)
+    return best_of_segments(step, begin, low, high)

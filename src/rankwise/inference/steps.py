@@ -19,8 +19,9 @@ from rankwise.loss_forms import Tail
 
 _RECIPROCAL, _LOG2, _LINEAR = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR)
 
-# Two ranks whose objectives differ by less than this fraction of what was summed count as tied, and the larger
-# one is taken (the paper's max argmax): a sum begun at another rank rounds differently, the answer must not.
+# A rank that loses against the best one so far by less than this fraction of what was summed up between the two counts
+# as tied with it, and the larger one is taken (the paper's max argmax): a sum begun at another rank rounds differently,
+# the answer must not. Summing begins anew at each best rank, so that no far-off score blurs the others.
 TIE = 1e-13
 
 
@@ -67,42 +68,46 @@ def best_by_discount(weight, discount, tail, pos, score, j, low, high):
 def best_of_many(weight, discount, tail, pos, score, j, low, high):
     """best_rank over any number of ranks."""
     best = low
-    value = top = total = 0.0
+    value = total = 0.0  # of f_j since the best rank, and of its steps' magnitudes
     if high + j <= discount.shape[0]:
         for i in range(low, high):
             step = tabulated_step(weight, discount, pos, score, j, i)
-            value += step
-            total += abs(step)
-            best = i + 1 if value + TIE * total >= top else best
-            top = max(top, value)
+            value, total, ahead = tally(value, total, step)
+            best = i + 1 if ahead else best
         return best
     previous = discount_at(discount, tail, low + j - 1)
     for i in range(low, high):
         current = discount_at(discount, tail, i + j)
         step = pos[i - 1] - score - weight[i - 1] * (previous - current)
         previous = current
-        value += step
-        total += abs(step)
-        best = i + 1 if value + TIE * total >= top else best
-        top = max(top, value)
+        value, total, ahead = tally(value, total, step)
+        best = i + 1 if ahead else best
     return best
+
+
+@inline
+def tally(value, total, step):
+    """Add a step: what is lost since the best rank (0 if this is one), the magnitudes since, whether it is as good."""
+    value += step
+    total += abs(step)
+    ahead = value + TIE * total >= 0.0
+    total = 0.0 if value > 0.0 else total
+    return min(value, 0.0), total, ahead
 
 
 @inline
 def best_of_few(weight, discount, pos, score, j, low, high):
     """best_rank over at most four ranks, which most searches are: no branch, so none is mispredicted."""
     last, size = high - 1, high - low
-    h1 = tabulated_step(weight, discount, pos, score, j, low)
-    h2 = tabulated_step(weight, discount, pos, score, j, min(low + 1, last))
-    h3 = tabulated_step(weight, discount, pos, score, j, min(low + 2, last))
-    f2 = h1 + h2
-    f3 = f2 + h3
-    slack = TIE * (abs(h1) + abs(h2) + abs(h3))
-    best = low + np.int64((h1 + slack >= 0.0) & (size > 0))
-    top = max(0.0, h1)
-    best = low + 2 if (f2 + slack >= top) & (size > 1) else best
-    top = max(top, f2)
-    return low + 3 if (f3 + slack >= top) & (size > 2) else best
+    step = tabulated_step(weight, discount, pos, score, j, low)
+    value, total, ahead = tally(0.0, 0.0, step)
+    best = low + np.int64(ahead & (size > 0))
+    step = tabulated_step(weight, discount, pos, score, j, min(low + 1, last))
+    value, total, ahead = tally(value, total, step)
+    best = low + 2 if ahead & (size > 1) else best
+    step = tabulated_step(weight, discount, pos, score, j, min(low + 2, last))
+    value, total, ahead = tally(value, total, step)
+    return low + 3 if ahead & (size > 2) else best
 
 
 @inline
@@ -116,11 +121,20 @@ def tabulated_step(weight, discount, pos, score, j, i):
 def best_by_table(table, pos, score, j, low, high):
     """best_rank of a loss whose steps are given."""
     best = low
-    value = top = total = 0.0
+    value = total = 0.0
     for i in range(low, high):
-        step = pos[i - 1] - score + table[j - 1, i - 1]
-        value += step
-        total += abs(step)
-        best = i + 1 if value + TIE * total >= top else best
-        top = max(top, value)
+        value, total, ahead = tally(value, total, pos[i - 1] - score + table[j - 1, i - 1])
+        best = i + 1 if ahead else best
     return best
+
+
+@kernel
+def best_of_segments(steps, begin, low, high):
+    """best_rank of several negatives whose steps f_j(i+1) − f_j(i), low ≤ i < high, lie one after the other."""
+    result = low.copy()
+    for q in range(begin.shape[0]):
+        value = total = 0.0
+        for i in range(low[q], high[q]):
+            value, total, ahead = tally(value, total, steps[begin[q] + i - low[q]])
+            result[q] = i + 1 if ahead else result[q]
+    return result
