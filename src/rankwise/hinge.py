@@ -276,7 +276,7 @@ def _hinge_of_many(
         q = int(np.argmax(is_empty))
         _refuse_empty(empty, f"query {grouping.ids[q]}", int(counts[q, 0]), int(counts[q, 1]))
     used = out.shape[0] - (int(is_empty.sum()) if empty == "skip" else 0)
-    gradient = gradient * gradient.dtype.type(1.0 / max(used, 1))
+    np.multiply(gradient, gradient.dtype.type(1.0 / max(used, 1)), out=gradient)
     gradient = grouping.scatter(gradient).astype(dtype, copy=False)
     per_query = PerQuery(grouping.ids, out[:, 0].copy(), out[:, 1].copy(), counts[:, 0].copy(), counts[:, 1].copy())
     value, lost = (float(total) / max(used, 1) for total in out.sum(axis=0))

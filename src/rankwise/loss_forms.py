@@ -209,11 +209,13 @@ class DiscountedLoss(Loss):
         if (w > 0).all():
             self._convex_to = n
 
-    def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
-        """`check` for many queries at once; those without positives or negatives are passed over."""
-        both = (n_pos > 0) & (n_neg > 0)
-        if self._tail is not Tail.NONE or not both.any():
+    def check_many(self, relevant: NDArray[np.bool_], starts: IntArray) -> None:
+        """`check` for queries relevant[starts[q]:starts[q+1]]; those without positives or negatives are passed over."""
+        if self._tail is not Tail.NONE:
             return
+        n_pos = np.diff(np.concatenate([[0], np.cumsum(relevant)])[starts])
+        n_neg = np.diff(starts) - n_pos
+        both = (n_pos > 0) & (n_neg > 0)
         pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
         for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:  # the largest first: it settles the others
             self.check(int(p), int(n))

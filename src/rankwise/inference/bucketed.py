@@ -70,17 +70,19 @@ def solve_queries(
     before it is overwritten.
     Returns the position after the last query solved, less than `last` if scores there are not finite.
     """
-    size = 0
+    size = most = 0  # samples and positives of the largest queries
     for q in range(first, last):
         size = max(size, starts[q + 1] - starts[q])
+        most = max(most, relevant[starts[q] : starts[q + 1]].sum())
     room = buckets_for(size)
-    pos, pos_spare, weights = np.empty(size), np.empty(size), np.empty(size)
-    idx, idx_spare, at_rank = np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size + 2, np.int64)
-    slot, queue = np.empty(2 * size + 1, np.int64), np.empty((6, size + 2), np.int64)
+    pos, pos_spare, weights = np.empty(most), np.empty(most), np.empty(most)
+    idx, idx_spare, at_rank = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most + 2, np.int64)
+    slot, queue = np.empty(2 * most + 1, np.int64), np.empty((6, most + 2), np.int64)
     mixed, index, rank = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     hist, value = np.empty(room + 1, np.uint32), np.empty(room + 1, np.float32)
-    above, bound, cursor = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64), np.empty(room, np.int64)
-    regions, partial = np.empty((room, REGION_COLUMNS), np.int64), np.empty(room)
+    above, bound = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
+    # Each region has ranks that no other has: there are at most as many as positives.
+    regions, cursor, partial = np.empty((most, REGION_COLUMNS), np.int64), np.empty(most, np.int64), np.empty(most)
     no_ties = np.empty(0)
     as_score = np.empty(1, scores.dtype)
     word = as_score.view(bits.dtype)

@@ -158,9 +158,8 @@ def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_thre
     if first == last:
         return last
     sizes = np.diff(starts[first : last + 1])
-    n_pos = np.diff(np.concatenate([[0], np.cumsum(relevant)])[starts[first : last + 1]])
-    loss.check_many(n_pos, sizes - n_pos)
-    tables = loss.tables(max(int(n_pos.max()), 1), int(sizes.max()))
+    loss.check_many(relevant, starts[first : last + 1])
+    tables = loss.tables(int(sizes.max()), int(sizes.max()))
     slot, bits, flip = _WORDS[scores.itemsize]
     seen, bucket = scores.view(bits), batch.gradient.view(slot)
     goals = np.linspace(starts[first], starts[last], n_threads + 1)

@@ -168,13 +168,15 @@ def solve_few(
         while end < stop and mixed[end] == score:
             end += np.uint64(1)
         if end - q == np.uint64(1):
-            low = best_by_discount(weight, discount, tail, pos, score, j, low, high)
+            if low < high:
+                low = best_by_discount(weight, discount, tail, pos, score, j, low, high)
             at_rank[np.uint64(low)] += 1
             g = unit * (worst - low)
         else:
             size = np.int64(end - q)
             g = unit * (worst - solve_tie(weight, discount, tail, pos, score, j, size, low, high, at_rank, stack))
-            low = best_by_discount(weight, discount, tail, pos, score, j + size - 1, low, high)
+            if low < high:
+                low = best_by_discount(weight, discount, tail, pos, score, j + size - 1, low, high)
         for p in range(q, end):
             gradient[np.uint64(index[p])] = g
             total += g * score

@@ -50,7 +50,7 @@ def drop(discount, tail, m):
 
 @inline
 def best_rank(weight, discount, tail, table, pos, score, j, low, high):
-    """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6)."""
+    """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6); low < high."""
     if table.shape[0] > 0:
         return best_by_table(table, pos, score, j, low, high)
     return best_by_discount(weight, discount, tail, pos, score, j, low, high)
@@ -58,7 +58,7 @@ def best_rank(weight, discount, tail, table, pos, score, j, low, high):
 
 @inline
 def best_by_discount(weight, discount, tail, pos, score, j, low, high):
-    """best_rank of a discounted loss."""
+    """best_rank of a discounted loss; low < high."""
     if high - low <= 3 and low + 2 + j < discount.shape[0]:
         return best_of_few(weight, discount, pos, score, j, low, high)
     return best_of_many(weight, discount, tail, pos, score, j, low, high)
@@ -101,7 +101,7 @@ def best_of_few(weight, discount, pos, score, j, low, high):
     last, size = high - 1, high - low
     step = tabulated_step(weight, discount, pos, score, j, low)
     value, total, ahead = tally(0.0, 0.0, step)
-    best = low + np.int64(ahead & (size > 0))
+    best = low + np.int64(ahead)
     step = tabulated_step(weight, discount, pos, score, j, min(low + 1, last))
     value, total, ahead = tally(value, total, step)
     best = low + 2 if ahead & (size > 1) else best

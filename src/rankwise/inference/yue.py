@@ -23,7 +23,7 @@ def scan_all(pos, neg, weight, discount, tail, table):
     result = np.empty(neg.shape[0], np.int64)
     for j in range(1, neg.shape[0] + 1):
         score = sorted_neg[j - 1]
-        best, value, top = 1, 0.0, 0.0
+        best, value = 1, 0.0  # value: of f_j since the best rank
         previous = discount_at(discount, tail, j)
         for i in range(1, pos.shape[0] + 1):
             if table.shape[0] > 0:
@@ -32,7 +32,7 @@ def scan_all(pos, neg, weight, discount, tail, table):
                 current = discount_at(discount, tail, i + j)
                 value += pos[i - 1] - score - weight[i - 1] * (previous - current)
                 previous = current
-            if value >= top:
-                best, top = i + 1, value
+            if value >= 0.0:
+                best, value = i + 1, 0.0
         result[order[j - 1]] = best
     return result
