@@ -75,9 +75,11 @@ def test_exact_methods_agree_on_any_floats(query: tuple[np.ndarray, np.ndarray],
     loss = data.draw(st.sampled_from(["ap", "ndcg", "mrr", "auc"]))
     auto = rw.structured_hinge(scores, relevant, loss)
     size = max(1.0, float(np.abs(auto.gradient).astype(float) @ np.abs(scores).astype(float)))
+    blur = 4 * np.finfo(float).eps * int(relevant.sum()) * float(np.abs(scores).max())  # of f_j summed from rank 1 on
     for method in ("quicksort", "yue", "mohapatra2014", "chakrabarti"):
         other = rw.structured_hinge(scores, relevant, loss, method=method)
-        assert abs(other.value - auto.value) <= RTOL[8] * size, method
+        slack = RTOL[8] * size + (blur if method in ("yue", "chakrabarti") else 0.0)
+        assert abs(other.value - auto.value) <= slack, method
 
 
 @pytest.mark.parametrize("method", ["auto", "quicksort", "yue", "mohapatra2014", "chakrabarti"])

@@ -3,7 +3,7 @@
 Negatives from the highest down each take the best of all ranks, but none above the one before. With a convex discount
 that is exact. With the authors' own, D(1) = D(2) = 1 and D(m) = 1/log2(m), or with a cut-off, it is not: the paper's
 appendix has the counter-example. Without a cut-off O(N log N + PN); with D(m) = 0 for m ≥ k, only the k highest
-negatives feel the loss and only at the k highest places: O((N + P) log(N + P) + k²).
+negatives feel the loss and only at the k highest places: O((N + P) log(N + P) + k²). Sums round as in yue.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def greedy(pos, neg, weight, discount, tail, table, k):
         score = sorted_neg[j - 1]
         while merged < n_pos and pos[merged] >= score:
             merged += 1
-        best, value = 1, 0.0  # value: of f_j since the best rank
+        best, value, top = 1, 0.0, 0.0
         felt = min(n_pos, k - j)  # beyond, i + j > k: D(i + j − 1) = D(i + j) = 0
         previous = discount_at(discount, tail, j) if j < k else 0.0
         for i in range(1, felt + 1):
@@ -49,11 +49,11 @@ def greedy(pos, neg, weight, discount, tail, table, k):
                 current = discount_at(discount, tail, i + j) if i + j < k else 0.0
                 value += pos[i - 1] - score - weight[i - 1] * (previous - current)
                 previous = current
-            if value >= 0.0:
-                best, value = i + 1, 0.0
+            if value >= top:
+                best, top = i + 1, value
         if merged > felt:  # where no loss is felt, ranks up to that of the scores alone gain, and the others lose
             value += prefix[merged] - prefix[max(felt, 0)] - (merged - max(felt, 0)) * score
-            if value >= 0.0:
+            if value >= top:
                 best = merged + 1
         floor = max(floor, best)
         result[order[j - 1]] = floor

@@ -36,10 +36,10 @@ def choose(sample: NDArray[np.float64], n_buckets: int) -> BucketMap:
     middle, spread = few[few.size // 2], few[3 * few.size // 4] - few[few.size // 4]
     for centre in (middle, low, 0.0):
         for width in (spread, np.partition(np.abs(few - centre), few.size // 50)[few.size // 50]):
-            if not 1e-300 < width < 1e300:
+            if not 1e-280 < width < 1e280 or max(centre - low, high - centre) > 1e280 * min(width, 1.0):
                 continue
             zoom = float(16.0 / width)
-            y = np.clip((few - centre) * zoom, -1e300, 1e300)
+            y = (few - centre) * zoom
             key = np.copysign(np.log2(1.0 + np.abs(y)), y)
             crowding = _crowding(key - key[0])
             if crowding < 0.8 * best:

@@ -1,4 +1,7 @@
-"""Yue, Finley, Radlinski, Joachims 2007: sort all negatives, then try every rank for each. O(N log N + PN)."""
+"""Yue, Finley, Radlinski, Joachims 2007: sort all negatives, then try every rank for each. O(N log N + PN).
+
+As published, f_j is summed from the first rank on: beside a positive 10¹² times as far off, the others round away.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def scan_all(pos, neg, weight, discount, tail, table):
     result = np.empty(neg.shape[0], np.int64)
     for j in range(1, neg.shape[0] + 1):
         score = sorted_neg[j - 1]
-        best, value = 1, 0.0  # value: of f_j since the best rank
+        best, value, top = 1, 0.0, 0.0
         previous = discount_at(discount, tail, j)
         for i in range(1, pos.shape[0] + 1):
             if table.shape[0] > 0:
@@ -32,7 +35,7 @@ def scan_all(pos, neg, weight, discount, tail, table):
                 current = discount_at(discount, tail, i + j)
                 value += pos[i - 1] - score - weight[i - 1] * (previous - current)
                 previous = current
-            if value >= 0.0:
-                best, value = i + 1, 0.0
+            if value >= top:
+                best, top = i + 1, value
         result[order[j - 1]] = best
     return result
