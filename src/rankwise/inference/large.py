@@ -29,7 +29,7 @@ from rankwise.inference.positives import discounted_loss, finish_positives, scal
 from rankwise.inference.problem import Solution
 from rankwise.inference.quicksort import STACK_ROWS
 from rankwise.inference.regions import solve_regions, solve_tie
-from rankwise.inference.steps import best_by_discount
+from rankwise.inference.steps import rank_by_discount
 from rankwise.inference.threads import run
 from rankwise.loss_forms import LossTables
 
@@ -162,8 +162,8 @@ def _frequent_scores(loss_data, scores, bucket, parts, sample, chart, regions, u
         if 4 * equal < sizes[r]:
             continue
         lower = int(sizes[r]) - equal - higher
-        first = rank_of(*loss_data[:4], score, j + higher, low, high)
-        last = rank_of(*loss_data[:4], score, j + higher + equal - 1, low, high)
+        first = rank_by_discount(*loss_data[:4], score, j + higher, low, high)
+        last = rank_by_discount(*loss_data[:4], score, j + higher + equal - 1, low, high)
         mean = solve_tie(*loss_data[:4], score, j + higher, equal, first, last, at_rank, stack)
         slope = unit * (n_pos + 1 - mean)
         regions[r, STOP] = regions[r, START]
@@ -176,12 +176,6 @@ def _frequent_scores(loss_data, scores, bucket, parts, sample, chart, regions, u
         np.array([column for f in found for column in f[2]], np.int64).reshape(-1, len(parts)).T,
         np.array([piece for f in found for piece in f[3]], np.int64).reshape(-1, REGION_COLUMNS),
     )
-
-
-@kernel
-def rank_of(weight, discount, tail, pos, score, j, low, high):
-    """`best_by_discount`, to be called from Python."""
-    return best_by_discount(weight, discount, tail, pos, score, j, low, high)
 
 
 @kernel

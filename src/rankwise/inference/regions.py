@@ -10,7 +10,7 @@ import numpy as np
 from rankwise.inference.compiled import inline, kernel
 from rankwise.inference.edges import HIGH, LOW, START, STOP, J
 from rankwise.inference.quicksort import opt_ranks
-from rankwise.inference.steps import best_by_discount, drop
+from rankwise.inference.steps import drop, rank_by_discount
 
 # Regions of at most so many members are sorted outright.
 FEW_MEMBERS = np.uint64(16)
@@ -123,11 +123,19 @@ def split(w, level, discount, tail, mixed, start, stop, m):
     found = above_bar(level, bar, mixed, start, stop)
     if found == most:
         return most, bar, True
-    for k in range(found, most + 1):
+    return split_between(w, level, discount, tail, mixed, start, stop, m, found, most)
+
+
+@kernel
+def split_between(w, level, discount, tail, mixed, start, stop, m, least, most):
+    """`split` where least ≤ k ≤ most."""
+    k, found = least, most
+    while True:
         bar = w * drop(discount, tail, m + k)
         found = above_bar(level, bar, mixed, start, stop)
         if found <= k:
             break
+        k += 1
     if found < k:  # some of the k highest are below bar k: bar k − 1 must tell them from the rest
         bar = w * drop(discount, tail, m + k - 1)
         found = above_bar(level, bar, mixed, start, stop)
@@ -169,14 +177,14 @@ def solve_few(
             end += np.uint64(1)
         if end - q == np.uint64(1):
             if low < high:
-                low = best_by_discount(weight, discount, tail, pos, score, j, low, high)
+                low = rank_by_discount(weight, discount, tail, pos, score, j, low, high)
             at_rank[np.uint64(low)] += 1
             g = unit * (worst - low)
         else:
             size = np.int64(end - q)
             g = unit * (worst - solve_tie(weight, discount, tail, pos, score, j, size, low, high, at_rank, stack))
             if low < high:
-                low = best_by_discount(weight, discount, tail, pos, score, j + size - 1, low, high)
+                low = rank_by_discount(weight, discount, tail, pos, score, j + size - 1, low, high)
         for p in range(q, end):
             gradient[np.uint64(index[p])] = g
             total += g * score
@@ -255,7 +263,7 @@ def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_r
             total += float(low) * (right - left + 1)
         else:
             m = (left + right) >> 1
-            opt = best_by_discount(weight, discount, tail, pos, score, m, low, high)
+            opt = rank_by_discount(weight, discount, tail, pos, score, m, low, high)
             at_rank[opt] += 1
             total += opt
             if m < right:
