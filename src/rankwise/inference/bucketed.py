@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import BucketMap, count
+from rankwise.inference.buckets import BucketMap, linear_buckets
 from rankwise.inference.compiled import kernel
 from rankwise.inference.edges import REGION_COLUMNS, assign, bracket, cumulate, grade
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
@@ -32,20 +32,20 @@ def range_map(low, high, n_buckets):
 
 
 @kernel
-def extent(bits, flip, word, value):
+def extent(bits, flip, words, values):
     """Least and greatest score, given as bit patterns: as integers they compare alike, once negatives are flipped.
 
-    A NaN is beyond either infinity. flip has all bits but the sign; word and value are one number in two forms.
+    A NaN is beyond either infinity. flip has all bits but the sign; words and values are two views of one memory.
     """
     zero = flip ^ flip
     low = high = bits[0] ^ (flip if bits[0] < zero else zero)
     for k in range(bits.shape[0]):
         key = bits[k] ^ (flip if bits[k] < zero else zero)
         low, high = min(low, key), max(high, key)
-    word[0] = low ^ (flip if low < zero else zero)
-    least = np.float64(value[0])
-    word[0] = high ^ (flip if high < zero else zero)
-    return least, np.float64(value[0])
+    words[0] = low ^ (flip if low < zero else zero)
+    least = np.float64(values[0])
+    words[0] = high ^ (flip if high < zero else zero)
+    return least, np.float64(values[0])
 
 
 @kernel
@@ -73,7 +73,10 @@ def solve_queries(
     size = most = 0  # samples and positives of the largest queries
     for q in range(first, last):
         size = max(size, starts[q + 1] - starts[q])
-        most = max(most, relevant[starts[q] : starts[q + 1]].sum())
+        n_pos = 0
+        for k in range(starts[q], starts[q + 1]):
+            n_pos += relevant[k]
+        most = max(most, n_pos)
     room = buckets_for(size)
     pos, pos_spare, weights = np.empty(most), np.empty(most), np.empty(most)
     idx, idx_spare, at_rank = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most + 2, np.int64)
@@ -84,8 +87,6 @@ def solve_queries(
     # Each region has ranks that no other has: there are at most as many as positives.
     regions, cursor, partial = np.empty((most, REGION_COLUMNS), np.int64), np.empty(most, np.int64), np.empty(most)
     no_ties = np.empty(0)
-    as_score = np.empty(1, scores.dtype)
-    word = as_score.view(bits.dtype)
     stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
@@ -97,7 +98,7 @@ def solve_queries(
         counts[q, 0], counts[q, 1] = n_pos, n_neg
         out[q, 0] = out[q, 1] = 0.0
         part, slots, slopes = scores[begin:end], bucket[begin:end], gradient[begin:end]
-        low, high = extent(bits[begin:end], flip, word, as_score)
+        low, high = extent(bits[begin:end], flip, slots, slopes)
         if not (low >= -limit and high <= limit):
             return q
         if n_pos == 0 or n_neg == 0:
@@ -112,7 +113,9 @@ def solve_queries(
         chart = range_map(low, high, buckets_for(end - begin))
         n_buckets = chart.n_buckets
         hist[: n_buckets + 1] = 0
-        count(part, np.inf, chart, slots, hist)
+        linear_buckets(part, chart, slots)
+        for k in range(slots.shape[0]):
+            hist[slots[k]] += np.uint32(1)
         for k in range(n_pos):  # positives go to a bucket of their own, whose gradient is overwritten
             hist[bucket[idx[k]]] -= np.uint32(1)
             bucket[idx[k]] = n_buckets

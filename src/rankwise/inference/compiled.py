@@ -57,7 +57,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(_FOLDER or "")
     try:
-        return njit(nogil=True, cache=_FOLDER is not None, **options)(function)
+        return njit(nogil=True, error_model="numpy", cache=_FOLDER is not None, **options)(function)
     finally:
         settings.CACHE_DIR = before
 
