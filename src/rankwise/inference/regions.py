@@ -71,44 +71,14 @@ def solve_regions(
                 continue
         if stop - start <= FEW_MEMBERS:
             partial[r] = solve_few(
-                weight,
-                discount,
-                tail,
-                pos,
-                worst,
-                mixed,
-                index,
-                start,
-                stop,
-                j,
-                low,
-                high,
-                unit,
-                at_rank,
-                gradient,
+                weight, discount, tail, pos, worst, mixed, index, start, stop, j, low, high, unit, at_rank, gradient,
                 stack,
-            )
+            )  # fmt: skip
             continue
         partial[r] = solve_hard(
-            weight,
-            discount,
-            tail,
-            pos,
-            n_pos,
-            mixed,
-            index,
-            rank,
-            np.int64(start),
-            np.int64(stop),
-            j,
-            low,
-            high,
-            unit,
-            at_rank,
-            gradient,
-            stack,
-            work,
-        )
+            weight, discount, tail, pos, n_pos, mixed, index, rank, np.int64(start), np.int64(stop), j, low, high,
+            unit, at_rank, gradient, stack, work,
+        )  # fmt: skip
 
 
 @inline
@@ -195,25 +165,9 @@ def solve_few(
 
 @kernel
 def solve_hard(
-    weight,
-    discount,
-    tail,
-    pos,
-    n_pos,
-    mixed,
-    index,
-    rank,
-    start,
-    stop,
-    j,
-    low,
-    high,
-    unit,
-    at_rank,
-    gradient,
-    stack,
-    work,
-):
+    weight, discount, tail, pos, n_pos, mixed, index, rank, start, stop, j, low, high, unit, at_rank, gradient,
+    stack, work,
+):  # fmt: skip
     """A region by Algorithm 1: gradients, negatives per rank; Σ gradient·score."""
     worst = n_pos + 1
     same = 1
