@@ -20,7 +20,7 @@ MEAN_RTOL = {np.float64: 1e-12, np.float32: 1e-6}
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
 STEPS = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
 ALL_METHODS = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "chakrabarti")
-SMALL, LARGE = (12, 200), (500, 49_500)
+SMALL, LARGE = (12, 200), (700, 69_300)
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]

@@ -4,7 +4,7 @@ Exact loss-augmented inference, structured hinge and semi-gradient for average p
 ranking loss (Mohapatra et al., CVPR 2018), faster than a sort.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankwise.hinge import HingeResult, PerQuery, most_violating_ranking, ranking_loss, structured_hinge
 from rankwise.interleaving import Interleaving
@@ -21,6 +21,11 @@ from rankwise.losses import (
     check_qs_suitable,
 )
 
+if TYPE_CHECKING:
+    from rankwise.linear.rank_svm import RankSVM
+    from rankwise.linear.rank_svm_cv import RankSVMCV
+    from rankwise.models import load
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -33,19 +38,38 @@ __all__ = [
     "Loss",
     "NotQSSuitableError",
     "PerQuery",
+    "RankSVM",
+    "RankSVMCV",
     "ReciprocalRank",
     "StepLoss",
     "ZeroOne",
     "check_qs_suitable",
+    "load",
     "most_violating_ranking",
     "ranking_loss",
     "structured_hinge",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "inference":  # compiled: imported when it is first used
-        import importlib
+# Imported when first used: these know Numba, scikit-learn or SciPy.
+_LAZY = {
+    "RankSVM": "rankwise.linear.rank_svm",
+    "RankSVMCV": "rankwise.linear.rank_svm_cv",
+    "inference": "rankwise.inference",
+    "io": "rankwise.io",
+    "load": "rankwise.models",
+    "metrics": "rankwise.metrics",
+}
 
-        return importlib.import_module("rankwise.inference")
-    raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(_LAZY[name])
+    return module if _LAZY[name] == f"rankwise.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

@@ -99,11 +99,16 @@ def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
 
 def as_scale(scale: float) -> float:
     """The weight of the loss against F."""
-    if isinstance(scale, bool) or not isinstance(scale, _NUMBERS):
+    if not is_number(scale):
         raise TypeError(f"scale must be a number, got {type(scale).__name__}")
     if not 0.0 <= scale < np.inf:
         raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative one breaks (C2)")
     return float(scale)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, and not a boolean."""
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 def is_whole(value: Any) -> bool:

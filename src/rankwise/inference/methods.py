@@ -17,7 +17,7 @@ from rankwise.inference.threads import run
 from rankwise.loss_forms import DiscountedLoss, Loss
 
 # From here on a query is worth a map of its own, and threads.
-LARGE = 1 << 15
+LARGE = 1 << 16
 # By a score's size: the type of a bucket in the memory of its gradient, of its bits, and all of these but the sign.
 _WORDS: dict[int, tuple[Any, Any, Any]] = {
     4: (np.dtype(np.uint32), np.dtype(np.int32), np.int32(2**31 - 1)),

@@ -1,0 +1,20 @@
+"""Files: samples in, scores out, and models; each read with every doubt raised, each written whole or not at all."""
+
+from rankwise.io.atomic import open_atomic, write_bytes
+from rankwise.io.datasets import Dataset, read_data, write_data
+from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
+from rankwise.io.scores import read_scores, write_scores
+
+__all__ = [
+    "Dataset",
+    "ModelFile",
+    "ModelFileError",
+    "open_atomic",
+    "read_data",
+    "read_model",
+    "read_scores",
+    "write_bytes",
+    "write_data",
+    "write_model",
+    "write_scores",
+]

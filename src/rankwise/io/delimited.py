@@ -1,0 +1,194 @@
+"""CSV and TSV: a header of names, then numbers, parsed by NumPy."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io.sources import Source, check_text, lines_of, shown
+from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns
+
+_DELIMITERS = ",\t;"
+_MISSING = ("", "na", "n/a", "nan", "null", "none")
+
+
+def read(source: Source, wanted: Wanted) -> Dataset:
+    """Read samples: a column of labels, one of queries, and features in all others."""
+    check_text(source.name, source.head())
+    with _open(source) as table:
+        columns = choose_columns(table.names, wanted, f"{source.name}, line {table.line}")
+        codes: dict[str, int] = {}
+
+        def as_code(cell: str) -> float:
+            return codes.setdefault(cell.strip() or _refuse(), len(codes))
+
+        try:
+            values = _numbers(table, {} if columns.query is None else {columns.query: as_code})
+        except UnicodeDecodeError:
+            raise
+        except ValueError as error:
+            raise ValueError(_fault(source, columns.query) or f"{source.name}: {error}") from None
+    check_size(source.name, len(values), len(columns.features), wanted)
+    # Rows of equal length may still not be of the header's; and what is a number may not be finite.
+    if values.shape[1] != len(table.names) or not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        raise ValueError(_fault(source, columns.query) or f"{source.name}: its lines changed while they were read")
+    qid = None if columns.query is None else _as_qid(list(codes))[values[:, columns.query].astype(np.intp)]
+    y = None if columns.label is None else values[:, columns.label].copy()
+    names = [table.names[k] for k in columns.features]
+    return Dataset(np.ascontiguousarray(values[:, columns.features]), y, qid, names, None, source.name)
+
+
+class _Table(NamedTuple):
+    """A table whose header was read: its names, their line, and the lines that follow."""
+
+    names: list[str]
+    line: int
+    delimiter: str
+    lines: Iterator[str]
+
+
+@contextmanager
+def _open(source: Source) -> Iterator[_Table]:
+    """Read the header."""
+    try:
+        with source.open() as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+            lines = lines_of(source.name, text.readline)
+            before = 0
+            first = ""
+            for first in lines:
+                if not _is_blank(first):
+                    break
+                before += 1
+            where = f"{source.name}, line {before + 1}"
+            if _is_blank(first):
+                raise ValueError(f"{source.name} holds no samples; begin it with a line of the columns' names")
+            if not _is_closed(first):
+                raise ValueError(f"{where}: a quote is not closed; close it, or take it out")
+            delimiter = max(_DELIMITERS, key=first.count)
+            try:
+                names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+            except csv.Error as error:
+                raise ValueError(f"{where}: the header cannot be read: {error}") from None
+            if all(_is_number(name) for name in names):
+                raise ValueError(f"{where}: numbers where the columns' names should be; add a line of names at the top")
+            yield _Table(names, before + 1, delimiter, lines)
+    except UnicodeDecodeError:
+        raise ValueError(_undecodable(source)) from None
+
+
+def _numbers(table: _Table, converters: Mapping[int | str, Callable[[str], float]]) -> NDArray[np.float64]:
+    rows = (line if _is_closed(line) else _refuse() for line in table.lines if not _is_blank(line))
+    first = next(rows, None)
+    if first is None:
+        return np.empty((0, len(table.names)))
+    return np.loadtxt(
+        chain([first], rows),
+        delimiter=table.delimiter,
+        comments=None,
+        quotechar='"',
+        converters=converters,
+        ndmin=2,
+        encoding="utf-8",
+    )
+
+
+def _refuse() -> NoReturn:
+    raise ValueError("a line that cannot be read")  # `_fault` says which and why
+
+
+def _is_closed(line: str) -> bool:
+    # An open quote would take the lines after it for its own.
+    return line.count('"') % 2 == 0
+
+
+def _is_blank(line: str) -> bool:
+    # A tab may be an empty cell.
+    return not line.strip(" \r\n")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _fault(source: Source, query: int | None) -> str:
+    """The first cell that is wrong: its line, its column and why; nothing if all are right."""
+    with _open(source) as table:
+        for number, line in enumerate(table.lines, start=table.line + 1):
+            if _is_blank(line):
+                continue
+            where = f"{source.name}, line {number}"
+            if not _is_closed(line):
+                return f"{where}: a quote is not closed; close it, or take it out"
+            try:
+                cells = next(csv.reader([line], delimiter=table.delimiter))
+            except csv.Error as error:
+                return f"{where}: {error}"
+            if len(cells) != len(table.names):
+                return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; mend the line"
+            for k, cell in enumerate(cells):
+                if why := _fault_of(cell, k == query):
+                    return f"{where}, column {shown(table.names[k])}: {why}"
+    return ""
+
+
+def _fault_of(cell: str, is_query: bool) -> str:
+    text = cell.strip()
+    if text.lower() in _MISSING[: 1 if is_query else None]:
+        return f"missing ({shown(text)}); fill it in, or remove the line"
+    if is_query:
+        return ""
+    if not _is_number(text):
+        return f"{shown(text)} is not a number"
+    return "" if np.isfinite(float(text)) else f"{text} is not finite; remove or replace it"
+
+
+def _undecodable(source: Source) -> str:
+    with source.open() as stream:
+        for number, line in enumerate(lines_of(source.name, stream.readline), start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                return f"{source.name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; save it as UTF-8"
+    return f"{source.name} is not UTF-8; save it as UTF-8"
+
+
+def _as_qid(names: list[str]) -> NDArray[Any]:
+    """Queries by integers if all are written as such, else by strings."""
+    try:
+        numbers = np.array([int(name) for name in names], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return np.array(names)
+    return numbers if [str(number) for number in numbers.tolist()] == names else np.array(names)
+
+
+def write(stream: BinaryIO, data: Dataset, delimiter: str) -> None:
+    """Write samples: label, query, features."""
+    if not isinstance(data.X, np.ndarray):
+        raise ValueError(f"{data.source}: CSV would hold every zero of a sparse X; write SVMlight or NPZ")
+    names, parts = [*(data.feature_names or [])], [(row.tolist() for row in data.X)]
+    if data.qid is not None:
+        queries = data.qid.tolist()
+        for query in queries:
+            if isinstance(query, str) and (not query.isprintable() or not query or query != query.strip()):
+                raise ValueError(f"{data.source}: query {shown(query)} does not fit in CSV; rename it, or write NPZ")
+        names, parts = [QUERIES[0], *names], [([query] for query in queries), *parts]
+    if data.y is not None:
+        names, parts = [LABELS[0], *names], [([label] for label in data.y.tolist()), *parts]
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(chain.from_iterable(row) for row in zip(*parts, strict=True))
+    finally:
+        text.detach()

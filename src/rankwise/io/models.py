@@ -1,0 +1,210 @@
+"""Model files of every kind: a header of plain data and named arrays in one archive. See docs/model_format.md.
+
+Nothing in a file is unpickled or executed, and no more is allocated than the file has bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io.atomic import open_atomic
+from rankwise.io.npy import ARCHIVE_ERRORS, npy_header, read_npy
+from rankwise.io.sources import shown
+
+__all__ = ["ModelFile", "ModelFileError", "read_model", "write_model"]
+
+FORMAT, VERSION = "rankwise-model", 1
+_HEADER = "rankwise.json"
+_LARGEST_HEADER = 64 << 20
+_ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_AGAIN = "copy it again, or train the model again"
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be read: which, why, and what to do, in one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """What a model file holds; written_by is the version of rankwise that wrote it."""
+
+    kind: str
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    written_by: str
+
+
+def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a model, atomically; equal content gives equal bytes.
+
+    header is plain data: strings, finite numbers, booleans, None, and lists and dicts of these. arrays are of booleans,
+    of integers or floats up to 64 bits, or of strings.
+    """
+    parts = {name: _plain(name, array) for name, array in sorted(arrays.items())}
+    listed = [
+        {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": _digest(array)}
+        for name, array in parts.items()
+    ]
+    document = {
+        "format": FORMAT,
+        "format_version": VERSION,
+        "rankwise": _version(),
+        "kind": kind,
+        "header": dict(header),
+        "arrays": listed,
+    }
+    with open_atomic(path) as file, zipfile.ZipFile(file, "w") as archive:
+        text = _as_json(document)
+        with _member(archive, _HEADER, len(text)) as member:
+            member.write(text)
+        for name, array in parts.items():
+            start = npy_header(array)
+            with _member(archive, f"arrays/{name}.npy", len(start) + array.nbytes) as member:
+                member.write(start)
+                member.write(_bytes_of(array))
+
+
+def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """An array as it is stored: little-endian, in C order."""
+    if not _ARRAY_NAME.fullmatch(name):
+        raise ValueError(f"arrays: {shown(name)} cannot name an array; use letters, digits and ._-")
+    array = np.asarray(array, order="C")
+    if array.dtype.kind not in "biufU" or (array.dtype.kind != "U" and array.dtype.itemsize > 8):
+        raise ValueError(f"arrays: {name!r} has dtype {array.dtype}; numbers of up to 64 bits and strings are stored")
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
+
+
+def _digest(array: NDArray[Any]) -> str:
+    digest = hashlib.sha256(npy_header(array))
+    digest.update(_bytes_of(array))
+    return digest.hexdigest()
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("rankwise")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _as_json(document: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the header of a model must be plain data with finite numbers: {error}") from None
+    if json.loads(text) != document:
+        raise ValueError("the header of a model must be plain data: strings as keys of dicts, and lists, not tuples")
+    if len(text) > _LARGEST_HEADER:
+        raise ValueError(f"the header of a model has {len(text)} bytes; put large parts into arrays")
+    return text.encode("ascii")
+
+
+def _member(archive: zipfile.ZipFile, name: str, size: int) -> IO[bytes]:
+    info = zipfile.ZipInfo(name)  # of 1980, whenever it is written
+    info.create_system, info.external_attr, info.file_size = 3, 0o644 << 16, size
+    return archive.open(info, "w")
+
+
+def read_model(path: str | Path) -> ModelFile:
+    """Read a model; ModelFileError if the file is not one, is damaged, or is of a later version."""
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            raise ModelFileError(f"{path} is not a file: name the file of a model")
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if file.read(4) != b"PK\x03\x04":
+                raise ModelFileError(f"{path} is not a model of rankwise, or damaged; give one that rankwise wrote")
+            with zipfile.ZipFile(file) as archive:
+                return _read(str(path), archive, size)
+    except ModelFileError:
+        raise
+    except FileNotFoundError:
+        raise ModelFileError(f"{path}: no such file; check the name and the folder") from None
+    except PermissionError:
+        raise ModelFileError(f"{path}: no permission to read it; change its mode or its owner") from None
+    except (*ARCHIVE_ERRORS, MemoryError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ModelFileError(f"{path}: damaged ({why[:120]}); {_AGAIN}") from None
+
+
+def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
+    members = archive.infolist()
+    if not members or members[0].filename != _HEADER:
+        raise ModelFileError(f"{path} is not a model of rankwise: no {_HEADER}; give one that rankwise wrote")
+    for info in members:
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size or info.flag_bits & 1:
+            raise ModelFileError(f"{path}: {shown(info.filename)} is compressed or encrypted; {_AGAIN}")
+    if sum(info.file_size for info in members) > size:
+        raise ModelFileError(f"{path}: its members are larger than the file; {_AGAIN}")
+    if members[0].file_size > _LARGEST_HEADER:
+        raise ModelFileError(f"{path}: {_HEADER} is larger than {_LARGEST_HEADER >> 20} MB; {_AGAIN}")
+    document = _document(path, archive.read(members[0]))
+    listed = document["arrays"]
+    names = [info.filename for info in members[1:]]
+    if names != [f"arrays/{entry['name']}.npy" for entry in listed]:
+        raise ModelFileError(f"{path}: its arrays are not those that {_HEADER} lists; {_AGAIN}")
+    arrays = {}
+    for entry, info in zip(listed, members[1:], strict=True):
+        with archive.open(info) as member:
+            hashed = _Hashed(member)
+            array = read_npy(hashed, info.file_size)
+            member.read(1)  # at the end, the checksum is compared
+        stored = array.dtype.newbyteorder("<").str
+        if [stored, list(array.shape), hashed.sha256.hexdigest()] != [entry["dtype"], entry["shape"], entry["sha256"]]:
+            raise ModelFileError(f"{path}: array {entry['name']!r} is not what was written; {_AGAIN}")
+        arrays[entry["name"]] = array
+    return ModelFile(document["kind"], document["header"], arrays, document["rankwise"])
+
+
+def _document(path: str, text: bytes) -> dict[str, Any]:
+    """What rankwise.json says, with everything in it that is relied on checked."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is not a model of rankwise: its format is not {FORMAT}")
+    version, by = document.get("format_version"), document.get("rankwise")
+    if type(version) is not int or version < 1 or not isinstance(by, str):
+        raise ModelFileError(f"{path}: {_HEADER} does not say which version wrote it; {_AGAIN}")
+    if version > VERSION:
+        raise ModelFileError(
+            f"{path} was written by a newer rankwise ({shown(by)}, format {version}): upgrade rankwise"
+        )
+    kind, header, arrays = (document.get(key) for key in ("kind", "header", "arrays"))
+    if not isinstance(kind, str) or not isinstance(header, dict) or not isinstance(arrays, list):
+        raise ModelFileError(f"{path}: {_HEADER} lacks kind, header or arrays; {_AGAIN}")
+    for entry in arrays:
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name) or not {"dtype", "shape", "sha256"} <= {*entry}:
+            raise ModelFileError(f"{path}: {_HEADER} lists an array without name, dtype, shape or sha256; {_AGAIN}")
+    return document
+
+
+class _Hashed:
+    """A stream that hashes what is read of it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        content = self._stream.read(size)
+        self.sha256.update(content)
+        return content

@@ -1,0 +1,191 @@
+"""SVMlight and LETOR text: `label qid:7 1:0.5 3:2 # comment`, parsed by scikit-learn."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from rankwise.io.sources import Source, check_text, lines_of, shown
+from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite
+
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_LARGEST_INDEX = 2**31 - 2
+# An array is made of what is stored nearly full: the least part stored, and the most bytes by those of CSR.
+_FULL, _LARGER = 0.4, 1.5
+
+
+def read(source: Source, wanted: Wanted) -> Dataset:
+    """Read samples; indices are from 0 if index 0 is used, else from 1, unless `first_index` says so."""
+    check_text(source.name, source.head())
+    from scipy.sparse import csr_array
+    from sklearn.datasets import load_svmlight_file
+
+    with source.open() as stream:
+        lines = _Lines(source.name, stream)
+        try:
+            X, y = load_svmlight_file(lines, zero_based=True)
+        except _LineError as error:
+            raise ValueError(f"{source.name}, line {lines.number}: {error}") from None
+        except (ValueError, OverflowError) as error:
+            if not lines.current:  # not about what a line says
+                raise
+            raise ValueError(f"{source.name}, line {lines.number}: {_fault(lines.current) or error}") from None
+    _check_values(source, X, y)
+    first = wanted.first_index
+    if first is None:
+        first = 0 if (X.indices == 0).any() else 1
+    d = _width(source, X, wanted, first)
+    X = csr_array((X.data, X.indices - first, X.indptr), shape=(len(y), d))
+    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    cells = len(y) * d
+    if X.nnz > _FULL * cells and X.dtype.itemsize * cells <= _LARGER * stored:
+        X = X.toarray()
+    qid = np.array(lines.qid, dtype=np.int64) if lines.qid else None
+    return Dataset(X, y, qid, None, first, source.name)
+
+
+class _LineError(Exception):
+    """What is wrong with the current line."""
+
+
+class _Lines:
+    """The lines as the parser wants them, without comments; keeps their number, and the queries.
+
+    scikit-learn would append each query to an array of all before it, which is quadratic.
+    """
+
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        self.number = self.rows = 0
+        self.current = b""
+        self.qid = array("q")
+        self._name = name
+        self._lines = lines_of(name, stream.readline)
+
+    def read(self) -> bytes:
+        raise NotImplementedError  # its presence says that this is a file
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self.number += 1
+            if self.number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if b"#" in line:
+                line = line[: line.index(b"#")]
+            start = line.split(None, 2)
+            if start:
+                self.current = line
+                self._look_at(line, start)
+                self.rows += 1
+                yield line
+                self.current = b""
+        if not self.rows:
+            raise ValueError(f"{self._name} holds no samples; give at least one")
+
+    def _look_at(self, line: bytes, start: list[bytes]) -> None:
+        if b":" in start[0]:
+            raise _LineError(f"no label before {shown(start[0])}; begin the line with one (0 if it is not known)")
+        if b"_" in line:  # Python would read 1_0 as ten
+            raise _LineError(_fault(line))
+        if len(start) > 1 and start[1].startswith(b"qid"):
+            name, _, value = start[1].partition(b":")
+            if name != b"qid" or not value.removeprefix(b"-").isdigit():
+                raise _LineError(f"{shown(start[1])} is not qid: and a whole number; number the queries, or use CSV")
+            if len(self.qid) < self.rows:
+                raise _LineError("a qid, and none on the lines before; give every line one, or none")
+            try:
+                self.qid.append(int(value))
+            except (OverflowError, ValueError):
+                raise _LineError(f"{shown(start[1])} is beyond 64 bits; number the queries from 1") from None
+        elif self.qid:
+            raise _LineError("no qid, and one on the lines before; give every line one, or none")
+
+
+def _fault(line: bytes) -> str:
+    """What is wrong with a line, by the first of its parts that is."""
+    label, *pairs = line.split()
+    if not _NUMBER.fullmatch(label):
+        return f"the label {shown(label)} is not a number"
+    last = -1
+    for pair in pairs[1:] if pairs and pairs[0].startswith(b"qid:") else pairs:
+        index, colon, value = pair.partition(b":")
+        if not colon:
+            return f"{shown(pair)} is not index:value; use spaces between features only"
+        if not index.isdigit():
+            return f"{shown(pair)} does not begin with the number of a feature; use whole numbers from 0 or 1"
+        if len(index) > 10 or int(index) > _LARGEST_INDEX:
+            return f"the index in {shown(pair)} is too large; number the features from 1"
+        if int(index) <= last:
+            return f"index {int(index)} comes after {last}; put the features in ascending order, each once"
+        if not _NUMBER.fullmatch(value):
+            return f"the value in {shown(pair)} is not a number"
+        last = int(index)
+    return ""
+
+
+def _check_values(source: Source, X: Any, y: Any) -> None:
+    wrong = ~np.isfinite(y)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{_place(source, row)}: the label is {y[row]}; give every sample a finite one")
+    if found := find_not_finite(X):
+        row, index, value = found
+        raise ValueError(f"{_place(source, row)}: feature {index} is {value}; remove or replace it")
+
+
+def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
+    """How many features there are, numbered from `first`; any other is refused."""
+    if first == 1 and (X.indices == 0).any():
+        row = int(np.searchsorted(X.indptr, np.argmax(X.indices == 0), side="right")) - 1
+        raise ValueError(f"{_place(source, row)}: index 0, but indices are from 1 here; number the features as then")
+    d = int(X.indices.max(initial=first - 1)) + 1 - first
+    if wanted.width is None:
+        check_size(source.name, len(X.indptr) - 1, d, wanted)
+        return d
+    if d > wanted.width:
+        beyond = X.indices >= wanted.width + first
+        k = int(np.argmax(beyond))
+        row = int(np.searchsorted(X.indptr, k, side="right")) - 1
+        raise ValueError(
+            f"{_place(source, row)}: feature {X.indices[k]}, but the model's are {first} to "
+            f"{wanted.width - 1 + first}; give the data the model was made for"
+        )
+    return wanted.width
+
+
+def _place(source: Source, row: int) -> str:
+    """The file, and the line of a row counted from 0."""
+    with source.open() as stream:
+        lines = _Lines(source.name, stream)
+        for k, _ in enumerate(lines):
+            if k == row:
+                break
+        return f"{source.name}, line {lines.number}"
+
+
+def write(stream: BinaryIO, data: Dataset) -> None:
+    """Write samples, features numbered from 1: all of an array, the stored ones of CSR (and the last, to keep d)."""
+    if data.y is None:
+        raise ValueError(f"{data.source}: SVMlight text needs labels; pass y")
+    if data.qid is not None and data.qid.dtype.kind not in "iu":
+        raise ValueError(f"{data.source}: SVMlight text has whole numbers as queries; number them, or write CSV")
+    dense = isinstance(data.X, np.ndarray)
+    every, d = list(range(1, data.X.shape[1] + 1)), data.X.shape[1]
+    for row, label in enumerate(data.y.tolist()):
+        if dense:
+            indices, values = every, data.X[row].tolist()
+        else:
+            part = slice(data.X.indptr[row], data.X.indptr[row + 1])
+            indices, values = (data.X.indices[part] + 1).tolist(), data.X.data[part].tolist()
+            if row == 0 and (not indices or indices[-1] < d):
+                indices, values = [*indices, d], [*values, 0.0]
+        parts = [_number(label)] if data.qid is None else [_number(label), f"qid:{data.qid[row]}"]
+        parts += [f"{index}:{_number(value)}" for index, value in zip(indices, values, strict=True)]
+        stream.write(" ".join(parts).encode() + b"\n")
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")

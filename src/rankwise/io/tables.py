@@ -1,0 +1,157 @@
+"""What a file of samples holds, which of its columns is what, and what is checked of every file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.inputs import is_whole
+from rankwise.io.sources import shown
+
+LABELS = ("label", "y", "target", "relevance")
+QUERIES = ("qid", "query", "query_id", "group")
+# What pandas calls an index that it writes as if it were a column.
+_PANDAS_INDEX = "__index_level_"
+_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """n samples of d features.
+
+    X is (n, d): an array of float64 or float32, or a SciPy CSR array. y is (n,): labels or grades, or None; qid is
+    (n,): the query of each sample, by integers or strings, or None. first_index is the first feature's number in an
+    SVMlight file: 0 or 1.
+    """
+
+    X: Any
+    y: NDArray[np.float64] | None
+    qid: NDArray[Any] | None = None
+    feature_names: list[str] | None = None
+    first_index: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller asks of a file: see `read_data`."""
+
+    n_features: int | None = None
+    first_index: int | None = None
+    feature_names: Sequence[str] | None = None
+    label: str | None = None
+    query: str | None = None
+    require_labels: bool = True
+
+    def __post_init__(self) -> None:
+        if self.n_features is not None and (not is_whole(self.n_features) or self.n_features < 1):
+            raise ValueError(f"n_features must be a whole number, at least 1, got {self.n_features!r}")
+        if self.first_index is not None and (not is_whole(self.first_index) or self.first_index not in (0, 1)):
+            raise ValueError(f"first_index must be 0 or 1, got {self.first_index!r}")
+        if self.feature_names is not None:
+            check_names(self.feature_names, "feature_names")
+            if self.n_features not in (None, len(self.feature_names)):
+                raise ValueError(f"n_features is {self.n_features} and feature_names has {len(self.feature_names)}")
+
+    @property
+    def width(self) -> int | None:
+        """How many features there must be, where that is known."""
+        return self.n_features if self.feature_names is None else len(self.feature_names)
+
+
+class Columns(NamedTuple):
+    """Which column is what, by number."""
+
+    label: int | None
+    query: int | None
+    features: list[int]
+
+
+def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
+    """The columns of a table by their names: the label, the query, and the features in the order asked for."""
+    check_names(names, where)
+    label = _one_of(names, wanted.label, LABELS, "label", wanted, where)
+    if label is None and wanted.require_labels:
+        raise ValueError(f"{where}: no column {' or '.join(map(repr, LABELS))}; name the labels' with label=")
+    query = _one_of(names, wanted.query, QUERIES, "query", wanted, where)
+    if label is not None and label == query:
+        raise ValueError(f"{where}: column {names[label]!r} cannot be both the label and the query")
+    rest = [k for k in range(len(names)) if k not in (label, query)]
+    if wanted.feature_names is None:
+        return Columns(label, query, rest)
+    place = {names[k]: k for k in rest}
+    if missing := [name for name in wanted.feature_names if name not in place]:
+        raise ValueError(f"{where}: no column {_list(missing)}; give every feature that the model was trained with")
+    if extra := [name for name in place if name not in set(wanted.feature_names)]:
+        raise ValueError(
+            f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label= or query="
+        )
+    return Columns(label, query, [place[name] for name in wanted.feature_names])
+
+
+def _one_of(
+    names: Sequence[str], asked: str | None, usual: Sequence[str], what: str, wanted: Wanted, where: str
+) -> int | None:
+    if asked is not None:
+        if asked not in names:
+            raise ValueError(f"{where}: no column {asked!r}, asked for by {what}=; there are {_list(names)}")
+        return names.index(asked)
+    found = [name for name in usual if name in names and name not in (wanted.feature_names or ())]
+    if len(found) > 1:
+        raise ValueError(f"{where}: columns {_list(found)} could each be the {what}; name it with {what}=")
+    return names.index(found[0]) if found else None
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse names of columns that are not strings, empty, or there twice."""
+    seen: set[str] = set()
+    for k, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"{where}: the name of column {k + 1} is not a string but {type(name).__name__}")
+        if not name:
+            raise ValueError(f"{where}: column {k + 1} has no name; with pandas, write with index=False")
+        if name.startswith(_PANDAS_INDEX):
+            raise ValueError(f"{where}: column {name!r} is an index of pandas; write with index=False")
+        if name in seen:
+            raise ValueError(f"{where}: two columns are called {shown(name)}; rename one")
+        seen.add(name)
+
+
+def _list(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(shown, names[:_NAMED])) + more
+
+
+def check_size(name: str, n: int, d: int, wanted: Wanted) -> None:
+    """Refuse nothing at all, and another number of features than asked for."""
+    if n < 1:
+        raise ValueError(f"{name} holds no samples; give at least one")
+    if d < 1:
+        raise ValueError(f"{name} holds no features; give at least one")
+    if wanted.width not in (None, d):
+        raise ValueError(f"{name} has {d} features and the model {wanted.width}; give the data the model was made for")
+
+
+def find_not_finite(X: Any) -> tuple[int, int, float] | None:
+    """Row, column and value of the first entry that is not finite."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    # The least and the greatest are not finite if any is not, and need no memory.
+    if values.size == 0 or (np.isfinite(values.min()) and np.isfinite(values.max())):
+        return None
+    k = int(np.argmax(~np.isfinite(values).ravel()))
+    if values is X:
+        row, column = divmod(k, int(X.shape[1]))
+    else:
+        row, column = int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
+    return row, column, float(values.ravel()[k])
+
+
+def as_float(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as native float64, or float32 where they are no wider."""
+    narrow = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

@@ -1,0 +1,1 @@
+"""Linear rankers: the objective, its solvers and the estimators."""

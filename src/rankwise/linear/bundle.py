@@ -1,0 +1,82 @@
+"""A bundle of planes under the risk, the lower bound it gives, and the point where that bound is attained.
+
+With weights α on the simplex, every v has F(v) ≥ D(α) = C Σ α_i offset_i − ½‖C Σ α_i normal_i‖², and the bound is
+highest where v = −C Σ α_i normal_i minimises ½‖v‖² + C max_i (offset_i + normal_i·v).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.linear.features import Vector
+from rankwise.linear.objective import Cut
+from rankwise.linear.simplex_qp import maximise
+
+__all__ = ["Bundle"]
+
+# A plane that carried no weight for so many solutions is dropped, once this many can be dropped together.
+_IDLE = 50
+_AT_ONCE = 16
+
+
+class Bundle:
+    """Planes with their inner products and weights. It begins with risk ≥ 0, which holds for every hinge."""
+
+    def __init__(self, n_coefs: int) -> None:
+        self._normals = np.zeros((16, n_coefs))
+        self._offsets = np.zeros(16)
+        self._gram = np.zeros((16, 16))
+        self._idle = np.zeros(16, np.int64)
+        self._weights = np.ones(1)
+
+    @property
+    def size(self) -> int:
+        """Planes in the bundle."""
+        return self._weights.size
+
+    @property
+    def n_used(self) -> int:
+        """Planes that carry weight."""
+        return int(np.count_nonzero(self._weights))
+
+    def add(self, cut: Cut) -> None:
+        """Add a plane, of weight 0."""
+        k = self.size
+        if k == self._offsets.size:
+            self._grow()
+        self._normals[k], self._offsets[k], self._idle[k] = cut.normal, cut.offset, 0
+        self._gram[k, : k + 1] = self._gram[: k + 1, k] = self._normals[: k + 1] @ cut.normal
+        self._weights = np.append(self._weights, 0.0)
+
+    def solve(self, C: float, tol: float) -> tuple[Vector, float]:
+        """The minimiser of ½‖v‖² + C max_i (offset_i + normal_i·v), and the dual value D, to within `tol`."""
+        k = self.size
+        self._weights = maximise(C * C * self._gram[:k, :k], C * self._offsets[:k], self._weights, tol)
+        self._idle[:k] += 1
+        self._idle[:k][self._weights > 0] = 0
+        v = -C * (self._weights @ self._normals[:k])
+        return v, float(C * (self._weights @ self._offsets[:k]) - 0.5 * (v @ v))
+
+    def prune(self) -> None:
+        """Drop planes that have long been idle."""
+        k = self.size
+        keep = self._idle[:k] <= _IDLE
+        keep[0] = True
+        if k - int(keep.sum()) < _AT_ONCE:
+            return
+        kept = np.flatnonzero(keep)
+        m = kept.size
+        self._normals[:m], self._offsets[:m], self._idle[:m] = (
+            self._normals[kept],
+            self._offsets[kept],
+            self._idle[kept],
+        )
+        self._gram[:m, :m] = self._gram[np.ix_(kept, kept)]
+        self._weights = self._weights[kept]
+
+    def _grow(self) -> None:
+        more = self._offsets.size
+        self._normals = np.concatenate([self._normals, np.zeros_like(self._normals)])
+        self._offsets = np.append(self._offsets, np.zeros(more))
+        self._idle = np.append(self._idle, np.zeros(more, np.int64))
+        self._gram = np.pad(self._gram, (0, more))

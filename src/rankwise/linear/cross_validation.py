@@ -1,0 +1,138 @@
+"""The search behind RankSVMCV: every fold follows a path of C, and what it left out says how good each C is."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
+
+from rankwise.inputs import as_array, is_whole
+from rankwise.linear.features import Features
+from rankwise.linear.objective import Clock, Objective, Task
+from rankwise.linear.path import solve_path
+from rankwise.linear.prior import Prior
+from rankwise.linear.solvers import Settings, SolverResult, Step
+from rankwise.metrics import Metric
+from rankwise.queries import group
+
+__all__ = ["Candidate", "Fold", "Search", "split"]
+
+Rows = NDArray[np.int64]
+
+
+class Fold(NamedTuple):
+    """Rows to train on, and rows left out."""
+
+    train: Rows
+    test: Rows
+
+
+def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int) -> list[Fold]:
+    """Folds that keep queries whole where there are several, else stratified by class."""
+    codes = None
+    if qid is not None:
+        grouping = group(qid, relevant.size)
+        codes = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
+        if grouping.ids.size == 1:
+            codes = None
+    if is_whole(cv):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {cv}")
+        n = min(int(relevant.sum()), int((~relevant).sum())) if codes is None else int(codes.max()) + 1
+        if n < cv:
+            what = "samples in the smaller class" if codes is None else "queries"
+            raise ValueError(f"cv={cv} folds need as many {what}, and there are {n}; pass a smaller cv")
+        of = StratifiedKFold if codes is None else GroupKFold
+        cv = of(cv, shuffle=True, random_state=seed)
+    else:
+        cv = check_cv(cv, relevant, classifier=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes rarer than folds, which were counted above
+        return [Fold(*pair) for pair in cv.split(np.zeros((relevant.size, 1)), relevant, codes)]
+
+
+class Candidate(NamedTuple):
+    """A loss and a C by their numbers, and the mean score of the folds."""
+
+    loss: int
+    C: int
+    score: float
+
+
+@dataclass(eq=False)
+class Search:
+    """Scores of every loss and C on every fold, (losses, Cs, folds); NaN where not measured.
+
+    features, tasks: by loss, and by loss and fold. priors: by fold, or None.
+    """
+
+    features: list[Features]
+    tasks: list[list[Task]]
+    Cs: NDArray[np.float64]
+    folds: list[Fold]
+    priors: list[Prior | None]
+    relevant: NDArray[np.bool_]
+    qid: ArrayLike | None
+    metric: Metric
+    solver: str
+    settings: Settings
+    results: dict[tuple[int, int, int], SolverResult] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scores = np.full((*self.Cs.shape, len(self.folds)), np.nan)
+        self.clocks: list[Clock] = []
+        self._stop = threading.Event()
+        self._qid = None if self.qid is None else as_array(self.qid, "qid")
+
+    def run(self, n_jobs: int) -> bool:
+        """Measure everything, several folds at a time; whether it was interrupted."""
+        jobs = [(loss, fold) for fold in range(len(self.folds)) for loss in range(len(self.tasks))]
+        try:
+            if n_jobs == 1:
+                return not all(self._follow(*job) for job in jobs)
+            with ThreadPoolExecutor(n_jobs) as pool:
+                futures = [pool.submit(self._follow, *job) for job in jobs]
+                try:
+                    wait(futures)
+                except KeyboardInterrupt:
+                    self._stop.set()
+                    raise
+                return not all(future.result() for future in futures)
+        except KeyboardInterrupt:
+            return True
+
+    def _follow(self, loss: int, fold: int) -> bool:
+        """Follow the path of C of one loss on one fold; whether it came to the end."""
+        features, prior, test = self.features[loss], self.priors[fold], self.folds[fold].test
+        objective = Objective(features, self.tasks[loss][fold], None if prior is None else prior.scores)
+        self.clocks.append(objective.clock)
+        settings = Settings(self.settings.tol, self.settings.max_iter, None, self._check, self.settings.seed)
+        path: Iterator[SolverResult] = solve_path(objective, self.Cs[loss], self.solver, settings)
+        for C, result in enumerate(path):
+            if result.interrupted:
+                return False
+            scores = objective.scores(result.coef)[test]
+            qid = None if self._qid is None else self._qid[test]
+            self.results[loss, C, fold] = result
+            self.scores[loss, C, fold] = self.metric(scores, self.relevant[test], qid=qid, empty="skip")
+        return True
+
+    def _check(self, step: Step) -> None:
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+    def chosen(self) -> Candidate:
+        """The highest mean score among candidates measured on most folds; of several, the smallest C."""
+        measured = np.isfinite(self.scores).sum(axis=2)
+        if not measured.any():
+            raise KeyboardInterrupt("interrupted before any C was measured")
+        mean = np.where(measured == measured.max(), np.nansum(self.scores, axis=2) / np.maximum(measured, 1), -np.inf)
+        loss, C = np.unravel_index(int(np.argmax(mean)), mean.shape)
+        return Candidate(int(loss), int(C), float(mean[loss, C]))

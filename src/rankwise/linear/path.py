@@ -1,0 +1,41 @@
+"""A path of C: one problem after the other, each begun where the one before ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.linear.bundle import Bundle
+from rankwise.linear.objective import Objective
+from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
+
+__all__ = ["natural_C", "solve_path"]
+
+
+def natural_C(objective: Objective) -> float:
+    """The C at which one step down the risk's first slope would undo a loss of 1: 1/‖normal‖² at v = 0.
+
+    It makes a grid of C independent of the features' scale.
+    """
+    normal = objective.evaluate(np.zeros(objective.n_coefs)).cut.normal
+    squared = float(normal @ normal)
+    if squared == 0.0:
+        raise ValueError("no feature tells positives from negatives at all: every feature has the same mean in both")
+    return 1.0 / squared
+
+
+def solve_path(
+    objective: Objective, Cs: NDArray[np.float64], solver: str, settings: Settings
+) -> Iterator[SolverResult]:
+    """One result a C, in ascending order. Planes under the risk hold for every C, so the bundle is kept."""
+    bundle = Bundle(objective.n_coefs)
+    for C in Cs:
+        if solver == "cutting-plane":
+            result = cutting_plane(objective, float(C), settings, bundle)
+        else:
+            result = SOLVERS[solver](objective, float(C), settings)
+        yield result
+        settings = replace(settings, start=result.coef)

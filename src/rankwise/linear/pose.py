@@ -1,0 +1,80 @@
+"""From what users pass to `fit` to the task that solvers see: which samples form which query, and of what weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.inputs import as_array
+from rankwise.linear.objective import Task
+from rankwise.losses import Loss
+from rankwise.queries import group
+
+__all__ = ["pose"]
+
+
+def pose(
+    relevant: NDArray[np.bool_],
+    loss: Loss,
+    qid: ArrayLike | None = None,
+    query_weight: ArrayLike | None = None,
+    rows: NDArray[np.int64] | None = None,
+    **inference: Any,
+) -> Task:
+    """The task of ranking `rows` (default: all) of the samples; queries of one class only are left out.
+
+    qid, query_weight: (n,) by sample; a weight is that of its query, equal for all its samples.
+    """
+    n = relevant.size
+    if qid is None:
+        order, starts = rows, np.array([0, n if rows is None else rows.size])
+    else:
+        queries = as_array(qid, "qid")
+        if queries.shape != (n,):
+            raise ValueError(f"qid has shape {queries.shape}; pass the query of every sample, ({n},)")
+        grouping = group(queries if rows is None else queries[rows], n if rows is None else rows.size)
+        order, starts = grouping.order, grouping.starts
+        if rows is not None:
+            order = rows if order is None else rows[order]
+    truth = relevant if order is None else relevant[order]
+    ends = np.concatenate([[0], np.cumsum(truth)])[starts]
+    n_pos, sizes = np.diff(ends), np.diff(starts)
+    both = (n_pos > 0) & (n_pos < sizes)
+    if not both.any():
+        what = "the samples have" if qid is None else "every query has"
+        raise ValueError(f"{what} one class only, so there is nothing to rank; pass positives and negatives together")
+    weights = _weights(query_weight, n, order, starts)[both]
+    if not weights.sum() > 0:
+        raise ValueError("query_weight is 0 for every query that has both classes")
+    if not both.all():
+        members = np.repeat(both, sizes)
+        order = np.flatnonzero(members) if order is None else order[members]
+        starts = np.concatenate([[0], np.cumsum(sizes[both])])
+    return Task(relevant, loss, starts, order, weights / weights.sum(), **inference)
+
+
+def _weights(
+    query_weight: ArrayLike | None, n: int, order: NDArray[np.int64] | None, starts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    if query_weight is None:
+        return np.ones(starts.size - 1)
+    array = as_array(query_weight, "query_weight")
+    if array.shape != (n,):
+        raise ValueError(f"query_weight has shape {array.shape}; pass the weight of every sample's query, ({n},)")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"query_weight must be numbers, got dtype {array.dtype}")
+    array = array.astype(np.float64)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(f"query_weight[{k}] is {array[k]}; weights must be finite and at least 0")
+    grouped = array if order is None else array[order]
+    first = grouped[starts[:-1]]
+    differs = grouped != np.repeat(first, np.diff(starts))
+    if differs.any():
+        k = int(np.argmax(differs))
+        k = k if order is None else int(order[k])
+        raise ValueError(f"query_weight[{k}] differs from that of other samples of its query; weigh whole queries")
+    return first

@@ -1,0 +1,95 @@
+"""A model to refine: with ½‖w − w₀‖² + C·mean J, the ranker leaves w₀ only as far as the loss pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from rankwise.inputs import as_array
+from rankwise.linear.features import Vector, as_features
+from rankwise.metrics import Metric
+
+__all__ = ["Prior", "take_prior", "tuned_logistic"]
+
+# The grid of scikit-learn's LogisticRegressionCV.
+_LOGISTIC_CS = np.logspace(-4, 4, 10)
+
+
+class Prior(NamedTuple):
+    """w₀ and its scores by sample, X·w₀ + intercept."""
+
+    coef: Vector
+    intercept: float
+    scores: Vector
+
+
+def take_prior(prior: Any, X: Any, relevant: NDArray[np.bool_], rows: NDArray[np.int64] | None = None) -> Prior:
+    """w₀ from coefficients as they are, or from a linear classifier, fitted here to `rows` (default: all) of X.
+
+    A classifier's w₀ is scaled so that its scores of those rows have standard deviation 1: its own scale is that of
+    another loss. A fitted one is passed as sklearn.frozen.FrozenEstimator(model).
+    """
+    if isinstance(prior, Prior):
+        return prior
+    features = as_features(X)
+    if hasattr(prior, "fit"):
+        model = clone(prior)
+        model.fit(X if rows is None else X[rows], relevant if rows is None else relevant[rows])
+        coef, intercept = _coefficients(model, features.n_coefs)
+        scores = features.scores(coef) + intercept
+        spread = float(np.std(scores if rows is None else scores[rows]))
+        if spread > 0.0:
+            return Prior(coef / spread, intercept / spread, scores / spread)
+        return Prior(coef, intercept, scores)
+    coef = np.asarray(prior, dtype=np.float64).ravel()
+    _check(coef, features.n_coefs, "prior")
+    return Prior(coef, 0.0, features.scores(coef))
+
+
+def tuned_logistic(
+    X: Any,
+    relevant: NDArray[np.bool_],
+    qid: ArrayLike | None,
+    folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    metric: Metric,
+    last: bool,
+) -> tuple[list[Prior | None], Prior | None]:
+    """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples."""
+    queries = None if qid is None else as_array(qid, "qid")
+    scores, priors = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
+    for f, (train, test) in enumerate(folds):
+        here = None if queries is None else queries[test]
+        part, truth = X[train], relevant[train]
+        for k, C in enumerate(_LOGISTIC_CS):
+            model = FrozenEstimator(_logistic(C).fit(part, truth))
+            priors[k, f] = prior = take_prior(model, X, relevant, train)
+            scores[k, f] = metric(prior.scores[test], relevant[test], qid=here, empty="skip")
+    best = int(np.argmax(np.nanmean(scores, axis=1)))
+    whole = take_prior(_logistic(_LOGISTIC_CS[best]), X, relevant) if last else None
+    return [priors[best, f] for f in range(len(folds))], whole
+
+
+def _logistic(C: float) -> LogisticRegression:
+    return LogisticRegression(C=float(C), solver="liblinear", max_iter=1000)
+
+
+def _coefficients(model: Any, n_features: int) -> tuple[Vector, float]:
+    name = type(model).__name__
+    if not hasattr(model, "coef_"):
+        raise TypeError(f"prior {name} has no coef_ after fitting; pass a linear classifier, or coefficients")
+    coef = np.asarray(model.coef_, dtype=np.float64).ravel()
+    _check(coef, n_features, f"prior {name}.coef_")
+    return coef, float(np.ravel(getattr(model, "intercept_", 0.0))[0])
+
+
+def _check(coef: Vector, n_features: int, what: str) -> None:
+    if coef.size != n_features:
+        raise ValueError(f"{what} has {coef.size} coefficients and X has {n_features} features")
+    if not np.isfinite(coef).all():
+        raise ValueError(f"{what} has coefficients that are not finite")

@@ -1,0 +1,246 @@
+"""RankSVM: a linear model that minimises the structured hinge of a ranking loss, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankwise.inputs import as_scale, as_threads, is_number, is_whole
+from rankwise.io.models import ModelFile
+from rankwise.linear.features import Features, as_features
+from rankwise.linear.model_file import read_linear, write_linear
+from rankwise.linear.objective import Objective
+from rankwise.linear.pose import pose
+from rankwise.linear.prior import Prior, take_prior
+from rankwise.linear.progress import Progress
+from rankwise.linear.solvers import SOLVERS, Settings, SolverResult
+from rankwise.linear.threshold import best_f1_threshold
+from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.queries import group
+
+__all__ = ["RankSVM"]
+
+
+class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What linear rankers share once they are fitted: scores, ranks, classes, files."""
+
+    _kind: str
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the samples, X·coef_ + intercept_, (n,): the higher, the more relevant; above 0, classes_[1]."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        scores: NDArray[np.float64] = as_features(X).scores(self.coef_[0]) + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """classes_[1] where the decision function is above 0, else classes_[0]."""
+        above = self.decision_function(X) > 0.0
+        labels: NDArray[Any] = self.classes_[above.astype(int)]
+        return labels
+
+    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+        """The place of each sample in the ranking of its query, (n,): 1 is the best; equal scores by row."""
+        scores = self.decision_function(X)
+        n = scores.size
+        codes, starts = np.zeros(n, np.int64), np.zeros(1, np.int64)
+        if qid is not None:
+            grouping = group(qid, n)
+            starts = grouping.starts[:-1]
+            codes = grouping.scatter(np.repeat(np.arange(starts.size), np.diff(grouping.starts)))
+        order = np.lexsort((-scores, codes))
+        ranks = np.empty(n, np.int64)
+        ranks[order] = 1 + np.arange(n) - starts[codes[order]]
+        return ranks
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file that `rankwise.load` reads; whole or not at all, and nothing in it is code."""
+        check_is_fitted(self)
+        write_linear(path, self._kind, self)
+
+    @classmethod
+    def from_file(cls, file: ModelFile, path: str | Path) -> LinearRanker:
+        """The ranker in an open model file; for `rankwise.load`."""
+        stored = read_linear(file, path, set(cls().get_params(deep=False)))
+        model = cls(**stored.params)
+        for name, value in stored.attributes.items():
+            setattr(model, name, value)
+        return model
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+
+    def _checked_both(self, X: Any, y: Any) -> tuple[Any, NDArray[np.bool_]]:
+        """X as it is, and which samples are of classes_[1], the greater label."""
+        dtypes = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}. For grades pass y >= 1; "
+                "for several classes use sklearn.multiclass.OneVsRestClassifier"
+            )
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size != 2:
+            raise ValueError(
+                f"Classifier can't train when only one class is present: y is {self.classes_[0]!r} throughout; a "
+                "ranking needs positives and negatives"
+            )
+        return X, codes == 1
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+class RankSVM(LinearRanker):
+    """A linear ranker w that minimises ½‖w‖² + C·mean over queries of J, J the structured hinge of a ranking loss.
+
+    loss: "ap", "ndcg", "mrr", "auc", "zero-one" or a `Loss`. C: weight of the loss; the mean makes it independent of
+    the number of samples. solver: "cutting-plane", "frank-wolfe", "subgradient", or "auto", which is cutting-plane:
+    the fastest wherever it was measured. method: of inference, as in `structured_hinge`. tol: the relative duality gap
+    at which to stop, (primal − dual)/primal. max_iter: iterations of the solver. scale: the weight of the loss within
+    J. prior: coefficients w₀, or a linear classifier that is fitted first, to refine: ½‖w − w₀‖² takes the place of
+    ½‖w‖² (see `take_prior`). fit_intercept: whether `predict` has a threshold of its own. No ranking depends on it:
+    after training, it is put where F1 on the training samples is highest. The 0-1 loss does depend on it and learns
+    it, as one more coefficient. warm_start: begin at the coefficients of the fit before. n_threads: for inference.
+    random_state: of frank-wolfe's order of queries. verbose: 1 shows progress.
+
+    Fitted: coef_ (1, d), intercept_ (1,), classes_ (the greater label is the relevant one), objective_ and dual_ (an
+    upper and a lower bound of the minimum), gap_ (relative, certified), converged_, n_iter_, history_ (arrays by
+    iteration), timing_ (seconds, and calls of inference), n_features_in_, feature_names_in_.
+
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [0.2, 0.1], [1.0, 0.9], [0.9, 0.2], [0.1, 0.4]])
+    >>> model = RankSVM(loss="ap", C=10.0).fit(X, [0, 0, 1, 1, 0])
+    >>> model.rank(X).tolist(), model.predict(X).tolist(), model.gap_ <= 1e-3
+    ([5, 3, 1, 2, 4], [0, 0, 1, 1, 0], True)
+    """
+
+    _kind = "rank-svm"
+
+    def __init__(
+        self,
+        loss: LossLike = "ap",
+        C: float = 1000.0,
+        *,
+        solver: str = "auto",
+        method: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        scale: float = 1.0,
+        prior: Any = None,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        n_threads: int = 1,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.solver = solver
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scale = scale
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
+        """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes.
+
+        qid: (n,) the query of each sample, in any order; without it all samples are one. A query of one class has no
+        ranking loss and is left out of the mean. query_weight: (n,) the weight of each sample's query in the mean.
+        After Ctrl-C the best model so far is kept, and KeyboardInterrupt goes on.
+        """
+        loss, solve = self.validated()
+        X, relevant = self._checked_both(X, y)
+        task = pose(
+            relevant,
+            loss,
+            qid,
+            query_weight,
+            scale=as_scale(self.scale),
+            method=self.method,
+            n_threads=as_threads(self.n_threads),
+        )
+        features = as_features(X, intercept=self.fit_intercept and isinstance(loss, ZeroOne))
+        prior = None if self.prior is None else take_prior(self.prior, X, relevant)
+        objective = Objective(features, task, None if prior is None else prior.scores)
+        progress = Progress(f"RankSVM {loss.name}, C={self.C:g}") if self.verbose else None
+        settings = Settings(self.tol, self.max_iter, self._start(features, prior), progress, self.random_state)
+        result = solve(objective, float(self.C), settings)
+        if progress is not None:
+            progress.close()
+        self._keep(result, objective, prior)
+        return self
+
+    def validated(self) -> tuple[Loss, Any]:
+        """The loss and the solver, if all parameters are in order."""
+        loss = as_loss(self.loss)
+        for name, value, least in (("C", self.C, 0.0), ("tol", self.tol, 0.0)):
+            if not is_number(value) or not least < value < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if not is_whole(self.max_iter) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be an integer, at least 1, got {self.max_iter!r}")
+        if self.solver != "auto" and self.solver not in SOLVERS:
+            known = ", ".join(map(repr, ("auto", *SOLVERS)))
+            raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
+        return loss, SOLVERS["cutting-plane" if self.solver == "auto" else self.solver]
+
+    def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        coef = self.coef_[0].copy() if prior is None else self.coef_[0] - prior.coef
+        if coef.size == features.n_coefs - 1:
+            coef = np.append(coef, self.intercept_ - (0.0 if prior is None else prior.intercept))
+        return coef if coef.size == features.n_coefs else None
+
+    def _keep(self, result: SolverResult, objective: Objective, prior: Prior | None) -> None:
+        d = self.n_features_in_
+        self.coef_ = result.coef[None, :d] + (0.0 if prior is None else prior.coef)
+        self.intercept_ = np.zeros(1)
+        if result.coef.size > d:
+            self.intercept_ = result.coef[d:] + (0.0 if prior is None else prior.intercept)
+        elif self.fit_intercept:
+            scores = objective.features.scores(self.coef_[0])
+            self.intercept_ = np.array([-best_f1_threshold(scores, objective.task.relevant)])
+        self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
+        self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
+        self.timing_ = {
+            "total": result.seconds,
+            "inference": result.clock.inference,
+            "products": result.clock.products,
+            "calls": result.clock.calls,
+        }
+        if result.interrupted:
+            raise KeyboardInterrupt
+        if not result.converged:
+            warn_of_gap(result, self.tol)
+
+
+def warn_of_gap(result: SolverResult, tol: float) -> None:
+    """Warn that a solver stopped short."""
+    warnings.warn(
+        f"RankSVM stopped at a relative duality gap of {result.gap:.1e}, tol={tol:g}: {result.reason}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

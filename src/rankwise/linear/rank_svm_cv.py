@@ -1,0 +1,229 @@
+"""RankSVMCV: C, and the loss where several are given, by cross-validation."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.inputs import as_scale, as_threads, is_whole
+from rankwise.linear.cross_validation import Candidate, Fold, Search, split
+from rankwise.linear.features import as_features
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.path import natural_C
+from rankwise.linear.pose import pose
+from rankwise.linear.prior import Prior, take_prior, tuned_logistic
+from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
+from rankwise.linear.solvers import Settings
+from rankwise.linear.threshold import best_f1_threshold
+from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
+
+__all__ = ["RankSVMCV"]
+
+# Where a grid of C begins and ends, in powers of ten of the natural C; a model that is refined needs less of it.
+_GRID, _GRID_REFINING = (-1.2, 4.8), (-1.8, 3.0)
+# What is learnt by the last fit.
+_FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
+
+
+class RankSVMCV(LinearRanker):
+    """A `RankSVM` whose C is chosen by cross-validation, and the loss too where several are given.
+
+    loss: a loss, or a list of them to choose from. Cs: values of C in ascending order, or how many to lay out around
+    the data's natural C. cv: folds, or a splitter; queries stay whole where there are several, else folds are
+    stratified. scoring: the measure to choose by, such as "ap" or "ndcg@10"; by default that of the first loss.
+    refit: True fits once more to all samples; "average" takes the mean of the folds' models, which varies less than
+    one of them. prior: as in `RankSVM`, or "logistic", a logistic regression whose own C is chosen on the same folds.
+    n_jobs: folds at a time, in threads; −1 for all processors. Others: as in `RankSVM`. Within a fold C ascends and
+    each fit begins where the last ended; folds share the memory of X.
+
+    Fitted, beside what `RankSVM` has: C_ and loss_ (chosen), Cs_ (losses, Cs), scores_ (losses, Cs, folds) of the
+    measure on the samples left out, best_score_. With refit="average", objective_, dual_ and gap_ are of the fold with
+    the largest gap, history_ of the first. timing_ covers the search.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = RankSVMCV("ap", Cs=4, cv=3).fit(X / X.std(axis=0), y)
+    >>> bool(model.best_score_ > 0.99), model.scores_.shape
+    (True, (1, 4, 3))
+    """
+
+    _kind = "rank-svm-cv"
+
+    def __init__(
+        self,
+        loss: LossLike | list[LossLike] = "ap",
+        Cs: int | ArrayLike = 10,
+        *,
+        cv: Any = 5,
+        scoring: MetricLike | None = None,
+        refit: bool | str = True,
+        n_jobs: int | None = None,
+        solver: str = "auto",
+        method: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        scale: float = 1.0,
+        prior: Any = None,
+        fit_intercept: bool = True,
+        n_threads: int = 1,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.solver = solver
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scale = scale
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+    ) -> RankSVMCV:
+        """Choose C (and the loss), then fit; arguments as in `RankSVM.fit`.
+
+        After Ctrl-C the choice is made from what has been measured so far, and the last fit is done; after a second
+        one, the best model so far is kept. KeyboardInterrupt goes on in either case.
+        """
+        started = time.perf_counter()
+        losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
+        if self.refit is not True and self.refit != "average":
+            raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
+        self._single(losses[0], 1.0).validated()
+        metric = self._metric(losses[0])
+        X, relevant = self._checked_both(X, y)
+        folds = split(relevant, qid, self.cv, self.random_state)
+        priors, whole = self._priors(X, relevant, qid, folds, metric)
+        search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors)
+        interrupted = search.run(as_threads(1 if self.n_jobs is None else self.n_jobs))
+        chosen = search.chosen()
+        self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
+        self.C_, self.loss_ = float(search.Cs[chosen.loss, chosen.C]), losses[chosen.loss].name
+        if self.refit == "average":
+            self._average(search, chosen, relevant)
+        else:
+            single = self._single(losses[chosen.loss], self.C_)
+            single.prior, single.verbose = whole, self.verbose
+            try:
+                single.fit(X, relevant, qid, query_weight)
+            except KeyboardInterrupt:
+                interrupted = True
+            for name in _FITTED:
+                setattr(self, name, getattr(single, name))
+        clocks = [vars(clock) for clock in search.clocks]
+        if self.refit is True:
+            clocks.append(single.timing_)
+        self.timing_ = {
+            "total": time.perf_counter() - started,
+            "inference": sum(clock["inference"] for clock in clocks),
+            "products": sum(clock["products"] for clock in clocks),
+            "calls": sum(clock["calls"] for clock in clocks),
+        }
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def _single(self, loss: Loss, C: float) -> RankSVM:
+        """The model for one loss and one C."""
+        return RankSVM(
+            loss,
+            C,
+            solver=self.solver,
+            method=self.method,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            scale=self.scale,
+            fit_intercept=self.fit_intercept,
+            n_threads=self.n_threads,
+            random_state=self.random_state,
+        )
+
+    def _metric(self, loss: Loss) -> Metric:
+        if self.scoring is not None:
+            return as_metric(self.scoring)
+        return METRICS[loss.name] if loss.name in METRICS else METRICS["ap"]
+
+    def _priors(
+        self, X: Any, relevant: NDArray[np.bool_], qid: ArrayLike | None, folds: list[Fold], metric: Metric
+    ) -> tuple[list[Prior | None], Any]:
+        """The model to refine on each fold, and on all samples."""
+        if self.prior is None:
+            return [None] * len(folds), None
+        if isinstance(self.prior, str):
+            if self.prior != "logistic":
+                raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
+            return tuned_logistic(X, relevant, qid, folds, metric, last=self.refit is True)
+        return [take_prior(self.prior, X, relevant, fold.train) for fold in folds], self.prior
+
+    def _search(
+        self,
+        X: Any,
+        relevant: NDArray[np.bool_],
+        qid: ArrayLike | None,
+        query_weight: ArrayLike | None,
+        losses: list[Loss],
+        metric: Metric,
+        folds: list[Fold],
+        priors: list[Prior | None],
+    ) -> Search:
+        inference: dict[str, Any] = {
+            "scale": as_scale(self.scale),
+            "method": self.method,
+            "n_threads": as_threads(self.n_threads),
+        }
+        features = [as_features(X, self.fit_intercept and isinstance(loss, ZeroOne)) for loss in losses]
+
+        def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
+            return pose(relevant, loss, qid, query_weight, rows, **inference)
+
+        tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
+        grids = [self._grid(Objective(of, task(loss))) for loss, of in zip(losses, features, strict=True)]
+        settings = Settings(self.tol, self.max_iter, seed=self.random_state)
+        solver = "cutting-plane" if self.solver == "auto" else self.solver
+        return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
+
+    def _grid(self, objective: Objective) -> NDArray[np.float64]:
+        if is_whole(self.Cs):
+            if self.Cs < 1:  # type: ignore[operator]
+                raise ValueError(f"Cs must be at least 1, or values of C, got {self.Cs!r}")
+            ends = _GRID if self.prior is None else _GRID_REFINING
+            return natural_C(objective) * np.logspace(*ends, int(self.Cs))  # type: ignore[arg-type]
+        Cs = np.asarray(self.Cs, dtype=np.float64)
+        if Cs.ndim != 1 or Cs.size == 0 or not ((Cs > 0) & (Cs < np.inf)).all() or (np.diff(Cs) <= 0).any():
+            raise ValueError("Cs must be positive numbers in ascending order, or how many of them to lay out")
+        return Cs
+
+    def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
+        """The mean of the folds' models."""
+        results, models, d = [], [], self.n_features_in_
+        for fold, prior in enumerate(search.priors):
+            result = search.results.get((chosen.loss, chosen.C, fold))
+            if result is not None:
+                results.append(result)
+                start = 0.0 if prior is None else np.append(prior.coef, prior.intercept)[: result.coef.size]
+                models.append(result.coef + start)
+        mean = np.mean(models, axis=0)
+        self.coef_, self.intercept_ = mean[None, :d], np.zeros(1)
+        if mean.size > d:
+            self.intercept_ = mean[d:]
+        elif self.fit_intercept:
+            self.intercept_ = np.array([-best_f1_threshold(search.features[chosen.loss].scores(mean), relevant)])
+        worst = max(results, key=lambda result: result.gap)
+        self.objective_, self.dual_, self.gap_ = worst.primal, worst.dual, worst.gap
+        self.n_iter_, self.converged_ = max(result.n_iter for result in results), worst.converged
+        self.history_ = results[0].history
+        if not self.converged_:
+            warn_of_gap(worst, self.tol)

@@ -1,0 +1,10 @@
+"""Three ways to the same minimum, each with a proof of how near it is."""
+
+from rankwise.linear.solvers.cutting_plane import cutting_plane
+from rankwise.linear.solvers.frank_wolfe import frank_wolfe
+from rankwise.linear.solvers.result import Settings, SolverResult, Step
+from rankwise.linear.solvers.subgradient import subgradient
+
+__all__ = ["SOLVERS", "Settings", "SolverResult", "Step", "cutting_plane", "frank_wolfe", "subgradient"]
+
+SOLVERS = {"cutting-plane": cutting_plane, "frank-wolfe": frank_wolfe, "subgradient": subgradient}

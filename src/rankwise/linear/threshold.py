@@ -1,0 +1,24 @@
+"""Where a ranking is cut into two classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["best_f1_threshold"]
+
+
+def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
+    """The threshold t with the highest F1 = 2 TP/(2 TP + FP + FN) when scores > t are called positive.
+
+    It lies midway between two scores, so that rounding does not decide; of several, the highest is taken.
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    last = np.flatnonzero(np.append(ranked[:-1] > ranked[1:], True))  # a cut does not divide equal scores
+    true = np.cumsum(relevant[order])[last]
+    f1 = 2.0 * true / (last + 1.0 + relevant.sum())
+    cut = int(last[np.argmax(f1)])
+    if cut + 1 == ranked.size:
+        return float(np.nextafter(ranked[cut], -np.inf))
+    return float(0.5 * (ranked[cut] + ranked[cut + 1]))

@@ -1,0 +1,115 @@
+"""Queries ranked by score, samples of equal score as one step: all that a metric needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.inputs import as_array, as_relevant, as_scores, raise_not_finite
+from rankwise.queries import Grouping, group
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps of equal score, from the top of each query: (m,) how many samples each has, and the sum of their gains.
+
+    first: (q,) the first step of each query. ideal: the same samples ranked by their gains, if the metric is graded.
+    """
+
+    size: FloatArray
+    gain: FloatArray
+    first: IntArray
+    ideal: Steps | None = None
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """(q,) The sum over the steps of each query."""
+        return np.add.reduceat(values, self.first)
+
+    def above(self, values: FloatArray) -> FloatArray:
+        """(m,) The sum over the steps above, in the same query: exact for whole numbers."""
+        before = np.cumsum(values) - values
+        return before - np.repeat(before[self.first], np.diff(self.first, append=values.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Samples by query and falling score. order: (n,) from the grouped samples. gain: (n,) in this order.
+
+    step: (m,) the first sample of each step. first: (q,) the first step of each query.
+    """
+
+    order: IntArray
+    gain: FloatArray
+    step: IntArray
+    first: IntArray
+    ideal: Ranked | None = None
+
+    def steps(self, times: FloatArray | None = None) -> Steps:
+        """The steps; with times (n,), as if each grouped sample were there that many times, or not at all."""
+        ideal = self.ideal.steps(times) if self.ideal is not None else None
+        if times is None:
+            size = np.diff(self.step, append=self.order.size).astype(np.float64)
+            return Steps(size, np.add.reduceat(self.gain, self.step), self.first, ideal)
+        times = times[self.order]
+        gain = np.add.reduceat(self.gain * times, self.step)
+        return Steps(np.add.reduceat(times, self.step), gain, self.first, ideal)
+
+
+def rank(
+    scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None, graded: bool
+) -> tuple[Grouping, FloatArray, Ranked | None]:
+    """Check, group and sort: the queries, the grouped gains and the ranking, None where there are no samples."""
+    array, _ = as_scores(scores)
+    n = array.shape[0]
+    gain = _as_gains(relevant, n) if graded else as_relevant(relevant, n).astype(np.float64)
+    raise_not_finite(array)
+    grouping = Grouping(np.zeros(1, np.int64), np.array([0, n]), None) if qid is None else group(qid, n)
+    if n == 0:
+        return grouping, gain, None
+    array, gain, begins = grouping.gather(array), grouping.gather(gain), grouping.starts[:-1]
+    if not graded:
+        return grouping, gain, _rank(array, gain, begins)
+    # A metric of gains does not change with their unit: with 1 for the largest of a query, no sum overflows.
+    top = np.maximum.reduceat(gain, begins)
+    scaled = gain / np.repeat(np.where(top > 0.0, top, 1.0), np.diff(grouping.starts))
+    return grouping, gain, _rank(array, scaled, begins, _rank(scaled, scaled, begins))
+
+
+def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: Ranked | None = None) -> Ranked:
+    n, n_queries = key.size, begins.size
+    order = np.argsort(-key)  # ties in any order: they become one step
+    if n_queries > 1:
+        # Up to 65,536 queries fit 16 bits, which NumPy sorts by radix.
+        numbers = np.arange(n_queries, dtype=np.min_scalar_type(n_queries - 1))
+        query = np.repeat(numbers, np.diff(begins, append=n))
+        order = order[np.argsort(query[order], kind="stable")]
+    key = key[order]
+    new = np.empty(n, np.bool_)
+    np.not_equal(key[1:], key[:-1], out=new[1:])
+    new[begins] = True
+    step = np.flatnonzero(new)
+    return Ranked(order, gain[order], step, np.searchsorted(step, begins), ideal)
+
+
+def _as_gains(gains: ArrayLike, n: int) -> FloatArray:
+    array = as_array(gains, "gains")
+    if array.ndim != 1 or array.shape[0] != n:
+        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
+        raise ValueError(f"gains has {what} and scores has {n}; they must be one-dimensional and of equal length")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"gains must be real numbers, got dtype {array.dtype}; convert them with np.asarray(gains, dtype=float)"
+        )
+    array = array.astype(np.float64)
+    wrong = ~((array >= 0.0) & (array < np.inf))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"gains[{k}] is {array[k]}: gains must be finite and at least 0; shift them, or pass relevant > 0"
+        )
+    return array
