@@ -89,34 +89,6 @@ def _two_rows(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, prog
     return {"sections": [{"number": numbers[0], "title": "", "rows": [row.as_dict() for row in rows]}]}
 
 
-def test_demo_shows_both_losses_and_its_checks_hold(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
-    file = tmp_path / "demo.json"
-    assert main(["demo", "--json", str(file)]) == 0
-    printed = capsys.readouterr().out
-    assert "FAILED" not in printed
-    document = json.loads(file.read_text())
-    assert document["holds"] is True
-    assert document["n_pos"] + document["n_neg"] == 899
-    assert [shown["loss"] for shown in document["shown"]] == ["AP", "NDCG"]
-    for shown in document["shown"]:
-        assert shown["pattern"] in printed
-        assert set(shown["pattern"]) == {"+", "-"}
-        assert 0 < shown["predicted"] <= shown["value"]
-        assert shown["predicted"] <= shown["violating"] <= 1
-        for method in shown["methods"]:
-            assert method["name"] in printed
-            assert method["value"] == pytest.approx(shown["value"], abs=1e-9)
-
-
-def test_demo_fails_if_a_method_disagrees(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    methods = [demo.Method("right", 0.5, 1e-3), demo.Method("wrong", 0.5 + 1e-6, 1e-3)]
-    shown = demo.Shown("AP", 0.1, 0.5, 0.4, "+-", 0.0, methods)
-    monkeypatch.setattr(demo, "run", lambda: demo.Demo("data", 1, 1, [shown]))
-    assert main(["demo"]) == 1
-    assert "FAILED  all methods agree on J" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

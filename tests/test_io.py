@@ -457,6 +457,16 @@ def test_parquet_indices_of_pandas_are_refused_and_categories_are_queries(tmp_pa
         read_data(tmp_path / "x.parquet")
 
 
+def test_damaged_parquet_pages_are_refused(tmp_path: Path) -> None:
+    path, X = tmp_path / "x.parquet", np.array([[np.pi], [np.e], [2**0.5]])
+    write_data(path, X, [1, 0, 1])
+    content = path.read_bytes()
+    assert X[1].tobytes() in content
+    path.write_bytes(content.replace(X[1].tobytes(), np.array([0.5]).tobytes()))
+    with pytest.raises(ValueError, match=r"x\.parquet is not a whole Parquet file .*; write it again"):
+        read_data(path)
+
+
 CSR = {
     "X_data": np.ones(2),
     "X_indices": np.array([0, 1]),

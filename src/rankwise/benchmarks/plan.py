@@ -1,13 +1,16 @@
-"""How a benchmark is laid out: sections of cases, each a few rows, at one of two sizes."""
+"""How a benchmark is laid out and run: sections of cases, each a few rows, at one of two sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+from rankwise.benchmarks import machine
 from rankwise.benchmarks.report import Row
+from rankwise.benchmarks.timing import Progress
 
-__all__ = ["FULL", "QUICK", "SMALL", "Case", "Section", "Sizes"]
+__all__ = ["FULL", "QUICK", "SMALL", "Benchmark", "Case", "Section", "Sizes"]
 
 # Positives and negatives of one action class in the paper's timings.
 SMALL = (227, 3120)
@@ -75,4 +78,42 @@ class Section:
 
     number: int
     title: str
-    cases: Callable[[Sizes], list[Case]]
+    cases: Callable[[Any], list[Case]]
+
+
+class Benchmark:
+    """Sections under one name, and the sizes they are measured at."""
+
+    def __init__(self, name: str, sections: Iterable[Section], full: Any, quick: Any) -> None:
+        self.name, self.full, self.quick = name, full, quick
+        self.sections = {section.number: section for section in sections}
+
+    def run(
+        self,
+        sizes: Any,
+        numbers: Collection[int] | None = None,
+        on_section: Callable[[Section], None] = lambda section: None,
+        on_row: Callable[[Row], None] = lambda row: None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Measure the sections with these numbers, telling of each row as it is found; all of it as plain data.
+
+        The document has "machine" and "sections", a list of {"number", "title", "rows"}.
+        """
+        bar = Progress() if progress is None else progress
+        document: dict[str, Any] = {"benchmark": self.name, "machine": machine.describe(), "sections": []}
+        for number in sorted(self.sections if numbers is None else numbers):
+            section = self.sections[number]
+            cases = section.cases(sizes)
+            bar.section(f"{section.number}. {section.title}", len(cases))
+            on_section(section)
+            rows = []
+            for case in cases:
+                bar.step(case.label)
+                for row in case.rows():
+                    rows.append(row.as_dict())
+                    bar.clear()
+                    on_row(row)
+            document["sections"].append({"number": number, "title": section.title, "rows": rows})
+        bar.clear()
+        return document

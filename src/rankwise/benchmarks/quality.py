@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit  # type: ignore[import-untyped]
+from scipy.special import stdtrit
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler

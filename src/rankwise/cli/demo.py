@@ -1,142 +1,184 @@
-"""`rankwise demo`: the most violating ranking of real scores, found by every method."""
+"""`rankwise demo`: rankers trained for what they are judged by, on real images, and what inference costs them."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.benchmarks.opponents import hinge
-from rankwise.benchmarks.scores import Sample
-from rankwise.benchmarks.timing import compare
+from rankwise.benchmarks import machine
+from rankwise.benchmarks.timing import Progress
+from rankwise.cli.demo_page import page
+from rankwise.cli.demo_results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed, as_dict
+from rankwise.cli.demo_tables import lines
+from rankwise.cli.plots import Curve, curve_of
+from rankwise.io.atomic import write_bytes
+from rankwise.metrics import average_precision, ndcg
 
-__all__ = ["Demo", "as_dict", "lines", "run"]
+__all__ = ["PAGE", "Demo", "Settings", "as_dict", "lines", "run", "write_page"]
 
-_DIGIT = 8
-_SIGNS = 30
-_REPEATS = 7
-# How closely the methods must agree on J, and the gradient must sum to 0.
-_TOLERANCE = 1e-9
-_LOSSES = {"AP": "ap", "NDCG": "ndcg"}
-_METHODS = ["bucketed", "quicksort", "mohapatra2014", "yue", "chakrabarti"]
-
-
-@dataclass(frozen=True)
-class Method:
-    """What one method found, and its best time."""
-
-    name: str
-    value: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One loss: of the predicted ranking, of the most violating one, and by each method."""
-
-    loss: str
-    predicted: float
-    value: float
-    violating: float
-    pattern: str
-    gradient_sum: float
-    methods: list[Method]
-
-    @property
-    def checks(self) -> dict[str, bool]:
-        """What must hold, and whether it does."""
-        values = [method.value for method in self.methods]
-        return {
-            f"all methods agree on J to {_TOLERANCE:g}": max(values) - min(values) <= _TOLERANCE,
-            "J is no less than the predicted ranking's loss": self.value >= self.predicted - _TOLERANCE,
-            "the gradient sums to 0": abs(self.gradient_sum) <= _TOLERANCE,
-        }
+# Where the page goes unless another place is named.
+PAGE = Path("rankwise-demo.html")
+_LOSSES = {"0-1 loss": "zero-one", "AP loss": "ap", "NDCG loss": "ndcg"}
+# Methods of inference, ours first. The 0-1 loss ranks nothing: it has no method of its own, and is timed to compare.
+_METHODS = {
+    "ap": ["bucketed", "quicksort", "mohapatra2014", "yue"],
+    "ndcg": ["bucketed", "quicksort", "yue", "chakrabarti"],
+    "zero-one": ["auto"],
+}
+_REFERENCE = "LinearSVC"
+_REFERENCE_CS = (1e-3, 1e2)
 
 
-@dataclass(frozen=True)
-class Demo:
-    """Everything the demonstration shows."""
+class _Part(NamedTuple):
+    """Samples X (n, d), and which of them are relevant (n,)."""
 
-    data: str
-    n_pos: int
-    n_neg: int
-    shown: list[Shown]
-
-    @property
-    def holds(self) -> bool:
-        """Whether all checks hold."""
-        return all(all(shown.checks.values()) for shown in self.shown)
+    X: NDArray[np.float64]
+    relevant: NDArray[np.bool_]
 
 
-def run() -> Demo:
-    """Score half of scikit-learn's digits by a model of the other half, and rank it by every method."""
-    sample = _digit_scores()
-    n_pos = int(sample.relevant.sum())
-    data = (
-        f"scikit-learn's digits, {_DIGIT} against the others: half of them, scored by a logistic regression on the rest"
-    )
-    return Demo(data, n_pos, sample.relevant.size - n_pos, [_show(sample, name) for name in _LOSSES])
+class _Found(NamedTuple):
+    """A model fitted to one split, with what is drawn of it."""
+
+    fit: Fit
+    curve: Curve
+    history: dict[str, NDArray[Any]] | None
 
 
-def _digit_scores() -> Sample:
-    """Decision values of a logistic regression for the rows it was not fitted on."""
+def run(settings: Settings | None = None, progress: Progress | None = None) -> Demo:
+    """Train on splits of scikit-learn's digits, one of them against the rest; then time inference on all of them."""
+    import matplotlib.figure  # noqa: F401  # missing: say so now, not when the page is drawn
     from sklearn.datasets import load_digits
-    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedShuffleSplit
 
+    settings = Settings() if settings is None else settings
+    bar = Progress() if progress is None else progress
     pixels, digits = load_digits(return_X_y=True)
-    features, relevant = pixels / 16, digits == _DIGIT
-    held_out = np.random.default_rng(0).permutation(relevant.size) % 2 == 0
-    model = LogisticRegression(max_iter=1000).fit(features[~held_out], relevant[~held_out])
-    return Sample(model.decision_function(features[held_out]), relevant[held_out])
-
-
-def _show(sample: Sample, name: str) -> Shown:
-    loss = _LOSSES[name]
-    result = rw.structured_hinge(*sample, loss)
-    seconds = compare({method: hinge(sample, loss, method) for method in _METHODS}, _REPEATS)
-    found = [
-        Method(method, float(rw.structured_hinge(*sample, loss, method=method).value), seconds[method])
-        for method in _METHODS
-    ]
-    return Shown(
-        loss=name,
-        predicted=float(rw.ranking_loss(*sample, loss)),
-        value=float(result.value),
-        violating=float(result.loss),
-        pattern=rw.most_violating_ranking(*sample, loss).pattern()[:_SIGNS],
-        gradient_sum=float(np.sum(result.gradient, dtype=np.float64)),
-        methods=found,
+    whole = _Part(pixels / 16, digits == settings.digit)
+    _load_kernels(bar)
+    splitter = StratifiedShuffleSplit(settings.splits, train_size=settings.train, random_state=0)
+    splits = list(splitter.split(*whole))
+    found: dict[str, list[_Found]] = {name: [] for name in [*_LOSSES, _REFERENCE]}
+    for number, (train, test) in enumerate(splits, 1):
+        bar.section(f"Split {number} of {len(splits)}: {', '.join(found)}", len(found))
+        for name, so_far in found.items():
+            bar.step(f"split {number}: {name}")
+            so_far.append(_judge(name, _Part(*(a[train] for a in whole)), _Part(*(a[test] for a in whole)), settings))
+    models = [Model(name, _LOSSES.get(name), [one.fit for one in so_far]) for name, so_far in found.items()]
+    by_loss = {model.loss: model for model in models}
+    races = [_race(by_loss[loss], methods, whole, settings, bar) for loss, methods in _METHODS.items()]
+    bar.clear()
+    return Demo(
+        settings,
+        _sizes(whole, *splits[0]),
+        models,
+        races,
+        machine.describe(),
+        [so_far[0].curve for so_far in found.values()],
+        {name: so_far[0].history for name, so_far in found.items() if so_far[0].history is not None},
     )
 
 
-def lines(demo: Demo) -> list[str]:
-    """The demonstration as text."""
-    text = [demo.data, f"{demo.n_pos} positives, {demo.n_neg} negatives"]
-    for shown in demo.shown:
-        fastest = min(method.seconds for method in shown.methods)
-        text += [
-            "",
-            f"{shown.loss} loss",
-            f"  predicted ranking:       loss {shown.predicted:.4f}",
-            f"  most violating ranking:  loss {shown.violating:.4f}, J = {shown.value:.4f}",
-            f"  its first {len(shown.pattern)} places:     {shown.pattern}",
-            "",
-            f"  {'method':<16}{'J':>16}{'time':>12}{'ratio':>8}",
-        ]
-        for method in shown.methods:
-            milliseconds, ratio = 1e3 * method.seconds, method.seconds / fastest
-            text.append(f"  {method.name:<16}{method.value:>16.12f}{milliseconds:>9.3f} ms{ratio:>7.1f}x")
-        text += [""] + [f"  {'ok    ' if holds else 'FAILED'}  {check}" for check, holds in shown.checks.items()]
-    return text
+def _load_kernels(bar: Progress) -> None:
+    """Have every kernel compiled, or read from disk, before anything is timed."""
+    pairs = [(loss, method) for loss, methods in _METHODS.items() for method in methods]
+    bar.section("Loading kernels; the first time they are compiled, which takes a while", len(pairs))
+    X, relevant = np.arange(8.0)[:, None] % 3, np.arange(8) % 3 == 2
+    for loss, method in pairs:
+        bar.step(f"{loss}, {method}")
+        rw.RankSVM(loss, 1.0, method=method).fit(X, relevant)
 
 
-def as_dict(demo: Demo) -> dict[str, Any]:
-    """The demonstration as plain data."""
-    document = dataclasses.asdict(demo)
-    for plain, shown in zip(document["shown"], demo.shown, strict=True):
-        plain["checks"] = shown.checks
-    document["holds"] = demo.holds
-    return document
+def _sizes(whole: _Part, train: NDArray[np.intp], test: NDArray[np.intp]) -> Data:
+    relevant = whole.relevant
+    return Data(
+        n=relevant.size,
+        n_pos=int(relevant.sum()),
+        n_features=whole.X.shape[1],
+        n_train=train.size,
+        n_train_pos=int(relevant[train].sum()),
+        n_test=test.size,
+        n_test_pos=int(relevant[test].sum()),
+    )
+
+
+def _judge(name: str, train: _Part, test: _Part, settings: Settings) -> _Found:
+    """The model of that name, its C chosen by cross-validation for AP, fitted to `train` and judged on `test`."""
+    started = time.perf_counter()
+    certificate, history = None, None
+    if name == _REFERENCE:
+        model, C = _fit_reference(train, settings)
+    else:
+        loss = _LOSSES[name]
+        model = rw.RankSVMCV(loss, settings.n_Cs, cv=settings.folds, scoring="ap", tol=settings.tol).fit(*train)
+        C, history, certificate = model.C_, model.history_, _certify(model, loss, train)
+    seconds = time.perf_counter() - started
+    scores = model.decision_function(test.X)
+    curve = curve_of(name, scores, test.relevant)
+    ap, gain = average_precision(scores, test.relevant), ndcg(scores, test.relevant)
+    return _Found(Fit(C, ap, curve.ap, gain, seconds, certificate), curve, history)
+
+
+def _fit_reference(train: _Part, settings: Settings) -> tuple[Any, float]:
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import LinearSVC
+
+    Cs = np.geomspace(*_REFERENCE_CS, settings.n_Cs)
+    search = GridSearchCV(LinearSVC(), {"C": Cs.tolist()}, scoring="average_precision", cv=settings.folds)
+    search.fit(*train)
+    return search.best_estimator_, float(search.best_params_["C"])
+
+
+def _certify(model: rw.RankSVMCV, loss: str, train: _Part) -> Certificate:
+    scores = model.decision_function(train.X)
+    hinge = float(rw.structured_hinge(scores, train.relevant, loss).value)
+    # The intercept is a coefficient only of the 0-1 loss; J of a ranking does not depend on it.
+    learnt = np.append(model.coef_, model.intercept_ if loss == "zero-one" else 0.0)
+    return Certificate(
+        objective=float(model.objective_),
+        dual=float(model.dual_),
+        gap=float(model.gap_),
+        n_iter=int(model.n_iter_),
+        planes=int(model.history_["planes"][-1]),
+        objective_again=float(0.5 * learnt @ learnt + model.C_ * hinge),
+        hinge=hinge,
+        loss=float(rw.ranking_loss(scores, train.relevant, loss)),
+    )
+
+
+def _race(model: Model, methods: list[str], whole: _Part, settings: Settings, bar: Progress) -> Race:
+    """Train with each method in turn, several times over, and keep each one's fit with the least time in inference."""
+    assert model.loss is not None
+    loss, C = model.loss, float(np.median([fit.C for fit in model.fits]))
+    bar.section(f"Timing inference: {model.name}", settings.fits * len(methods))
+    best: dict[str, rw.RankSVM] = {}
+    for number in range(1, settings.fits + 1):
+        for method in methods:
+            bar.step(f"{model.name}, {method}, fit {number}")
+            fitted = rw.RankSVM(loss, C, method=method, tol=settings.tol).fit(*whole)
+            if method not in best or fitted.timing_["inference"] < best[method].timing_["inference"]:
+                best[method] = fitted
+    scores = best[methods[0]].decision_function(whole.X)
+    return Race(model.name, loss, C, [_timed(method, one, scores, whole, loss) for method, one in best.items()])
+
+
+def _timed(method: str, model: rw.RankSVM, scores: NDArray[np.float64], whole: _Part, loss: str) -> Timed:
+    return Timed(
+        method=method,
+        calls=int(model.timing_["calls"]),
+        inference=float(model.timing_["inference"]),
+        total=float(model.timing_["total"]),
+        objective=float(model.objective_),
+        dual=float(model.dual_),
+        gap=float(model.gap_),
+        hinge=float(rw.structured_hinge(scores, whole.relevant, loss, method=method).value),
+    )
+
+
+def write_page(found: Demo, path: str | Path = PAGE) -> None:
+    """Write the demonstration as a page of HTML that needs nothing else, atomically."""
+    write_bytes(path, page(found).encode())

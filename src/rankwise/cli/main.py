@@ -1,50 +1,54 @@
-"""`rankwise`: what it can do, shown and measured."""
+"""`rankwise`: rankers trained, applied and judged; and what the library can do, shown and measured."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from rankwise import __version__
+from rankwise.cli import evaluate, fit, predict
+from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writable
 
 __all__ = ["main"]
 
 # Which extra of this package brings an optional one.
-_EXTRAS = {"sklearn": "demo", "matplotlib": "plots"}
-_BAD_INPUT, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
+_EXTRAS = {"sklearn": "demo", "matplotlib": "plots", "pyarrow": "parquet"}
+# Arguments of functions that errors name, and which are options here.
+_OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if a check failed, 2 for bad usage or input, 130 if interrupted."""
     arguments = _parser().parse_args(argv)
     try:
-        for path in (arguments.json, getattr(arguments, "figure", None)):
-            _check_writable(path)
-        status = _demo(arguments) if arguments.command == "demo" else _bench(arguments)
+        status: int = arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _fail("interrupted", _INTERRUPTED)
+        return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader has gone: nothing more to say, and nothing to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
+        return BROKEN_PIPE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRAS:
             raise
-        return _fail(f"this needs {package}: pip install 'rankwise[{_EXTRAS[package]}]'", _BAD_INPUT)
+        return _fail(f"this needs {package}: pip install 'rankwise[{_EXTRAS[package]}]'", BAD_INPUT)
+    except MemoryError as error:
+        return _fail(f"out of memory{f' ({error})' if str(error) else ''}; give fewer samples or features", BAD_INPUT)
     except (ValueError, OSError) as error:
-        return _fail(" ".join(str(error).split()), _BAD_INPUT)
+        return _fail(_OPTIONS.sub(_as_option, " ".join(str(error).split())), BAD_INPUT)
     return status
 
 
@@ -52,9 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="rankwise", description="Structured ranking losses: AP, NDCG and their like, fast.")
     parser.add_argument("--version", action="version", version=f"rankwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in (fit, predict, evaluate):
+        command.add_command(commands)
 
     demo = commands.add_parser("demo", help="the most violating ranking of real scores, by every method")
     demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
+    demo.set_defaults(run=_demo)
 
     bench = commands.add_parser("bench", help="measure speed against peers and targets")
     bench.add_argument("benchmark", choices=["inference"], help="what to measure")
@@ -62,10 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered (4 to 10)")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write every row to FILE")
     bench.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures to FILE.png")
+    bench.set_defaults(run=_bench)
     return parser
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    check_writable(arguments.json)
     from rankwise.benchmarks.report import write_json
     from rankwise.cli import demo
 
@@ -77,6 +86,8 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
+    check_writable(arguments.json)
+    check_writable(arguments.figure)
     from rankwise.cli import bench
 
     if arguments.figure is not None and arguments.figure.suffix != ".png":
@@ -84,16 +95,8 @@ def _bench(arguments: argparse.Namespace) -> int:
     return bench.inference(arguments.quick, arguments.only, arguments.json, arguments.figure)
 
 
-def _check_writable(path: Path | None) -> None:
-    """Raise before anything is computed if its result could not be written."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: name a file in it")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path}: no permission to write in {path.parent}")
+def _as_option(argument: re.Match[str]) -> str:
+    return f"--{argument[1]}" + (" " if argument[2] is None else "")
 
 
 def _fail(message: str, status: int) -> int:

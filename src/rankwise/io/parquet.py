@@ -18,7 +18,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
 
     try:
         with source.raw() as stream:
-            table = ParquetFile(stream).read()
+            table = ParquetFile(stream, page_checksum_verification=True).read()
             names = list(table.column_names)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         why = " ".join(str(error).split()).rstrip(".")
@@ -89,4 +89,4 @@ def write(stream: BinaryIO, data: Dataset) -> None:
     if data.qid is not None:
         columns[QUERIES[0]] = data.qid
     columns |= {name: np.ascontiguousarray(data.X[:, k]) for k, name in enumerate(data.feature_names or [])}
-    write_table(pyarrow.table(columns), stream)
+    write_table(pyarrow.table(columns), stream, write_page_checksum=True)

@@ -39,7 +39,8 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     if first is None:
         first = 0 if (X.indices == 0).any() else 1
     d = _width(source, X, wanted, first)
-    X = csr_array((X.data, X.indices - first, X.indptr), shape=(len(y), d))
+    index = np.int32 if max(X.nnz, d) <= _LARGEST_INDEX else np.int64  # scikit-learn takes no wider ones
+    X = csr_array((X.data, (X.indices - first).astype(index), X.indptr.astype(index)), shape=(len(y), d))
     stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     cells = len(y) * d
     if X.nnz > _FULL * cells and X.dtype.itemsize * cells <= _LARGER * stored:

@@ -35,7 +35,11 @@ class Fold(NamedTuple):
 
 
 def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int) -> list[Fold]:
-    """Folds that keep queries whole where there are several, else stratified by class."""
+    """Folds that keep queries whole where there are several, else stratified by class.
+
+    cv: how many (None: 5), or a splitter, which is given the queries as groups.
+    """
+    cv = 5 if cv is None else cv
     codes = None
     if qid is not None:
         grouping = group(qid, relevant.size)
@@ -45,9 +49,10 @@ def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int
     if is_whole(cv):
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, got {cv}")
-        n = min(int(relevant.sum()), int((~relevant).sum())) if codes is None else int(codes.max()) + 1
+        what, n = "samples in the smaller class", min(int(relevant.sum()), int((~relevant).sum()))
+        if codes is not None:
+            what, n = "queries with both classes", np.intersect1d(codes[relevant], codes[~relevant]).size
         if n < cv:
-            what = "samples in the smaller class" if codes is None else "queries"
             raise ValueError(f"cv={cv} folds need as many {what}, and there are {n}; pass a smaller cv")
         of = StratifiedKFold if codes is None else GroupKFold
         cv = of(cv, shuffle=True, random_state=seed)
@@ -55,7 +60,17 @@ def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int
         cv = check_cv(cv, relevant, classifier=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of classes rarer than folds, which were counted above
-        return [Fold(*pair) for pair in cv.split(np.zeros((relevant.size, 1)), relevant, codes)]
+        folds = [Fold(*map(_as_rows, pair)) for pair in cv.split(np.zeros((relevant.size, 1)), relevant, codes)]
+    for fold in folds:
+        if np.unique(fold.train).size != fold.train.size:
+            raise ValueError("cv gives a fold that trains on the same row twice; pass a splitter without replacement")
+    return folds
+
+
+def _as_rows(part: ArrayLike) -> Rows:
+    """Row numbers from what splitters give: numbers, or a mask."""
+    array = np.asarray(part)
+    return np.flatnonzero(array) if array.dtype == np.bool_ else array.astype(np.int64)
 
 
 class Candidate(NamedTuple):
@@ -128,11 +143,13 @@ class Search:
         if self._stop.is_set():
             raise KeyboardInterrupt
 
-    def chosen(self) -> Candidate:
+    def chosen(self, interrupted: bool = False) -> Candidate:
         """The highest mean score among candidates measured on most folds; of several, the smallest C."""
         measured = np.isfinite(self.scores).sum(axis=2)
         if not measured.any():
-            raise KeyboardInterrupt("interrupted before any C was measured")
+            if interrupted:
+                raise KeyboardInterrupt("interrupted before any C was measured")
+            raise ValueError(f"no fold of cv leaves out samples that {self.metric.name} can judge; leave out positives")
         mean = np.where(measured == measured.max(), np.nansum(self.scores, axis=2) / np.maximum(measured, 1), -np.inf)
         loss, C = np.unravel_index(int(np.argmax(mean)), mean.shape)
         return Candidate(int(loss), int(C), float(mean[loss, C]))

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_matrix, csr_matrix
 
 __all__ = ["Features", "as_features"]
 
@@ -23,7 +24,7 @@ _FEW = 0.2
 
 
 class Features(Protocol):
-    """The products of an (n, d) matrix, with one more column of ones if there is an intercept."""
+    """The products of an (n, d) matrix, with one more column if there is an intercept."""
 
     n_samples: int
     n_coefs: int
@@ -41,10 +42,13 @@ class Features(Protocol):
         ...
 
 
-def as_features(X: Any, intercept: bool = False) -> Features:
-    """The products of a dense array or a CSR or CSC matrix that was checked already."""
+def as_features(X: Any, intercept: float = 0.0) -> Features:
+    """The products of a dense array or a CSR or CSC matrix that was checked already.
+
+    intercept: the value of one more column, if there is one. The larger it is, the less its coefficient is penalised.
+    """
     features = _Dense(X) if isinstance(X, np.ndarray) else _Sparse(X)
-    return _WithIntercept(features) if intercept else features
+    return _WithIntercept(features, intercept) if intercept else features
 
 
 class _Dense:
@@ -102,51 +106,35 @@ class _Sparse:
         self.n_samples: int = X.shape[0]
         self.n_coefs: int = X.shape[1]
         self._by_columns = X.format == "csc"
-        self._blocks = [X] if X.dtype == np.float64 else list(_sparse_blocks(X))
+        self._blocks, self._transposed = zip(*_sparse_blocks(X), strict=True)
 
     def scores(self, coef: Vector) -> Vector:
-        return self._along(coef) if not self._by_columns else self._across(coef)
+        return _across(self._blocks, coef) if self._by_columns else _along(self._blocks, coef)
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
-        values: Vector = np.asarray(weights, np.float64)
-        if not self._by_columns:
-            return self._across(values, transposed=True)
-        return self._along(values, transposed=True)
-
-    def _along(self, vector: Vector, transposed: bool = False) -> Vector:
-        """Blocks lie one after the other in the result."""
-        parts = [(block.T if transposed else block) @ vector for block in self._blocks]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _across(self, vector: Vector, transposed: bool = False) -> Vector:
-        """Blocks take their parts of the vector, and their results are added up."""
-        result, start = 0.0, 0
-        for block in self._blocks:
-            product = block.T if transposed else block
-            result = result + product @ vector[start : start + product.shape[1]]
-            start += product.shape[1]
-        return np.asarray(result)
+        wide = weights.astype(np.float64, copy=False)
+        return _along(self._transposed, wide) if self._by_columns else _across(self._transposed, wide)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> _Sparse:
         return _Sparse(self._X[rows])
 
 
 class _WithIntercept:
-    """One more column, of ones."""
+    """One more column, of one value."""
 
-    def __init__(self, inner: _Dense | _Sparse | _WithIntercept) -> None:
-        self._inner = inner
+    def __init__(self, inner: _Dense | _Sparse | _WithIntercept, value: float) -> None:
+        self._inner, self._value = inner, value
         self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs + 1
 
     def scores(self, coef: Vector) -> Vector:
-        return np.asarray(self._inner.scores(coef[:-1]) + coef[-1])
+        return np.asarray(self._inner.scores(coef[:-1]) + self._value * coef[-1])
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
-        return np.append(self._inner.combine(weights), weights.sum(dtype=np.float64))
+        return np.append(self._inner.combine(weights), self._value * weights.sum(dtype=np.float64))
 
     def rows(self, rows: NDArray[np.int64] | slice) -> _WithIntercept:
-        return _WithIntercept(self._inner.rows(rows))
+        return _WithIntercept(self._inner.rows(rows), self._value)
 
 
 def _slices(length: int, width: int) -> Iterator[slice]:
@@ -156,16 +144,41 @@ def _slices(length: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, length))
 
 
-def _sparse_blocks(X: Any) -> Iterator[Any]:
-    """A CSR matrix by rows, or a CSC one by columns, in blocks that share its memory."""
-    by_columns = X.format == "csc"
-    length = X.shape[1] if by_columns else X.shape[0]
+def _along(blocks: tuple[Any, ...], vector: Vector) -> Vector:
+    """Blocks lie one after the other in the result."""
+    parts = [block @ vector for block in blocks]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _across(blocks: tuple[Any, ...], vector: Vector) -> Vector:
+    """Blocks take their parts of the vector, and their results are added up."""
+    result, start = np.zeros(blocks[0].shape[0]), 0
+    for block in blocks:
+        result += block @ vector[start : start + block.shape[1]]
+        start += block.shape[1]
+    return result
+
+
+def _sparse_blocks(X: Any) -> Iterator[tuple[Any, Any]]:
+    """A CSR matrix by rows, or a CSC one by columns, in blocks that share its memory, each with its transpose."""
+    length, width = X.shape[::-1] if X.format == "csc" else X.shape
+    most = X.nnz if X.dtype == np.float64 else _SPARSE_BLOCK
     start = 0
-    while start < length or length == 0:
-        stop = int(np.searchsorted(X.indptr, X.indptr[start] + _SPARSE_BLOCK, side="right")) - 1
+    while True:
+        stop = int(np.searchsorted(X.indptr, int(X.indptr[start]) + most, side="right")) - 1
         stop = min(max(stop, start + 1), length)
         first, last = X.indptr[start], X.indptr[stop]
-        parts = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
-        shape = (X.shape[0], stop - start) if by_columns else (stop - start, X.shape[1])
-        yield type(X)(parts, shape=shape, copy=False)
+        parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
+        by_rows = _of_parts(csr_matrix, (stop - start, width), *parts)
+        by_columns = _of_parts(csc_matrix, (width, stop - start), *parts)
+        yield (by_columns, by_rows) if X.format == "csc" else (by_rows, by_columns)
         start = stop
+        if start == length:
+            return
+
+
+def _of_parts(kind: Any, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
+    """A matrix of these very arrays. Given to the constructor, views would be copied and wide indices narrowed."""
+    matrix = kind(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix

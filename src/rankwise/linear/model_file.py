@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.io.models import ModelFile, ModelFileError, write_model
-from rankwise.losses import Loss
+from rankwise.losses import Loss, as_loss
 
 __all__ = ["Linear", "read_linear", "write_linear"]
 
@@ -51,7 +51,7 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
     try:
         params, learnt, note = dict(header["params"]), dict(header["learnt"]), dict(header["note"])
         coef, intercept, classes = (arrays[name] for name in _NEEDED)
-        d = int(learnt["n_features_in_"])
+        d = learnt["n_features_in_"]
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: a linear model without {error}; save it again") from None
     whole = all(part.dtype == np.float64 and np.isfinite(part).all() for part in (coef, intercept))
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Loss):
-        return value.name
+        return _name_of(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -89,6 +89,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(part) for name, part in value.items()}
     return value if value is None or isinstance(value, bool | int | float | str) else _NOT_PLAIN
+
+
+def _name_of(loss: Loss) -> str:
+    """The name of a loss, or its form where the name is that of another: a model is not refitted to a wrong one."""
+    try:
+        named = as_loss(loss.name)
+    except ValueError:
+        return loss.name
+    return loss.name if repr(named) == repr(loss) else repr(loss)
 
 
 def _storable(values: Any) -> Any:

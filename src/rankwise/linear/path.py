@@ -14,6 +14,9 @@ from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_pla
 
 __all__ = ["natural_C", "solve_path"]
 
+# A slope of no more than this, relative to the features along it, is a sum that should have been 0.
+_ROUNDING = 1e-14
+
 
 def natural_C(objective: Objective) -> float:
     """The C at which one step down the risk's first slope would undo a loss of 1: 1/‖normal‖² at v = 0.
@@ -22,7 +25,8 @@ def natural_C(objective: Objective) -> float:
     """
     normal = objective.evaluate(np.zeros(objective.n_coefs)).cut.normal
     squared = float(normal @ normal)
-    if squared == 0.0:
+    along = objective.features.scores(normal / np.sqrt(squared)) if squared > 0.0 else normal
+    if np.sqrt(squared) <= _ROUNDING * np.abs(along).max(initial=0.0):
         raise ValueError("no feature tells positives from negatives at all: every feature has the same mean in both")
     return 1.0 / squared
 

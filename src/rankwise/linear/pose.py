@@ -46,8 +46,9 @@ def pose(
         what = "the samples have" if qid is None else "every query has"
         raise ValueError(f"{what} one class only, so there is nothing to rank; pass positives and negatives together")
     weights = _weights(query_weight, n, order, starts)[both]
-    if not weights.sum() > 0:
+    if not weights.max() > 0:
         raise ValueError("query_weight is 0 for every query that has both classes")
+    weights = weights / weights.max()  # the sum of large ones would overflow
     if not both.all():
         members = np.repeat(both, sizes)
         order = np.flatnonzero(members) if order is None else order[members]

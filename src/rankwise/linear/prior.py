@@ -17,8 +17,9 @@ from rankwise.metrics import Metric
 
 __all__ = ["Prior", "take_prior", "tuned_logistic"]
 
-# The grid of scikit-learn's LogisticRegressionCV.
-_LOGISTIC_CS = np.logspace(-4, 4, 10)
+# C of the logistic regressions to choose from, and up to how many features Newton's method is the fastest for them.
+_LOGISTIC_CS = 4.0 ** np.arange(-9, 4)
+_NEWTON = 500
 
 
 class Prior(NamedTuple):
@@ -29,11 +30,17 @@ class Prior(NamedTuple):
     scores: Vector
 
 
-def take_prior(prior: Any, X: Any, relevant: NDArray[np.bool_], rows: NDArray[np.int64] | None = None) -> Prior:
+def take_prior(
+    prior: Any,
+    X: Any,
+    relevant: NDArray[np.bool_],
+    rows: NDArray[np.int64] | None = None,
+    intercept: bool = True,
+) -> Prior:
     """w₀ from coefficients as they are, or from a linear classifier, fitted here to `rows` (default: all) of X.
 
     A classifier's w₀ is scaled so that its scores of those rows have standard deviation 1: its own scale is that of
-    another loss. A fitted one is passed as sklearn.frozen.FrozenEstimator(model).
+    another loss. A fitted one is passed as sklearn.frozen.FrozenEstimator(model). intercept: whether to take its own.
     """
     if isinstance(prior, Prior):
         return prior
@@ -41,13 +48,16 @@ def take_prior(prior: Any, X: Any, relevant: NDArray[np.bool_], rows: NDArray[np
     if hasattr(prior, "fit"):
         model = clone(prior)
         model.fit(X if rows is None else X[rows], relevant if rows is None else relevant[rows])
-        coef, intercept = _coefficients(model, features.n_coefs)
-        scores = features.scores(coef) + intercept
+        coef, at_origin = _coefficients(model, features.n_coefs, intercept)
+        scores = features.scores(coef) + at_origin
         spread = float(np.std(scores if rows is None else scores[rows]))
         if spread > 0.0:
-            return Prior(coef / spread, intercept / spread, scores / spread)
-        return Prior(coef, intercept, scores)
-    coef = np.asarray(prior, dtype=np.float64).ravel()
+            return Prior(coef / spread, at_origin / spread, scores / spread)
+        return Prior(coef, at_origin, scores)
+    try:
+        coef = np.asarray(prior, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise TypeError(f"prior must be a linear classifier or coefficients, got {prior!r}") from None
     _check(coef, features.n_coefs, "prior")
     return Prior(coef, 0.0, features.scores(coef))
 
@@ -59,6 +69,7 @@ def tuned_logistic(
     folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     metric: Metric,
     last: bool,
+    intercept: bool = True,
 ) -> tuple[list[Prior | None], Prior | None]:
     """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples."""
     queries = None if qid is None else as_array(qid, "qid")
@@ -67,25 +78,27 @@ def tuned_logistic(
         here = None if queries is None else queries[test]
         part, truth = X[train], relevant[train]
         for k, C in enumerate(_LOGISTIC_CS):
-            model = FrozenEstimator(_logistic(C).fit(part, truth))
-            priors[k, f] = prior = take_prior(model, X, relevant, train)
+            model = FrozenEstimator(_logistic(C, X).fit(part, truth))
+            priors[k, f] = prior = take_prior(model, X, relevant, train, intercept)
             scores[k, f] = metric(prior.scores[test], relevant[test], qid=here, empty="skip")
     best = int(np.argmax(np.nanmean(scores, axis=1)))
-    whole = take_prior(_logistic(_LOGISTIC_CS[best]), X, relevant) if last else None
+    whole = take_prior(_logistic(_LOGISTIC_CS[best], X), X, relevant, None, intercept) if last else None
     return [priors[best, f] for f in range(len(folds))], whole
 
 
-def _logistic(C: float) -> LogisticRegression:
-    return LogisticRegression(C=float(C), solver="liblinear", max_iter=1000)
+def _logistic(C: float, X: Any) -> LogisticRegression:
+    """Not liblinear, which penalises the intercept: that costs where classes are unequal in number and C is small."""
+    newton = isinstance(X, np.ndarray) and X.shape[1] <= _NEWTON
+    return LogisticRegression(C=float(C), solver="newton-cholesky" if newton else "lbfgs", max_iter=1000)
 
 
-def _coefficients(model: Any, n_features: int) -> tuple[Vector, float]:
+def _coefficients(model: Any, n_features: int, intercept: bool) -> tuple[Vector, float]:
     name = type(model).__name__
     if not hasattr(model, "coef_"):
         raise TypeError(f"prior {name} has no coef_ after fitting; pass a linear classifier, or coefficients")
     coef = np.asarray(model.coef_, dtype=np.float64).ravel()
     _check(coef, n_features, f"prior {name}.coef_")
-    return coef, float(np.ravel(getattr(model, "intercept_", 0.0))[0])
+    return coef, float(np.ravel(getattr(model, "intercept_", 0.0))[0]) if intercept else 0.0
 
 
 def _check(coef: Vector, n_features: int, what: str) -> None:

@@ -26,7 +26,10 @@ from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.queries import group
 
-__all__ = ["RankSVM"]
+__all__ = ["INTERCEPT", "RankSVM"]
+
+# The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
+INTERCEPT = 10.0
 
 
 class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,7 +42,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the samples, X·coef_ + intercept_, (n,): the higher, the more relevant; above 0, classes_[1]."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = self._checked(X, reset=False)
         scores: NDArray[np.float64] = as_features(X).scores(self.coef_[0]) + self.intercept_[0]
         return scores
@@ -65,8 +68,12 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return ranks
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file that `rankwise.load` reads; whole or not at all, and nothing in it is code."""
-        check_is_fitted(self)
+        """Write the model to a file that `rankwise.load` reads; whole or not at all, and nothing in it is code.
+
+        A parameter that is not plain data, such as a splitter or an estimator, is not written and has its default when
+        the model is loaded; a loss is kept by its name. Predictions need neither.
+        """
+        check_is_fitted(self, "coef_")
         write_linear(path, self._kind, self)
 
     @classmethod
@@ -95,7 +102,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size != 2:
             raise ValueError(
-                f"Classifier can't train when only one class is present: y is {self.classes_[0]!r} throughout; a "
+                f"Classifier can't train when only one class is present: y is {self.classes_.tolist()[0]!r}; a "
                 "ranking needs positives and negatives"
             )
         return X, codes == 1
@@ -117,8 +124,8 @@ class RankSVM(LinearRanker):
     J. prior: coefficients w₀, or a linear classifier that is fitted first, to refine: ½‖w − w₀‖² takes the place of
     ½‖w‖² (see `take_prior`). fit_intercept: whether `predict` has a threshold of its own. No ranking depends on it:
     after training, it is put where F1 on the training samples is highest. The 0-1 loss does depend on it and learns
-    it, as one more coefficient. warm_start: begin at the coefficients of the fit before. n_threads: for inference.
-    random_state: of frank-wolfe's order of queries. verbose: 1 shows progress.
+    it, as the coefficient of a column of tens: hardly penalised. warm_start: begin at the coefficients of the fit
+    before. n_threads: for inference. random_state: of frank-wolfe's order of queries. verbose: 1 shows progress.
 
     Fitted: coef_ (1, d), intercept_ (1,), classes_ (the greater label is the relevant one), objective_ and dual_ (an
     upper and a lower bound of the minimum), gap_ (relative, certified), converged_, n_iter_, history_ (arrays by
@@ -169,7 +176,7 @@ class RankSVM(LinearRanker):
 
         qid: (n,) the query of each sample, in any order; without it all samples are one. A query of one class has no
         ranking loss and is left out of the mean. query_weight: (n,) the weight of each sample's query in the mean.
-        After Ctrl-C the best model so far is kept, and KeyboardInterrupt goes on.
+        After Ctrl-C the best model so far is kept, if there is one, and KeyboardInterrupt goes on.
         """
         loss, solve = self.validated()
         X, relevant = self._checked_both(X, y)
@@ -182,11 +189,12 @@ class RankSVM(LinearRanker):
             method=self.method,
             n_threads=as_threads(self.n_threads),
         )
-        features = as_features(X, intercept=self.fit_intercept and isinstance(loss, ZeroOne))
-        prior = None if self.prior is None else take_prior(self.prior, X, relevant)
+        features = as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0)
+        prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
         progress = Progress(f"RankSVM {loss.name}, C={self.C:g}") if self.verbose else None
-        settings = Settings(self.tol, self.max_iter, self._start(features, prior), progress, self.random_state)
+        start = self._start(features, prior)
+        settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
         result = solve(objective, float(self.C), settings)
         if progress is not None:
             progress.close()
@@ -201,25 +209,27 @@ class RankSVM(LinearRanker):
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not is_whole(self.max_iter) or self.max_iter < 1:
             raise ValueError(f"max_iter must be an integer, at least 1, got {self.max_iter!r}")
-        if self.solver != "auto" and self.solver not in SOLVERS:
+        if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
         return loss, SOLVERS["cutting-plane" if self.solver == "auto" else self.solver]
 
     def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
-        if not self.warm_start or not hasattr(self, "coef_"):
+        if not self.warm_start or not hasattr(self, "coef_") or self.coef_.size != self.n_features_in_:
             return None
-        coef = self.coef_[0].copy() if prior is None else self.coef_[0] - prior.coef
-        if coef.size == features.n_coefs - 1:
-            coef = np.append(coef, self.intercept_ - (0.0 if prior is None else prior.intercept))
-        return coef if coef.size == features.n_coefs else None
+        coef: NDArray[np.float64] = self.coef_[0].copy() if prior is None else self.coef_[0] - prior.coef
+        if features.n_coefs > coef.size:
+            coef = np.append(coef, (self.intercept_ - (0.0 if prior is None else prior.intercept)) / INTERCEPT)
+        return coef
 
     def _keep(self, result: SolverResult, objective: Objective, prior: Prior | None) -> None:
+        if result.interrupted and not np.isfinite(result.primal):
+            raise KeyboardInterrupt("interrupted before anything was learnt")
         d = self.n_features_in_
         self.coef_ = result.coef[None, :d] + (0.0 if prior is None else prior.coef)
         self.intercept_ = np.zeros(1)
         if result.coef.size > d:
-            self.intercept_ = result.coef[d:] + (0.0 if prior is None else prior.intercept)
+            self.intercept_ = INTERCEPT * result.coef[d:] + (0.0 if prior is None else prior.intercept)
         elif self.fit_intercept:
             scores = objective.features.scores(self.coef_[0])
             self.intercept_ = np.array([-best_f1_threshold(scores, objective.task.relevant)])

@@ -15,7 +15,7 @@ from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import natural_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
-from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
+from rankwise.linear.rank_svm import INTERCEPT, LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import Settings
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
@@ -96,20 +96,22 @@ class RankSVMCV(LinearRanker):
         """Choose C (and the loss), then fit; arguments as in `RankSVM.fit`.
 
         After Ctrl-C the choice is made from what has been measured so far, and the last fit is done; after a second
-        one, the best model so far is kept. KeyboardInterrupt goes on in either case.
+        one, the best model so far is kept, if there is one. KeyboardInterrupt goes on in either case.
         """
         started = time.perf_counter()
         losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
+        if not losses:
+            raise ValueError("loss is an empty list; name a loss, or several to choose from")
         if self.refit is not True and self.refit != "average":
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
         self._single(losses[0], 1.0).validated()
-        metric = self._metric(losses[0])
+        metric, n_jobs = self._metric(losses[0]), self._jobs()
         X, relevant = self._checked_both(X, y)
         folds = split(relevant, qid, self.cv, self.random_state)
         priors, whole = self._priors(X, relevant, qid, folds, metric)
         search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors)
-        interrupted = search.run(as_threads(1 if self.n_jobs is None else self.n_jobs))
-        chosen = search.chosen()
+        interrupted = search.run(n_jobs)
+        chosen = search.chosen(interrupted)
         self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
         self.C_, self.loss_ = float(search.Cs[chosen.loss, chosen.C]), losses[chosen.loss].name
         if self.refit == "average":
@@ -120,6 +122,8 @@ class RankSVMCV(LinearRanker):
             try:
                 single.fit(X, relevant, qid, query_weight)
             except KeyboardInterrupt:
+                if not hasattr(single, "timing_"):  # nothing was learnt yet
+                    raise
                 interrupted = True
             for name in _FITTED:
                 setattr(self, name, getattr(single, name))
@@ -151,6 +155,13 @@ class RankSVMCV(LinearRanker):
             random_state=self.random_state,
         )
 
+    def _jobs(self) -> int:
+        if self.n_jobs is None:
+            return 1
+        if not is_whole(self.n_jobs) or (self.n_jobs < 1 and self.n_jobs != -1):
+            raise ValueError(f"n_jobs must be at least 1, or -1 for all processors, got {self.n_jobs!r}")
+        return as_threads(self.n_jobs)
+
     def _metric(self, loss: Loss) -> Metric:
         if self.scoring is not None:
             return as_metric(self.scoring)
@@ -165,8 +176,8 @@ class RankSVMCV(LinearRanker):
         if isinstance(self.prior, str):
             if self.prior != "logistic":
                 raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
-            return tuned_logistic(X, relevant, qid, folds, metric, last=self.refit is True)
-        return [take_prior(self.prior, X, relevant, fold.train) for fold in folds], self.prior
+            return tuned_logistic(X, relevant, qid, folds, metric, self.refit is True, self.fit_intercept)
+        return [take_prior(self.prior, X, relevant, fold.train, self.fit_intercept) for fold in folds], self.prior
 
     def _search(
         self,
@@ -184,14 +195,16 @@ class RankSVMCV(LinearRanker):
             "method": self.method,
             "n_threads": as_threads(self.n_threads),
         }
-        features = [as_features(X, self.fit_intercept and isinstance(loss, ZeroOne)) for loss in losses]
+        features = [
+            as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0) for loss in losses
+        ]
 
         def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
             return pose(relevant, loss, qid, query_weight, rows, **inference)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         grids = [self._grid(Objective(of, task(loss))) for loss, of in zip(losses, features, strict=True)]
-        settings = Settings(self.tol, self.max_iter, seed=self.random_state)
+        settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = "cutting-plane" if self.solver == "auto" else self.solver
         return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
 
@@ -201,9 +214,13 @@ class RankSVMCV(LinearRanker):
                 raise ValueError(f"Cs must be at least 1, or values of C, got {self.Cs!r}")
             ends = _GRID if self.prior is None else _GRID_REFINING
             return natural_C(objective) * np.logspace(*ends, int(self.Cs))  # type: ignore[arg-type]
-        Cs = np.asarray(self.Cs, dtype=np.float64)
+        wrong = ValueError("Cs must be positive numbers in ascending order, or how many of them to lay out")
+        try:
+            Cs = np.asarray(self.Cs, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise wrong from None
         if Cs.ndim != 1 or Cs.size == 0 or not ((Cs > 0) & (Cs < np.inf)).all() or (np.diff(Cs) <= 0).any():
-            raise ValueError("Cs must be positive numbers in ascending order, or how many of them to lay out")
+            raise wrong
         return Cs
 
     def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
@@ -213,12 +230,12 @@ class RankSVMCV(LinearRanker):
             result = search.results.get((chosen.loss, chosen.C, fold))
             if result is not None:
                 results.append(result)
-                start = 0.0 if prior is None else np.append(prior.coef, prior.intercept)[: result.coef.size]
+                start = 0.0 if prior is None else np.append(prior.coef, prior.intercept / INTERCEPT)[: result.coef.size]
                 models.append(result.coef + start)
         mean = np.mean(models, axis=0)
         self.coef_, self.intercept_ = mean[None, :d], np.zeros(1)
         if mean.size > d:
-            self.intercept_ = mean[d:]
+            self.intercept_ = INTERCEPT * mean[d:]
         elif self.fit_intercept:
             self.intercept_ = np.array([-best_f1_threshold(search.features[chosen.loss].scores(mean), relevant)])
         worst = max(results, key=lambda result: result.gap)

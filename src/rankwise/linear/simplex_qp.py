@@ -16,6 +16,8 @@ __all__ = ["maximise"]
 Array = NDArray[np.float64]
 # Added to the diagonal, relative to the largest entry: planes may be dependent.
 _RIDGE = 1e-13
+_REFINEMENTS = 2
+_EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
 def maximise(Q: Array, c: Array, alpha: Array, tol: float) -> Array:
@@ -24,20 +26,20 @@ def maximise(Q: Array, c: Array, alpha: Array, tol: float) -> Array:
     Q: (k, k) positive semidefinite. c: (k,). alpha: (k,) on the simplex. Where rounding stops it, the best so far.
     """
     used = np.flatnonzero(alpha > 0).tolist()
-    value, start_value, start = -np.inf, None, alpha
+    best, best_value = alpha, -np.inf
     for _ in range(20 * c.size + 100):
         pull = c - Q @ alpha  # the gradient; at the optimum it is level on the planes in use, and nowhere higher
-        new_value = 0.5 * float(alpha @ (c + pull))
-        start_value = new_value if start_value is None else start_value
-        enter = int(np.argmax(pull))
-        if pull[enter] - float(alpha @ pull) <= tol or new_value <= value:
+        value = 0.5 * float(alpha @ (c + pull))
+        if value <= best_value:
             break
-        value = new_value
+        best, best_value = alpha, value
+        enter = int(np.argmax(pull))
+        if pull[enter] - float(alpha @ pull) <= tol:
+            break
         if enter not in used:
             used.append(enter)
         alpha, used = _optimum_on(Q, c, alpha, used)
-    assert start_value is not None
-    return alpha if 0.5 * float(alpha @ (2.0 * c - Q @ alpha)) >= start_value else start
+    return best
 
 
 def _optimum_on(Q: Array, c: Array, alpha: Array, used: list[int]) -> tuple[Array, list[int]]:
@@ -59,12 +61,25 @@ def _optimum_on(Q: Array, c: Array, alpha: Array, used: list[int]) -> tuple[Arra
 
 
 def _stationary(Q: Array, c: Array) -> Array:
-    """argmax c·α − ½ αᵀQα with Σ α = 1 and no other bound. A multiple of 1·1ᵀ added to Q changes nothing on Σ α = 1."""
-    level = max(float(Q.diagonal().max()), float(np.abs(c).max()) * np.finfo(float).eps, np.finfo(float).tiny)
-    system = Q + level
-    system[np.diag_indices(c.size)] += _RIDGE * level
-    both = np.linalg.solve(system, np.stack([c, np.ones_like(c)], axis=1))
-    goal: Array = both[:, 0] + (1.0 - both[:, 0].sum()) / both[:, 1].sum() * both[:, 1]
+    """argmax c·α − ½ αᵀQα with Σ α = 1 and no other bound: the plane of the least norm takes what the others leave.
+
+    With a large C that is nearly everything, left to risk ≥ 0; so the small weights are found without rounding to it.
+    """
+    last = int(np.argmin(Q.diagonal()))
+    rest = np.arange(c.size) != last
+    cross, square = Q[rest, last], float(Q[last, last])
+    system = Q[np.ix_(rest, rest)] - cross[:, None] - cross + square
+    pull = c[rest] - c[last] - cross + square
+    size = float(np.abs(system.diagonal()).max(initial=0.0))
+    lost = 8.0 * _EPS * (square + float(np.abs(cross).max(initial=0.0)))  # by the subtractions
+    ridge = max(_RIDGE * size + lost, _RIDGE * _EPS * float(np.abs(pull).max(initial=0.0)), _TINY)
+    raised = system + ridge * np.eye(pull.size)
+    weights = np.linalg.solve(raised, pull)
+    for _ in range(_REFINEMENTS):  # each takes away nearly all that the ridge has changed
+        weights += np.linalg.solve(raised, pull - system @ weights)
+    goal = np.empty_like(c)
+    goal[rest] = weights
+    goal[last] = 1.0 - weights.sum()
     return goal
 
 

@@ -21,4 +21,6 @@ def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) 
     cut = int(last[np.argmax(f1)])
     if cut + 1 == ranked.size:
         return float(np.nextafter(ranked[cut], -np.inf))
-    return float(0.5 * (ranked[cut] + ranked[cut + 1]))
+    above, below = float(ranked[cut]), float(ranked[cut + 1])
+    middle = 0.5 * above + 0.5 * below
+    return middle if middle < above else below  # between neighbours in floating point there is no middle

@@ -94,7 +94,7 @@ class Track:
 
     def offer(self, v: Vector, risk: float) -> bool:
         """Keep v if it is the best point so far."""
-        primal = 0.5 * float(v @ v) + self.C * risk
+        primal = 0.5 * float(v @ v) + self.C * max(risk, 0.0)  # no hinge is negative but by rounding
         if primal >= self.primal:
             return False
         self.coef, self.primal = v, primal
@@ -120,7 +120,9 @@ class Track:
             self.settings.report(step)
 
     def result(self, interrupted: bool = False, reason: str | None = None) -> SolverResult:
-        """What was found."""
+        """What was found. An interrupt before anything was is passed on."""
+        if interrupted and self.primal == np.inf:
+            raise KeyboardInterrupt
         names = Step.__dataclass_fields__
         history = {name: np.array([getattr(step, name) for step in self.steps]) for name in names}
         if not (self.done or interrupted or reason):

@@ -1,0 +1,208 @@
+"""`rankwise evaluate`: how well a model ranks the samples in a file, with intervals."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise import __version__
+from rankwise.cli.inputs import (
+    Counts,
+    Stored,
+    add_options,
+    count,
+    counted,
+    number,
+    open_model,
+    read,
+    relevance,
+    shown,
+    whole,
+)
+from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.predict import scores_of
+from rankwise.io import Dataset
+
+__all__ = ["METRICS", "add_command", "run"]
+
+METRICS = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
+_EPILOG = """\
+A value is the mean over queries; a query that a metric cannot judge, without relevant samples (for auc: or without
+others), is left out. Intervals are percentiles of the bootstrap: over queries, or over samples if there is one query.
+Labels of at least --relevant-from are relevant; ndcg has the labels themselves for gains, negative ones as 0.
+
+examples:
+  rankwise evaluate model.rw test.svm
+  rankwise evaluate model.rw test.csv --metrics ap ndcg@5 --resamples 0 --json -
+  rankwise evaluate model.rw test.txt.gz --plot pr.png
+"""
+
+
+def add_command(commands: Any) -> None:
+    """The command's arguments."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="judge a model's ranking of samples",
+        description="Judge a model's ranking of samples by ranking metrics, with bootstrap intervals.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
+    parser.add_argument("data", type=Path, metavar="DATA", help="samples with labels, or '-'")
+    parser.add_argument(
+        "--metrics", nargs="+", default=METRICS, metavar="METRIC", help=f"(default: {' '.join(METRICS)})"
+    )
+    parser.add_argument("--level", type=_level, default=0.95, help="of the intervals (default: 0.95)")
+    parser.add_argument("--resamples", type=whole(0), default=1000, metavar="N", help="0: no intervals (default: 1000)")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of the resamples (default: 0)")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE.png", help="draw precision against recall, and how the training converged"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="the results as JSON; '-': to standard output, text to standard error"
+    )
+    add_options(parser, relevant_from="as when the model was trained")
+
+
+def _level(text: str) -> float:
+    value = number(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} does not lie between 0 and 1; use e.g. 0.95")
+    return value
+
+
+class _Row(NamedTuple):
+    """A metric's value, the interval around it, and how many queries it could judge."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the model and the data, rank, judge, and say so."""
+    from rankwise.metrics import as_metric
+
+    names = list(dict.fromkeys(as_metric(name).name for name in arguments.metrics))
+    _check(arguments)
+    voice = Voice(aside=is_standard(arguments.json))
+    stored = open_model(arguments.model)
+    data = read(arguments, stored)
+    relevant_from = stored.relevant_from if arguments.relevant_from is None else arguments.relevant_from
+    relevant = relevance(data, relevant_from)
+    counts = count(relevant, data)
+    scores = scores_of(stored, data.X)
+    voice.say(*_described(data, counts, relevant_from), *_head(arguments, counts))
+    rows = []
+    for name in names:
+        rows.append(_judged(name, scores, relevant, data, arguments))
+        voice.say(_line(rows[-1]))
+    if arguments.plot is not None:
+        _plot(arguments.plot, stored, scores, relevant, counts.queries > 1)
+        pooled = " (precision and recall of all queries pooled)" if counts.queries > 1 else ""
+        voice.say(f"figure: {arguments.plot}{pooled}")
+    write_document(
+        arguments.json,
+        {
+            "command": "evaluate",
+            "rankwise": __version__,
+            "model": arguments.model,
+            "data": {
+                "source": data.source,
+                "relevant_from": relevant_from,
+                "samples": counts.samples,
+                "features": counts.features,
+                "positives": counts.positives,
+                "queries": counts.queries,
+                "queries_without_positives": counts.barren,
+            },
+            "bootstrap": {
+                "over": "queries" if counts.queries > 1 else "samples",
+                "level": arguments.level,
+                "resamples": arguments.resamples,
+                "seed": arguments.seed,
+            },
+            "metrics": [row._asdict() for row in rows],
+            "figure": arguments.plot,
+        },
+    )
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """What is wrong with the arguments, before anything is read."""
+    check_files(
+        {"MODEL": arguments.model, "DATA": arguments.data}, {"--json": arguments.json, "--plot": arguments.plot}
+    )
+    if arguments.plot is not None:
+        if arguments.plot.suffix != ".png":
+            raise ValueError(f"--plot {arguments.plot}: the name must end in .png")
+        import matplotlib.figure  # noqa: F401  # missing: say so now
+
+
+def _judged(
+    name: str,
+    scores: NDArray[np.float64],
+    relevant: NDArray[np.bool_],
+    data: Dataset,
+    arguments: argparse.Namespace,
+) -> _Row:
+    from rankwise.metrics import as_metric, bootstrap_interval, per_query
+
+    assert data.y is not None
+    metric = as_metric(name)
+    truth = np.maximum(data.y, 0.0) if metric.graded else relevant
+    qid = np.zeros(scores.size, np.int64) if data.qid is None else data.qid
+    values = per_query(metric, scores, truth, qid)[1]
+    low = high = math.nan
+    if arguments.resamples:
+        low, high = bootstrap_interval(
+            metric,
+            scores,
+            truth,
+            qid,
+            level=arguments.level,
+            n_resamples=arguments.resamples,
+            seed=arguments.seed,
+        )
+    return _Row(name, metric(scores, truth, qid=qid), low, high, int(np.isfinite(values).sum()))
+
+
+def _described(data: Dataset, counts: Counts, relevant_from: float) -> list[str]:
+    aside = f" ({counts.barren:,} without a relevant sample, left out)" if counts.barren else ""
+    return [
+        f"{data.source}: {counted(counts.samples, 'sample')}, {counts.positives:,} relevant (label at least "
+        f"{shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
+    ]
+
+
+def _head(arguments: argparse.Namespace, counts: Counts) -> list[str]:
+    if not arguments.resamples:
+        return [f"{'':<14}{'value':>8}"]
+    over = "queries" if counts.queries > 1 else "samples"
+    return [f"{'':<14}{'value':>8}   {100 * arguments.level:g}% interval, over {over}"]
+
+
+def _line(row: _Row) -> str:
+    interval = f"   {row.low:.4f} to {row.high:.4f}" if math.isfinite(row.low) else ""
+    value = f"{row.value:.4f}" if math.isfinite(row.value) else "-"
+    return f"{row.name:<14}{value:>8}{interval}"
+
+
+def _plot(path: Path, stored: Stored, scores: NDArray[np.float64], relevant: NDArray[np.bool_], pooled: bool) -> None:
+    from rankwise.cli import plots
+
+    name, history = f"RankSVM, {stored.loss}", stored.model.history_
+    curve = plots.curve_of(name, scores, relevant)
+    figure = plots.draw([curve], {name: history} if "gap" in history else {}, tol=stored.model.tol)
+    if pooled:
+        figure.axes[0].set_xlabel("recall, all queries pooled")
+    plots.write_png(path, figure)

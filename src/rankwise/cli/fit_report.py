@@ -1,0 +1,114 @@
+"""What `rankwise fit` says of a model: as lines, and as a document."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from rankwise import __version__
+from rankwise.cli.inputs import Counts, counted, shown
+from rankwise.io import Dataset
+
+__all__ = ["described", "document", "summary"]
+
+
+def described(data: Dataset, counts: Counts, relevant_from: float) -> str:
+    """The data in a line."""
+    aside = f" ({counts.one_class:,} of one class, left out)" if counts.one_class else ""
+    return (
+        f"{data.source}: {counted(counts.samples, 'sample')} of {counted(counts.features, 'feature')}, "
+        f"{counts.positives:,} relevant (label at least {shown(relevant_from)}), "
+        f"{counted(counts.queries, 'query', 'queries')}{aside}"
+    )
+
+
+def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
+    """What was learnt, how surely, and at what cost."""
+    timing = model.timing_
+    averaged = arguments.refit == "average"
+    of = " (of the fold with the largest)" if averaged else ""
+    share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if arguments.jobs in (None, 1) else ""
+    lines = [f"loss {arguments.loss}, C = {model.C:g}"] if arguments.C is not None else _choice(model, arguments)
+    return [
+        *lines,
+        f"objective {model.objective_:.6g}, at most {model.gap_:.1e} of it above the minimum{of}",
+        f"{counted(model.n_iter_, 'iteration')}{'' if arguments.C is not None else ' in the last fit'}, "
+        f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s{share}",
+        f"model: {arguments.output}",
+    ]
+
+
+def _choice(model: Any, arguments: argparse.Namespace) -> list[str]:
+    """The scores of every C, the chosen one marked."""
+    metric = _metric(arguments)
+    lines = [f"loss {arguments.loss}, C = {model.C_:.4g} chosen by {metric} on the samples that folds left out:"]
+    lines.append(f"  {'C':>12}  {metric:>8}  deviation over {model.scores_.shape[2]} folds")
+    for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
+        found = scores[np.isfinite(scores)]
+        text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"
+        mark = "*" if model.C_ == C else " "
+        aside = f"  {found.size} folds" if found.size < scores.size else ""
+        lines.append(f"{mark} {C:12.4g}  {text}{aside}")
+    return lines
+
+
+def _metric(arguments: argparse.Namespace) -> str:
+    """The measure that C is chosen by: RankSVMCV takes ap for a loss that is no measure."""
+    from rankwise.metrics import METRICS
+
+    loss = str(arguments.loss)
+    return str(arguments.scoring or (loss if loss in METRICS else "ap"))
+
+
+def document(
+    model: Any,
+    arguments: argparse.Namespace,
+    data: Dataset,
+    counts: Counts,
+    relevant_from: float,
+    interrupted: bool,
+    notes: list[str],
+) -> dict[str, Any]:
+    """The same and more as plain data."""
+    choice = None
+    if arguments.C is None:
+        choice = {
+            "metric": _metric(arguments),
+            "refit": arguments.refit or "last",
+            "C": model.Cs_[0],
+            "scores": model.scores_[0],
+            "best_score": model.best_score_,
+        }
+    timing = model.timing_
+    return {
+        "command": "fit",
+        "rankwise": __version__,
+        "model": arguments.output,
+        "data": {
+            "source": data.source,
+            "relevant_from": relevant_from,
+            "samples": counts.samples,
+            "features": counts.features,
+            "positives": counts.positives,
+            "queries": counts.queries,
+            "queries_left_out": counts.one_class,
+        },
+        "loss": arguments.loss,
+        "C": model.C_ if arguments.C is None else model.C,
+        "choice": choice,
+        "prior": arguments.prior,
+        "standardize": arguments.standardize,
+        "solver": arguments.solver,
+        "objective": model.objective_,
+        "dual": model.dual_,
+        "gap": model.gap_,
+        "tol": model.tol,
+        "converged": model.converged_,
+        "iterations": model.n_iter_,
+        "inference_calls": timing["calls"],
+        "seconds": {name: timing[name] for name in ("total", "inference", "products")},
+        "interrupted": interrupted,
+        "notes": notes,
+    }

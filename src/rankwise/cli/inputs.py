@@ -1,0 +1,186 @@
+"""What the commands read: models, and samples as the model wants them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.cli.output import is_standard
+from rankwise.inputs import is_number
+from rankwise.io import Dataset, read_data, read_model
+
+__all__ = [
+    "Counts",
+    "Stored",
+    "add_options",
+    "count",
+    "counted",
+    "number",
+    "open_model",
+    "read",
+    "relevance",
+    "shown",
+    "whole",
+]
+
+FORMATS = ["svmlight", "csv", "parquet", "npz"]
+_SHOWN = 6
+# How a model file begins: a ZIP archive whose first member has this name.
+_MODEL_MEMBER = slice(30, 43), b"rankwise.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A model and what `rankwise fit` wrote down about its data."""
+
+    model: Any
+    first_index: int | None
+    relevant_from: float
+    loss: str
+
+
+class Counts(NamedTuple):
+    """Of samples and queries; barren: queries without a relevant sample; one_class: these, and those without others."""
+
+    samples: int
+    features: int
+    queries: int
+    positives: int
+    barren: int
+    one_class: int
+
+
+def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
+    """How data are read. relevant_from: what its default is, if labels matter."""
+    group = parser.add_argument_group("data")
+    group.add_argument("--format", choices=FORMATS, help="of the data (default: by the file's name, else its look)")
+    group.add_argument("--label", metavar="COL", help="column of the labels in CSV or Parquet (default: label, y, …)")
+    group.add_argument(
+        "--query", metavar="COL", help="column of the queries in CSV or Parquet (default: qid, query, …)"
+    )
+    group.add_argument("--no-qid", action="store_true", help="take all samples as one query, whatever the file says")
+    if relevant_from is not None:
+        group.add_argument(
+            "--relevant-from",
+            type=number,
+            metavar="LABEL",
+            help=f"labels of at least this are relevant (default: {relevant_from})",
+        )
+
+
+def number(text: str) -> float:
+    """A finite number, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value
+
+
+def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
+    """A parser, for argparse, of whole numbers of at least `least`; if or_all, −1 stands for all processors."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value >= least or (or_all and value == -1):
+            return value
+        every = ", or -1 for all processors" if or_all else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}{every}")
+
+    return parse
+
+
+def open_model(path: Path) -> Stored:
+    """The model in a file."""
+    from rankwise.models import load
+
+    if is_standard(path):
+        raise ValueError("a model is not read from standard input; name its file")
+    model, note = load(path), read_model(path).header.get("note", {})
+    relevant_from = note.get("relevant_from", 1.0)
+    if not is_number(relevant_from):
+        raise ValueError(f"{path}: relevant_from is {relevant_from!r}, not a number; train the model again")
+    loss = getattr(model, "loss_", model.loss)
+    return Stored(model, note.get("first_index"), float(relevant_from), str(loss))
+
+
+def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:
+    """The samples of arguments.data, fit for a model if there is one; refused otherwise."""
+    path: Path = arguments.data
+    if is_standard(path) and sys.stdin is None:
+        raise ValueError("standard input is closed; name a file")
+    if not is_standard(path) and path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_MODEL_MEMBER[0].stop)
+        if head[_MODEL_MEMBER[0]] == _MODEL_MEMBER[1]:
+            raise ValueError(f"{path} is a model, not data; name the samples here")
+    wanted: dict[str, Any] = {}
+    if stored is not None:
+        names = getattr(stored.model, "feature_names_in_", None)
+        wanted = {
+            "n_features": int(stored.model.n_features_in_),
+            "first_index": stored.first_index,
+            "feature_names": None if names is None else [str(name) for name in names],
+        }
+    data = read_data(
+        path,
+        format=arguments.format,
+        label=arguments.label,
+        query=arguments.query,
+        require_labels=require_labels,
+        **wanted,
+    )
+    return Dataset(data.X, data.y, None, *_rest(data)) if arguments.no_qid else data
+
+
+def _rest(data: Dataset) -> tuple[list[str] | None, int | None, str]:
+    return data.feature_names, data.first_index, data.source
+
+
+def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
+    """Which samples are relevant; refused if all are, or none is."""
+    assert data.y is not None
+    relevant: NDArray[np.bool_] = data.y >= relevant_from
+    if relevant.any() and not relevant.all():
+        return relevant
+    labels = np.unique(data.y)
+    if labels.size == 1:
+        raise ValueError(f"{data.source}: every label is {shown(labels[0])}; a ranking needs samples of two classes")
+    seen = ", ".join(map(shown, labels[:_SHOWN])) + (", …" if labels.size > _SHOWN else "")
+    which = "every label is" if relevant.all() else "no label is"
+    raise ValueError(
+        f"{data.source}: {which} at least {shown(relevant_from)}, so there is one class only; labels are {seen}: pass "
+        f"--relevant-from {shown(labels[-1])}, or lower"
+    )
+
+
+def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:
+    """How many there are of what."""
+    n, d = data.X.shape
+    query = np.zeros(n, np.intp) if data.qid is None else np.unique(data.qid, return_inverse=True)[1]
+    sizes, n_pos = np.bincount(query), np.bincount(query, weights=relevant)
+    barren = int((n_pos == 0).sum())
+    return Counts(int(n), int(d), sizes.size, int(relevant.sum()), barren, barren + int((n_pos == sizes).sum()))
+
+
+def shown(label: float) -> str:
+    """A number as a user would write it."""
+    return repr(float(label)).removesuffix(".0")
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A number and its noun."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -1,0 +1,125 @@
+"""Where results go: text for people, JSON for programs; checked before anything is computed, written whole."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwise.io.atomic import write_bytes
+
+__all__ = [
+    "BAD_INPUT",
+    "BROKEN_PIPE",
+    "INTERRUPTED",
+    "Voice",
+    "check_files",
+    "check_writable",
+    "is_standard",
+    "write_document",
+]
+
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+
+def is_standard(path: Path | None) -> bool:
+    """Whether a path is "-": standard input or output."""
+    return path is not None and str(path) == "-"
+
+
+def check_files(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) -> None:
+    """Refuse "-" twice on one side, an output in the place of an input or another output, and one not writable."""
+    written = {option: path for option, path in outputs.items() if path is not None}
+    for side in (inputs, written):
+        twice = [option for option, path in side.items() if is_standard(path)]
+        if len(twice) > 1:
+            raise ValueError(f"{twice[0]} and {twice[1]} cannot both be '-'; name a file for one of them")
+    taken = {os.path.realpath(path): option for option, path in inputs.items() if not is_standard(path)}
+    for option, path in written.items():
+        if is_standard(path):
+            continue
+        check_writable(path)
+        place = os.path.realpath(path)
+        if place in taken and _is_replaced(place):
+            raise ValueError(f"{option} would overwrite {taken[place]}, {path}; name another file")
+        taken[place] = option
+
+
+def check_writable(path: Path | None) -> None:
+    """Raise before anything is computed if its result could not be written."""
+    if path is None:
+        return
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise ValueError(f"{path} is a folder: name a file in it")
+    if not target.parent.is_dir():
+        raise ValueError(f"{path}: no folder {path.parent}; make it first")
+    try:
+        if _is_replaced(target):
+            with tempfile.TemporaryFile(dir=target.parent):
+                pass
+        elif not os.access(target, os.W_OK):
+            raise PermissionError(0, "no permission")
+    except OSError as error:
+        raise ValueError(f"{path}: cannot write there ({error.strerror}); name another file") from None
+
+
+def _is_replaced(target: str | Path) -> bool:
+    """Whether a new file takes its place: not that of a device or a pipe."""
+    return not os.path.exists(target) or stat.S_ISREG(os.stat(target).st_mode)
+
+
+class Voice:
+    """Tells people on standard output, or on standard error where that is the place of something else."""
+
+    def __init__(self, *, quiet: bool = False, aside: bool = False) -> None:
+        self._quiet, self._aside = quiet, aside
+        self.notes: list[str] = []
+
+    def say(self, *lines: str) -> None:
+        """Results."""
+        if not self._quiet:
+            print("\n".join(lines), file=sys.stderr if self._aside else sys.stdout, flush=True)
+
+    def progress(self, line: str) -> None:
+        """What is being done."""
+        if not self._quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    def note(self, line: str) -> None:
+        """What should not be missed, said even when quiet."""
+        line = " ".join(line.split())
+        self.notes.append(line)
+        print(f"rankwise: {line}", file=sys.stderr, flush=True)
+
+
+def write_document(path: Path | None, document: Mapping[str, Any]) -> None:
+    """Write a document as JSON to a file, atomically, or to standard output."""
+    if path is None:
+        return
+    text = json.dumps(_plain(document), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    if is_standard(path):
+        sys.stdout.write(text)
+    else:
+        write_bytes(path, text.encode())
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: arrays as lists, and null for a number that there is not."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, Path):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,250 @@
+"""Linear rankers in files: what is written is what is read, and what does not hold together is refused."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+import rankwise as rw
+from rankwise.io import ModelFile, ModelFileError, read_model, write_model
+from rankwise.metrics import as_metric
+
+Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+MODELS = {
+    "ap": rw.RankSVM(),
+    "zero-one": rw.RankSVM("zero-one", 3, solver="frank-wolfe", tol=1e-2, fit_intercept=True),
+    "prior": rw.RankSVM("ndcg", np.float64(2.0), prior=np.linspace(0.0, 1.0, 30), warm_start=True),
+    "no-intercept": rw.RankSVM("auc", fit_intercept=False, max_iter=np.int64(500), tol=np.float32(0.125)),
+    "cv": rw.RankSVMCV(Cs=3, cv=2),
+    "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", refit="average"),
+    "cv-logistic": rw.RankSVMCV(("ap", "mrr"), Cs=[0.5], cv=2, prior="logistic", n_jobs=2),
+}
+
+
+@pytest.fixture(scope="module")
+def cancer() -> Data:
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def saved(model: Any, folder: Path) -> Any:
+    model.save(folder / "model.rankwise")
+    return rw.load(folder / "model.rankwise")
+
+
+def learnt(model: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+
+
+def assert_same_learnt(model: Any, other: Any) -> None:
+    """Every attribute that fit set is there, of the same type and value, and no other."""
+    ours, theirs = learnt(model), learnt(other)
+    assert set(ours) == set(theirs)
+    for name, value in ours.items():
+        if isinstance(value, np.ndarray):
+            assert theirs[name].dtype == value.dtype or value.dtype == object, name
+            np.testing.assert_array_equal(theirs[name], value)
+        elif name == "history_":
+            assert set(value) == set(theirs[name])
+            for column in value:
+                np.testing.assert_array_equal(theirs[name][column], value[column])
+        else:
+            assert theirs[name] == value, name
+            assert type(theirs[name]) is type(value), name
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_whole(cancer: Data, tmp_path: Path, name: str) -> None:
+    X, y = cancer
+    model = clone(MODELS[name]).fit(X, y)
+    found = saved(model, tmp_path)
+    assert type(found) is type(model)
+    assert_same_learnt(model, found)
+    for method in ("decision_function", "predict", "rank"):
+        np.testing.assert_array_equal(getattr(found, method)(X), getattr(model, method)(X))
+    for key, value in model.get_params().items():
+        np.testing.assert_array_equal(found.get_params()[key], value, err_msg=key)
+    np.testing.assert_array_equal(clone(found).fit(X, y).coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(["bad", "gööd"]), np.array(["b", "g"], dtype=object), np.array([False, True]), np.array([1.0, 2.0])],
+    ids=lambda labels: str(labels.dtype),
+)
+def test_classes_and_names_of_features_come_back(tmp_path: Path, labels: NDArray[Any]) -> None:
+    frame = load_breast_cancer(as_frame=True)
+    X, y = frame.data / frame.data.std(), labels[frame.target]
+    for model in (rw.RankSVM(), rw.RankSVMCV(Cs=2, cv=2)):
+        found = saved(model.fit(X, y), tmp_path)
+        assert_same_learnt(model, found)
+        assert found.predict(X).tolist() == model.predict(X).tolist()
+        assert found.feature_names_in_.dtype == object
+        with pytest.raises(ValueError, match="same order"):
+            found.predict(X[X.columns[::-1]])
+
+
+def test_a_fit_that_was_interrupted_is_saved_too(cancer: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rankwise.linear import objective
+
+    real, calls = objective.structured_hinge, [0]
+
+    def hinge(*args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(objective, "structured_hinge", hinge)
+    model = rw.RankSVM()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*cancer)
+    assert_same_learnt(model, saved(model, tmp_path))
+
+
+def test_a_loss_of_your_own_is_kept_by_name(cancer: Data, tmp_path: Path) -> None:
+    X, y = cancer
+    root = rw.DiscountedLoss(discount=lambda m: m**-0.5, name="root")
+    model = rw.RankSVM(root).fit(X, y)
+    found = saved(model, tmp_path)
+    assert found.loss == "root"
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="unknown loss 'root'"):
+        found.fit(X, y)
+    both = saved(rw.RankSVMCV([root, rw.AUC()], Cs=2, cv=2).fit(X, y), tmp_path)
+    assert both.loss == ["root", "auc"]
+    assert both.loss_ in both.loss
+
+
+def test_a_loss_that_borrows_a_name_is_not_taken_for_the_other(cancer: Data, tmp_path: Path) -> None:
+    X, y = cancer
+    found = saved(rw.RankSVM(rw.NDCG(discount=lambda m: m**-0.5)).fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match="unknown loss"):
+        found.fit(X, y)
+    assert saved(rw.RankSVM(rw.NDCG()).fit(X, y), tmp_path).loss == "ndcg"
+
+
+def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, tmp_path: Path) -> None:
+    X, y = cancer
+    model = rw.RankSVMCV(
+        Cs=2, cv=StratifiedKFold(2), prior=LogisticRegression(), scoring=as_metric("ndcg@5"), tol=0.01
+    ).fit(X, y)
+    found = saved(model, tmp_path)
+    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior", "scoring"]
+    assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, None, 0.01)
+    np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
+    assert "not plain data" in str(rw.RankSVM.save.__doc__)
+
+
+def test_what_is_not_fitted_is_not_saved(cancer: Data, tmp_path: Path) -> None:
+    for model in (rw.RankSVM(), rw.RankSVMCV()):
+        with pytest.raises(NotFittedError):
+            model.save(tmp_path / "model.rankwise")
+        with pytest.raises(ValueError, match="one class"):
+            model.fit(cancer[0], np.ones(569))
+        with pytest.raises(NotFittedError):
+            model.save(tmp_path / "model.rankwise")
+    assert list(tmp_path.iterdir()) == []
+
+
+def without(part: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name not in names}
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
+TAMPERED: dict[str, Change] = {
+    "coef-transposed": lambda h, a: (h, a | {"coef_": a["coef_"].T}),
+    "coef-flat": lambda h, a: (h, a | {"coef_": a["coef_"][0]}),
+    "coef-short": lambda h, a: (h, a | {"coef_": a["coef_"][:, 1:]}),
+    "coef-nan": lambda h, a: (h, a | {"coef_": np.where(a["coef_"] > 0, np.nan, a["coef_"])}),
+    "coef-inf": lambda h, a: (h, a | {"coef_": a["coef_"] * np.inf}),
+    "coef-float32": lambda h, a: (h, a | {"coef_": a["coef_"].astype(np.float32)}),
+    "coef-text": lambda h, a: (h, a | {"coef_": a["coef_"].astype(str)}),
+    "intercept-nan": lambda h, a: (h, a | {"intercept_": np.array([np.nan])}),
+    "intercept-two": lambda h, a: (h, a | {"intercept_": np.zeros(2)}),
+    "classes-three": lambda h, a: (h, a | {"classes_": np.arange(3)}),
+    "names-few": lambda h, a: (h, a | {"feature_names_in_": np.array(["a", "b"])}),
+    "no-coef": lambda h, a: (h, without(a, "coef_")),
+    "no-classes": lambda h, a: (h, without(a, "classes_")),
+    "no-params": lambda h, a: (without(h, "params"), a),
+    "params-number": lambda h, a: (h | {"params": 3}, a),
+    "no-learnt": lambda h, a: (without(h, "learnt"), a),
+    "no-size": lambda h, a: (h | {"learnt": without(h["learnt"], "n_features_in_")}, a),
+    "size-text": lambda h, a: (h | {"learnt": h["learnt"] | {"n_features_in_": "30"}}, a),
+    "size-other": lambda h, a: (h | {"learnt": h["learnt"] | {"n_features_in_": 31}}, a),
+    "size-none": lambda h, a: (h | {"learnt": h["learnt"] | {"n_features_in_": None}}, a),
+    "strange-param": lambda h, a: (h | {"params": h["params"] | {"gamma": 1}}, a),
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED)
+@pytest.mark.parametrize("kind", ["ap", "cv"])
+def test_a_file_that_does_not_hold_together_is_refused(cancer: Data, tmp_path: Path, kind: str, change: str) -> None:
+    path = tmp_path / "model.rankwise"
+    clone(MODELS[kind]).fit(*cancer).save(path)
+    file: ModelFile = read_model(path)
+    header, arrays = TAMPERED[change](file.header, file.arrays)
+    write_model(path, file.kind, header, arrays)
+    with pytest.raises(ModelFileError, match=r"model\.rankwise"):
+        rw.load(path)
+
+
+def test_a_kind_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.rw", "forest", {}, {})
+    with pytest.raises(ModelFileError, match="unknown kind 'forest'; upgrade rankwise"):
+        rw.load(tmp_path / "m.rw")
+    with pytest.raises(ModelFileError, match="no such file"):
+        rw.load(tmp_path / "none.rw")
+
+
+def test_the_parameters_of_one_class_are_not_taken_for_those_of_the_other(cancer: Data, tmp_path: Path) -> None:
+    clone(MODELS["cv"]).fit(*cancer).save(tmp_path / "m.rw")
+    file = read_model(tmp_path / "m.rw")
+    write_model(tmp_path / "m.rw", "rank-svm", file.header, file.arrays)
+    with pytest.raises(ModelFileError, match="unknown parameter"):
+        rw.load(tmp_path / "m.rw")
+
+
+class _Trap:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Path.touch, (self.path,)
+
+
+def test_loading_executes_nothing(cancer: Data, tmp_path: Path) -> None:
+    sprung, pickled, archive = tmp_path / "sprung", tmp_path / "model.rw", tmp_path / "archive.rw"
+    trap = pickle.dumps(_Trap(sprung))
+    pickled.write_bytes(trap)
+    objects = np.empty(1, dtype=object)
+    objects[0] = _Trap(sprung)
+    with archive.open("wb") as file:
+        np.savez(file, coef_=objects)
+    for path in (pickled, archive):
+        with pytest.raises(ModelFileError, match="not a model of rankwise"):
+            rw.load(path)
+    assert not sprung.exists()
+    pickle.loads(trap)
+    assert sprung.exists()  # the trap works
+
+
+def test_equal_models_are_equal_files(cancer: Data, tmp_path: Path) -> None:
+    model = rw.RankSVM().fit(*cancer)
+    model.save(tmp_path / "a.rw")
+    rw.load(tmp_path / "a.rw").save(str(tmp_path / "b.rw"))
+    assert (tmp_path / "a.rw").read_bytes() == (tmp_path / "b.rw").read_bytes()

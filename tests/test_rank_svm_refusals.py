@@ -1,0 +1,86 @@
+"""What RankSVM and RankSVMCV refuse, naming what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+import rankwise as rw
+
+Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+KINDS = (rw.RankSVM, rw.RankSVMCV)
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"loss": "map"}, "unknown loss 'map'"),
+    ({"loss": 3}, "loss must be"),
+    ({"solver": "newton"}, "unknown solver 'newton'"),
+    ({"solver": ["auto"]}, "unknown solver"),
+    ({"method": "sort"}, "unknown method 'sort'"),
+    *[({"C": C}, "C must be a positive number") for C in (0, -1.0, np.inf, np.nan, "1", None, True)],
+    *[({"tol": tol}, "tol must be a positive number") for tol in (0.0, -1e-3, np.nan, "small")],
+    *[({"max_iter": n}, "max_iter must be an integer") for n in (0, -5, 2.0, "many")],
+    ({"scale": -1.0}, "scale must be"),
+    ({"n_threads": 0}, "n_threads must be"),
+]
+BAD_CV: list[tuple[dict[str, Any], str]] = [
+    ({"loss": []}, "loss is an empty list"),
+    ({"loss": ["ap", "map"]}, "unknown loss 'map'"),
+    *[({"Cs": Cs}, "Cs must be") for Cs in (0, -3, 2.5, [], [1.0, 1.0], [2.0, 1.0], [0.0, 1.0], [1.0, np.inf], None)],
+    *[({"Cs": Cs}, "Cs must be") for Cs in ([[1.0, 2.0]], ["a"], "abc", True, [np.nan])],
+    *[({"cv": cv}, "cv") for cv in (1, 0, -2, 0.5, "five")],
+    ({"cv": 300}, "cv=300 folds need as many samples in the smaller class, and there are 212; pass a smaller cv"),
+    ({"cv": []}, "no fold of cv"),
+    ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
+    ({"scoring": "accuracy"}, "unknown metric 'accuracy'"),
+    ({"scoring": "precision"}, "precision needs the last place"),
+    *[({"refit": refit}, "unknown refit") for refit in (False, "mean", None)],
+    ({"prior": "svm"}, "unknown prior 'svm'; use 'logistic'"),
+    *[({"n_jobs": n}, "n_jobs must be at least 1") for n in (0, -2, 1.5, "all")],
+]
+
+
+@pytest.fixture(scope="module")
+def cancer() -> Data:
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def shown(value: Any) -> str:
+    return "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else getattr(value, "__name__", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "match"),
+    [
+        *[(kind, *case) for kind in KINDS for case in BAD if kind is rw.RankSVM or "C" not in case[0]],
+        *[(rw.RankSVMCV, *case) for case in BAD_CV],
+    ],
+    ids=shown,
+)
+def test_bad_parameters_are_named(cancer: Data, kind: Any, options: dict[str, Any], match: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=match):
+        kind(**options).fit(*cancer)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_samples_are_refused_with_a_remedy(cancer: Data, kind: Any) -> None:
+    X, y = cancer
+    cases: list[tuple[Any, Any, Any, str]] = [
+        (np.where(X > 3.0, np.nan, X), y, None, "X contains NaN"),
+        (np.where(X > 3.0, np.inf, X), y, None, "X contains infinity"),
+        (X, np.arange(y.size) % 3, None, "grades pass y >= 1; for several classes use .*OneVsRestClassifier"),
+        (X, X[:, 0], None, "type of the target is continuous"),
+        (X, np.ones(y.size), None, "only one class is present: y is 1.0"),
+        (X, y[:-1], None, "inconsistent numbers of samples"),
+        (X, y, y[:-1], "qid has"),
+        (X, y, np.stack([y, y]), "qid has shape"),
+        (X, y, y, "one class|both classes"),
+        (X, y, np.where(y > 0, np.nan, 0.0), r"qid\[\d+\] is nan"),
+    ]
+    for samples, labels, qid, match in cases:
+        with pytest.raises(ValueError, match=match):
+            kind().fit(samples, labels, qid)
