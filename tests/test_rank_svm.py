@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwise as rw
 from rankwise import metrics
+from rankwise.linear.rank_svm import INTERCEPT
 
 ATOL = 1e-9
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -218,8 +219,8 @@ def test_the_intercept_changes_no_ranking(cancer: Data) -> None:
 def test_the_zero_one_loss_learns_its_intercept(cancer: Data) -> None:
     X, y = cancer[0] + 3.0, cancer[1]
     model, without = rw.RankSVM("zero-one", C=10.0).fit(X, y), rw.RankSVM("zero-one", 10.0, fit_intercept=False)
-    column = rw.RankSVM("zero-one", 10.0, fit_intercept=False).fit(np.column_stack([X, np.ones(y.size)]), y)
-    np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_), column.coef_[0], atol=1e-6)
+    column = rw.RankSVM("zero-one", 10.0, fit_intercept=False).fit(np.column_stack([X, np.full(y.size, INTERCEPT)]), y)
+    np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_ / INTERCEPT), column.coef_[0], atol=1e-6)
     assert model.objective_ < without.fit(X, y).objective_
 
 

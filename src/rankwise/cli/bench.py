@@ -2,59 +2,149 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
+from typing import Any
 
-from rankwise.benchmarks import inference, machine, training
-from rankwise.benchmarks.plan import Section
-from rankwise.benchmarks.report import Row, write_bytes, write_json
-from rankwise.benchmarks.timing import Progress
+from rankwise.cli.output import check_writable
 
-__all__ = ["TABLES", "table"]
+__all__ = ["add_command"]
 
 _MARKS = {True: "yes", False: "NO", None: ""}
-# Benchmarks that are a table of numbers beside targets.
-TABLES = {benchmark.name: benchmark for benchmark in (inference.BENCHMARK, training.BENCHMARK)}
 # Samples of the kind that grows in the figure's last points.
 _FIGURE_LARGEST = {True: 1000, False: 30_000}
+_MQ2008 = "mq2008"
+_QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 
 
-def table(name: str, quick: bool, only: list[int] | None, json: Path | None, figure: Path | None = None) -> int:
+def add_command(commands: Any) -> None:
+    """Add `bench` and what it measures."""
+    bench = commands.add_parser("bench", help="measure speed and quality against peers and targets")
+    kinds = bench.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
+    whats = {
+        "inference": "a call of inference against sorting and the published methods",
+        "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
+        "quality": "test AP on real tasks against tuned linear classifiers",
+    }
+    for name, what in whats.items():
+        kind = kinds.add_parser(name, help=what, description=what)
+        kind.add_argument("--quick", action="store_true", help="small problems: a look at everything, no measurement")
+        kind.add_argument("--json", type=Path, metavar="FILE", help="write what was found to FILE")
+        if name == "quality":
+            _add_quality(kind)
+            continue
+        kind.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered")
+        kind.set_defaults(run=_table, figure=None)
+        if name == "inference":
+            kind.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures")
+
+
+def _add_quality(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--tasks", nargs="+", metavar="NAME", help="only these tasks; mq2008 is the one with queries")
+    kind.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep results fold by fold in FILE, and go on from there if it exists (default: rankwise-quality.jsonl)",
+        default=Path("rankwise-quality.jsonl"),
+    )
+    kind.add_argument("--repeats", type=int, default=2, metavar="N", help="of five folds (default: 2)")
+    kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
+    kind.set_defaults(run=_quality)
+
+
+def _table(arguments: argparse.Namespace) -> int:
     """Measure, print a row for each number found, and write the files asked for; 0 whatever the targets."""
-    benchmark = TABLES[name]
-    numbers = list(benchmark.sections) if only is None else only
+    check_writable(arguments.json)
+    check_writable(arguments.figure)
+    figure: Path | None = arguments.figure
+    if figure is not None and figure.suffix != ".png":
+        raise ValueError(f"--figure {figure}: the name must end in .png")
+    from rankwise.benchmarks import inference, machine, training
+    from rankwise.benchmarks.report import write_bytes, write_json
+    from rankwise.benchmarks.timing import Progress
+
+    tables = (inference.BENCHMARK, training.BENCHMARK)
+    (benchmark,) = (table for table in tables if table.name == arguments.benchmark)
+    numbers = list(benchmark.sections) if arguments.only is None else arguments.only
     unknown = [n for n in numbers if n not in benchmark.sections]
     if unknown:
         raise ValueError(f"--only {unknown[0]}: sections are {', '.join(map(str, benchmark.sections))}")
     if figure is not None:
-        if benchmark is not inference.BENCHMARK:
-            raise ValueError("--figure goes with bench inference")
         import matplotlib.figure  # noqa: F401  # missing: say so now, not after minutes of timing
 
         from rankwise.benchmarks import figures
 
-    sizes = benchmark.quick if quick else benchmark.full
+    sizes = benchmark.quick if arguments.quick else benchmark.full
     progress = Progress()
     for key, value in machine.describe().items():
         print(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
     document = benchmark.run(sizes, numbers, _print_section, _print_row, progress)
-    document["quick"] = quick
+    document["quick"] = arguments.quick
     if figure is not None:
-        panels = figures.measure(sizes.figure_points, sizes.repeats, _FIGURE_LARGEST[quick], progress)
+        panels = figures.measure(sizes.figure_points, sizes.repeats, _FIGURE_LARGEST[arguments.quick], progress)
         document["figure"] = [panel.as_dict() for panel in panels]
         write_bytes(figure, figures.draw(panels))
         print(f"\nfigure: {figure}")
-    if json is not None:
-        write_json(json, document)
-    _print_summary([row["met"] for section in document["sections"] for row in section["rows"]], quick)
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    _print_summary([row["met"] for section in document["sections"] for row in section["rows"]], arguments.quick)
     return 0
 
 
-def _print_section(section: Section) -> None:
+def _quality(arguments: argparse.Namespace) -> int:
+    """Run what is left to run, print the tables, and write the file asked for."""
+    for path in (arguments.json, arguments.results):
+        check_writable(path)
+    for name in ("repeats", "jobs"):
+        if getattr(arguments, name) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+    from dataclasses import asdict
+
+    from rankwise.benchmarks import queries
+    from rankwise.benchmarks.contenders import BASELINES, OURS
+    from rankwise.benchmarks.quality import Plan, run, summarise, table
+    from rankwise.benchmarks.report import write_json
+    from rankwise.benchmarks.tasks import MissingDataError, load_tasks
+    from rankwise.benchmarks.timing import Progress
+
+    names: list[str] | None = arguments.tasks
+    if arguments.quick and names is None:
+        names = [*_QUICK_TASKS, _MQ2008]
+    with_queries = names is None or _MQ2008 in names
+    tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
+    plan = Plan(1 if arguments.quick else arguments.repeats, seed=arguments.seed)
+    contenders, progress = [*BASELINES, *OURS], Progress()
+    document: dict[str, Any] = {"quick": arguments.quick}
+    if tasks:
+        records = run(tasks, contenders, arguments.results, plan, arguments.jobs, _say_skipped, progress)
+        document |= summarise(records, contenders, plan)
+        print(table(document))
+    if with_queries:
+        try:
+            progress.section("MQ2008", len(queries.MODELS))
+            found = queries.run(quick=arguments.quick, on_model=progress.step)
+            progress.clear()
+            document["mq2008"] = [asdict(one) for one in found]
+            print("\n" + queries.table(found))
+        except MissingDataError as error:
+            _say_skipped(_MQ2008, str(error))
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    return 0
+
+
+def _say_skipped(task: str, reason: str) -> None:
+    print(f"{task}: left out, {reason}", flush=True)
+
+
+def _print_section(section: Any) -> None:
     print(f"\n{section.number}. {section.title}")
     print(f"   {'':<70}{'measured':>9}  {'target':>9}  met", flush=True)
 
 
-def _print_row(row: Row) -> None:
+def _print_row(row: Any) -> None:
     measured = "-" if row.measured is None else f"{_number(row.measured)}{row.unit}"
     target = "" if row.target is None else f"{row.target.sense} {row.target.bound:g}{row.unit}"
     print(f"   {row.what:<70}{measured:>9}  {target:>9}  {_MARKS[row.met]}".rstrip(), flush=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rankwise import __version__
-from rankwise.cli import evaluate, fit, predict
+from rankwise.cli import bench, evaluate, fit, predict
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writable
 
 __all__ = ["main"]
@@ -63,13 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
     demo.set_defaults(run=_demo)
 
-    bench = commands.add_parser("bench", help="measure speed against peers and targets")
-    bench.add_argument("benchmark", choices=["inference"], help="what to measure")
-    bench.add_argument("--quick", action="store_true", help="small problems: a look at everything, not a measurement")
-    bench.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered (4 to 10)")
-    bench.add_argument("--json", type=Path, metavar="FILE", help="write every row to FILE")
-    bench.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures to FILE.png")
-    bench.set_defaults(run=_bench)
+    bench.add_command(commands)
     return parser
 
 
@@ -83,16 +77,6 @@ def _demo(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write_json(arguments.json, demo.as_dict(found))
     return 0 if found.holds else 1
-
-
-def _bench(arguments: argparse.Namespace) -> int:
-    check_writable(arguments.json)
-    check_writable(arguments.figure)
-    from rankwise.cli import bench
-
-    if arguments.figure is not None and arguments.figure.suffix != ".png":
-        raise ValueError(f"--figure {arguments.figure}: the name must end in .png")
-    return bench.inference(arguments.quick, arguments.only, arguments.json, arguments.figure)
 
 
 def _as_option(argument: re.Match[str]) -> str:

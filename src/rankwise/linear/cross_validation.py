@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -98,6 +98,7 @@ class Search:
     metric: Metric
     solver: str
     settings: Settings
+    say: Callable[[str], None] = lambda line: None
     results: dict[tuple[int, int, int], SolverResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -137,6 +138,9 @@ class Search:
             qid = None if self._qid is None else self._qid[test]
             self.results[loss, C, fold] = result
             self.scores[loss, C, fold] = self.metric(scores, self.relevant[test], qid=qid, empty="skip")
+        best = np.nanmax(self.scores[loss, :, fold], initial=0.0)
+        name = self.tasks[loss][fold].loss.name
+        self.say(f"fold {fold + 1} of {len(self.folds)}, {name} loss: best {self.metric.name} {best:.4f}")
         return True
 
     def _check(self, step: Step) -> None:

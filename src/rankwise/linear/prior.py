@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -19,7 +21,7 @@ __all__ = ["Prior", "take_prior", "tuned_logistic"]
 
 # C of the logistic regressions to choose from, and up to how many features Newton's method is the fastest for them.
 _LOGISTIC_CS = 4.0 ** np.arange(-9, 4)
-_NEWTON = 500
+_NEWTON = 100
 
 
 class Prior(NamedTuple):
@@ -73,17 +75,19 @@ def tuned_logistic(
 ) -> tuple[list[Prior | None], Prior | None]:
     """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples."""
     queries = None if qid is None else as_array(qid, "qid")
-    scores, priors = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
-    for f, (train, test) in enumerate(folds):
-        here = None if queries is None else queries[test]
-        part, truth = X[train], relevant[train]
-        for k, C in enumerate(_LOGISTIC_CS):
-            model = FrozenEstimator(_logistic(C, X).fit(part, truth))
-            priors[k, f] = prior = take_prior(model, X, relevant, train, intercept)
-            scores[k, f] = metric(prior.scores[test], relevant[test], qid=here, empty="skip")
-    best = int(np.argmax(np.nanmean(scores, axis=1)))
-    whole = take_prior(_logistic(_LOGISTIC_CS[best], X), X, relevant, None, intercept) if last else None
-    return [priors[best, f] for f in range(len(folds))], whole
+    scores, models = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a start needs not be exact
+        for f, (train, test) in enumerate(folds):
+            here = None if queries is None else queries[test]
+            part, truth = X[train], relevant[train]
+            for k, C in enumerate(_LOGISTIC_CS):
+                models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, truth))
+                found = take_prior(model, X, relevant, train, intercept).scores
+                scores[k, f] = metric(found[test], relevant[test], qid=here, empty="skip")
+        best = int(np.argmax(np.nanmean(scores, axis=1)))
+        whole = take_prior(_logistic(_LOGISTIC_CS[best], X), X, relevant, None, intercept) if last else None
+    return [take_prior(models[best, f], X, relevant, fold[0], intercept) for f, fold in enumerate(folds)], whole
 
 
 def _logistic(C: float, X: Any) -> LogisticRegression:

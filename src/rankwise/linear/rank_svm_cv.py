@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -29,6 +30,10 @@ _GRID, _GRID_REFINING = (-1.2, 4.8), (-1.8, 3.0)
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
 
+def _say(line: str) -> None:
+    print(f"RankSVMCV: {line}", file=sys.stderr, flush=True)
+
+
 class RankSVMCV(LinearRanker):
     """A `RankSVM` whose C is chosen by cross-validation, and the loss too where several are given.
 
@@ -41,8 +46,8 @@ class RankSVMCV(LinearRanker):
     each fit begins where the last ended; folds share the memory of X.
 
     Fitted, beside what `RankSVM` has: C_ and loss_ (chosen), Cs_ (losses, Cs), scores_ (losses, Cs, folds) of the
-    measure on the samples left out, best_score_. With refit="average", objective_, dual_ and gap_ are of the fold with
-    the largest gap, history_ of the first. timing_ covers the search.
+    measure on the samples left out (query_weight does not count there), best_score_. With refit="average", objective_,
+    dual_ and gap_ are of the fold with the largest gap, history_ of the first. timing_ covers the search.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -110,6 +115,8 @@ class RankSVMCV(LinearRanker):
         folds = split(relevant, qid, self.cv, self.random_state)
         priors, whole = self._priors(X, relevant, qid, folds, metric)
         search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors)
+        if self.verbose:
+            search.say = _say
         interrupted = search.run(n_jobs)
         chosen = search.chosen(interrupted)
         self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
@@ -203,7 +210,8 @@ class RankSVMCV(LinearRanker):
             return pose(relevant, loss, qid, query_weight, rows, **inference)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
-        grids = [self._grid(Objective(of, task(loss))) for loss, of in zip(losses, features, strict=True)]
+        plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
+        grids = [self._grid(Objective(plain, task(loss))) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = "cutting-plane" if self.solver == "auto" else self.solver
         return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)

@@ -79,13 +79,11 @@ class Track:
 
     @property
     def gap(self) -> float:
-        """(primal − dual)/primal of the best so far."""
+        """(primal − dual)/primal of the best so far; 1 where the bounds have crossed, which proves nothing."""
         if self.primal <= 0.0:
             return 0.0
         gap = (self.primal - self.dual) / self.primal
-        if gap < -_ROUNDING:
-            raise ArithmeticError(f"lower bound {self.dual!r} above the value {self.primal!r}: scale the features")
-        return max(gap, 0.0)
+        return max(gap, 0.0) if gap >= -_ROUNDING else 1.0
 
     @property
     def done(self) -> bool:
