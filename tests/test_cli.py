@@ -69,7 +69,7 @@ def test_figure_is_a_png_with_every_curve(quick_run: tuple[dict[str, Any], bytes
 def test_benchmark_prints_a_row_for_each_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(inference, "run", _two_rows)
+    monkeypatch.setattr(inference.BENCHMARK, "run", _two_rows)
     assert main(["bench", "inference", "--only", "9"]) == 0
     printed = capsys.readouterr().out
     assert "9. Memory" in printed
@@ -83,7 +83,7 @@ def _two_rows(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, prog
         report.Row("slow thing", 7.0, target=report.at_most(3)),
         report.Row("fast thing", 7.0, target=report.at_least(3)),
     ]
-    on_section(inference.SECTIONS[numbers[0]])
+    on_section(inference.BENCHMARK.sections[numbers[0]])
     for row in rows:
         on_row(row)
     return {"sections": [{"number": numbers[0], "title": "", "rows": [row.as_dict() for row in rows]}]}
@@ -95,7 +95,8 @@ def _two_rows(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, prog
         ([], "required"),
         (["frobnicate"], "frobnicate"),
         (["bench"], "required"),
-        (["bench", "training"], "training"),
+        (["bench", "cooking"], "cooking"),
+        (["bench", "training", "--figure", "times.png"], "--figure"),
         (["bench", "inference", "--only", "x"], "--only"),
         (["demo", "--colour"], "--colour"),
     ],
@@ -116,6 +117,10 @@ def test_bad_usage_exits_with_2_and_one_line(
         (["bench", "inference", "--figure", "times.jpeg"], "must end in .png"),
         (["demo", "--json", "no/such/folder/demo.json"], "no folder"),
         (["demo", "--json", "."], "is a folder"),
+        (["demo", "--page", "no/such/folder/page.html"], "no folder"),
+        (["bench", "training", "--only", "9"], "sections are 3, 4"),
+        (["bench", "quality", "--tasks", "nothing"], "no task 'nothing'"),
+        (["bench", "quality", "--repeats", "0"], "--repeats must be at least 1"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_line(
@@ -128,7 +133,7 @@ def test_bad_input_exits_with_2_and_one_line(
 @pytest.mark.parametrize(
     ("package", "arguments", "extra"),
     [
-        ("sklearn", ["demo"], "rankwise[demo]"),
+        ("matplotlib", ["demo"], "rankwise[plots]"),
         ("matplotlib", ["bench", "inference", "--quick", "--figure", "times.png"], "rankwise[plots]"),
     ],
 )

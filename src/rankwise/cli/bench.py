@@ -123,10 +123,10 @@ def _quality(arguments: argparse.Namespace) -> int:
         print(table(document))
     if with_queries:
         try:
-            progress.section("MQ2008", len(queries.MODELS))
+            progress.section("MQ2008", 2 * len(queries.MODELS))
             found = queries.run(quick=arguments.quick, on_model=progress.step)
             progress.clear()
-            document["mq2008"] = [asdict(one) for one in found]
+            document["mq2008"] = {part: [asdict(one) for one in models] for part, models in found.items()}
             print("\n" + queries.table(found))
         except MissingDataError as error:
             _say_skipped(_MQ2008, str(error))

@@ -17,6 +17,7 @@ from rankwise.cli.demo_results import Certificate, Data, Demo, Fit, Model, Race,
 from rankwise.cli.demo_tables import lines
 from rankwise.cli.plots import Curve, curve_of
 from rankwise.io.atomic import write_bytes
+from rankwise.linear.rank_svm import INTERCEPT
 from rankwise.metrics import average_precision, ndcg
 
 __all__ = ["PAGE", "Demo", "Settings", "as_dict", "lines", "run", "write_page"]
@@ -137,7 +138,7 @@ def _certify(model: rw.RankSVMCV, loss: str, train: _Part) -> Certificate:
     scores = model.decision_function(train.X)
     hinge = float(rw.structured_hinge(scores, train.relevant, loss).value)
     # The intercept is a coefficient only of the 0-1 loss; J of a ranking does not depend on it.
-    learnt = np.append(model.coef_, model.intercept_ if loss == "zero-one" else 0.0)
+    learnt = np.append(model.coef_, model.intercept_ / INTERCEPT if loss == "zero-one" else 0.0)
     return Certificate(
         objective=float(model.objective_),
         dual=float(model.dual_),

@@ -71,9 +71,9 @@ def add_command(commands: Any) -> None:
         "--scoring", metavar="METRIC", help="ap, ndcg, ndcg@10, mrr, auc, … (default: that of the loss)"
     )
     choice.add_argument(
-        "--refit", choices=["last", "average"], help="a last fit to all samples, or the mean of the folds"
+        "--refit", choices=["last", "average"], help="a fit to all samples (default), or the folds' mean"
     )
-    choice.add_argument("--jobs", type=whole(1, or_all=True), metavar="N", help="folds at a time; -1: all processors")
+    choice.add_argument("--jobs", type=whole(1, or_all=True), metavar="N", help="folds at a time; -1: all (default: 1)")
     solver = parser.add_argument_group("solver")
     solver.add_argument("--solver", choices=SOLVERS, default="auto", help="(default: auto, cutting planes)")
     solver.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")

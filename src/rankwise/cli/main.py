@@ -17,7 +17,7 @@ from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writa
 __all__ = ["main"]
 
 # Which extra of this package brings an optional one.
-_EXTRAS = {"sklearn": "demo", "matplotlib": "plots", "pyarrow": "parquet"}
+_EXTRAS = {"matplotlib": "plots", "pyarrow": "parquet"}
 # Arguments of functions that errors name, and which are options here.
 _OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
 
@@ -59,8 +59,15 @@ def _parser() -> argparse.ArgumentParser:
     for command in (fit, predict, evaluate):
         command.add_command(commands)
 
-    demo = commands.add_parser("demo", help="the most violating ranking of real scores, by every method")
+    demo = commands.add_parser("demo", help="train rankers on real images, compare them, time inference; writes a page")
     demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
+    demo.add_argument(
+        "--page",
+        type=Path,
+        default=Path("rankwise-demo.html"),
+        metavar="FILE.html",
+        help="where the page goes (default: rankwise-demo.html)",
+    )
     demo.set_defaults(run=_demo)
 
     bench.add_command(commands)
@@ -69,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _demo(arguments: argparse.Namespace) -> int:
     check_writable(arguments.json)
+    check_writable(arguments.page)
     from rankwise.benchmarks.report import write_json
     from rankwise.cli import demo
 
@@ -76,6 +84,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     print("\n".join(demo.lines(found)))
     if arguments.json is not None:
         write_json(arguments.json, demo.as_dict(found))
+    demo.write_page(found, arguments.page)
+    print(f"\npage: {arguments.page}")
     return 0 if found.holds else 1
 
 

@@ -27,7 +27,7 @@ query, 1 for the highest score, equal scores by order in the file; labels are th
 
 examples:
   rankwise predict model.rw test.svm -o scores.txt
-  rankwise predict model.rw test.csv --rank | paste - test.csv
+  rankwise predict model.rw test.svm --rank | paste - test.svm
   zcat test.txt.gz | rankwise predict model.rw - --json -
 """
 

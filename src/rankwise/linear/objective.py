@@ -21,6 +21,9 @@ from rankwise.losses import Loss
 
 __all__ = ["Clock", "Cut", "Evaluation", "Objective", "Task"]
 
+# Squares of planes, times C twice, must be numbers.
+_LARGEST = 1e100
+
 
 class Cut(NamedTuple):
     """A plane under the risk: risk(v) ≥ offset + normal·v for every v."""
@@ -104,6 +107,8 @@ class Objective:
         if self.base is not None:
             offset += float(gradient @ self.base)
         self.clock.products += time.perf_counter() - started
+        if not np.abs(normal).max(initial=0.0) <= _LARGEST:
+            raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
         return Evaluation(risk, Cut(offset, normal))
 
     def _hinge(self, scores: Vector) -> tuple[float, float, Vector]:

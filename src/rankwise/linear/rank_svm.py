@@ -195,10 +195,11 @@ class RankSVM(LinearRanker):
         progress = Progress(f"RankSVM {loss.name}, C={self.C:g}") if self.verbose else None
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
-        result = solve(objective, float(self.C), settings)
-        if progress is not None:
-            progress.close()
-        self._keep(result, objective, prior)
+        try:
+            self._keep(solve(objective, float(self.C), settings), objective, prior)
+        finally:
+            if progress is not None:
+                progress.close()
         return self
 
     def validated(self) -> tuple[Loss, Any]:

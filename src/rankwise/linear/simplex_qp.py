@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 __all__ = ["maximise"]
 
@@ -46,7 +47,9 @@ def _optimum_on(Q: Array, c: Array, alpha: Array, used: list[int]) -> tuple[Arra
     """Walk to the optimum over the planes in use, leaving those whose weights would turn negative."""
     while True:
         now = alpha[used]
-        goal = _stationary(Q[np.ix_(used, used)], c[used])
+        goal = _stationary(Q[np.ix_(used, used)], c[used]) if len(used) > 1 else np.ones(1)
+        if not np.isfinite(goal).all():  # rounding made the equations singular: stay
+            return alpha, used
         if (goal >= 0).all():
             break
         falling = goal < 0
@@ -73,10 +76,10 @@ def _stationary(Q: Array, c: Array) -> Array:
     size = float(np.abs(system.diagonal()).max(initial=0.0))
     lost = 8.0 * _EPS * (square + float(np.abs(cross).max(initial=0.0)))  # by the subtractions
     ridge = max(_RIDGE * size + lost, _RIDGE * _EPS * float(np.abs(pull).max(initial=0.0)), _TINY)
-    raised = system + ridge * np.eye(pull.size)
-    weights = np.linalg.solve(raised, pull)
+    factors, swaps, _ = dgetrf(system + ridge * np.eye(pull.size))
+    weights, _ = dgetrs(factors, swaps, pull)
     for _ in range(_REFINEMENTS):  # each takes away nearly all that the ridge has changed
-        weights += np.linalg.solve(raised, pull - system @ weights)
+        weights += dgetrs(factors, swaps, pull - system @ weights)[0]
     goal = np.empty_like(c)
     goal[rest] = weights
     goal[last] = 1.0 - weights.sum()
