@@ -112,7 +112,7 @@ def _in_folds(fit: Callable[[Split], Any], whole: Split) -> NDArray[np.float64]:
         for train, test in folds.split(whole.X, whole.relevant, whole.qid):
             held = whole.part(test)
             found[repeat][:, np.isin(ids, held.qid)] = _aps(fit(whole.part(train)), held)
-    return found.mean(axis=0)
+    return np.asarray(found.mean(axis=0))
 
 
 def _read(data_dir: Path | None, part: str) -> Split:
