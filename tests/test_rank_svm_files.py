@@ -108,7 +108,7 @@ def test_a_fit_that_was_interrupted_is_saved_too(cancer: Data, tmp_path: Path, m
         return real(*args, **kwargs)
 
     monkeypatch.setattr(objective, "structured_hinge", hinge)
-    model = rw.RankSVM()
+    model = rw.RankSVM(C=1000.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*cancer)
     assert_same_learnt(model, saved(model, tmp_path))

@@ -61,7 +61,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
 def test_ctrl_c_keeps_the_best_model_so_far(digits: Data, interrupt_at: Interrupt, solver: str, k: int) -> None:
     X, y = digits
     count = interrupt_at(k)
-    model = rw.RankSVM(solver=solver)
+    model = rw.RankSVM(C=1000.0, solver=solver)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert count[0] == k
@@ -76,7 +76,7 @@ def test_ctrl_c_before_anything_is_learnt_leaves_the_model_as_it_was(digits: Dat
     X, y = digits
     fitted = rw.RankSVM(C=1.0).fit(X, y)
     before = fitted.coef_.copy()
-    fresh = rw.RankSVM()
+    fresh = rw.RankSVM(C=1000.0)
     for model in (fitted, fresh):
         interrupt_at(1)
         with pytest.raises(KeyboardInterrupt):

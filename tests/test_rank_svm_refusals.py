@@ -20,7 +20,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"solver": "newton"}, "unknown solver 'newton'"),
     ({"solver": ["auto"]}, "unknown solver"),
     ({"method": "sort"}, "unknown method 'sort'"),
-    *[({"C": C}, "C must be a positive number") for C in (0, -1.0, np.inf, np.nan, "1", None, True)],
+    *[({"C": C}, "C must be a positive number") for C in (0, -1.0, np.inf, np.nan, "1", True)],
     *[({"tol": tol}, "tol must be a positive number") for tol in (0.0, -1e-3, np.nan, "small")],
     *[({"max_iter": n}, "max_iter must be an integer") for n in (0, -5, 2.0, "many")],
     ({"scale": -1.0}, "scale must be"),

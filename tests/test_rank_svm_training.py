@@ -147,7 +147,7 @@ def test_a_fit_that_stops_short_says_so_and_what_to_do(cancer: Data, solver: str
 def test_progress_is_shown_where_asked_for_and_nowhere_else(cancer: Data, capsys: pytest.CaptureFixture[str]) -> None:
     rw.RankSVM().fit(*cancer)
     assert capsys.readouterr() == ("", "")
-    model = rw.RankSVM("ndcg", verbose=1).fit(*cancer)
+    model = rw.RankSVM("ndcg", C=1000.0, verbose=1).fit(*cancer)
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(r"RankSVM ndcg, C=1000: iteration \d+, objective \S+, gap \S+, \d+ planes, .*s\n", err)
@@ -215,3 +215,17 @@ def test_the_objective_with_a_prior_is_that_of_what_is_kept(cancer: Data, fit_in
 def test_what_is_no_prior_is_refused(cancer: Data, prior: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         rw.RankSVM(prior=prior).fit(*cancer)
+
+
+def test_the_usual_C_follows_the_scale_of_the_features(cancer: Data) -> None:
+    X, y = cancer
+    small, large = rw.RankSVM().fit(X, y), rw.RankSVM().fit(1000.0 * X, y)
+    np.testing.assert_allclose(large.C_, 1e-6 * small.C_, rtol=1e-9)
+    np.testing.assert_allclose(1000.0 * large.coef_, small.coef_, rtol=1e-6, atol=1e-9)
+    assert rw.RankSVM(C=small.C_).fit(X, y).objective_ == pytest.approx(small.objective_, rel=1e-12)
+
+
+def test_without_any_slope_C_is_1_and_nothing_is_learnt() -> None:
+    model = rw.RankSVM().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 1])
+    assert model.C_ == 1.0
+    assert not model.coef_.any()

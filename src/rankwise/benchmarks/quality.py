@@ -23,10 +23,11 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from rankwise.benchmarks.contenders import Contender
 from rankwise.benchmarks.tasks import MissingDataError, Task
-from rankwise.benchmarks.timing import Progress
+from rankwise.benchmarks.timing import THREADS, Progress
 
 __all__ = ["Interval", "Plan", "Record", "overall_interval", "paired_interval", "read", "run", "summarise", "table"]
 
@@ -109,13 +110,18 @@ def read(path: Path, plan: Plan) -> list[Record]:
         path.write_text(json.dumps(head) + "\n", encoding="utf-8")
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
-    lines = [json.loads(line) for line in whole.splitlines()]
-    if not lines or lines[0] != head:
-        raise ValueError(f"{path}: results of other splits ({lines[0] if lines else 'no head'}): name another file")
+    try:
+        lines = [json.loads(line) for line in whole.splitlines()]
+        found = lines[0] if lines else "no head"
+        records = [Record(**line) for line in lines[1:]]
+    except (TypeError, ValueError):
+        raise ValueError(f"{path}: not a file of results of this benchmark: name another file") from None
+    if found != head:
+        raise ValueError(f"{path}: results of other splits ({found}): name another file")
     if len(whole) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(whole))
-    return [Record(**line) for line in lines[1:]]
+    return records
 
 
 def _jobs(
@@ -168,7 +174,7 @@ def _evaluate(
     records = []
     for contender in contenders:
         start = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught, threadpool_limits(THREADS):
             warnings.simplefilter("always")
             model, C = contender.fit(X_train, y[train], 1000 * plan.seed + repeat * plan.folds + fold)
         seconds = time.perf_counter() - start
@@ -268,8 +274,9 @@ def table(summary: dict[str, Any]) -> str:
         cells = [f"{ap:.4f}" + ("*" if ap == best else " ") for ap in task["ap"].values()]
         lines.append(f"{task['task']:<24}{task['n']:>7}{task['d']:>6}{task['n_pos']:>6}" + _cells(cells, widths))
     lines.append(f"{'mean over tasks':<43}" + _cells([f"{summary['ap'][name]:.4f} " for name in names], widths))
-    shown = summary["ours"] or list(summary["differences"])
-    for name in shown:
+    for name in summary["ours"] or list(summary["differences"]):
+        if name not in summary["differences"]:  # without a baseline there are none
+            continue
         found = summary["differences"][name]
         lines += ["", f"{name} less {summary['reference']}, test AP, with 95 % intervals"]
         lines += [f"  {task:<24}{_interval(interval)}" for task, interval in found["tasks"].items()]

@@ -20,9 +20,11 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from rankwise import RankSVMCV
 from rankwise.benchmarks.tasks import data_folder, existing
+from rankwise.benchmarks.timing import THREADS
 from rankwise.io import read_data
 from rankwise.metrics import average_precision, per_query
 
@@ -65,6 +67,7 @@ class Found:
     ndcg: float
 
 
+@threadpool_limits.wrap(limits=THREADS)  # type: ignore[untyped-decorator]
 def run(
     data_dir: Path | None = None, quick: bool = False, on_model: Callable[[str], None] = lambda name: None
 ) -> dict[str, list[Found]]:

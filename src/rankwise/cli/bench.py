@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.output import check_writable
+from rankwise.cli.output import check_files, check_writable
 
 __all__ = ["add_command"]
 
@@ -95,8 +95,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
 def _quality(arguments: argparse.Namespace) -> int:
     """Run what is left to run, print the tables, and write the file asked for."""
-    for path in (arguments.json, arguments.results):
-        check_writable(path)
+    check_files({}, {"--json": arguments.json, "--results": arguments.results})
     for name in ("repeats", "jobs"):
         if getattr(arguments, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")

@@ -17,7 +17,8 @@ from rankwise.inputs import as_scale, as_threads, is_number, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
-from rankwise.linear.objective import Objective
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.path import natural_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.progress import Progress
@@ -30,6 +31,8 @@ __all__ = ["INTERCEPT", "RankSVM"]
 
 # The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
 INTERCEPT = 10.0
+# C, where none is given, over the natural one: the middle of what folds chose on real tasks.
+_USUAL, _USUAL_REFINING = 256.0, 4.0
 
 
 class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -118,8 +121,9 @@ class RankSVM(LinearRanker):
     """A linear ranker w that minimises ½‖w‖² + C·mean over queries of J, J the structured hinge of a ranking loss.
 
     loss: "ap", "ndcg", "mrr", "auc", "zero-one" or a `Loss`. C: weight of the loss; the mean makes it independent of
-    the number of samples. solver: "cutting-plane", "frank-wolfe", "subgradient", or "auto", which is cutting-plane:
-    the fastest wherever it was measured. method: of inference, as in `structured_hinge`. tol: the relative duality gap
+    the number of samples. None takes a multiple of the data's natural C, which suits their scale (see `natural_C`);
+    `RankSVMCV` chooses better. solver: "cutting-plane", "frank-wolfe", "subgradient", or "auto": cutting-plane, the
+    fastest wherever it was measured. method: of inference, as in `structured_hinge`. tol: the relative duality gap
     at which to stop, (primal − dual)/primal. max_iter: iterations of the solver. scale: the weight of the loss within
     J. prior: coefficients w₀, or a linear classifier that is fitted first, to refine: ½‖w − w₀‖² takes the place of
     ½‖w‖² (see `take_prior`). fit_intercept: whether `predict` has a threshold of its own. No ranking depends on it:
@@ -127,8 +131,8 @@ class RankSVM(LinearRanker):
     it, as the coefficient of a column of tens: hardly penalised. warm_start: begin at the coefficients of the fit
     before. n_threads: for inference. random_state: of frank-wolfe's order of queries. verbose: 1 shows progress.
 
-    Fitted: coef_ (1, d), intercept_ (1,), classes_ (the greater label is the relevant one), objective_ and dual_ (an
-    upper and a lower bound of the minimum), gap_ (relative, certified), converged_, n_iter_, history_ (arrays by
+    Fitted: coef_ (1, d), intercept_ (1,), classes_ (the greater label is the relevant one), C_, objective_ and dual_
+    (an upper and a lower bound of the minimum), gap_ (relative, certified), converged_, n_iter_, history_ (arrays by
     iteration), timing_ (seconds, and calls of inference), n_features_in_, feature_names_in_.
 
     >>> import numpy as np
@@ -143,7 +147,7 @@ class RankSVM(LinearRanker):
     def __init__(
         self,
         loss: LossLike = "ap",
-        C: float = 1000.0,
+        C: float | None = None,
         *,
         solver: str = "auto",
         method: str = "auto",
@@ -192,11 +196,12 @@ class RankSVM(LinearRanker):
         features = as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0)
         prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
-        progress = Progress(f"RankSVM {loss.name}, C={self.C:g}") if self.verbose else None
+        self.C_ = self._usual_C(X, task) if self.C is None else float(self.C)
+        progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
         try:
-            self._keep(solve(objective, float(self.C), settings), objective, prior)
+            self._keep(solve(objective, self.C_, settings), objective, prior)
         finally:
             if progress is not None:
                 progress.close()
@@ -205,8 +210,8 @@ class RankSVM(LinearRanker):
     def validated(self) -> tuple[Loss, Any]:
         """The loss and the solver, if all parameters are in order."""
         loss = as_loss(self.loss)
-        for name, value, least in (("C", self.C, 0.0), ("tol", self.tol, 0.0)):
-            if not is_number(value) or not least < value < np.inf:
+        for name, value in (("C", 1.0 if self.C is None else self.C), ("tol", self.tol)):
+            if not is_number(value) or not 0.0 < value < np.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not is_whole(self.max_iter) or self.max_iter < 1:
             raise ValueError(f"max_iter must be an integer, at least 1, got {self.max_iter!r}")
@@ -214,6 +219,12 @@ class RankSVM(LinearRanker):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
         return loss, SOLVERS["cutting-plane" if self.solver == "auto" else self.solver]
+
+    def _usual_C(self, X: Any, task: Task) -> float:
+        try:
+            return natural_C(Objective(as_features(X), task)) * (_USUAL if self.prior is None else _USUAL_REFINING)
+        except ValueError:  # no feature has any slope: then C has no effect
+            return 1.0
 
     def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
         if not self.warm_start or not hasattr(self, "coef_") or self.coef_.size != self.n_features_in_:
