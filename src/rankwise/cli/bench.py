@@ -115,7 +115,7 @@ def _quality(arguments: argparse.Namespace) -> int:
     tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
     plan = Plan(1 if arguments.quick else arguments.repeats, seed=arguments.seed)
     contenders, progress = [*BASELINES, *OURS], Progress()
-    document: dict[str, Any] = {"quick": arguments.quick}
+    document: dict[str, Any] = {"benchmark": "quality", "quick": arguments.quick}
     if tasks:
         records = run(tasks, contenders, arguments.results, plan, arguments.jobs, _say_skipped, progress)
         document |= summarise(records, contenders, plan)

@@ -24,8 +24,9 @@ from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
 
 __all__ = ["RankSVMCV"]
 
-# Where a grid of C begins and ends, in powers of ten of the natural C; a model that is refined needs less of it.
-_GRID, _GRID_REFINING = (-1.2, 4.8), (-1.8, 3.0)
+# Where a grid of C begins and ends, in powers of ten of the natural C. The 0-1 hinge, whose natural C is larger where
+# classes are unequal in number, needs less of it, and takes long at its end.
+_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-1.2, 3.0)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
@@ -221,6 +222,7 @@ class RankSVMCV(LinearRanker):
             if self.Cs < 1:  # type: ignore[operator]
                 raise ValueError(f"Cs must be at least 1, or values of C, got {self.Cs!r}")
             ends = _GRID if self.prior is None else _GRID_REFINING
+            ends = _GRID_ZERO_ONE if isinstance(objective.task.loss, ZeroOne) else ends
             return natural_C(objective) * np.logspace(*ends, int(self.Cs))  # type: ignore[arg-type]
         wrong = ValueError("Cs must be positive numbers in ascending order, or how many of them to lay out")
         try:
