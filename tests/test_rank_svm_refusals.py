@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
@@ -84,3 +85,24 @@ def test_bad_samples_are_refused_with_a_remedy(cancer: Data, kind: Any) -> None:
     for samples, labels, qid, match in cases:
         with pytest.raises(ValueError, match=match):
             kind().fit(samples, labels, qid)
+
+
+def test_features_too_small_to_be_squared_are_refused_where_C_follows_them() -> None:
+    rng = np.random.default_rng(0)
+    X, y = 1e-80 * rng.normal(size=(40, 3)), np.arange(40) % 2
+    for model in (rw.RankSVM(), rw.RankSVMCV(cv=2, Cs=2)):
+        with pytest.raises(ValueError, match="too small to be squared; scale them"):
+            model.fit(X, y)
+
+
+def test_a_sparse_matrix_that_points_outside_itself_is_refused() -> None:
+    X = sp.csr_array(np.eye(6))
+    X.indices[0] = 1000
+    with pytest.raises(ValueError, match="not a valid CSR matrix"):
+        rw.RankSVM().fit(X, [0, 1] * 3)
+
+
+def test_masked_entries_are_refused() -> None:
+    X = np.ma.masked_less(np.eye(4), 0.5)
+    with pytest.raises(ValueError, match="masked entries"):
+        rw.RankSVM().fit(X, [0, 1, 0, 1])

@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader has gone: nothing more to say, and nothing to flush at exit
@@ -47,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"this needs {package}: pip install 'rankwise[{_EXTRAS[package]}]'", BAD_INPUT)
     except MemoryError as error:
         return _fail(f"out of memory{f' ({error})' if str(error) else ''}; give fewer samples or features", BAD_INPUT)
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        return _fail(_of_system(error), BAD_INPUT)
+    except ValueError as error:
         return _fail(_OPTIONS.sub(_as_option, " ".join(str(error).split())), BAD_INPUT)
     return status
 
@@ -87,6 +90,14 @@ def _demo(arguments: argparse.Namespace) -> int:
     demo.write_page(found, arguments.page)
     print(f"\npage: {arguments.page}")
     return 0 if found.holds else 1
+
+
+def _of_system(error: OSError) -> str:
+    """What the system says, without its number: the file first."""
+    if error.errno is None or error.strerror is None:
+        return " ".join(str(error).split())
+    said = error.strerror[0].lower() + error.strerror[1:]
+    return f"{error.filename}: {said}" if error.filename is not None else f"{said}; nothing more was written"
 
 
 def _as_option(argument: re.Match[str]) -> str:

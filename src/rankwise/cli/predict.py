@@ -23,7 +23,8 @@ _STANDARD = Path("-")
 _EPILOG = """\
 Lines are in the order of the samples. Scores have every digit of a float64; ranks are the places within the sample's
 query, 1 for the highest score, equal scores by order in the file; labels are the two that the model was trained with
-(1 and 0 if there were more). DATA is read as in rankwise fit, and refused if its features are not the model's.
+(1 and 0 if there were more). DATA is read as in rankwise fit, and refused if it has features that the
+model has not; in SVMlight, features that are not there are 0.
 
 examples:
   rankwise predict model.rw test.svm -o scores.txt

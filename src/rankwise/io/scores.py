@@ -25,6 +25,8 @@ def write_scores(path: str | Path, scores: ArrayLike) -> None:
         raise ValueError(f"scores[{k}] is {values[k]}: not finite, so not written")
     text = "".join(f"{value!r}\n" for value in values.tolist())
     if str(path) == "-":
+        if sys.stdout is None:
+            raise OSError("standard output is closed; name a file")
         sys.stdout.write(text)
         sys.stdout.flush()
     else:

@@ -12,10 +12,16 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import Objective
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
 
-__all__ = ["natural_C", "solve_path"]
+__all__ = ["NoSlopeError", "natural_C", "solve_path"]
+
+_SMALLEST = 1e-50
 
 # A slope of no more than this, relative to the features along it, is a sum that should have been 0.
 _ROUNDING = 1e-14
+
+
+class NoSlopeError(ValueError):
+    """The risk is level at v = 0."""
 
 
 def natural_C(objective: Objective) -> float:
@@ -24,10 +30,12 @@ def natural_C(objective: Objective) -> float:
     It makes a grid of C independent of the features' scale.
     """
     normal = objective.evaluate(np.zeros(objective.n_coefs)).cut.normal
+    if 0.0 < np.abs(normal).max(initial=0.0) < _SMALLEST:
+        raise ValueError(f"features are below {_SMALLEST:g}, too small to be squared; scale them first")
     squared = float(normal @ normal)
     along = objective.features.scores(normal / np.sqrt(squared)) if squared > 0.0 else normal
     if np.sqrt(squared) <= _ROUNDING * np.abs(along).max(initial=0.0):
-        raise ValueError("no feature tells positives from negatives at all: every feature has the same mean in both")
+        raise NoSlopeError("no feature tells positives from negatives at all: every feature has the same mean in both")
     return 1.0 / squared
 
 

@@ -18,7 +18,7 @@ from rankwise.io.models import ModelFile
 from rankwise.linear.features import Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.objective import Objective, Task
-from rankwise.linear.path import natural_C
+from rankwise.linear.path import NoSlopeError, natural_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.progress import Progress
@@ -33,6 +33,8 @@ __all__ = ["INTERCEPT", "RankSVM"]
 INTERCEPT = 10.0
 # C, where none is given, over the natural one: the middle of what folds chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
+# Its square, times that of a feature, must be a number.
+_LARGEST_C = 1e50
 
 
 class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -89,11 +91,13 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _checked(self, X: Any, reset: bool) -> Any:
+        _refuse_broken(X)
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
 
     def _checked_both(self, X: Any, y: Any) -> tuple[Any, NDArray[np.bool_]]:
         """X as it is, and which samples are of classes_[1], the greater label."""
+        _refuse_broken(X)
         dtypes = [np.float64, np.float32]
         X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -115,6 +119,17 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+
+def _refuse_broken(X: Any) -> None:
+    """Refuse what would be read as something else, or from outside its memory."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError("X has masked entries; fill or drop them")
+    if getattr(X, "format", None) in ("csr", "csc"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X is not a valid {X.format.upper()} matrix: {error}; build it again") from None
 
 
 class RankSVM(LinearRanker):
@@ -213,6 +228,8 @@ class RankSVM(LinearRanker):
         for name, value in (("C", 1.0 if self.C is None else self.C), ("tol", self.tol)):
             if not is_number(value) or not 0.0 < value < np.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if self.C is not None and self.C > _LARGEST_C:
+            raise ValueError(f"C must be at most {_LARGEST_C:g}, got {self.C!r}; scale the features up instead")
         if not is_whole(self.max_iter) or self.max_iter < 1:
             raise ValueError(f"max_iter must be an integer, at least 1, got {self.max_iter!r}")
         if self.solver not in ("auto", *SOLVERS):
@@ -223,7 +240,7 @@ class RankSVM(LinearRanker):
     def _usual_C(self, X: Any, task: Task) -> float:
         try:
             return natural_C(Objective(as_features(X), task)) * (_USUAL if self.prior is None else _USUAL_REFINING)
-        except ValueError:  # no feature has any slope: then C has no effect
+        except NoSlopeError:  # then C has no effect
             return 1.0
 
     def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
