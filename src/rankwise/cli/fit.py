@@ -200,7 +200,7 @@ def _prior(name: str) -> Any:
         return None
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(solver="liblinear", max_iter=1000)
+    return LogisticRegression(max_iter=1000)
 
 
 def _target(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[np.int64]:

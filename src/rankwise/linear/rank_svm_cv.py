@@ -26,7 +26,7 @@ __all__ = ["RankSVMCV"]
 
 # Where a grid of C begins and ends, in powers of ten of the natural C. The 0-1 hinge, whose natural C is larger where
 # classes are unequal in number, needs less of it, and takes long at its end.
-_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-1.2, 3.0)
+_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-1.2, 4.0)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
