@@ -24,9 +24,9 @@ from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
 
 __all__ = ["RankSVMCV"]
 
-# Where a grid of C begins and ends, in powers of ten of the natural C. The 0-1 hinge, whose natural C is larger where
-# classes are unequal in number, needs less of it, and takes long at its end.
-_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-1.2, 4.0)
+# Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
+# are unequal in number: its positives and negatives cancel at first.
+_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
