@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwise as rw
 from rankwise import metrics
-from rankwise.linear.rank_svm import INTERCEPT
+from rankwise.linear.features import INTERCEPT
 
 ATOL = 1e-9
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]

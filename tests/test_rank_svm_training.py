@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import rankwise as rw
-from rankwise.linear.rank_svm import INTERCEPT
+from rankwise.linear.features import INTERCEPT
 
 ATOL = 1e-9
 SOLVERS = ["cutting-plane", "frank-wolfe", "subgradient"]

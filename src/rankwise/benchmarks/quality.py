@@ -23,7 +23,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from rankwise.benchmarks.contenders import Contender
 from rankwise.benchmarks.tasks import MissingDataError, Task

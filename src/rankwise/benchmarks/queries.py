@@ -20,7 +20,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVMCV
 from rankwise.benchmarks.tasks import data_folder, existing

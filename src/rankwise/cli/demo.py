@@ -17,7 +17,7 @@ from rankwise.cli.demo_results import Certificate, Data, Demo, Fit, Model, Race,
 from rankwise.cli.demo_tables import lines
 from rankwise.cli.plots import Curve, curve_of
 from rankwise.io.atomic import write_bytes
-from rankwise.linear.rank_svm import INTERCEPT
+from rankwise.linear.features import INTERCEPT
 from rankwise.metrics import average_precision, ndcg
 
 __all__ = ["PAGE", "Demo", "Settings", "as_dict", "lines", "run", "write_page"]

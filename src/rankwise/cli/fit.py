@@ -244,8 +244,6 @@ def _fit(model: Any, X: Any, y: NDArray[np.int64], qid: NDArray[Any] | None, voi
             model.fit(X, y, qid)
         except KeyboardInterrupt:
             interrupted = True
-        except ArithmeticError as error:
-            raise ValueError(str(error)) from None
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         voice.note(message)
     return interrupted

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankwise import __version__
-from rankwise.cli.inputs import Counts, counted, shown
+from rankwise.cli.inputs import Counts, counted, facts, shown
 from rankwise.io import Dataset
 
 __all__ = ["described", "document", "summary"]
@@ -86,15 +86,7 @@ def document(
         "command": "fit",
         "rankwise": __version__,
         "model": arguments.output,
-        "data": {
-            "source": data.source,
-            "relevant_from": relevant_from,
-            "samples": counts.samples,
-            "features": counts.features,
-            "positives": counts.positives,
-            "queries": counts.queries,
-            "queries_left_out": counts.one_class,
-        },
+        "data": {**facts(data, counts, relevant_from), "queries_left_out": counts.one_class},
         "loss": arguments.loss,
         "C": model.C_ if arguments.C is None else model.C,
         "choice": choice,

@@ -23,6 +23,7 @@ __all__ = [
     "add_options",
     "count",
     "counted",
+    "facts",
     "number",
     "open_model",
     "read",
@@ -174,6 +175,18 @@ def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:
     sizes, n_pos = np.bincount(query), np.bincount(query, weights=relevant)
     barren = int((n_pos == 0).sum())
     return Counts(int(n), int(d), sizes.size, int(relevant.sum()), barren, barren + int((n_pos == sizes).sum()))
+
+
+def facts(data: Dataset, counts: Counts, relevant_from: float) -> dict[str, Any]:
+    """The data as plain data, for a document."""
+    return {
+        "source": data.source,
+        "relevant_from": relevant_from,
+        "samples": counts.samples,
+        "features": counts.features,
+        "positives": counts.positives,
+        "queries": counts.queries,
+    }
 
 
 def shown(label: float) -> str:

@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-__all__ = ["Features", "as_features"]
+__all__ = ["INTERCEPT", "Features", "as_features"]
+
+# The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
+INTERCEPT = 10.0
 
 Vector = NDArray[np.float64]
 # Entries of a block: a copy of it in float64 fits into a core's cache.

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from rankwise.inputs import as_array
-from rankwise.linear.features import Vector, as_features
+from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.metrics import Metric
 
 __all__ = ["Prior", "take_prior", "tuned_logistic"]
@@ -30,6 +30,10 @@ class Prior(NamedTuple):
     coef: Vector
     intercept: float
     scores: Vector
+
+    def start(self, n_coefs: int) -> Vector:
+        """w₀ in the solver's coordinates: with the coefficient of the intercept's column, if there is one."""
+        return np.append(self.coef, self.intercept / INTERCEPT)[:n_coefs]
 
 
 def take_prior(

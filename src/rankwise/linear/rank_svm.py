@@ -15,22 +15,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.inputs import as_scale, as_threads, is_number, is_whole
 from rankwise.io.models import ModelFile
-from rankwise.linear.features import Features, as_features
+from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import NoSlopeError, natural_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.progress import Progress
-from rankwise.linear.solvers import SOLVERS, Settings, SolverResult
+from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.queries import group
 
-__all__ = ["INTERCEPT", "RankSVM"]
+__all__ = ["LinearRanker", "RankSVM", "warn_of_gap"]
 
-# The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
-INTERCEPT = 10.0
 # C, where none is given, over the natural one: the middle of what folds chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
 # Its square, times that of a feature, must be a number.
@@ -41,6 +39,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What linear rankers share once they are fitted: scores, ranks, classes, files."""
 
     _kind: str
+    fit_intercept: bool
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     classes_: NDArray[Any]
@@ -113,6 +112,19 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "ranking needs positives and negatives"
             )
         return X, codes == 1
+
+    def _features(self, X: Any, loss: Loss) -> Features:
+        """X, with the intercept's column where the loss depends on it."""
+        return as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0)
+
+    def _adopt(self, learnt: NDArray[np.float64], features: Features, relevant: NDArray[np.bool_]) -> None:
+        """Take coefficients, with the intercept's if it has a column; else it is put where F1 is highest."""
+        d = self.n_features_in_
+        self.coef_, self.intercept_ = learnt[None, :d].copy(), np.zeros(1)
+        if learnt.size > d:
+            self.intercept_ = INTERCEPT * learnt[d:]
+        elif self.fit_intercept:
+            self.intercept_ = np.array([-best_f1_threshold(features.scores(learnt), relevant)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -208,7 +220,7 @@ class RankSVM(LinearRanker):
             method=self.method,
             n_threads=as_threads(self.n_threads),
         )
-        features = as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0)
+        features = self._features(X, loss)
         prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
         self.C_ = self._usual_C(X, task) if self.C is None else float(self.C)
@@ -235,7 +247,7 @@ class RankSVM(LinearRanker):
         if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
-        return loss, SOLVERS["cutting-plane" if self.solver == "auto" else self.solver]
+        return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
 
     def _usual_C(self, X: Any, task: Task) -> float:
         try:
@@ -246,30 +258,15 @@ class RankSVM(LinearRanker):
     def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
         if not self.warm_start or not hasattr(self, "coef_") or self.coef_.size != self.n_features_in_:
             return None
-        coef: NDArray[np.float64] = self.coef_[0].copy() if prior is None else self.coef_[0] - prior.coef
-        if features.n_coefs > coef.size:
-            coef = np.append(coef, (self.intercept_ - (0.0 if prior is None else prior.intercept)) / INTERCEPT)
-        return coef
+        coef = np.append(self.coef_[0], self.intercept_ / INTERCEPT)[: features.n_coefs]
+        return coef if prior is None else coef - prior.start(coef.size)
 
     def _keep(self, result: SolverResult, objective: Objective, prior: Prior | None) -> None:
-        if result.interrupted and not np.isfinite(result.primal):
-            raise KeyboardInterrupt("interrupted before anything was learnt")
-        d = self.n_features_in_
-        self.coef_ = result.coef[None, :d] + (0.0 if prior is None else prior.coef)
-        self.intercept_ = np.zeros(1)
-        if result.coef.size > d:
-            self.intercept_ = INTERCEPT * result.coef[d:] + (0.0 if prior is None else prior.intercept)
-        elif self.fit_intercept:
-            scores = objective.features.scores(self.coef_[0])
-            self.intercept_ = np.array([-best_f1_threshold(scores, objective.task.relevant)])
+        learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
+        self._adopt(learnt, objective.features, objective.task.relevant)
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
-        self.timing_ = {
-            "total": result.seconds,
-            "inference": result.clock.inference,
-            "products": result.clock.products,
-            "calls": result.clock.calls,
-        }
+        self.timing_ = {"total": result.seconds, **vars(result.clock)}
         if result.interrupted:
             raise KeyboardInterrupt
         if not result.converged:

@@ -16,9 +16,8 @@ from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import natural_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
-from rankwise.linear.rank_svm import INTERCEPT, LinearRanker, RankSVM, warn_of_gap
-from rankwise.linear.solvers import Settings
-from rankwise.linear.threshold import best_f1_threshold
+from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
+from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
 
@@ -138,12 +137,9 @@ class RankSVMCV(LinearRanker):
         clocks = [vars(clock) for clock in search.clocks]
         if self.refit is True:
             clocks.append(single.timing_)
-        self.timing_ = {
-            "total": time.perf_counter() - started,
-            "inference": sum(clock["inference"] for clock in clocks),
-            "products": sum(clock["products"] for clock in clocks),
-            "calls": sum(clock["calls"] for clock in clocks),
-        }
+        parts = ("inference", "products", "calls")
+        self.timing_ = {"total": time.perf_counter() - started}
+        self.timing_ |= {part: sum(clock[part] for clock in clocks) for part in parts}
         if interrupted:
             raise KeyboardInterrupt
         return self
@@ -203,9 +199,7 @@ class RankSVMCV(LinearRanker):
             "method": self.method,
             "n_threads": as_threads(self.n_threads),
         }
-        features = [
-            as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0) for loss in losses
-        ]
+        features = [self._features(X, loss) for loss in losses]
 
         def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
             return pose(relevant, loss, qid, query_weight, rows, **inference)
@@ -214,7 +208,7 @@ class RankSVMCV(LinearRanker):
         plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
         grids = [self._grid(Objective(plain, task(loss))) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
-        solver = "cutting-plane" if self.solver == "auto" else self.solver
+        solver = AUTO if self.solver == "auto" else self.solver
         return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
 
     def _grid(self, objective: Objective) -> NDArray[np.float64]:
@@ -235,19 +229,13 @@ class RankSVMCV(LinearRanker):
 
     def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
         """The mean of the folds' models."""
-        results, models, d = [], [], self.n_features_in_
+        results, models = [], []
         for fold, prior in enumerate(search.priors):
             result = search.results.get((chosen.loss, chosen.C, fold))
             if result is not None:
                 results.append(result)
-                start = 0.0 if prior is None else np.append(prior.coef, prior.intercept / INTERCEPT)[: result.coef.size]
-                models.append(result.coef + start)
-        mean = np.mean(models, axis=0)
-        self.coef_, self.intercept_ = mean[None, :d], np.zeros(1)
-        if mean.size > d:
-            self.intercept_ = INTERCEPT * mean[d:]
-        elif self.fit_intercept:
-            self.intercept_ = np.array([-best_f1_threshold(search.features[chosen.loss].scores(mean), relevant)])
+                models.append(result.coef if prior is None else result.coef + prior.start(result.coef.size))
+        self._adopt(np.mean(models, axis=0), search.features[chosen.loss], relevant)
         worst = max(results, key=lambda result: result.gap)
         self.objective_, self.dual_, self.gap_ = worst.primal, worst.dual, worst.gap
         self.n_iter_, self.converged_ = max(result.n_iter for result in results), worst.converged
