@@ -260,17 +260,11 @@ def _hinge_of_many(
 ) -> HingeResult:
     grouping = group(qid, scores.shape[0])
     grouped, truth = grouping.gather(scores), grouping.gather(relevant)
-    if isinstance(loss, ZeroOne):
+    batch = solve_queries(grouped, truth, grouping.starts, loss, scale, method, cutoff, n_threads)
+    if batch is None:
         raise_not_finite(scores)
-        out, counts, gradient = zero_one_many(grouped, truth, grouping.starts, scale, method)
-    else:
-        batch = _methods().solve_many(
-            grouped, truth, grouping.starts, loss, scale, method, cutoff, limit_of(scores), n_threads
-        )
-        if isinstance(batch, int):
-            raise_not_finite(scores)
-            raise RuntimeError("scores changed while they were read; do not write to them from another thread")
-        out, counts, gradient = batch
+        raise RuntimeError("scores changed while they were read; do not write to them from another thread")
+    out, counts, gradient = batch
     is_empty = counts.min(axis=1) == 0
     if is_empty.any() and empty == "error":
         q = int(np.argmax(is_empty))
@@ -281,6 +275,28 @@ def _hinge_of_many(
     per_query = PerQuery(grouping.ids, out[:, 0].copy(), out[:, 1].copy(), counts[:, 0].copy(), counts[:, 1].copy())
     value, lost = (float(total) / max(used, 1) for total in out.sum(axis=0))
     return HingeResult(value, _read_only(gradient), lost, per_query)
+
+
+def solve_queries(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    starts: NDArray[np.int64],
+    loss: Loss,
+    scale: float,
+    method: str = "auto",
+    cutoff: int | None = None,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.floating]] | None:
+    """Queries one after the other, [starts[q], starts[q+1]): J and Δ (Q, 2), P and N (Q, 2), the gradient of their sum.
+
+    None if a score is not finite, or too large.
+    """
+    if isinstance(loss, ZeroOne):
+        if not (np.abs(scores) <= limit_of(scores)).all():
+            return None
+        return zero_one_many(scores, relevant, starts, scale, method)
+    batch = _methods().solve_many(scores, relevant, starts, loss, scale, method, cutoff, limit_of(scores), n_threads)
+    return None if isinstance(batch, int) else (batch.out, batch.counts, batch.gradient)
 
 
 def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:

@@ -161,7 +161,7 @@ class DiscountedLoss(Loss):
                 d = _tabulate(self.discount, size, f"{self.name}: discount")
                 self._d = np.concatenate([[0.0], d])  # D(0) is never used
 
-    def _discounts(self, m: IntArray, n: int) -> FloatArray:
+    def discounts(self, m: IntArray, n: int) -> FloatArray:
         """D(m) for whole numbers 1 ≤ m ≤ n."""
         if self._tail is Tail.NONE:
             return self.tables(1, n).discount[m]
@@ -172,7 +172,7 @@ class DiscountedLoss(Loss):
         if self._per_pair:
             return float(n_pos) * float(n_neg)
         w = self.tables(n_pos, n_pos).weight[:n_pos]
-        c = float(np.sum(w * self._discounts(np.arange(1, n_pos + 1), n_pos)))
+        c = float(np.sum(w * self.discounts(np.arange(1, n_pos + 1), n_pos)))
         if not c > 0.0:
             raise ValueError(f"{self.name}: Σ w_k·D(k) over {n_pos} positives is {c:.6g}; it must be positive")
         return c
@@ -181,7 +181,7 @@ class DiscountedLoss(Loss):
         at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
         n = n_pos + n_neg
         w = self.tables(n_pos, n).weight[at] / self.normaliser(n_pos, n_neg)
-        return np.asarray(w * (self._discounts(m, n) - self._discounts(m - 1, n)))
+        return np.asarray(w * (self.discounts(m, n) - self.discounts(m - 1, n)))
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
         counts: IntArray = np.asarray(above)
@@ -189,7 +189,7 @@ class DiscountedLoss(Loss):
         n = n_pos + n_neg
         w = self.tables(n_pos, n).weight[:n_pos] / self.normaliser(n_pos, n_neg)
         k = np.arange(1, n_pos + 1)
-        return np.asarray((w * (self._discounts(k, n) - self._discounts(k + counts, n))).sum(axis=-1))
+        return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         n = n_pos + n_neg
@@ -232,7 +232,7 @@ class StepLoss(Loss):
     def __init__(self, step: Callable[[Any, Any, int, int], Any], name: str | None = None) -> None:
         if not callable(step):
             raise TypeError(f"step must be a function of (i, j, n_pos, n_neg), got {type(step).__name__}")
-        self._step = step
+        self.step = step
         self._checked: set[tuple[int, int]] = set()
         if name is not None:
             self.name = name
@@ -240,7 +240,7 @@ class StepLoss(Loss):
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
         i, j = np.asarray(i), np.asarray(j)
         shape = np.broadcast_shapes(i.shape, j.shape)
-        value = np.asarray(self._step(i, j, n_pos, n_neg), dtype=np.float64)
+        value = np.asarray(self.step(i, j, n_pos, n_neg), dtype=np.float64)
         try:
             value = np.broadcast_to(value, shape)
         except ValueError:

@@ -1,0 +1,102 @@
+"""Rank losses as functions of tensors; the modules of the same meaning are in modules.py."""
+
+from __future__ import annotations
+
+import torch  # noqa: F401  # the examples' own
+from torch import Tensor
+
+from rankwise.inputs import as_scale
+from rankwise.losses import LossLike, ZeroOne, as_loss
+from rankwise.torch.batches import loss_of_batch
+from rankwise.torch.distributed import Gather
+from rankwise.torch.retrieval import retrieval_loss
+
+__all__ = ["check_update", "direct_loss", "retrieval_loss", "structured_hinge"]
+
+UPDATES = ("positive", "negative")
+
+
+def structured_hinge(
+    scores: Tensor,
+    target: Tensor,
+    loss: LossLike = "ap",
+    *,
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    dim: int = -1,
+    scale: float = 1.0,
+    ignore_index: int | None = None,
+    empty: str = "zero",
+    reduction: str = "mean",
+    gather: Gather = False,
+    backend: str = "auto",
+) -> Tensor:
+    """J = max_R scale·Δ(R*, R) + F(R) − F(R*), an upper bound on scale·Δ of the ranking that scores induce.
+
+    scores: (n,) one query, or (…, n) one query along dim: dim=0 on (n, C) makes each column one. target: as scores,
+    boolean or 0 and 1. mask: as scores, True where a sample counts; the rest may hold anything. qid: (n,) integers,
+    for ragged queries in one flat tensor. loss: a name or a `rankwise.Loss`. scale: the weight of Δ against F.
+    ignore_index: the value of target that means no label. empty: a query without positives or without negatives is 0
+    ("zero"), also left out of the mean ("skip"), or refused ("error"). reduction: "mean" or "sum" over queries, or
+    "none": one value a query, sorted by qid where that is given. gather: rank the batches of all processes of
+    torch.distributed together, joined along their first dimension; True gives each score the gradient one process
+    would, "ddp" that times the number of processes, since DistributedDataParallel averages. backend: "core" (CPU),
+    "tensor" (any device), or "auto".
+
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
+    >>> value = structured_hinge(scores, torch.tensor([0, 1, 0, 1]))
+    >>> value.backward()
+    >>> round(value.item(), 4), scores.grad.tolist()
+    (2.25, [1.0, -0.5, 0.5, -1.0])
+    """
+    return loss_of_batch(
+        scores, target, loss, as_scale(scale), "", mask, qid, dim, ignore_index, empty, reduction, gather, backend
+    )
+
+
+def direct_loss(
+    scores: Tensor,
+    target: Tensor,
+    loss: LossLike = "ap",
+    *,
+    epsilon: float = 1.0,
+    update: str = "positive",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
+    empty: str = "zero",
+    reduction: str = "mean",
+    gather: Gather = False,
+    backend: str = "auto",
+) -> Tensor:
+    """Δ of the ranking R_w that scores induce, ties counted as wrong, with the gradient of direct loss minimisation.
+
+        positive: (∇F(R_ε) − ∇F(R_w))/ε,   R_ε = argmax_R F(R) + ε·Δ(R*, R)
+        negative: (∇F(R_w) − ∇F(R_−ε))/ε,  R_−ε = argmax_R F(R) − ε·Δ(R*, R)
+
+    As ε falls, this tends to the gradient of the expected Δ. The negative update is found by an exact dynamic
+    programme, in time of the number of misordered pairs. Other arguments as in `structured_hinge`.
+
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
+    >>> value = direct_loss(scores, torch.tensor([0, 1, 0, 1]), epsilon=1.0)
+    >>> value.backward()
+    >>> round(value.item(), 4), scores.grad.tolist()
+    (0.5, [0.0, 0.0, 0.0, 0.0])
+    """
+    step = check_update(loss, epsilon, update)
+    return loss_of_batch(
+        scores, target, loss, step, update, mask, qid, dim, ignore_index, empty, reduction, gather, backend
+    )
+
+
+def check_update(loss: LossLike, epsilon: float, update: str) -> float:
+    """ε; refuses one that is not positive, an unknown update, and a loss that is not of rankings."""
+    if isinstance(as_loss(loss), ZeroOne):
+        raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
+    if update not in UPDATES:
+        raise ValueError(f"unknown update={update!r}; use one of {', '.join(map(repr, UPDATES))}")
+    step = as_scale(epsilon)
+    if step == 0.0:
+        raise ValueError("epsilon must be positive: it is what the update is divided by")
+    return step

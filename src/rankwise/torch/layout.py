@@ -1,0 +1,114 @@
+"""What the caller gave, checked once: which samples count, which are relevant, where a score is not a number."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankwise.inputs import limit_of
+
+__all__ = ["Samples", "as_rows", "check_samples", "compute_dtype", "refuse_scores", "samples", "within_limits"]
+
+_HALVES = (torch.float16, torch.bfloat16)
+_LIMITS = {
+    torch.float32: limit_of(np.empty(0, np.float32)),
+    torch.float64: limit_of(np.empty(0, np.float64)),
+}
+
+
+def compute_dtype(scores: Tensor) -> torch.dtype:
+    """The precision of values and gradients: float32, or that of the scores if it is better."""
+    return torch.float32 if scores.dtype in _HALVES else scores.dtype
+
+
+def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int) -> None:
+    """Refuse shapes, dtypes and devices that do not go together."""
+    if not scores.is_floating_point():
+        raise TypeError(f"scores must be floating point, got {scores.dtype}; a model's raw outputs are")
+    if scores.dim() == 0:
+        raise ValueError("scores must have at least one dimension, got a single number")
+    if not -scores.dim() <= dim < scores.dim():
+        raise ValueError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
+    for name, other in (("target", target), ("mask", mask), ("qid", qid)):
+        if other is None:
+            continue
+        if other.shape != scores.shape:
+            raise ValueError(f"{name} has shape {tuple(other.shape)} and scores {tuple(scores.shape)}; they must agree")
+        if other.device != scores.device:
+            raise ValueError(f"{name} is on {other.device} and scores on {scores.device}; move it with .to()")
+    if mask is not None and (mask.is_floating_point() or mask.is_complex()):
+        raise TypeError(f"mask must be boolean, True where a sample counts, got {mask.dtype}")
+    if target.is_complex():
+        raise TypeError(f"target must be boolean, or 0 and 1, got {target.dtype}")
+    if qid is not None and scores.dim() != 1:
+        raise ValueError(f"with qid, scores are flat, (n,); got {tuple(scores.shape)}: flatten them, or leave qid out")
+    if qid is not None and (qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool):
+        raise TypeError(f"qid must be integers, got {qid.dtype}")
+
+
+def as_rows(values: Tensor | None, dim: int) -> Tensor | None:
+    """Values with one query a row (Q, n), ranked along dim."""
+    if values is None:
+        return None
+    rows = values.movedim(dim, -1)
+    return rows.reshape(_count(rows), values.shape[dim])
+
+
+def _count(rows: Tensor) -> int:
+    """The number of queries: the product of all dimensions but the last, also where that has no entries."""
+    count = 1
+    for size in rows.shape[:-1]:
+        count *= size
+    return count
+
+
+class Samples(NamedTuple):
+    """Relevance of each sample, and which samples count: None if all do. Shapes as the scores'."""
+
+    relevant: Tensor
+    valid: Tensor | None
+
+
+def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Samples:
+    """What target, mask and ignore_index say of each sample."""
+    valid = None if mask is None else mask.bool()
+    if ignore_index is not None:
+        kept = target != ignore_index
+        valid = kept if valid is None else valid & kept
+    if target.dtype == torch.bool:
+        relevant = target
+    else:
+        relevant = target == 1
+        wrong = ~(relevant | (target == 0))
+        if valid is not None:
+            wrong &= valid
+        if bool(wrong.any()):
+            at = wrong.nonzero()[0].tolist()
+            raise ValueError(
+                f"target must be binary: {_place('target', at)} is {target[tuple(at)].item()}; pass booleans, e.g. "
+                "target > 0 for grades, or ignore_index= for a value that means no label"
+            )
+    return Samples(relevant if valid is None else relevant & valid, valid)
+
+
+def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:
+    """Whether each score is finite and not too large to be compared; those that do not count are."""
+    good = scores.abs() <= _LIMITS[compute_dtype(scores)]
+    return good if valid is None else good | ~valid
+
+
+def refuse_scores(scores: Tensor, valid: Tensor | None) -> None:
+    """Raise for the first score that counts and is not finite, or too large; return if there is none."""
+    wrong = ~within_limits(scores, valid)
+    if bool(wrong.any()):
+        at = wrong.nonzero()[0].tolist()
+        value = scores[tuple(at)].item()
+        why = "too large to be compared; rescale the scores" if abs(value) < float("inf") else "not finite"
+        raise ValueError(f"{_place('scores', at)} is {value}: {why}; mask it, or look for its cause in the model")
+
+
+def _place(what: str, at: list[Any]) -> str:
+    return f"{what}[{at[0]}]" if len(at) == 1 else f"{what} of query {at[0]} at {at[1]}"

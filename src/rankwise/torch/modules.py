@@ -1,0 +1,158 @@
+"""Rank losses as modules without parameters or state: options when made, tensors when called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankwise.inputs import as_scale
+from rankwise.losses import LossLike, as_loss
+from rankwise.torch.batches import check_options
+from rankwise.torch.distributed import Gather
+from rankwise.torch.functional import check_update, direct_loss, retrieval_loss, structured_hinge
+from rankwise.torch.retrieval import check_retrieval
+
+__all__ = ["APHingeLoss", "DirectLoss", "NDCGHingeLoss", "RankHingeLoss", "RetrievalLoss"]
+
+
+class _RankLoss(torch.nn.Module):
+    """A loss and the options of its functional twin."""
+
+    def __init__(self, loss: LossLike, **options: Any) -> None:
+        super().__init__()
+        as_loss(loss)
+        check_options(options["empty"], options["reduction"], options["gather"], options["backend"])
+        self.loss = loss
+        self.options = options
+
+    def extra_repr(self) -> str:
+        """The loss and the options."""
+        return ", ".join([repr(self.loss), *(f"{name}={value!r}" for name, value in self.options.items())])
+
+
+class RankHingeLoss(_RankLoss):
+    """The structured hinge of a rank loss, J = max_R scale·Δ(R*, R) + F(R) − F(R*).
+
+    Called with scores and target of one shape: (n,), (…, n), or (n, C) with dim=0; and mask= or qid=. Arguments are
+    those of `functional.structured_hinge`.
+
+    >>> scores = torch.tensor([[2.0, 1.0, 0.5, 0.0]])
+    >>> round(RankHingeLoss("mrr")(scores, torch.tensor([[0, 1, 0, 1]])).item(), 4)
+    2.1667
+    """
+
+    def __init__(
+        self,
+        loss: LossLike = "ap",
+        *,
+        dim: int = -1,
+        scale: float = 1.0,
+        ignore_index: int | None = None,
+        empty: str = "zero",
+        reduction: str = "mean",
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(
+            loss, dim=dim, scale=scale, ignore_index=ignore_index, empty=empty, reduction=reduction, gather=gather,
+            backend=backend,
+        )  # fmt: skip
+        as_scale(scale)
+
+    def forward(
+        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
+    ) -> Tensor:
+        """The loss of one batch."""
+        return structured_hinge(scores, target, self.loss, mask=mask, qid=qid, **self.options)
+
+
+class APHingeLoss(RankHingeLoss):
+    """The structured hinge of average precision; arguments are those of `RankHingeLoss`.
+
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
+    >>> APHingeLoss()(scores, torch.tensor([0, 1, 0, 1])).item()
+    2.25
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("ap", **options)
+
+
+class NDCGHingeLoss(RankHingeLoss):
+    """The structured hinge of NDCG; arguments are those of `RankHingeLoss`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("ndcg", **options)
+
+
+class DirectLoss(_RankLoss):
+    """A rank loss itself, Δ of the ranking by scores, with the gradient of direct loss minimisation.
+
+    Called as `RankHingeLoss` is; arguments are those of `functional.direct_loss`.
+    """
+
+    def __init__(
+        self,
+        loss: LossLike = "ap",
+        *,
+        epsilon: float = 1.0,
+        update: str = "positive",
+        dim: int = -1,
+        ignore_index: int | None = None,
+        empty: str = "zero",
+        reduction: str = "mean",
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(
+            loss, epsilon=epsilon, update=update, dim=dim, ignore_index=ignore_index, empty=empty, reduction=reduction,
+            gather=gather, backend=backend,
+        )  # fmt: skip
+        check_update(loss, epsilon, update)
+
+    def forward(
+        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
+    ) -> Tensor:
+        """The loss of one batch."""
+        return direct_loss(scores, target, self.loss, mask=mask, qid=qid, **self.options)
+
+
+class RetrievalLoss(_RankLoss):
+    """The structured hinge with every embedding as a query against the others, or against reference embeddings.
+
+    Called with embeddings (B, d) and labels (B,), and reference (R, d) with reference_labels (R,) if there are any;
+    arguments are those of `functional.retrieval_loss`.
+    """
+
+    def __init__(
+        self,
+        loss: LossLike = "ap",
+        *,
+        scale: float = 1.0,
+        similarity: str = "cosine",
+        empty: str = "skip",
+        reduction: str = "mean",
+        chunk_size: int | None = None,
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(
+            loss, scale=scale, similarity=similarity, empty=empty, reduction=reduction, chunk_size=chunk_size,
+            gather=gather, backend=backend,
+        )  # fmt: skip
+        as_scale(scale)
+        check_retrieval(similarity, chunk_size)
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        reference: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of one batch."""
+        return retrieval_loss(
+            embeddings, labels, self.loss, reference=reference, reference_labels=reference_labels, **self.options
+        )

@@ -1,0 +1,35 @@
+"""Losses by key: an operator that PyTorch compiles takes strings, not objects."""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+import torch
+
+from rankwise.losses import Loss, LossLike, as_loss
+
+__all__ = ["key_of", "loss_of"]
+
+# Losses of the user's own, while they are alive. Those with a name of ours need no entry.
+_OWN: WeakValueDictionary[str, Loss] = WeakValueDictionary()
+
+
+@torch.compiler.assume_constant_result
+def key_of(loss: LossLike) -> str:
+    """The key of a loss: its name, or one made for the object; refuses what is no loss."""
+    found = as_loss(loss)
+    if isinstance(loss, str):
+        return loss
+    key = f"#{id(found)}"
+    _OWN[key] = found
+    return key
+
+
+def loss_of(key: str) -> Loss:
+    """The loss of that key."""
+    if not key.startswith("#"):
+        return as_loss(key)
+    loss = _OWN.get(key)
+    if loss is None:
+        raise RuntimeError("the loss object behind this call is gone; keep a reference to it for as long as it is used")
+    return loss

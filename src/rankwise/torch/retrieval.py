@@ -1,0 +1,148 @@
+"""Metric learning: every sample a query, the others ranked by similarity, those of its label relevant."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from rankwise.inputs import as_scale, is_whole
+from rankwise.losses import LossLike
+from rankwise.torch import distributed
+from rankwise.torch.batches import check_options, reduce
+from rankwise.torch.distributed import Gather
+from rankwise.torch.operator import RankLoss
+from rankwise.torch.registry import key_of
+
+__all__ = ["check_retrieval", "retrieval_loss"]
+
+SIMILARITIES = ("cosine", "dot")
+# Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
+_MOST_HELD = 1 << 26
+
+
+def retrieval_loss(
+    embeddings: Tensor,
+    labels: Tensor,
+    loss: LossLike = "ap",
+    *,
+    reference: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    scale: float = 1.0,
+    similarity: str = "cosine",
+    empty: str = "skip",
+    reduction: str = "mean",
+    chunk_size: int | None = None,
+    gather: Gather = False,
+    backend: str = "auto",
+) -> Tensor:
+    """The structured hinge of every embedding as a query against the others, or against reference embeddings.
+
+    embeddings: (B, d). labels: (B,) integers. reference: (R, d), with reference_labels (R,): then all of these are
+    ranked, and no query is left out of them. similarity: "cosine", or "dot" for embeddings taken as they are. empty: a
+    query alone in its label has no positives: "skip" leaves it out of the mean. chunk_size: queries whose similarities
+    are held at a time; backward computes them again, so memory is O(chunk_size·R). None: as many as fit 256 MiB.
+    gather: queries and references of all processes; reduction="none" returns this one's queries. Other arguments as in
+    `structured_hinge`.
+
+    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)
+    >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
+    >>> round(value.item(), 4)
+    0.1
+    """
+    check_options(empty, reduction, gather, backend)
+    check_retrieval(similarity, chunk_size)
+    if (reference is None) != (reference_labels is None):
+        raise ValueError("reference and reference_labels go together; one of them is missing")
+    several = distributed.is_distributed(gather)
+    queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
+    own: int | None = 0
+    if reference is None or reference_labels is None:
+        reference, reference_labels = queries, labels
+    else:
+        reference, own = _checked(reference, reference_labels, "reference", "reference_labels", similarity), None
+        _check_alike(embeddings, reference)
+    if several:
+        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels)
+        own = None if own is None else first
+    told = (None, key_of(loss), as_scale(scale), "", empty == "error", backend)
+    step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
+    parts = []
+    for begin in range(0, max(queries.shape[0], 1), step):
+        part = partial(_part, told=told, own=None if own is None else own + begin)
+        given = (queries[begin : begin + step], labels[begin : begin + step], reference, reference_labels)
+        again = queries.shape[0] > step and torch.is_grad_enabled()
+        parts.append(checkpoint(part, *given, use_reentrant=False) if again else part(*given))
+    values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
+    if not several:
+        return reduce(values, filled, empty, reduction)
+    return _reduce_over_processes(values, filled, empty, reduction, gather == "ddp")
+
+
+def check_retrieval(similarity: str, chunk_size: int | None) -> None:
+    """Refuse an unknown similarity and a chunk that is no number of queries."""
+    if similarity not in SIMILARITIES:
+        raise ValueError(f"unknown similarity={similarity!r}; use one of {', '.join(map(repr, SIMILARITIES))}")
+    if chunk_size is not None and (not is_whole(chunk_size) or chunk_size < 1):
+        raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
+
+
+def _part(
+    queries: Tensor,
+    labels: Tensor,
+    reference: Tensor,
+    reference_labels: Tensor,
+    *,
+    told: tuple[object, ...],
+    own: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Values of some queries; query i is reference own + i and not ranked, unless own is None."""
+    scores = queries @ reference.T
+    target = labels[:, None] == reference_labels
+    mask = None
+    if own is not None:
+        mask = torch.ones_like(target)
+        mask.diagonal(own).fill_(False)
+    values, filled, _, _ = RankLoss.apply(scores, target, mask, None, *told)
+    return values, filled
+
+
+def _reduce_over_processes(values: Tensor, filled: Tensor, empty: str, reduction: str, times_world: bool) -> Tensor:
+    """As `reduce`, over the queries of all processes; each has the gradient of its own queries' share."""
+    if times_world:
+        factor = torch.distributed.get_world_size()
+        values = values.detach() + factor * (values - values.detach())
+    if reduction == "none":
+        return values
+    total = values.sum()
+    total = total + (distributed.rank_total(total) - total).detach()
+    if reduction == "sum":
+        return total
+    count = filled.sum() if empty == "skip" else filled.new_tensor(filled.shape[0], dtype=torch.int64)
+    return total / distributed.rank_total(count).clamp(min=1)
+
+
+def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
+    if embeddings.dim() != 2 or not embeddings.is_floating_point():
+        raise ValueError(f"{name} must be (n, d) and floating point, got {tuple(embeddings.shape)}, {embeddings.dtype}")
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(
+            f"{name_of_labels} has shape {tuple(labels.shape)}; {name} of shape {tuple(embeddings.shape)} need "
+            f"({embeddings.shape[0]},)"
+        )
+    if labels.is_floating_point() or labels.is_complex():
+        raise TypeError(f"{name_of_labels} must be integers, got {labels.dtype}")
+    if labels.device != embeddings.device:
+        raise ValueError(
+            f"{name_of_labels} is on {labels.device} and {name} on {embeddings.device}; move it with .to()"
+        )
+    return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
+
+
+def _check_alike(embeddings: Tensor, reference: Tensor) -> None:
+    if reference.shape[1] != embeddings.shape[1]:
+        raise ValueError(f"reference has {reference.shape[1]} columns and embeddings {embeddings.shape[1]}")
+    if reference.device != embeddings.device:
+        raise ValueError(f"reference is on {reference.device} and embeddings on {embeddings.device}")

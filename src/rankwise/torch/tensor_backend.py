@@ -1,0 +1,124 @@
+"""Any device: the same answers in tensor operations only. Scores stay where they are; the host learns sizes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail, ZeroOne
+from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
+from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.tensor_dynamic import best_rewarded
+from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss, precise
+from rankwise.torch.tensor_rounds import most_violating
+from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
+
+__all__ = ["solve_ragged", "solve_rows"]
+
+
+def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
+    """One query a row, scores (Q, n)."""
+    scores = scores.detach().to(compute_dtype(scores))
+    if scores.numel() == 0:
+        return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
+    if isinstance(loss, ZeroOne):
+        return _zero_one(scores, samples, goal)
+    if isinstance(loss, DiscountedLoss):
+        return _solve(scores, samples, loss, goal)
+    parts = [_solve(*_row(scores, samples, q), loss, goal) for q in range(scores.shape[0])]
+    return Outcome(*(torch.cat(one) for one in zip(*parts, strict=True)))
+
+
+def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
+    """Queries by qid, scores (n,): and the query of each sample, Q for those that do not count.
+
+    Queries of like size, by powers of two, are padded to rows together, so that memory stays O(n).
+    """
+    flat = scores.detach().to(compute_dtype(scores))
+    valid = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
+    kept = valid.nonzero().squeeze(1)
+    ids, inverse, sizes = torch.unique(qid[kept], return_inverse=True, return_counts=True)
+    query = torch.full_like(qid, ids.shape[0], dtype=torch.int64).index_copy_(0, kept, inverse)
+    by_query = kept[inverse.argsort(stable=True)]
+    begins = sizes.cumsum(0) - sizes
+    found = Outcome(flat.new_zeros(ids.shape[0]), valid.new_zeros(ids.shape[0]), torch.zeros_like(flat))
+    classes = (2 * sizes - 1).double().log2().long()  # ⌈log2 size⌉
+    for level in classes.unique().tolist():
+        members = (classes == level).nonzero().squeeze(1)
+        places = begins[members, None] + torch.arange(1 << level, device=flat.device)
+        inside = torch.arange(1 << level, device=flat.device) < sizes[members, None]
+        at = by_query[places.clamp(max=by_query.shape[0] - 1)]
+        part = solve_rows(flat[at], Samples(samples.relevant[at] & inside, inside), loss, goal)
+        found.values[members], found.filled[members] = part.values, part.filled
+        found.gradient[at[inside]] = part.gradient[inside]
+    return found, query
+
+
+def _row(scores: Tensor, samples: Samples, q: int) -> tuple[Tensor, Samples]:
+    valid = None if samples.valid is None else samples.valid[q : q + 1]
+    return scores[q : q + 1], Samples(samples.relevant[q : q + 1], valid)
+
+
+def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
+    rows = sort_rows(scores, samples)
+    filled = (rows.n_pos > 0) & (rows.n_neg > 0)
+    if rows.most_pos == 0 or rows.most_neg == 0:
+        return Outcome(scores.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
+    _check(loss, rows, goal)
+    told = _tell(loss, rows)
+    unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
+    if goal.update:
+        values, slope = _direct(rows, told, goal, unit)
+    else:
+        above = most_violating(rows, told, goal.scale)
+        slope = gradient(rows, above) * unit
+        values = goal.scale * told.lost(above, rows.n_pos) + total(rows, slope)
+    values = torch.where(filled.squeeze(1), values, 0.0).to(scores.dtype)
+    slope = torch.where(filled, slope, 0.0).to(scores.dtype)
+    return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
+
+
+def _direct(rows: SortedRows, told: TensorLoss, goal: Goal, unit: Tensor) -> tuple[Tensor, Tensor]:
+    """Δ of the ranking by scores, and the direct-loss update; ties are broken so that the two rankings differ."""
+    worst = bisect(rows, worst=True)
+    if goal.update == "positive":
+        higher, lower = most_violating(rows, told, goal.scale), bisect(rows, worst=False)
+    else:
+        higher, lower = worst, best_rewarded(rows, told, -goal.scale)
+    slope = (gradient(rows, higher) - gradient(rows, lower)) * (unit / goal.scale)
+    return told.lost(worst, rows.n_pos), slope
+
+
+def _tell(loss: Loss, rows: SortedRows) -> TensorLoss:
+    if isinstance(loss, DiscountedLoss):
+        return DiscountedTensors(loss, rows.n_pos, rows.n_neg, (rows.most_pos, rows.scores.shape[1]))
+    if isinstance(loss, StepLoss):
+        return StepTensors(loss, rows.most_pos, rows.most_neg, rows.pos.device)
+    raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss: it can be computed on the CPU only")
+
+
+def _check(loss: Loss, rows: SortedRows, goal: Goal) -> None:
+    """Refuse a loss of the user's own that breaks (C2), or has no normaliser, for the counts of some query."""
+    if isinstance(loss, DiscountedLoss) and loss.tables(1, 1).tail != Tail.NONE:
+        return
+    for n_pos, n_neg in torch.cat([rows.n_pos, rows.n_neg], 1).unique(dim=0).tolist():
+        if n_pos == 0 or n_neg == 0:
+            continue
+        if goal.update != "negative":
+            loss.check(n_pos, n_neg, thorough=False)
+        elif isinstance(loss, DiscountedLoss):
+            loss.normaliser(n_pos, n_neg)
+
+
+def _zero_one(scores: Tensor, samples: Samples, goal: Goal) -> Outcome:
+    """J = (1/n) Σ max(0, scale − y·s), y = ±1."""
+    refuse_scores(scores, samples.valid)
+    counted = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
+    n = counted.sum(1, keepdim=True)
+    filled = samples.relevant.any(1) & (counted & ~samples.relevant).any(1)
+    y = torch.where(samples.relevant, 1.0, -1.0).to(scores.dtype)
+    margin = goal.scale - y * scores
+    wrong = counted & (margin > 0) & filled[:, None]
+    values = torch.where(wrong, margin, 0.0).sum(1, dtype=precise(scores.device))
+    size = n.clamp(min=1).to(scores.dtype)
+    return Outcome((values / size.squeeze(1)).to(scores.dtype), filled, torch.where(wrong, -y / size, 0.0))

@@ -1,0 +1,102 @@
+"""A loss in tensors: what one more negative above a positive costs, and Δ of a ranking.
+
+Ranks are 1-based: k (Q, P) numbers positives from the top, m (Q, P) is a number of negatives above one, P and N are
+the counts of each query (Q, 1).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankwise.losses import DiscountedLoss, Loss, StepLoss
+
+__all__ = ["DiscountedTensors", "StepTensors", "TensorLoss", "precise"]
+
+_TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
+
+
+def precise(device: torch.device) -> torch.dtype:
+    """The most precise type of a device: float64, but where there is none."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+class TensorLoss(Protocol):
+    """What the rounds ask of a loss."""
+
+    def gain(self, k: Tensor, m: Tensor) -> Tensor:
+        """Δ's growth when the m-th negative passes the k-th positive: −(δ_m(k+1) − δ_m(k))."""
+
+    def lost(self, above: Tensor, counts: Tensor) -> Tensor:
+        """Δ (Q,) of rankings with above (Q, P) negatives above each positive, of which counts (Q, 1) are real."""
+
+
+class DiscountedTensors:
+    """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), from tables of w and D kept on the device."""
+
+    def __init__(self, loss: DiscountedLoss, n_pos: Tensor, n_neg: Tensor, most: tuple[int, int]) -> None:
+        self._weight, self._discount = _tables(loss, *most, n_pos.device)
+        if loss.tables(1, 1).per_pair:
+            self._norm = n_pos.to(self._weight.dtype) * n_neg
+        else:
+            ideal = (self._weight * self._discount[1 : self._weight.shape[0] + 1]).cumsum(0)
+            self._norm = ideal[(n_pos - 1).clamp(min=0)]
+
+    def gain(self, k: Tensor, m: Tensor) -> Tensor:
+        """w_k (D(k + m − 1) − D(k + m)) / C."""
+        at = (k + m).clamp(1, self._discount.shape[0] - 1)
+        return self._weight[k - 1] * (self._discount[at - 1] - self._discount[at]) / self._norm
+
+    def lost(self, above: Tensor, counts: Tensor) -> Tensor:
+        k = torch.arange(1, above.shape[1] + 1, device=above.device)
+        terms = self._weight[k - 1] * (self._discount[k] - self._discount[(k + above)])
+        return (torch.where(k <= counts, terms, 0.0) / self._norm).sum(1)
+
+
+def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """w_1..w_P and D(0)..D(n) on the device, made when first needed or outgrown."""
+    kept = _TABLES.setdefault(loss, {})
+    weight, discount = kept.get(device, (torch.empty(0), torch.empty(0)))
+    if weight.shape[0] < n_pos or discount.shape[0] <= n:
+        n_pos, n = max(n_pos, weight.shape[0]), max(n, discount.shape[0] - 1)
+        dtype = precise(device)
+        numbers = np.concatenate([[0.0], loss.discounts(np.arange(1, n + 1), n)])
+        kept[device] = (
+            torch.as_tensor(loss.tables(n_pos, 1).weight[:n_pos].copy(), dtype=dtype, device=device),
+            torch.as_tensor(numbers, dtype=dtype, device=device),
+        )
+        weight, discount = kept[device]
+    return weight[:n_pos], discount[: n + 1]
+
+
+class StepTensors:
+    """A loss told by its step function, of a single query: the function is called with tensors."""
+
+    def __init__(self, loss: StepLoss, n_pos: int, n_neg: int, device: torch.device) -> None:
+        self._loss, self._n_pos, self._n_neg, self._device = loss, n_pos, n_neg, device
+
+    def gain(self, k: Tensor, m: Tensor) -> Tensor:
+        """−step(k, m)."""
+        return -self._steps(k, m.clamp(1, self._n_neg))
+
+    def lost(self, above: Tensor, counts: Tensor) -> Tensor:
+        j = torch.arange(1, self._n_neg + 1, device=self._device)
+        total = torch.zeros(1, dtype=precise(self._device), device=self._device)
+        for k in range(1, self._n_pos + 1):  # δ_j(r_j) = −Σ_{i ≥ r_j} step; the c_i highest negatives have r_j ≤ i
+            sums = torch.nn.functional.pad(self._steps(torch.full_like(j, k), j).cumsum(0), (1, 0))
+            total = total - sums[above[:, k - 1]]
+        return total
+
+    def _steps(self, k: Tensor, m: Tensor) -> Tensor:
+        try:
+            steps = torch.as_tensor(self._loss.step(k, m, self._n_pos, self._n_neg), device=self._device)
+        except (TypeError, RuntimeError) as error:
+            raise TypeError(
+                f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function refused tensors "
+                f"({error}); write it with operators that take arrays and tensors alike, or move the scores to the CPU"
+            ) from error
+        return steps.to(precise(self._device)).expand(k.shape)

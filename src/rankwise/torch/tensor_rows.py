@@ -1,0 +1,118 @@
+"""Queries of one batch sorted along their rows, in tensors only: what the rounds read, and gradients from their answer.
+
+A row holds a query's samples by descending score; samples that do not count come last. c_k, the number of negatives
+above the k-th positive, tells a ranking: above (Q, P).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rankwise.torch.layout import Samples, refuse_scores, within_limits
+from rankwise.torch.tensor_loss import precise
+
+__all__ = ["SortedRows", "bisect", "gradient", "sort_rows", "total"]
+
+
+class SortedRows(NamedTuple):
+    """Scores (Q, n) in descending order, their places in the rows given, and who is positive and who negative.
+
+    n_pos, n_neg: (Q, 1). pos: (Q, most positives) their scores, in descending order. neg: the negatives' scores of all
+    queries one after the other; a query's begin at first (Q, 1). most_pos, most_neg, the largest counts, are known to
+    the host.
+    """
+
+    scores: Tensor
+    order: Tensor
+    is_pos: Tensor
+    is_neg: Tensor
+    n_pos: Tensor
+    n_neg: Tensor
+    pos: Tensor
+    neg: Tensor
+    first: Tensor
+    most_pos: int
+    most_neg: int
+
+    def negative(self, j: Tensor) -> Tensor:
+        """The score of the j-th negative of each row, 1 ≤ j; of some sample where there is no j-th."""
+        return self.neg[(self.first + j - 1).clamp(0, self.neg.shape[0] - 1)]
+
+
+def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
+    """Sort rows (Q, n) of which some sample counts; the only sort there is."""
+    relevant, valid = samples
+    n_pos = relevant.sum(1, keepdim=True)
+    n_valid = torch.full_like(n_pos, scores.shape[1]) if valid is None else valid.sum(1, keepdim=True)
+    n_neg = n_valid - n_pos
+    # All that the host needs to know, in one transfer: sizes, and whether scores can be compared.
+    facts = torch.stack([n_pos.amax(), n_neg.amax(), within_limits(scores, valid).all().to(n_pos.dtype)]).tolist()
+    if not facts[2]:
+        refuse_scores(scores, valid)
+    key = scores if valid is None else torch.where(valid, scores, -torch.inf)
+    by_score, order = key.sort(dim=1, descending=True)
+    is_pos = relevant.gather(1, order)
+    is_neg = ~is_pos if valid is None else valid.gather(1, order) & ~is_pos
+    dtype = precise(scores.device)
+    pos, neg = by_score[is_pos].to(dtype), by_score[is_neg].to(dtype)
+    begin = n_pos.cumsum(0) - n_pos
+    at = begin + torch.arange(facts[0], device=scores.device)
+    rows_of_pos = pos[at.clamp(max=max(pos.shape[0] - 1, 0))] if facts[0] else pos.new_empty(scores.shape[0], 0)
+    return SortedRows(
+        by_score, order, is_pos, is_neg, n_pos, n_neg, rows_of_pos, neg, n_neg.cumsum(0) - n_neg, facts[0], facts[1]
+    )
+
+
+def bisect(rows: SortedRows, worst: bool) -> Tensor:
+    """above (Q, P) of the ranking that scores induce; a negative of a positive's score is above it if worst."""
+    low, high = torch.zeros_like(rows.pos, dtype=torch.int64), rows.n_neg.expand(rows.pos.shape)
+    for _ in range(rows.most_neg.bit_length()):
+        m = (low + high + 1) // 2
+        score = rows.negative(m)
+        passes = (low < high) & (score >= rows.pos if worst else score > rows.pos)
+        low, high = torch.where(passes, m, low), torch.where(passes, high, (m - 1).clamp(min=0))
+    return low
+
+
+def gradient(rows: SortedRows, above: Tensor) -> Tensor:
+    """∂(F(R) − F(R*))/∂s (Q, n) in sorted order, in units of 2/(PN): c of a negative's rank, −c_k of a positive.
+
+    A negative's is the number of positives it is above. Samples of one class that tie in score share theirs.
+    """
+    k = torch.arange(1, rows.most_pos + 1, device=above.device)
+    real = k <= rows.n_pos
+    # ends[c] is the number of positives with c negatives above them, so P − Σ_{c < j} ends[c] have at least j.
+    ends = above.new_zeros(above.shape[0], rows.most_neg + 1).scatter_add_(1, above, real.to(above.dtype))
+    passed = rows.n_pos - ends.cumsum(1)
+    j, place = rows.is_neg.cumsum(1), rows.is_pos.cumsum(1)
+    below = passed.gather(1, (j - 1).clamp(min=0))
+    ahead = above.gather(1, (place - 1).clamp(min=0))
+    inside = real & (above > 0) & (above < rows.n_neg)
+    torn = inside & (rows.negative(above) == rows.negative(above + 1))
+    split = (rows.pos[:, 1:] == rows.pos[:, :-1]) & (above[:, 1:] != above[:, :-1]) & real[:, 1:]
+    dtype = rows.pos.dtype
+    if bool(torn.any() | split.any()):
+        negatives, positives = _shared(rows, below, rows.is_neg), _shared(rows, ahead, rows.is_pos)
+    else:
+        negatives, positives = below.to(dtype), ahead.to(dtype)
+    return torch.where(rows.is_neg, negatives, torch.where(rows.is_pos, -positives, 0.0))
+
+
+def _shared(rows: SortedRows, values: Tensor, member: Tensor) -> Tensor:
+    """Each value replaced by the mean over those of the same class that tie with it; sums are of integers, so exact."""
+    new = torch.zeros_like(member, dtype=torch.int64)
+    new[:, 1:] = rows.scores[:, 1:] != rows.scores[:, :-1]
+    run = new.cumsum(1)
+    sums = torch.zeros_like(values).scatter_add_(1, run, torch.where(member, values, 0))
+    sizes = torch.zeros_like(values).scatter_add_(1, run, member.to(values.dtype)).clamp(min=1)
+    return (sums.to(rows.pos.dtype) / sizes).gather(1, run)
+
+
+def total(rows: SortedRows, steepness: Tensor) -> Tensor:
+    """Σ gradient·score (Q,), measured from each row's highest score: gradients of a row sum to 0."""
+    counted = rows.is_pos | rows.is_neg
+    scores = rows.scores.to(steepness.dtype)
+    return torch.where(counted, steepness * (scores - scores[:, :1]), 0.0).sum(1)
