@@ -105,10 +105,11 @@ def structured_hinge(
     """J = max_R scale·Δ(R*, R) + F(R) − F(R*) and its semi-gradient in the scores; with qid, the mean over queries.
 
     scores: (n,) real numbers. relevant: (n,) booleans, or 0 and 1. loss: a name or a `Loss`. qid: (n,) integers or
-    strings, in any order. scale: the weight of the loss against F. method: "auto", or a name in
-    rankwise.inference.METHODS; all exact ones agree. cutoff: only with method="chakrabarti". n_threads: queries in
-    parallel, or one large query; −1 for all processors. empty: a query without positives or without negatives counts
-    as 0 ("zero"), is left out of the mean ("skip") or refused ("error").
+    strings, in any order. scale: the weight of the loss against F; below 0 only with method="dynamic" or "exhaustive",
+    which also take losses without (C2). method: "auto", or a name in rankwise.inference.METHODS; all exact ones agree.
+    cutoff: only with method="chakrabarti". n_threads: queries in parallel, or one large query; −1 for all processors.
+    empty: a query without positives or without negatives counts as 0 ("zero"), is left out of the mean ("skip") or
+    refused ("error").
 
     >>> r = structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap")
     >>> round(r.value, 4), round(r.loss, 4), r.interleaving.pattern()
@@ -119,9 +120,9 @@ def structured_hinge(
     array, dtype = as_scores(scores)
     truth = as_relevant(relevant, array.shape[0])
     loss = as_loss(loss)
-    scale, n_threads = as_scale(scale), as_threads(n_threads)
     check_empty(empty)
     _check_method(loss, method, cutoff)
+    scale, n_threads = as_scale(scale, method), as_threads(n_threads)
     if qid is not None:
         return _hinge_of_many(array, truth, qid, dtype, loss, scale, method, cutoff, n_threads, empty)
     n_pos = int(np.count_nonzero(truth))
@@ -295,7 +296,13 @@ def solve_queries(
         if not (np.abs(scores) <= limit_of(scores)).all():
             return None
         return zero_one_many(scores, relevant, starts, scale, method)
-    batch = _methods().solve_many(scores, relevant, starts, loss, scale, method, cutoff, limit_of(scores), n_threads)
+    limit = limit_of(scores)
+    if starts.size == 2 and 0 < (n_pos := int(np.count_nonzero(relevant))) < scores.size:  # spares a copy
+        one = _methods().solve(scores, relevant, n_pos, loss, scale, method, cutoff, limit, n_threads)
+        if one is None:
+            return None
+        return np.array([[one.value, one.loss]]), np.array([[n_pos, scores.size - n_pos]]), one.gradient
+    batch = _methods().solve_many(scores, relevant, starts, loss, scale, method, cutoff, limit, n_threads)
     return None if isinstance(batch, int) else (batch.out, batch.counts, batch.gradient)
 
 

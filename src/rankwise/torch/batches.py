@@ -6,13 +6,13 @@ from torch import Tensor
 
 from rankwise.inputs import check_empty
 from rankwise.losses import LossLike
-from rankwise.torch import distributed
+from rankwise.torch import distributed, operator
 from rankwise.torch.distributed import Gather
 from rankwise.torch.layout import as_rows, check_samples
-from rankwise.torch.operator import BACKENDS, RankLoss
+from rankwise.torch.operator import BACKENDS
 from rankwise.torch.registry import key_of
 
-__all__ = ["check_options", "loss_of_batch", "reduce"]
+__all__ = ["check_options", "loss_of_batch"]
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -34,29 +34,12 @@ def loss_of_batch(
 ) -> Tensor:
     """Check, join, solve and reduce: what every rank loss does with a batch; update as in `Goal`."""
     check_options(empty, reduction, gather, backend)
-    told = (ignore_index, key_of(loss), scale, update, empty == "error", backend)
     check_samples(scores, target, mask, qid, dim)
     if distributed.is_distributed(gather):
         scores, target, mask, qid = distributed.join(scores, target, mask, qid, dim, gather == "ddp")
-    if qid is not None:
-        values, filled, _, _ = RankLoss.apply(scores, target, mask, qid, *told)
-        return reduce(values, filled, empty, reduction)
     rows = (as_rows(one, dim) for one in (scores, target, mask))
-    values, filled, _, _ = RankLoss.apply(*rows, None, *told)
-    result = reduce(values, filled, empty, reduction)
-    if reduction != "none":
-        return result
-    return result.view(scores.movedim(dim, -1).shape[:-1])
-
-
-def reduce(values: Tensor, filled: Tensor, empty: str, reduction: str) -> Tensor:
-    """The mean or the sum of values (Q,), or all; no query at all is 0, connected to the graph."""
-    if reduction == "none":
-        return values
-    total = values.sum()
-    if reduction == "sum":
-        return total
-    return total / (filled.sum().clamp(min=1) if empty == "skip" else max(values.shape[0], 1))
+    value, _ = operator.apply(*rows, qid, ignore_index, key_of(loss), scale, update, empty, reduction, backend)
+    return value.view(scores.movedim(dim, -1).shape[:-1]) if reduction == "none" and scores.dim() > 2 else value
 
 
 def check_options(empty: str, reduction: str, gather: Gather, backend: str) -> None:

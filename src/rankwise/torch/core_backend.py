@@ -65,7 +65,7 @@ def _flat(scores: Tensor) -> Tensor:
 
 
 def _outcome(values: NDArray[np.float64], filled: NDArray[np.bool_], gradient: Tensor) -> Outcome:
-    return Outcome(torch.from_numpy(values).to(gradient.dtype), torch.from_numpy(filled), gradient)
+    return Outcome(torch.from_numpy(values), torch.from_numpy(filled), gradient)
 
 
 def _not_finite(scores: Tensor, samples: Samples) -> Exception:

@@ -1,12 +1,14 @@
 """Batches of several processes joined along their first dimension, with the gradient that one process would have.
 
 A rank loss is not a sum over samples: the union must be ranked as one. Every process ranks the union of all scores,
-which costs less than sending them, and keeps the gradient of its own part, so nothing is sent on the way back.
+which costs less than sending them, and keeps the gradient of its own part, so nothing is sent on the way back. What
+one process refuses, all refuse: none is left waiting for it. Compiled graphs break here, and run as they do eagerly.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -14,10 +16,15 @@ from torch import Tensor
 
 from rankwise.torch.layout import compute_dtype
 
-__all__ = ["Gather", "is_distributed", "join", "join_embeddings", "rank_total"]
+__all__ = ["Gather", "is_distributed", "join", "join_embeddings", "sum_over_processes", "together"]
 
 Gather = bool | Literal["ddp"]
+_Found = TypeVar("_Found")
 _MOST_DIMS = 6
+_SCORES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# A target of any dtype is exact in one of these, and in those after it.
+_TARGETS = (torch.bool, torch.int64, torch.float64)
+_NO_YES = (False, True)
 
 
 def is_distributed(gather: Gather) -> bool:
@@ -25,66 +32,115 @@ def is_distributed(gather: Gather) -> bool:
     return bool(gather) and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
+@torch.compiler.disable
 def join(
     scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int, times_world: bool
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """Scores, target, mask and qid of all processes, joined along dimension 0 in the order of their ranks.
 
     Where queries are rows of different widths, narrower ones are padded and masked. times_world: multiply gradients by
-    the number of processes.
+    the number of processes. Every process has the values of all queries; its scores receive the gradient of what it
+    makes of them, so that where it weighs them itself (reduction="none") the weights must be those of the others.
     """
-    shapes = _shapes(scores, mask is not None, qid is not None)
+    alike = {
+        "dtype": (compute_dtype(scores), _SCORES),
+        "use of mask=": (mask is not None, _NO_YES),
+        "use of qid=": (qid is not None, _NO_YES),
+    }
+    shapes, kinds = _meet(scores, alike, 2 if target.is_floating_point() else int(target.dtype != torch.bool))
     ranked = dim % scores.dim()
     widths = {shape[ranked] for shape in shapes} if ranked > 0 else set()
     others = {tuple(size for at, size in enumerate(shape) if at not in (0, ranked)) for shape in shapes}
     if len(others) > 1:
         raise ValueError(f"scores of the processes differ beyond dimensions 0 and {ranked}: {shapes}")
+    target = target.to(_TARGETS[max(kinds)])
+    mask = None if mask is None else mask.bool()
     if len(widths) > 1:
-        mask = torch.ones_like(target, dtype=torch.bool) if mask is None else mask.bool()
+        mask = torch.ones_like(target, dtype=torch.bool) if mask is None else mask
         scores, target, mask = (_widen(one, ranked, max(widths)) for one in (scores, target, mask))
     sizes = [shape[0] for shape in shapes]
     return (
         _JoinScores.apply(scores, sizes, times_world),
-        _all_gather(target.double(), sizes),
-        None if mask is None else _all_gather(mask.to(torch.uint8), sizes).bool(),
+        _all_gather(target, sizes),
+        None if mask is None else _all_gather(mask, sizes),
         None if qid is None else _all_gather(qid.to(torch.int64), sizes),
     )
 
 
-def join_embeddings(embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, int]:
+@torch.compiler.disable
+def join_embeddings(embeddings: Tensor, labels: Tensor, are_queries: bool) -> tuple[Tensor, Tensor, int]:
     """Embeddings (n, d) and labels (n,) of all processes, and where those of this one begin.
 
-    Every process must go backward: the gradients that all of them have of these embeddings are added up.
+    are_queries: whether these are the queries themselves, in all processes or in none. Every process must go
+    backward: the gradients that all of them have of these embeddings are added up.
     """
-    shapes = _shapes(embeddings, False, False)
+    needs_gradient = embeddings.requires_grad and torch.is_grad_enabled()
+    alike = {
+        "dtype": (embeddings.dtype, _SCORES),
+        "need of a gradient": (needs_gradient, _NO_YES),
+        "use of reference=": (not are_queries, _NO_YES),
+    }
+    shapes, _ = _meet(embeddings, alike)
     if len({shape[1:] for shape in shapes}) > 1:
         raise ValueError(f"embeddings of the processes differ in width: {shapes}")
     sizes = [shape[0] for shape in shapes]
-    return _JoinEmbeddings.apply(embeddings, sizes), _all_gather(labels, sizes), sum(sizes[: dist.get_rank()])
+    joined = _JoinEmbeddings.apply(embeddings, sizes)
+    return joined, _all_gather(labels.to(torch.int64), sizes), _own_part(sizes).start
 
 
-def rank_total(value: Tensor) -> Tensor:
-    """The sum of a number over all processes, without gradient."""
-    total = value.detach().clone()
-    dist.all_reduce(total)
+@torch.compiler.disable
+def sum_over_processes(value: Tensor) -> Tensor:
+    """The sum of a number over all processes; each has the gradient of its own."""
+    total: Tensor = _Sum.apply(value)
     return total
 
 
-def _shapes(scores: Tensor, masked: bool, ragged: bool) -> list[tuple[int, ...]]:
-    """The shape of every process's scores; refuses, in all of them, what cannot be joined."""
-    if scores.dim() > _MOST_DIMS:
-        raise ValueError(f"gather takes scores of up to {_MOST_DIMS} dimensions, got {scores.dim()}")
-    size = list(scores.shape) + [0] * (_MOST_DIMS - scores.dim())
-    own = torch.tensor(
-        [scores.dim(), masked, ragged, compute_dtype(scores).itemsize, *size], dtype=torch.int64, device=scores.device
-    )
+@torch.compiler.disable
+def together(run: Callable[[], _Found], device: torch.device) -> _Found:
+    """What run() returns, if no process raises; if one does, all raise."""
+    found: list[_Found] = []
+    error = None
+    try:
+        found.append(run())
+    except Exception as raised:
+        error = raised
+    text = b"" if error is None else (str(error) or type(error).__name__).encode()
+    sizes = [told[0] for told in _tell([len(text)], device)]
+    if not any(sizes):
+        return found[0]
+    texts = _all_gather(torch.tensor(list(text), dtype=torch.uint8, device=device), sizes)
+    if error is not None:
+        raise error
+    first = next(rank for rank, size in enumerate(sizes) if size)
+    raise ValueError(f"process {first}: {bytes(texts[: sizes[first]].tolist()).decode()}")
+
+
+def _meet(
+    values: Tensor, alike: Mapping[str, tuple[Any, Sequence[Any]]], number: int = 0
+) -> tuple[list[tuple[int, ...]], list[int]]:
+    """The shape of every process's values, and its number; refuses, in all of them, what cannot be joined.
+
+    alike: by name, what must not differ between processes, and what it is one of.
+    """
+    if values.dim() > _MOST_DIMS:
+        raise ValueError(f"gather takes tensors of up to {_MOST_DIMS} dimensions, got {values.dim()}")
+    alike = {"number of dimensions": (values.dim(), range(_MOST_DIMS + 1)), **alike}
+    size = list(values.shape) + [0] * (_MOST_DIMS - values.dim())
+    told = _tell([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
+    for at, (name, (_, choices)) in enumerate(alike.items(), start=1):
+        if len({one[at] for one in told}) > 1:
+            raise ValueError(f"with gather, processes must not differ in {name}: {[choices[one[at]] for one in told]}")
+    begin = 1 + len(alike)
+    return [tuple(one[begin : begin + values.dim()]) for one in told], [one[0] for one in told]
+
+
+def _tell(numbers: list[int], device: torch.device) -> list[list[int]]:
+    """The numbers that each process tells all others."""
+    own = torch.tensor(numbers, dtype=torch.int64, device=device)
     told = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(told, own)
-    facts = [one.tolist() for one in told]
-    for at, what in enumerate(("number of dimensions", "use of mask=", "use of qid=", "precision")):
-        if len({fact[at] for fact in facts}) > 1:
-            raise ValueError(f"the processes differ in the {what} of what they gather: {[fact[at] for fact in facts]}")
-    return [tuple(fact[4 : 4 + fact[0]]) for fact in facts]
+    numbers_of: list[list[int]] = torch.stack(told).tolist()
+    return numbers_of
 
 
 def _widen(values: Tensor, dim: int, width: int) -> Tensor:
@@ -93,11 +149,12 @@ def _widen(values: Tensor, dim: int, width: int) -> Tensor:
 
 
 def _all_gather(values: Tensor, sizes: list[int]) -> Tensor:
-    """Parts of unequal length, joined: padded for the journey to the longest."""
+    """Parts of unequal length, joined: padded for the journey to the longest, and sent as bytes."""
     padded = values.new_zeros(max(sizes), *values.shape[1:])
     padded[: values.shape[0]] = values
     parts = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(parts, padded)
+    if padded.numel() > 0:
+        dist.all_gather([part.view(torch.uint8) for part in parts], padded.view(torch.uint8))
     return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
 
@@ -106,8 +163,7 @@ class _JoinScores(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, sizes: list[int], times_world: bool) -> Tensor:
-        rank = dist.get_rank()
-        ctx.part = slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))
+        ctx.part = _own_part(sizes)
         ctx.factor = len(sizes) if times_world else 1
         ctx.dtype = scores.dtype
         return _all_gather(scores.detach().to(compute_dtype(scores)), sizes)
@@ -122,12 +178,31 @@ class _JoinEmbeddings(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, sizes: list[int]) -> Tensor:
-        rank = dist.get_rank()
-        ctx.part = slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))
+        ctx.part = _own_part(sizes)
         return _all_gather(embeddings.detach(), sizes)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        total = grads[0].contiguous().clone()
+        total = grads[0].to(compute_dtype(grads[0]), memory_format=torch.contiguous_format, copy=True)
         dist.all_reduce(total)
-        return total[ctx.part], None
+        return total[ctx.part].to(grads[0].dtype), None
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over processes forward, the own share backward."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        total = value.detach().clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0]
+
+
+def _own_part(sizes: list[int]) -> slice:
+    """Where the part of this process is among parts of these sizes."""
+    rank = dist.get_rank()
+    return slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))

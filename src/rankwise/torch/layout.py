@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.inputs import limit_of
+from rankwise.inputs import is_whole, limit_of
 
 __all__ = ["Samples", "as_rows", "check_samples", "compute_dtype", "refuse_scores", "samples", "within_limits"]
 
 _HALVES = (torch.float16, torch.bfloat16)
+_KNOWN = (*_HALVES, torch.float32, torch.float64)
 _LIMITS = {
     torch.float32: limit_of(np.empty(0, np.float32)),
     torch.float64: limit_of(np.empty(0, np.float64)),
@@ -26,15 +27,21 @@ def compute_dtype(scores: Tensor) -> torch.dtype:
 
 def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int) -> None:
     """Refuse shapes, dtypes and devices that do not go together."""
-    if not scores.is_floating_point():
-        raise TypeError(f"scores must be floating point, got {scores.dtype}; a model's raw outputs are")
+    others = {name: given for name, given in (("mask", mask), ("qid", qid)) if given is not None}
+    given: Any
+    for name, given in {"scores": scores, "target": target, **others}.items():
+        if not isinstance(given, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
+    if scores.dtype not in _KNOWN:
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _KNOWN)
+        raise TypeError(f"scores must be floating point ({known}), got {scores.dtype}; a model's raw outputs are")
+    if not is_whole(dim):
+        raise TypeError(f"dim must be an integer, got {type(dim).__name__}")
     if scores.dim() == 0:
         raise ValueError("scores must have at least one dimension, got a single number")
     if not -scores.dim() <= dim < scores.dim():
         raise ValueError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
-    for name, other in (("target", target), ("mask", mask), ("qid", qid)):
-        if other is None:
-            continue
+    for name, other in {"target": target, **others}.items():
         if other.shape != scores.shape:
             raise ValueError(f"{name} has shape {tuple(other.shape)} and scores {tuple(scores.shape)}; they must agree")
         if other.device != scores.device:
@@ -50,9 +57,9 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
 
 
 def as_rows(values: Tensor | None, dim: int) -> Tensor | None:
-    """Values with one query a row (Q, n), ranked along dim."""
-    if values is None:
-        return None
+    """Values with one query a row (Q, n), ranked along dim; of a single query as they are."""
+    if values is None or values.dim() == 1 or (values.dim() == 2 and dim in (1, -1)):
+        return values
     rows = values.movedim(dim, -1)
     return rows.reshape(_count(rows), values.shape[dim])
 
@@ -111,4 +118,4 @@ def refuse_scores(scores: Tensor, valid: Tensor | None) -> None:
 
 
 def _place(what: str, at: list[Any]) -> str:
-    return f"{what}[{at[0]}]" if len(at) == 1 else f"{what} of query {at[0]} at {at[1]}"
+    return f"{what}{at}" if len(at) == 1 else f"{what} of query {at[0]} at {at[1]}"

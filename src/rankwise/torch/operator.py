@@ -1,8 +1,8 @@
 """The rank losses as one operator that PyTorch knows: how it runs, what it returns, and its semi-gradient.
 
-`rankwise::rank_loss` solves a batch without gradient. `RankLoss` gives it one: backward multiplies the semi-gradient
-found on the way forward, and refuses to be differentiated again. Both compile (a fake kernel tells the shapes) and
-both can be mapped by torch.func.vmap.
+`solve` solves a batch without gradient, and is registered as the operator `rankwise::rank_loss`, which compiles (a fake
+kernel tells the shapes) and can be mapped by torch.func.vmap. `apply` gives it a gradient: backward multiplies the
+semi-gradient found on the way forward, and refuses to be differentiated again.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import torch
 from torch import Tensor
 
 from rankwise.torch import core_backend, tensor_backend
-from rankwise.torch.layout import compute_dtype, samples
-from rankwise.torch.outcome import Goal, refuse_empty
+from rankwise.torch.layout import Samples, compute_dtype, samples
+from rankwise.torch.outcome import Goal, refuse_empty, share_of_query
 from rankwise.torch.registry import loss_of
 
-__all__ = ["BACKENDS", "RankLoss"]
+__all__ = ["BACKENDS", "apply", "rank_loss", "solve"]
 
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-@torch.library.custom_op("rankwise::rank_loss", mutates_args=())
-def rank_loss(
+def solve(
     scores: Tensor,
     target: Tensor,
     mask: Tensor | None,
@@ -33,45 +32,64 @@ def rank_loss(
     loss: str,
     scale: float,
     update: str,
-    refuse: bool,
+    empty: str,
+    reduction: str,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Values and whether each query counts (Q,), the gradient of each value by sample, and each sample's query.
+    """The value and its gradient by sample.
 
-    scores (Q, n), one query a row, and then no queries are told (0,); or (n,) with qid (n,), sorted by qid.
+    scores: (n,) one query, (Q, n) one a row, or (n,) with qid (n,). With reduction="none" there is a value for each
+    query, the gradient of a sample is that of its own query's value, and two more are told: which queries have both
+    positives and negatives (Q,), and with qid the query of each sample (n,), Q for those that do not count.
     """
-    found = loss_of(loss)
+    found, goal = loss_of(loss), Goal(scale, update)
     told = samples(target, mask, ignore_index)
-    on_host = scores.device.type == "cpu" if backend == "auto" else backend == "core"
     if backend == "core" and scores.device.type != "cpu":
         raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
+    on_host = scores.device.type == "cpu" and backend != "tensor"
     solver = core_backend if on_host else tensor_backend
-    goal = Goal(scale, update)
-    if qid is None:
-        outcome, query = solver.solve_rows(scores, told, found, goal), scores.new_empty(0, dtype=torch.int64)
-    else:
+    query = scores.new_empty(0, dtype=torch.int64)
+    if qid is not None:
         outcome, query = solver.solve_ragged(scores, told, qid, found, goal)
-    if refuse:
+    elif scores.dim() == 1:
+        row = Samples(told.relevant[None], None if told.valid is None else told.valid[None])
+        outcome = solver.solve_rows(scores[None], row, found, goal)
+    else:
+        outcome = solver.solve_rows(scores, told, found, goal)
+    if empty == "error":
         refuse_empty(outcome.filled, None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist())
-    return *outcome, query
+    values, gradient, filled = outcome.values, outcome.gradient.view(scores.shape), outcome.filled
+    if reduction == "none":
+        shape = () if qid is None and scores.dim() == 1 else values.shape
+        return values.to(gradient.dtype).view(shape), filled, gradient, query
+    if values.shape[0] != 1:
+        share = share_of_query(filled, empty, reduction)
+        values, gradient = values * share, gradient.mul_(share)
+    return values.sum().to(gradient.dtype), filled.new_empty(0), gradient, query.new_empty(0)
+
+
+rank_loss = torch.library.custom_op("rankwise::rank_loss", solve, mutates_args=())
 
 
 @rank_loss.register_fake
 def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, *rest: Any) -> _Outputs:
-    n_queries = scores.shape[0] if qid is None else torch.library.get_ctx().new_dynamic_size()
+    each, alone = rest[-2] == "none", qid is None and scores.dim() == 1
+    n_queries: Any = 1 if alone else scores.shape[0]
+    if qid is not None and each:
+        n_queries = torch.library.get_ctx().new_dynamic_size()
     dtype = compute_dtype(scores)
     return (
-        scores.new_empty(n_queries, dtype=dtype),
-        scores.new_empty(n_queries, dtype=torch.bool),
+        scores.new_empty((n_queries,) if each and not alone else (), dtype=dtype),
+        scores.new_empty(n_queries if each else 0, dtype=torch.bool),
         torch.empty_like(scores, dtype=dtype, memory_format=torch.contiguous_format),
-        scores.new_empty(0 if qid is None else scores.shape[0], dtype=torch.int64),
+        scores.new_empty(scores.shape[0] if each and qid is not None else 0, dtype=torch.int64),
     )
 
 
 @rank_loss.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs, tuple[int, ...]]:
     """Mapped over a batch, rows of all its members are rows of one call."""
-    scores, target, mask, qid, *rest = args
+    scores, target, mask, qid, *rest, empty, reduction, backend = args
     if qid is not None:
         raise NotImplementedError("vmap over ragged queries (qid=) has no common shape; loop, or pad and pass mask=")
     size = info.batch_size
@@ -79,27 +97,38 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs,
         None if one is None else one.expand(size, *one.shape) if dim is None else one.movedim(dim, 0)
         for one, dim in zip((scores, target, mask), in_dims, strict=False)
     ]
-    shape = spread[0].shape  # (batch, Q, n)
-    flat = [None if one is None else one.reshape(shape[0] * shape[1], shape[2]) for one in spread]
-    values, filled, gradient, query = rank_loss(*flat, None, *rest)
-    return (
-        (values.view(shape[:2]), filled.view(shape[:2]), gradient.view(shape), query.expand(size, 0)),
-        (0, 0, 0, 0),
-    )
+    shape = spread[0].shape  # (batch, n) or (batch, Q, n)
+    rows = [None if one is None else one.reshape(shape[:-1].numel(), shape[-1]) for one in spread]
+    values, filled, gradient, query = rank_loss(*rows, None, *rest, empty, "none", backend)
+    values, filled, gradient = values.view(shape[:-1]), filled.view(size, -1), gradient.view(shape)
+    if reduction != "none":
+        values = values.view(size, -1)
+        share = torch.stack([share_of_query(one, empty, reduction) for one in filled])
+        gradient = gradient * share.view(size, *[1] * (len(shape) - 1)).to(gradient.dtype)
+        values, filled = (values * share[:, None]).sum(1).to(gradient.dtype), filled.new_empty(size, 0)
+    return (values, filled, gradient, query.expand(size, 0)), (0, 0, 0, 0)
+
+
+def semi_gradient(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor) -> Tensor:
+    """The gradient of grad·value in the scores, or of Σ_q grad_q·value_q."""
+    return (_by_sample(grad, gradient, query) * gradient).to(scores.dtype)
+
+
+def _by_sample(grad: Tensor, gradient: Tensor, query: Tensor) -> Tensor:
+    if grad.dim() == 0:
+        return grad
+    # Samples that do not count belong to no query: they find the 0 at the end.
+    return grad[:, None] if gradient.dim() == 2 else torch.nn.functional.pad(grad, (0, 1))[query]
 
 
 class _SemiGradient(torch.autograd.Function):
-    """The backward pass, as a function that has no derivative."""
+    """`semi_gradient` as a function that has no derivative."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor) -> Tensor:
-        if gradient.dim() == 2:
-            found = grad[:, None] * gradient
-        else:  # samples that do not count belong to no query: they find the 0 at the end
-            found = torch.nn.functional.pad(grad, (0, 1))[query] * gradient
-        return found.to(scores.dtype)
+        return semi_gradient(grad, gradient, query, scores)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -113,14 +142,29 @@ class _SemiGradient(torch.autograd.Function):
         )
 
 
-class RankLoss(torch.autograd.Function):
-    """`rank_loss` with its semi-gradient: values (Q,), and whether each query has positives and negatives (Q,)."""
+class _Traced(torch.autograd.Function):
+    """`rank_loss` with its semi-gradient, as PyTorch compiles it."""
 
     generate_vmap_rule = True
 
+    # Told one by one: the compiler counts them.
     @staticmethod
-    def forward(*args: Any) -> _Outputs:
-        found: _Outputs = rank_loss(*args)
+    def forward(
+        scores: Tensor,
+        target: Tensor,
+        mask: Tensor | None,
+        qid: Tensor | None,
+        ignore_index: int | None,
+        loss: str,
+        scale: float,
+        update: str,
+        empty: str,
+        reduction: str,
+        backend: str,
+    ) -> _Outputs:
+        found: _Outputs = rank_loss(
+            scores, target, mask, qid, ignore_index, loss, scale, update, empty, reduction, backend
+        )
         return found
 
     @staticmethod
@@ -131,4 +175,67 @@ class RankLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
-        return _SemiGradient.apply(grad, *ctx.saved_tensors), *[None] * 9
+        scaled = _SemiGradient.apply if torch.is_grad_enabled() else semi_gradient
+        return scaled(grad, *ctx.saved_tensors), *[None] * 10
+
+
+def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
+    raise NotImplementedError(
+        "rank losses have no forward-mode derivative; use reverse mode: backward, torch.func.grad or jacrev"
+    )
+
+
+class _Mapped(_Traced):
+    """The same under torch.func, where forward mode may be asked for; the compiler takes no jvp at all."""
+
+    jvp = staticmethod(_refuse_forward_mode)
+
+
+class _Eager(torch.autograd.Function):
+    """`solve` with its semi-gradient, without the operator around it; backward gives the gradient's own memory away.
+
+    Going backward once more, after retain_graph=True, solves once more.
+    """
+
+    jvp = staticmethod(_refuse_forward_mode)
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
+        value, filled, ctx.gradient, ctx.query = solve(scores, *options)
+        ctx.options, ctx.dtype = options, scores.dtype
+        ctx.save_for_backward(scores)
+        ctx.mark_non_differentiable(filled)
+        return value, filled
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
+        gradient, ctx.gradient = ctx.gradient, None
+        if gradient is None:
+            gradient = solve(ctx.saved_tensors[0], *ctx.options)[2]
+        if torch.is_grad_enabled():
+            found = _SemiGradient.apply(grad, gradient, ctx.query, ctx.saved_tensors[0])
+        else:
+            found = gradient.mul_(_by_sample(grad, gradient, ctx.query)).to(ctx.dtype)
+        return found, *[None] * 10
+
+
+def apply(*args: Any, traced: bool = False) -> tuple[Tensor, Tensor]:
+    """The value with its semi-gradient, and with reduction="none" which queries count; arguments are those of `solve`.
+
+    traced: keep what backward needs where PyTorch's checkpoints see it.
+    """
+    if torch.compiler.is_compiling():
+        value, filled, _, _ = _Traced.apply(*args)
+    elif torch._C._are_functorch_transforms_active():
+        value, filled, _, _ = _Mapped.apply(*args)
+    elif traced or not _is_plain(args[0]):
+        value, filled, _, _ = _Traced.apply(*args)
+    else:
+        value, filled = _Eager.apply(*args)
+    return value, filled
+
+
+def _is_plain(scores: Tensor) -> bool:
+    """Whether this is a tensor of the CPU that nothing traces."""
+    known = type(scores) is Tensor or type(scores) is torch.nn.Parameter
+    return known and scores.device.type == "cpu" and torch._C._len_torch_dispatch_stack() == 0

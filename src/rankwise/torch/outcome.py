@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-__all__ = ["Goal", "Outcome", "refuse_empty"]
+__all__ = ["Goal", "Outcome", "precise", "queries_counted", "refuse_empty", "share_of_query"]
+
+
+def precise(device: torch.device) -> torch.dtype:
+    """The most precise type of a device: float64, but where there is none."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 class Goal(NamedTuple):
@@ -20,11 +26,26 @@ class Goal(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """By query: value (Q,), and whether it has both positives and negatives (Q,). By sample: the value's gradient."""
+    """values (Q,), in the best precision; filled (Q,), whether a query has both positives and negatives; the gradient.
+
+    The gradient, as the scores are laid out, is that of the sum of values.
+    """
 
     values: Tensor
     filled: Tensor
     gradient: Tensor
+
+
+def queries_counted(filled: Tensor, empty: str) -> Tensor:
+    """The number of queries that a mean is taken over."""
+    return filled.sum() if empty == "skip" else filled.new_full((), filled.shape[0], dtype=torch.int64)
+
+
+def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor:
+    """What a query's value is multiplied by before all are added up."""
+    if reduction == "sum":
+        return filled.new_ones((), dtype=torch.float32)
+    return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
 
 
 def refuse_empty(filled: Tensor, names: list[int] | None = None) -> None:

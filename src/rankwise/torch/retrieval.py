@@ -10,10 +10,10 @@ from torch.utils.checkpoint import checkpoint
 
 from rankwise.inputs import as_scale, is_whole
 from rankwise.losses import LossLike
-from rankwise.torch import distributed
-from rankwise.torch.batches import check_options, reduce
+from rankwise.torch import distributed, operator
+from rankwise.torch.batches import check_options
 from rankwise.torch.distributed import Gather
-from rankwise.torch.operator import RankLoss
+from rankwise.torch.outcome import queries_counted
 from rankwise.torch.registry import key_of
 
 __all__ = ["check_retrieval", "retrieval_loss"]
@@ -54,31 +54,26 @@ def retrieval_loss(
     """
     check_options(empty, reduction, gather, backend)
     check_retrieval(similarity, chunk_size)
-    if (reference is None) != (reference_labels is None):
-        raise ValueError("reference and reference_labels go together; one of them is missing")
     several = distributed.is_distributed(gather)
-    queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
-    own: int | None = 0
-    if reference is None or reference_labels is None:
-        reference, reference_labels = queries, labels
-    else:
-        reference, own = _checked(reference, reference_labels, "reference", "reference_labels", similarity), None
-        _check_alike(embeddings, reference)
+    prepare = partial(_prepare, embeddings, labels, reference, reference_labels, similarity)
+    queries, reference, reference_labels, own = (
+        distributed.together(prepare, embeddings.device) if several else prepare()
+    )
     if several:
-        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels)
+        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
         own = None if own is None else first
-    told = (None, key_of(loss), as_scale(scale), "", empty == "error", backend)
+    told = (None, key_of(loss), as_scale(scale), "", empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
-    parts = []
-    for begin in range(0, max(queries.shape[0], 1), step):
-        part = partial(_part, told=told, own=None if own is None else own + begin)
-        given = (queries[begin : begin + step], labels[begin : begin + step], reference, reference_labels)
-        again = queries.shape[0] > step and torch.is_grad_enabled()
-        parts.append(checkpoint(part, *given, use_reentrant=False) if again else part(*given))
-    values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
-    if not several:
-        return reduce(values, filled, empty, reduction)
-    return _reduce_over_processes(values, filled, empty, reduction, gather == "ddp")
+    solve = partial(_solve, queries, labels, reference, reference_labels, told, own, step)
+    values, filled = distributed.together(solve, embeddings.device) if several else solve()
+    if several and gather == "ddp":
+        values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
+    if reduction == "none":
+        return values
+    total, count = values.sum(), queries_counted(filled, empty)
+    if several:
+        total, count = distributed.sum_over_processes(total), distributed.sum_over_processes(count)
+    return total if reduction == "sum" else total / count.clamp(min=1)
 
 
 def check_retrieval(similarity: str, chunk_size: int | None) -> None:
@@ -89,6 +84,40 @@ def check_retrieval(similarity: str, chunk_size: int | None) -> None:
         raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
 
 
+def _prepare(
+    embeddings: Tensor, labels: Tensor, reference: Tensor | None, reference_labels: Tensor | None, similarity: str
+) -> tuple[Tensor, Tensor, Tensor, int | None]:
+    """Queries, reference and its labels, checked, and which reference is the first query: None if none is."""
+    if (reference is None) != (reference_labels is None):
+        raise ValueError("reference and reference_labels go together; one of them is missing")
+    queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
+    if reference is None or reference_labels is None:
+        return queries, queries, labels, 0
+    reference = _checked(reference, reference_labels, "reference", "reference_labels", similarity)
+    _check_alike(embeddings, reference)
+    return queries, reference, reference_labels, None
+
+
+def _solve(
+    queries: Tensor,
+    labels: Tensor,
+    reference: Tensor,
+    reference_labels: Tensor,
+    told: tuple[object, ...],
+    own: int | None,
+    step: int,
+) -> tuple[Tensor, Tensor]:
+    """Values of all queries and whether each counts, step queries at a time."""
+    parts = []
+    again = queries.shape[0] > step and torch.is_grad_enabled()
+    for begin in range(0, max(queries.shape[0], 1), step):
+        part = partial(_part, told=told, own=None if own is None else own + begin, again=again)
+        given = (queries[begin : begin + step], labels[begin : begin + step], reference, reference_labels)
+        parts.append(checkpoint(part, *given, use_reentrant=False) if again else part(*given))
+    values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
+    return values, filled
+
+
 def _part(
     queries: Tensor,
     labels: Tensor,
@@ -97,31 +126,19 @@ def _part(
     *,
     told: tuple[object, ...],
     own: int | None,
+    again: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Values of some queries; query i is reference own + i and not ranked, unless own is None."""
+    """Values of some queries; query i is reference own + i and not ranked, unless own is None.
+
+    again: backward computes this again, and nothing may be kept for it.
+    """
     scores = queries @ reference.T
     target = labels[:, None] == reference_labels
     mask = None
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    values, filled, _, _ = RankLoss.apply(scores, target, mask, None, *told)
-    return values, filled
-
-
-def _reduce_over_processes(values: Tensor, filled: Tensor, empty: str, reduction: str, times_world: bool) -> Tensor:
-    """As `reduce`, over the queries of all processes; each has the gradient of its own queries' share."""
-    if times_world:
-        factor = torch.distributed.get_world_size()
-        values = values.detach() + factor * (values - values.detach())
-    if reduction == "none":
-        return values
-    total = values.sum()
-    total = total + (distributed.rank_total(total) - total).detach()
-    if reduction == "sum":
-        return total
-    count = filled.sum() if empty == "skip" else filled.new_tensor(filled.shape[0], dtype=torch.int64)
-    return total / distributed.rank_total(count).clamp(min=1)
+    return operator.apply(scores, target, mask, None, *told, traced=again)
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:

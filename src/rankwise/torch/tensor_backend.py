@@ -7,9 +7,9 @@ from torch import Tensor
 
 from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail, ZeroOne
 from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
-from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.outcome import Goal, Outcome, precise
 from rankwise.torch.tensor_dynamic import best_rewarded
-from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss, precise
+from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
 from rankwise.torch.tensor_rounds import most_violating
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
 
@@ -18,7 +18,7 @@ __all__ = ["solve_ragged", "solve_rows"]
 
 def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     """One query a row, scores (Q, n)."""
-    scores = scores.detach().to(compute_dtype(scores))
+    scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
         return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
     if isinstance(loss, ZeroOne):
@@ -41,7 +41,9 @@ def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal
     query = torch.full_like(qid, ids.shape[0], dtype=torch.int64).index_copy_(0, kept, inverse)
     by_query = kept[inverse.argsort(stable=True)]
     begins = sizes.cumsum(0) - sizes
-    found = Outcome(flat.new_zeros(ids.shape[0]), valid.new_zeros(ids.shape[0]), torch.zeros_like(flat))
+    found = Outcome(
+        flat.new_zeros(ids.shape[0], dtype=precise(flat.device)), valid.new_zeros(ids.shape[0]), torch.zeros_like(flat)
+    )
     classes = (2 * sizes - 1).double().log2().long()  # ⌈log2 size⌉
     for level in classes.unique().tolist():
         members = (classes == level).nonzero().squeeze(1)
@@ -63,7 +65,7 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     rows = sort_rows(scores, samples)
     filled = (rows.n_pos > 0) & (rows.n_neg > 0)
     if rows.most_pos == 0 or rows.most_neg == 0:
-        return Outcome(scores.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
+        return Outcome(rows.pos.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
     _check(loss, rows, goal)
     told = _tell(loss, rows)
     unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
@@ -73,7 +75,7 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
         above = most_violating(rows, told, goal.scale)
         slope = gradient(rows, above) * unit
         values = goal.scale * told.lost(above, rows.n_pos) + total(rows, slope)
-    values = torch.where(filled.squeeze(1), values, 0.0).to(scores.dtype)
+    values = torch.where(filled.squeeze(1), values, 0.0)
     slope = torch.where(filled, slope, 0.0).to(scores.dtype)
     return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
 
@@ -121,4 +123,4 @@ def _zero_one(scores: Tensor, samples: Samples, goal: Goal) -> Outcome:
     wrong = counted & (margin > 0) & filled[:, None]
     values = torch.where(wrong, margin, 0.0).sum(1, dtype=precise(scores.device))
     size = n.clamp(min=1).to(scores.dtype)
-    return Outcome((values / size.squeeze(1)).to(scores.dtype), filled, torch.where(wrong, -y / size, 0.0))
+    return Outcome(values / size.squeeze(1), filled, torch.where(wrong, -y / size, 0.0))

@@ -14,15 +14,11 @@ import torch
 from torch import Tensor
 
 from rankwise.losses import DiscountedLoss, Loss, StepLoss
+from rankwise.torch.outcome import precise
 
-__all__ = ["DiscountedTensors", "StepTensors", "TensorLoss", "precise"]
+__all__ = ["DiscountedTensors", "StepTensors", "TensorLoss"]
 
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
-
-
-def precise(device: torch.device) -> torch.dtype:
-    """The most precise type of a device: float64, but where there is none."""
-    return torch.float32 if device.type == "mps" else torch.float64
 
 
 class TensorLoss(Protocol):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch.layout import Samples, refuse_scores, within_limits
-from rankwise.torch.tensor_loss import precise
+from rankwise.torch.outcome import precise
 
 __all__ = ["SortedRows", "bisect", "gradient", "sort_rows", "total"]
 
@@ -112,7 +112,11 @@ def _shared(rows: SortedRows, values: Tensor, member: Tensor) -> Tensor:
 
 
 def total(rows: SortedRows, steepness: Tensor) -> Tensor:
-    """Σ gradient·score (Q,), measured from each row's highest score: gradients of a row sum to 0."""
-    counted = rows.is_pos | rows.is_neg
+    """Σ gradient·score (Q,), measured from each row's highest negative: gradients of a row sum to 0.
+
+    (Positives far above it, whose gradient is 0, do not blur the others.)
+    """
+    counted = (rows.is_pos | rows.is_neg) & (steepness != 0)
     scores = rows.scores.to(steepness.dtype)
-    return torch.where(counted, steepness * (scores - scores[:, :1]), 0.0).sum(1)
+    first = rows.negative(torch.ones_like(rows.n_neg))
+    return torch.where(counted, steepness * (scores - first), 0.0).sum(1)
