@@ -59,6 +59,7 @@ _LAZY = {
     "io": "rankwise.io",
     "load": "rankwise.models",
     "metrics": "rankwise.metrics",
+    "torch": "rankwise.torch",
 }
 
 

@@ -85,20 +85,27 @@ def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Sa
     if ignore_index is not None:
         kept = target != ignore_index
         valid = kept if valid is None else valid & kept
-    if target.dtype == torch.bool:
-        relevant = target
-    else:
-        relevant = target == 1
-        wrong = ~(relevant | (target == 0))
-        if valid is not None:
-            wrong &= valid
-        if bool(wrong.any()):
-            at = wrong.nonzero()[0].tolist()
-            raise ValueError(
-                f"target must be binary: {_place('target', at)} is {target[tuple(at)].item()}; pass booleans, e.g. "
-                "target > 0 for grades, or ignore_index= for a value that means no label"
-            )
+    relevant = target if target.dtype == torch.bool else _binary(target, valid)
     return Samples(relevant if valid is None else relevant & valid, valid)
+
+
+def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
+    """target == 1; refuses what is neither 0 nor 1, where it counts."""
+    if valid is None and not target.is_floating_point() and target.numel() > 0:  # two passes instead of four
+        low, high = target.aminmax()
+        if bool((low >= 0) & (high <= 1)):
+            return target.bool()
+    relevant = target == 1
+    wrong = ~(relevant | (target == 0))
+    if valid is not None:
+        wrong &= valid
+    if bool(wrong.any()):
+        at = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"target must be binary: {_place('target', at)} is {target[tuple(at)].item()}; pass booleans, e.g. "
+            "target > 0 for grades, or ignore_index= for a value that means no label"
+        )
+    return relevant
 
 
 def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:

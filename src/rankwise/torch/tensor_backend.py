@@ -86,7 +86,9 @@ def _direct(rows: SortedRows, told: TensorLoss, goal: Goal, unit: Tensor) -> tup
     if goal.update == "positive":
         higher, lower = most_violating(rows, told, goal.scale), bisect(rows, worst=False)
     else:
-        higher, lower = worst, best_rewarded(rows, told, -goal.scale)
+        # Fewer negatives above than by scores, unless some loss falls as they grow in number.
+        most = int(worst.amax()) if told.rises else rows.most_neg
+        higher, lower = worst, best_rewarded(rows, told, -goal.scale, most)
     slope = (gradient(rows, higher) - gradient(rows, lower)) * (unit / goal.scale)
     return told.lost(worst, rows.n_pos), slope
 

@@ -17,35 +17,35 @@ from rankwise.torch.tensor_rows import SortedRows
 __all__ = ["best_rewarded"]
 
 
-def best_rewarded(rows: SortedRows, loss: TensorLoss, scale: float) -> Tensor:
-    """above (Q, P) of the ranking that maximises scale·Δ + F, by row, for a scale of either sign."""
-    above = torch.zeros(rows.pos.shape, dtype=torch.int64, device=rows.pos.device)
+def best_rewarded(rows: SortedRows, loss: TensorLoss, scale: float, most: int) -> Tensor:
+    """above (Q, P) of the ranking that maximises scale·Δ + F, by row, for a scale of either sign; c_k ≤ most."""
+    device, dtype = rows.pos.device, rows.pos.dtype
+    j = torch.arange(most + 1, device=device)
+    weight = scale * rows.n_pos.to(dtype) * rows.n_neg / 2
+    negatives = rows.negative(j[1:])
+
+    def advance(k: int, values: Tensor) -> tuple[Tensor, Tensor]:
+        """max over c' ≤ c of V_k(c'), and where it is attained, from the same for the positive before."""
+        step = negatives - rows.pos[:, k : k + 1] + weight * loss.gain(torch.full_like(j[1:], k + 1), j[1:])
+        best, origin = (values + torch.nn.functional.pad(step.cumsum(1), (1, 0))).cummax(1)
+        return torch.where(k < rows.n_pos, best, values), origin
+
+    above = torch.zeros(rows.pos.shape, dtype=torch.int64, device=device)
     stride = isqrt(rows.most_pos) + 1
-    values = torch.zeros(above.shape[0], rows.most_neg + 1, dtype=rows.pos.dtype, device=above.device)
-    values.masked_fill_(torch.arange(rows.most_neg + 1, device=above.device) > rows.n_neg, -torch.inf)
+    values = torch.where(j > rows.n_neg, -torch.inf, torch.zeros(above.shape[0], 1, dtype=dtype, device=device))
     kept = []
     for k in range(rows.most_pos):
         if k % stride == 0:
             kept.append(values)
-        values, _ = _next(rows, loss, scale, k, values)
-    last = rows.n_neg
+        values, _ = advance(k, values)
+    last = rows.n_neg.clamp(max=most)
     for block in reversed(range(len(kept))):
         values, origins = kept[block], []
         span = range(block * stride, min((block + 1) * stride, rows.most_pos))
         for k in span:
-            values, origin = _next(rows, loss, scale, k, values)
+            values, origin = advance(k, values)
             origins.append(origin)
         for k, origin in zip(reversed(span), reversed(origins), strict=True):
-            found = torch.where(k < rows.n_pos, origin.gather(1, last), last)
-            above[:, k] = found.squeeze(1)
-            last = found
-    return torch.where(torch.arange(rows.most_pos, device=above.device) < rows.n_pos, above, 0)
-
-
-def _next(rows: SortedRows, loss: TensorLoss, scale: float, k: int, values: Tensor) -> tuple[Tensor, Tensor]:
-    """max over c' ≤ c of V_k(c'), and where it is attained, from the same for the positive before."""
-    j = torch.arange(1, rows.most_neg + 1, device=values.device).expand(values.shape[0], -1)
-    weight = scale * rows.n_pos.to(values.dtype) * rows.n_neg / 2
-    step = rows.negative(j) - rows.pos[:, k : k + 1] + weight * loss.gain(torch.full_like(j, k + 1), j)
-    best, origin = (values + torch.nn.functional.pad(step.cumsum(1), (1, 0))).cummax(1)
-    return torch.where(k < rows.n_pos, best, values), origin
+            last = torch.where(k < rows.n_pos, origin.gather(1, last), last)
+            above[:, k] = last.squeeze(1)
+    return torch.where(torch.arange(rows.most_pos, device=device) < rows.n_pos, above, 0)

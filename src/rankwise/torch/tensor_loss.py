@@ -22,7 +22,10 @@ _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = We
 
 
 class TensorLoss(Protocol):
-    """What the rounds ask of a loss."""
+    """What the rounds ask of a loss; rises: whether Δ is known never to fall as negatives pass positives."""
+
+    @property
+    def rises(self) -> bool: ...
 
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
         """Δ's growth when the m-th negative passes the k-th positive: −(δ_m(k+1) − δ_m(k))."""
@@ -41,6 +44,10 @@ class DiscountedTensors:
         else:
             ideal = (self._weight * self._discount[1 : self._weight.shape[0] + 1]).cumsum(0)
             self._norm = ideal[(n_pos - 1).clamp(min=0)]
+
+    @property
+    def rises(self) -> bool:
+        return bool((self._discount[1:].diff() <= 0).all())
 
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
         """w_k (D(k + m − 1) − D(k + m)) / C."""
@@ -72,6 +79,8 @@ def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> t
 class StepTensors:
     """A loss told by its step function, of a single query: the function is called with tensors."""
 
+    rises = False
+
     def __init__(self, loss: StepLoss, n_pos: int, n_neg: int, device: torch.device) -> None:
         self._loss, self._n_pos, self._n_neg, self._device = loss, n_pos, n_neg, device
 
@@ -88,11 +97,13 @@ class StepTensors:
         return total
 
     def _steps(self, k: Tensor, m: Tensor) -> Tensor:
+        dtype = precise(self._device)  # of whole numbers, PyTorch's quotients would be float32
         try:
-            steps = torch.as_tensor(self._loss.step(k, m, self._n_pos, self._n_neg), device=self._device)
+            steps = self._loss.step(k.to(dtype), m.to(dtype), self._n_pos, self._n_neg)
+            steps = torch.as_tensor(steps, dtype=dtype, device=self._device)
         except (TypeError, RuntimeError) as error:
             raise TypeError(
                 f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function refused tensors "
                 f"({error}); write it with operators that take arrays and tensors alike, or move the scores to the CPU"
             ) from error
-        return steps.to(precise(self._device)).expand(k.shape)
+        return steps.expand(k.shape)

@@ -74,7 +74,7 @@ def bisect(rows: SortedRows, worst: bool) -> Tensor:
         score = rows.negative(m)
         passes = (low < high) & (score >= rows.pos if worst else score > rows.pos)
         low, high = torch.where(passes, m, low), torch.where(passes, high, (m - 1).clamp(min=0))
-    return low
+    return torch.where(torch.arange(rows.most_pos, device=low.device) < rows.n_pos, low, 0)
 
 
 def gradient(rows: SortedRows, above: Tensor) -> Tensor:
