@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankwise.inputs import check_empty
+from rankwise.inputs import check_empty, is_whole
 from rankwise.losses import LossLike
 from rankwise.torch import distributed, operator
 from rankwise.torch.distributed import Gather
@@ -34,6 +34,8 @@ def loss_of_batch(
 ) -> Tensor:
     """Check, join, solve and reduce: what every rank loss does with a batch; update as in `Goal`."""
     check_options(empty, reduction, gather, backend)
+    if ignore_index is not None and not is_whole(ignore_index):
+        raise TypeError(f"ignore_index must be an integer or None, got {ignore_index!r}")
     check_samples(scores, target, mask, qid, dim)
     if distributed.is_distributed(gather):
         scores, target, mask, qid = distributed.join(scores, target, mask, qid, dim, gather == "ddp")

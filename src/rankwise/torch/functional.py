@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch  # noqa: F401  # the examples' own
 from torch import Tensor
 
-from rankwise.inputs import as_scale
+from rankwise.inputs import as_scale, is_number
 from rankwise.losses import LossLike, ZeroOne, as_loss
 from rankwise.torch.batches import loss_of_batch
 from rankwise.torch.distributed import Gather
@@ -96,7 +96,8 @@ def check_update(loss: LossLike, epsilon: float, update: str) -> float:
         raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
     if update not in UPDATES:
         raise ValueError(f"unknown update={update!r}; use one of {', '.join(map(repr, UPDATES))}")
-    step = as_scale(epsilon)
-    if step == 0.0:
-        raise ValueError("epsilon must be positive: it is what the update is divided by")
-    return step
+    if not is_number(epsilon):
+        raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
+    if not 0.0 < epsilon < float("inf"):
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon}: it is what the update is divided by")
+    return float(epsilon)

@@ -32,6 +32,8 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
     for name, given in {"scores": scores, "target": target, **others}.items():
         if not isinstance(given, Tensor):
             raise TypeError(f"{name} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
+        if given.layout != torch.strided:
+            raise TypeError(f"{name} must be a dense tensor, got {given.layout}; convert it with .to_dense()")
     if scores.dtype not in _KNOWN:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _KNOWN)
         raise TypeError(f"scores must be floating point ({known}), got {scores.dtype}; a model's raw outputs are")

@@ -200,10 +200,10 @@ class _Eager(torch.autograd.Function):
     jvp = staticmethod(_refuse_forward_mode)
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
-        value, filled, ctx.gradient, ctx.query = solve(scores, *options)
+    def forward(ctx: Any, scores: Tensor, target: Tensor, mask: Any, qid: Any, *options: Any) -> tuple[Tensor, Tensor]:
+        value, filled, ctx.gradient, ctx.query = solve(scores, target, mask, qid, *options)
         ctx.options, ctx.dtype = options, scores.dtype
-        ctx.save_for_backward(scores)
+        ctx.save_for_backward(scores, target, mask, qid)
         ctx.mark_non_differentiable(filled)
         return value, filled
 
@@ -211,11 +211,15 @@ class _Eager(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
         gradient, ctx.gradient = ctx.gradient, None
         if gradient is None:
-            gradient = solve(ctx.saved_tensors[0], *ctx.options)[2]
+            gradient = solve(*ctx.saved_tensors, *ctx.options)[2]
         if torch.is_grad_enabled():
             found = _SemiGradient.apply(grad, gradient, ctx.query, ctx.saved_tensors[0])
         else:
-            found = gradient.mul_(_by_sample(grad, gradient, ctx.query)).to(ctx.dtype)
+            factor = _by_sample(grad, gradient, ctx.query)
+            try:
+                found = gradient.mul_(factor).to(ctx.dtype)
+            except RuntimeError:  # a batch of gradients at once (is_grads_batched=True) needs more than one memory
+                found = (factor * gradient).to(ctx.dtype)
         return found, *[None] * 10
 
 
