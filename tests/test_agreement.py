@@ -27,7 +27,7 @@ Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 
 def methods(n_pos: int, n_neg: int) -> list[str]:
     slow = ["yue", "chakrabarti"] if n_pos * n_neg <= YUE_STEPS else []
-    return ["bucketed", "quicksort", "mohapatra2014", *slow]
+    return ["bucketed", "quicksort", "mohapatra2014", "dynamic", *slow]
 
 
 def named(size: tuple[int, int]) -> str:

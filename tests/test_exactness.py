@@ -25,7 +25,7 @@ LOSSES: dict[str, rw.Loss] = {
     "some-weights-zero": rw.DiscountedLoss(lambda k: k % 2, lambda m: 1 / m**0.5, name="odd"),
     "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
 }
-EXACT = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "chakrabarti")
+EXACT = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti")
 
 
 class Query(NamedTuple):
@@ -117,7 +117,7 @@ def test_the_zero_one_hinge_is_the_best_labelling() -> None:
         assert abs(found.value - query.scale * found.loss - found.gradient @ query.scores) <= slack(best.value), query
 
 
-@pytest.mark.parametrize("method", ["bucketed", "quicksort", "yue", "mohapatra2014", "chakrabarti"])
+@pytest.mark.parametrize("method", ["bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti"])
 def test_zero_one_is_no_ranking_loss_for_a_ranking_method(method: str) -> None:
     with pytest.raises(rw.NotQSSuitableError, match=r"\(C1\).*method='auto'"):
         rw.structured_hinge([1.0, 2.0], [True, False], "zero-one", method=method)

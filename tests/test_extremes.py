@@ -76,13 +76,13 @@ def test_exact_methods_agree_on_any_floats(query: tuple[np.ndarray, np.ndarray],
     auto = rw.structured_hinge(scores, relevant, loss)
     size = max(1.0, float(np.abs(auto.gradient).astype(float) @ np.abs(scores).astype(float)))
     blur = 4 * np.finfo(float).eps * int(relevant.sum()) * float(np.abs(scores).max())  # of f_j summed from rank 1 on
-    for method in ("quicksort", "yue", "mohapatra2014", "chakrabarti"):
+    for method in ("quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti"):
         other = rw.structured_hinge(scores, relevant, loss, method=method)
         slack = RTOL[8] * size + (blur if method in ("yue", "chakrabarti") else 0.0)
         assert abs(other.value - auto.value) <= slack, method
 
 
-@pytest.mark.parametrize("method", ["auto", "quicksort", "yue", "mohapatra2014", "chakrabarti"])
+@pytest.mark.parametrize("method", ["auto", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti"])
 @pytest.mark.parametrize("outlier", [1e6, 1e8, 1e10])
 def test_samples_far_from_all_do_not_blur_the_others(outlier: float, method: str) -> None:
     # A positive is first and a negative last, and cost nothing. The negative at 0 gains 1/6 of AP above the positive at
@@ -140,6 +140,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "quicksort": {"method": "quicksort"},
     "yue": {"method": "yue"},
     "mohapatra2014": {"method": "mohapatra2014"},
+    "dynamic": {"method": "dynamic", "scale": -1.0},
     "chakrabarti": {"method": "chakrabarti"},
     "ndcg": {"loss": "ndcg"},
     "zero-one": {"loss": "zero-one"},

@@ -19,7 +19,7 @@ MEAN_RTOL = {np.float64: 1e-12, np.float32: 1e-6}
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
 STEPS = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
-ALL_METHODS = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "chakrabarti")
+ALL_METHODS = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti")
 SMALL, LARGE = (12, 200), (700, 69_300)
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
@@ -84,7 +84,7 @@ def test_minus_zero_is_zero(size: tuple[int, int], method: str, rng: np.random.G
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     ("loss", "method"),
-    [*product(LOSSES, ["auto"]), *product(["ap", "ndcg", "mrr", "auc"], ["quicksort", "mohapatra2014"])],
+    [*product(LOSSES, ["auto"]), *product(["ap", "ndcg", "mrr", "auc"], ["quicksort", "mohapatra2014", "dynamic"])],
 )
 @pytest.mark.parametrize("size", [(3, 5), SMALL, LARGE], ids=named)
 def test_a_permutation_of_the_rows_permutes_the_gradient(

@@ -158,7 +158,7 @@ def test_logarithms_evaluated_at_every_use_give_what_the_table_gives(rng: np.ran
     assert plain.tables(5, 1000).discount.size <= 1
     for n in (50, 5000, 40_000):
         scores, relevant = rng.normal(size=n), rng.random(n) < 0.01 + 1 / n
-        for method in ("auto", "chakrabarti", "mohapatra2014", "quicksort", "yue"):
+        for method in ("auto", "chakrabarti", "dynamic", "mohapatra2014", "quicksort", "yue"):
             found = rw.structured_hinge(scores, relevant, plain, method=method)
             expected = rw.structured_hinge(scores, relevant, "ndcg", method=method)
             assert found.value == pytest.approx(expected.value, rel=VALUE_RTOL)

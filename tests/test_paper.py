@@ -44,7 +44,7 @@ FIGURE_SCORES = np.array(FIGURE_POSITIVES + FIGURE_NEGATIVES)
 FIGURE_RELEVANT = np.arange(13) < 2
 
 
-@pytest.mark.parametrize("method", ["auto", "quicksort", "yue", "mohapatra2014", "exhaustive"])
+@pytest.mark.parametrize("method", ["auto", "quicksort", "yue", "mohapatra2014", "dynamic", "exhaustive"])
 def test_figure_1_has_the_ranks_of_the_text(method: str) -> None:
     ranking = rw.most_violating_ranking(FIGURE_SCORES, FIGURE_RELEVANT, "ap", method=method)
     assert ranking.ranks.tolist() == FIGURE_OPT

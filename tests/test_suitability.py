@@ -167,7 +167,7 @@ def test_a_function_that_is_not_finite_is_refused_where_it_is_not(value: float) 
         rw.structured_hinge(np.arange(9.0), np.arange(9) < 3, step)
 
 
-@pytest.mark.parametrize("method", ["auto", "exhaustive", "chakrabarti"])
+@pytest.mark.parametrize("method", ["auto", "dynamic", "exhaustive", "chakrabarti"])
 @pytest.mark.parametrize(
     "loss",
     [rw.DiscountedLoss(lambda k: 0.0, np.reciprocal), rw.DiscountedLoss(discount=lambda m: -1.0 * m)],

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 EMPTY = ("zero", "skip", "error")
+# Methods that solve for a negative scale, too.
+SIGNED_METHODS = ("dynamic", "exhaustive")
 _LARGEST = 1 << 32
 _NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
 _INTEGERS = (int, np.integer)
@@ -97,12 +99,16 @@ def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
         raise ValueError(f"scores[{first + k}] is {scores[k]}: {why}")
 
 
-def as_scale(scale: float) -> float:
-    """The weight of the loss against F."""
+def as_scale(scale: float, method: str | None = None) -> float:
+    """The weight of the loss against F; negative only for a method that needs no (C2)."""
     if not is_number(scale):
         raise TypeError(f"scale must be a number, got {type(scale).__name__}")
-    if not 0.0 <= scale < np.inf:
-        raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative one breaks (C2)")
+    if method in SIGNED_METHODS:
+        if not np.isfinite(scale):
+            raise ValueError(f"scale must be finite, got {scale}")
+    elif not 0.0 <= scale < np.inf:
+        remedy = "" if method is None else f" and needs method={' or '.join(map(repr, SIGNED_METHODS))}"
+        raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative one breaks (C2){remedy}")
     return float(scale)
 
 

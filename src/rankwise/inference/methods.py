@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inference import chakrabarti, exhaustive, mohapatra2014, quicksort, rounds, yue
+from rankwise.inference import chakrabarti, dynamic, exhaustive, mohapatra2014, quicksort, rounds, yue
 from rankwise.inference.bucketed import solve_queries
 from rankwise.inference.large import solve_large
 from rankwise.inference.problem import Problem, Solution, conclude, pose
@@ -28,7 +28,9 @@ _RANKS: dict[str, Callable[[Problem], NDArray[np.int64]]] = {
     "quicksort": quicksort.ranks,
     "yue": yue.ranks,
     "mohapatra2014": mohapatra2014.ranks,
+    "dynamic": dynamic.ranks,
 }
+_WITHOUT_C2 = ("dynamic", "chakrabarti", "exhaustive")
 METHODS = ("auto", "bucketed", *_RANKS, "chakrabarti", "exhaustive")
 
 
@@ -45,7 +47,7 @@ def solve(
 ) -> Solution | None:
     """Solve one query with positives and negatives; None if a score is not within ±limit."""
     n_neg = scores.shape[0] - n_pos
-    if method not in ("exhaustive", "chakrabarti"):
+    if method not in _WITHOUT_C2:
         loss.check(n_pos, n_neg, thorough=False)
     elif isinstance(loss, DiscountedLoss):
         loss.normaliser(n_pos, n_neg)
