@@ -20,7 +20,7 @@ __all__ = ["add_command", "run"]
 
 LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
-METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "chakrabarti", "exhaustive"]
+METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _FOLDS = 5
 _LARGEST_SEED = 2**32 - 1
 # Options that only say how C is chosen.

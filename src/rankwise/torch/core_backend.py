@@ -23,7 +23,7 @@ _Solved = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.floating]]
 def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     """One query a row, scores (Q, n)."""
     n_queries, n = scores.shape
-    flat, relevant = _flat(scores), samples.relevant.reshape(-1)
+    flat, relevant = _flat(scores), samples.relevant.contiguous().view(-1)
     if samples.valid is None:
         starts = np.arange(n_queries + 1, dtype=np.int64) * n
         found = _solve(flat.numpy(), relevant.numpy(), starts, loss, goal)
@@ -44,7 +44,7 @@ def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal
     """Queries by qid, scores (n,): and the query of each sample, Q for those that do not count."""
     kept = None if samples.valid is None else samples.valid.nonzero().squeeze(1)
     flat, relevant, ids = (
-        (one if kept is None else one[kept]).numpy() for one in (_flat(scores), samples.relevant, qid)
+        (one if kept is None else one[kept]).contiguous().numpy() for one in (_flat(scores), samples.relevant, qid)
     )
     grouping = group(ids, ids.shape[0])
     sizes = np.diff(grouping.starts)

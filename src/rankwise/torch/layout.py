@@ -14,6 +14,8 @@ __all__ = ["Samples", "as_rows", "check_samples", "compute_dtype", "refuse_score
 
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)
+# Whole numbers of which PyTorch finds the extremes.
+_QUICK = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _LIMITS = {
     torch.float32: limit_of(np.empty(0, np.float32)),
     torch.float64: limit_of(np.empty(0, np.float64)),
@@ -93,7 +95,7 @@ def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Sa
 
 def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
     """target == 1; refuses what is neither 0 nor 1, where it counts."""
-    if valid is None and not target.is_floating_point() and target.numel() > 0:  # two passes instead of four
+    if valid is None and target.dtype in _QUICK and target.numel() > 0:  # two passes instead of four
         low, high = target.aminmax()
         if bool((low >= 0) & (high <= 1)):
             return target.bool()
@@ -112,7 +114,8 @@ def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
 
 def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:
     """Whether each score is finite and not too large to be compared; those that do not count are."""
-    good = scores.abs() <= _LIMITS[compute_dtype(scores)]
+    dtype = compute_dtype(scores)
+    good = scores.to(dtype).abs() <= _LIMITS[dtype]
     return good if valid is None else good | ~valid
 
 
@@ -123,7 +126,8 @@ def refuse_scores(scores: Tensor, valid: Tensor | None) -> None:
         at = wrong.nonzero()[0].tolist()
         value = scores[tuple(at)].item()
         why = "too large to be compared; rescale the scores" if abs(value) < float("inf") else "not finite"
-        raise ValueError(f"{_place('scores', at)} is {value}: {why}; mask it, or look for its cause in the model")
+        place = _place("scores", at[-1:] if wrong.shape[0] == 1 else at)
+        raise ValueError(f"{place} is {value}: {why}; mask it, or look for its cause in the model")
 
 
 def _place(what: str, at: list[Any]) -> str:

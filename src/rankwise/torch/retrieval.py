@@ -13,7 +13,7 @@ from rankwise.losses import LossLike
 from rankwise.torch import distributed, operator
 from rankwise.torch.batches import check_options
 from rankwise.torch.distributed import Gather
-from rankwise.torch.outcome import queries_counted
+from rankwise.torch.outcome import queries_counted, refuse_empty
 from rankwise.torch.registry import key_of
 
 __all__ = ["check_retrieval", "retrieval_loss"]
@@ -62,9 +62,11 @@ def retrieval_loss(
     if several:
         reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
         own = None if own is None else first
-    told = (None, key_of(loss), as_scale(scale), "", empty, "none", backend)
+    # Of an empty query the operator knows its place in a chunk only.
+    refused_here = empty == "error" and not torch.compiler.is_compiling()
+    told = (None, key_of(loss), as_scale(scale), "", "zero" if refused_here else empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
-    solve = partial(_solve, queries, labels, reference, reference_labels, told, own, step)
+    solve = partial(_solve, queries, labels, reference, reference_labels, told, own, step, refused_here)
     values, filled = distributed.together(solve, embeddings.device) if several else solve()
     if several and gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
@@ -106,6 +108,7 @@ def _solve(
     told: tuple[object, ...],
     own: int | None,
     step: int,
+    refuse: bool,
 ) -> tuple[Tensor, Tensor]:
     """Values of all queries and whether each counts, step queries at a time."""
     parts = []
@@ -115,6 +118,8 @@ def _solve(
         given = (queries[begin : begin + step], labels[begin : begin + step], reference, reference_labels)
         parts.append(checkpoint(part, *given, use_reentrant=False) if again else part(*given))
     values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
+    if refuse:
+        refuse_empty(filled)
     return values, filled
 
 
@@ -142,6 +147,9 @@ def _part(
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
+    for what, given in ((name, embeddings), (name_of_labels, labels)):
+        if not isinstance(given, Tensor):
+            raise TypeError(f"{what} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
     if embeddings.dim() != 2 or not embeddings.is_floating_point():
         raise ValueError(f"{name} must be (n, d) and floating point, got {tuple(embeddings.shape)}, {embeddings.dtype}")
     if labels.shape != embeddings.shape[:1]:
@@ -155,11 +163,23 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
         raise ValueError(
             f"{name_of_labels} is on {labels.device} and {name} on {embeddings.device}; move it with .to()"
         )
+    if not torch.compiler.is_compiling():  # compiled, the operator refuses the similarities that come of it
+        _refuse_not_finite(embeddings, name)
     return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
+
+
+def _refuse_not_finite(embeddings: Tensor, name: str) -> None:
+    finite = embeddings.detach().isfinite().all(1)
+    if not bool(finite.all()):
+        row = int((~finite).nonzero()[0])
+        raise ValueError(f"{name}[{row}] has entries that are not finite; look for their cause in the model")
 
 
 def _check_alike(embeddings: Tensor, reference: Tensor) -> None:
     if reference.shape[1] != embeddings.shape[1]:
         raise ValueError(f"reference has {reference.shape[1]} columns and embeddings {embeddings.shape[1]}")
-    if reference.device != embeddings.device:
-        raise ValueError(f"reference is on {reference.device} and embeddings on {embeddings.device}")
+    if (reference.device, reference.dtype) != (embeddings.device, embeddings.dtype):
+        raise ValueError(
+            f"reference is {reference.dtype} on {reference.device} and embeddings {embeddings.dtype} on "
+            f"{embeddings.device}; bring them together with .to()"
+        )

@@ -35,6 +35,7 @@ def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal
     Queries of like size, by powers of two, are padded to rows together, so that memory stays O(n).
     """
     flat = scores.detach().to(compute_dtype(scores))
+    refuse_scores(flat, samples.valid)
     valid = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
     kept = valid.nonzero().squeeze(1)
     ids, inverse, sizes = torch.unique(qid[kept], return_inverse=True, return_counts=True)
