@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
+import torch.distributed as dist
 from torch import Tensor
 
 from rankwise.inputs import check_empty, is_whole
 from rankwise.losses import LossLike
-from rankwise.torch import distributed, operator
-from rankwise.torch.distributed import Gather
+from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_samples
 from rankwise.torch.operator import BACKENDS
 from rankwise.torch.registry import key_of
 
-__all__ = ["check_options", "loss_of_batch"]
+__all__ = ["Gather", "check_options", "is_distributed", "loss_of_batch"]
 
 REDUCTIONS = ("mean", "sum", "none")
+Gather = bool | Literal["ddp"]
 
 
 def loss_of_batch(
@@ -36,12 +40,22 @@ def loss_of_batch(
     check_options(empty, reduction, gather, backend)
     if ignore_index is not None and not is_whole(ignore_index):
         raise TypeError(f"ignore_index must be an integer or None, got {ignore_index!r}")
-    check_samples(scores, target, mask, qid, dim)
-    if distributed.is_distributed(gather):
+    if not is_distributed(gather):
+        check_samples(scores, target, mask, qid, dim)
+    else:
+        from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
+
+        check = partial(check_samples, scores, target, mask, qid, dim)
+        distributed.together(check, scores.device)
         scores, target, mask, qid = distributed.join(scores, target, mask, qid, dim, gather == "ddp")
     rows = (as_rows(one, dim) for one in (scores, target, mask))
     value, _ = operator.apply(*rows, qid, ignore_index, key_of(loss), scale, update, empty, reduction, backend)
     return value.view(scores.movedim(dim, -1).shape[:-1]) if reduction == "none" and scores.dim() > 2 else value
+
+
+def is_distributed(gather: Gather) -> bool:
+    """Whether there are several processes to gather from."""
+    return bool(gather) and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def check_options(empty: str, reduction: str, gather: Gather, backend: str) -> None:

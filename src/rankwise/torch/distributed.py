@@ -8,7 +8,7 @@ one process refuses, all refuse: none is left waiting for it. Compiled graphs br
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,20 +16,14 @@ from torch import Tensor
 
 from rankwise.torch.layout import compute_dtype
 
-__all__ = ["Gather", "is_distributed", "join", "join_embeddings", "sum_over_processes", "together"]
+__all__ = ["join", "join_embeddings", "sum_over_processes", "together"]
 
-Gather = bool | Literal["ddp"]
 _Found = TypeVar("_Found")
 _MOST_DIMS = 6
 _SCORES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # A target of any dtype is exact in one of these, and in those after it.
 _TARGETS = (torch.bool, torch.int64, torch.float64)
 _NO_YES = (False, True)
-
-
-def is_distributed(gather: Gather) -> bool:
-    """Whether there are several processes to gather from."""
-    return bool(gather) and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 @torch.compiler.disable

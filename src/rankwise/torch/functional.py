@@ -7,8 +7,7 @@ from torch import Tensor
 
 from rankwise.inputs import as_scale, is_number
 from rankwise.losses import LossLike, ZeroOne, as_loss
-from rankwise.torch.batches import loss_of_batch
-from rankwise.torch.distributed import Gather
+from rankwise.torch.batches import Gather, loss_of_batch
 from rankwise.torch.retrieval import retrieval_loss
 
 __all__ = ["check_update", "direct_loss", "retrieval_loss", "structured_hinge"]
@@ -40,7 +39,8 @@ def structured_hinge(
     ("zero"), also left out of the mean ("skip"), or refused ("error"). reduction: "mean" or "sum" over queries, or
     "none": one value a query, sorted by qid where that is given. gather: rank the batches of all processes of
     torch.distributed together, joined along their first dimension; True gives each score the gradient one process
-    would, "ddp" that times the number of processes, since DistributedDataParallel averages. backend: "core" (CPU),
+    would, "ddp" that times the number of processes, since DistributedDataParallel averages; with reduction="none" all
+    processes must weigh the values alike. backend: "core" (CPU),
     "tensor" (any device), or "auto".
 
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from rankwise.inputs import as_scale
 from rankwise.losses import LossLike, as_loss
-from rankwise.torch.batches import check_options
-from rankwise.torch.distributed import Gather
+from rankwise.torch.batches import Gather, check_options
 from rankwise.torch.functional import check_update, direct_loss, retrieval_loss, structured_hinge
 from rankwise.torch.retrieval import check_retrieval
 
@@ -40,7 +39,7 @@ class RankHingeLoss(_RankLoss):
 
     >>> scores = torch.tensor([[2.0, 1.0, 0.5, 0.0]])
     >>> round(RankHingeLoss("mrr")(scores, torch.tensor([[0, 1, 0, 1]])).item(), 4)
-    2.1667
+    2.25
     """
 
     def __init__(

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
-import torch
-
 from rankwise.losses import Loss, LossLike, as_loss
 
-__all__ = ["key_of", "loss_of"]
+__all__ = ["key_of", "loss_of", "register"]
 
 # Losses of the user's own, while they are alive. Those with a name of ours need no entry.
 _OWN: WeakValueDictionary[str, Loss] = WeakValueDictionary()
 
 
-@torch.compiler.assume_constant_result
 def key_of(loss: LossLike) -> str:
     """The key of a loss: its name, or one made for the object; refuses what is no loss."""
-    found = as_loss(loss)
     if isinstance(loss, str):
         return loss
+    from rankwise.torch.constant import constant_key  # imports PyTorch's compiler, which takes seconds
+
+    key: str = constant_key(loss)
+    return key
+
+
+def register(loss: LossLike) -> str:
+    """Make a key for a loss object."""
+    found = as_loss(loss)
     key = f"#{id(found)}"
     _OWN[key] = found
     return key

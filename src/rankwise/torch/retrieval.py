@@ -10,9 +10,8 @@ from torch.utils.checkpoint import checkpoint
 
 from rankwise.inputs import as_scale, is_whole
 from rankwise.losses import LossLike
-from rankwise.torch import distributed, operator
-from rankwise.torch.batches import check_options
-from rankwise.torch.distributed import Gather
+from rankwise.torch import operator
+from rankwise.torch.batches import Gather, check_options, is_distributed
 from rankwise.torch.outcome import queries_counted, refuse_empty
 from rankwise.torch.registry import key_of
 
@@ -50,11 +49,13 @@ def retrieval_loss(
     >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)
     >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
     >>> round(value.item(), 4)
-    0.1
+    0.05
     """
     check_options(empty, reduction, gather, backend)
     check_retrieval(similarity, chunk_size)
-    several = distributed.is_distributed(gather)
+    several = is_distributed(gather)
+    if several:
+        from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
     prepare = partial(_prepare, embeddings, labels, reference, reference_labels, similarity)
     queries, reference, reference_labels, own = (
         distributed.together(prepare, embeddings.device) if several else prepare()

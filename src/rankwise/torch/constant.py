@@ -1,0 +1,11 @@
+"""The key of a loss object, which the compiler takes as a constant of the graph."""
+
+from __future__ import annotations
+
+import torch
+
+from rankwise.torch.registry import register
+
+__all__ = ["constant_key"]
+
+constant_key = torch.compiler.assume_constant_result(register)
