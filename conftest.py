@@ -1,0 +1,5 @@
+"""Where torch is absent, modules that need it are not imported for their examples; their tests skip themselves."""
+
+from importlib.util import find_spec
+
+collect_ignore_glob = [] if find_spec("torch") else ["src/rankwise/torch/*", "src/rankwise/benchmarks/torch_*"]

@@ -1,0 +1,284 @@
+"""The rank losses among PyTorch's own machinery: compilation, torch.func, autograd, precision, memory, refusals."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rankwise as rw
+
+torch = pytest.importorskip("torch")
+
+import rankwise.torch as rwt  # noqa: E402
+from rankwise.torch.functional import structured_hinge  # noqa: E402
+
+# PyTorch's notices to itself, while it compiles.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+
+OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
+OTHER = rw.DiscountedLoss(lambda k: k, lambda m: 1 / m**0.5, name="other")
+PUSH = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
+
+
+def batch(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> tuple[Any, Any]:
+    made = torch.Generator().manual_seed(seed)
+    scores, target = torch.randn(*shape, generator=made).to(dtype), torch.rand(*shape, generator=made) < 0.4
+    target[..., 0], target[..., 1] = True, False
+    return scores, target
+
+
+def value_and_gradient(run: Callable[..., Any], scores: Any, *args: Any) -> tuple[Any, Any]:
+    leaf = scores.detach().clone().requires_grad_()
+    value = run(leaf, *args)
+    value.sum().backward()
+    return value.detach(), leaf.grad
+
+
+def assert_same(one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+
+@pytest.fixture
+def compiled() -> Any:
+    """Compile for a whole graph, from a clean slate and with one afterwards."""
+    torch._dynamo.reset()
+
+    def compile_(run: Any, backend: str = "aot_eager", **options: Any) -> Any:
+        return torch.compile(run, fullgraph=True, backend=backend, **options)
+
+    yield compile_
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        rwt.APHingeLoss(),
+        rwt.NDCGHingeLoss(dim=0, reduction="none", empty="skip", scale=4.0),
+        rwt.APHingeLoss(dim=0, backend="tensor"),
+        rwt.RankHingeLoss(OWN),
+        rwt.RankHingeLoss(PUSH, reduction="sum"),
+        rwt.RankHingeLoss("auc", ignore_index=0, empty="skip"),
+        rwt.DirectLoss(update="negative", backend="tensor"),
+        rwt.DirectLoss("ndcg", epsilon=0.5),
+    ],
+    ids=["ap", "ndcg-columns", "ap-tensor-columns", "own", "step", "auc-ignoring", "negative", "positive"],
+)
+def test_modules_compile_without_a_graph_break(compiled: Any, module: Any) -> None:
+    scores, target = batch(6, 8)
+    run = compiled(module)
+    assert_same(value_and_gradient(run, scores, target), value_and_gradient(module, scores, target))
+    torch.testing.assert_close(run(scores, target), module(scores, target))  # where no gradient is asked for
+    with torch.no_grad():
+        torch.testing.assert_close(run(scores, target), module(scores, target))
+
+
+def test_masks_and_ragged_queries_compile(compiled: Any) -> None:
+    scores, target = batch(30)
+    qid, mask = torch.arange(30) * 7 % 5, torch.arange(30) % 4 > 0
+    for reduction in ("mean", "none"):
+
+        def run(a: Any, b: Any, q: Any, m: Any, how: str = reduction) -> Any:
+            return structured_hinge(2 * a, b, qid=q, mask=m, reduction=how)
+
+        args = (target, qid, mask)
+        assert_same(value_and_gradient(compiled(run), scores, *args), value_and_gradient(run, scores, *args))
+
+
+def test_a_compiled_loss_never_takes_another_loss_for_its_own(compiled: Any) -> None:
+    scores, target = batch(4, 9)
+    run = compiled(lambda a, b, loss: structured_hinge(a, b, loss))
+    for loss in (OWN, OTHER, PUSH, "ap", OWN, OTHER):
+        torch.testing.assert_close(run(scores, target, loss), structured_hinge(scores, target, loss))
+    module = rwt.RankHingeLoss(OWN)
+    run = compiled(module)
+    before = run(scores, target)
+    module.loss = OTHER
+    assert run(scores, target).item() == structured_hinge(scores, target, OTHER).item() != before.item()
+
+
+def test_sizes_may_change_after_two_compilations(compiled: Any) -> None:
+    compilations = []
+
+    def count(graph: Any, _: Any) -> Any:
+        compilations.append(graph)
+        return graph.forward
+
+    run = compiled(lambda a, b: structured_hinge(a, b), backend=count)
+    ragged = compiled(lambda a, b, q: structured_hinge(a, b, qid=q), backend=count)
+    for size in (5, 7, 8, 11, 16):
+        scores, target = batch(size, 10)
+        assert run(scores, target).item() == structured_hinge(scores, target).item()
+    assert len(compilations) <= 2
+    for size in (5, 7, 8, 11, 16):
+        scores, target = batch(size)
+        qid = torch.arange(size) % 3
+        assert ragged(scores, target, qid).item() == structured_hinge(scores, target, qid=qid).item()
+    assert len(compilations) <= 4
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler at hand")
+def test_the_default_compiler_agrees_too(compiled: Any) -> None:
+    def run(a: Any, b: Any) -> Any:
+        return structured_hinge(2.0 * a, b, dim=0, backend="tensor") + 3.0 * structured_hinge(torch.tanh(a), b, OWN)
+
+    scores, target = batch(9, 4)
+    assert_same(value_and_gradient(compiled(run, "inductor"), scores, target), value_and_gradient(run, scores, target))
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_the_operator_passes_the_checks_of_pytorch(reduction: str, backend: str) -> None:
+    rows, labels = batch(4, 6)
+    flat, label = batch(10)
+    half, column = batch(7, 3, dtype=torch.float16)
+    for given in (
+        (rows, labels, None, None),
+        (half.T, column.T, column.T | True, None),
+        (flat, label, None, None),
+        (flat, label, None, torch.arange(10) % 3),
+        (flat, label, torch.arange(10) < 8, torch.arange(10) % 3),
+    ):
+        torch.library.opcheck(torch.ops.rankwise.rank_loss, (*given, None, "ap", 1.0, "", "zero", reduction, backend))
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("options", [{}, {"empty": "skip"}, {"reduction": "sum"}, {"reduction": "none"}], ids=str)
+def test_vmap_equals_a_loop_with_and_without_gradient(options: dict[str, Any], backend: str) -> None:
+    scores, target = batch(3, 4, 9)
+    target[1, 2] = False
+    mask = torch.rand(3, 4, 9, generator=torch.Generator().manual_seed(3)) < 0.8
+
+    def run(a: Any, b: Any, m: Any) -> Any:
+        return structured_hinge(a, b, mask=m, backend=backend, **options)
+
+    def total(a: Any, b: Any, m: Any) -> Any:
+        return run(a, b, m).sum()
+
+    loop = [value_and_gradient(run, *one) for one in zip(scores, target, mask, strict=True)]
+    torch.testing.assert_close(torch.vmap(run)(scores, target, mask), torch.stack([value for value, _ in loop]))
+    gradients = torch.vmap(torch.func.grad(total))(scores, target, mask)
+    torch.testing.assert_close(gradients, torch.stack([gradient for _, gradient in loop]))
+    moved = torch.vmap(run, in_dims=(1, None, None))(scores.movedim(0, 1), target[0], mask[0])
+    torch.testing.assert_close(moved, torch.stack([run(one, target[0], mask[0]) for one in scores]))
+    each = torch.vmap(torch.vmap(run))(scores, target, mask)
+    torch.testing.assert_close(each, structured_hinge(scores, target, mask=mask, reduction="none", backend=backend))
+
+
+def test_jacobians_agree_in_all_of_pytorchs_ways() -> None:
+    scores, target = batch(4, 7)
+
+    def run(a: Any) -> Any:
+        return structured_hinge(a, target, reduction="none")
+
+    expected = torch.zeros(4, 4, 7)
+    for row in range(4):
+        expected[row, row] = value_and_gradient(lambda a: structured_hinge(a, target), scores)[1][row] * 4
+    torch.testing.assert_close(torch.func.jacrev(run)(scores), expected)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(run, scores), expected)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(run, scores, vectorize=True), expected)
+    leaf = scores.clone().requires_grad_()
+    (batched,) = torch.autograd.grad(run(leaf), leaf, torch.eye(4), is_grads_batched=True)
+    torch.testing.assert_close(batched, expected)
+
+
+def test_what_cannot_be_differentiated_is_refused_in_plain_words() -> None:
+    scores, target = batch(2, 7)
+    qid = torch.arange(7) % 2
+    leaf = scores.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(structured_hinge(leaf, target), leaf, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph=False"):
+        gradient.pow(2).sum().backward()
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        torch.autograd.functional.hessian(lambda a: structured_hinge(a, target), scores)
+    with pytest.raises((RuntimeError, NotImplementedError), match="rank losses have no"):
+        torch.func.hessian(lambda a: structured_hinge(a, target))(scores)
+    with pytest.raises(NotImplementedError, match="no forward-mode derivative; use reverse mode"):
+        torch.func.jacfwd(lambda a: structured_hinge(a, target))(scores)
+    forward = torch.autograd.forward_ad
+    with forward.dual_level(), pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+        structured_hinge(forward.make_dual(scores, scores), target)
+    with pytest.raises(NotImplementedError, match=r"vmap over ragged queries.*loop, or pad and pass mask="):
+        torch.vmap(lambda a, b: structured_hinge(a, b, qid=qid))(scores, target)
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc", "zero-one", OWN], ids=str)
+def test_away_from_kinks_gradients_equal_differences(loss: Any, backend: str) -> None:
+    scores, target = batch(3, 6, dtype=torch.float64)
+    leaf = scores.requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda a: structured_hinge(a, target, loss, scale=2.0, reduction="none", backend=backend), (leaf,)
+    )
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+def test_repeated_runs_are_equal_bit_by_bit_for_any_number_of_threads(backend: str) -> None:
+    scores, target = batch(6, 3000)
+
+    def run(a: Any) -> Any:
+        return structured_hinge(a, target, "ndcg", backend=backend)
+
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for number in (1, 1, 2, 2):
+            torch.set_num_threads(number)
+            found.append(value_and_gradient(run, scores))
+    finally:
+        torch.set_num_threads(threads)
+    for value, gradient in found[1:]:
+        assert torch.equal(value, found[0][0])
+        assert torch.equal(gradient, found[0][1])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_under_autocast_the_loss_is_float32_and_weights_get_their_gradient(dtype: Any) -> None:
+    inputs, target = batch(5, 8)
+    layer = torch.nn.Linear(8, 8)
+    with torch.autocast("cpu", dtype=dtype):
+        scores = layer(inputs)
+        value = rwt.APHingeLoss()(scores, target)
+    assert (scores.dtype, value.dtype) == (dtype, torch.float32)
+    assert value.item() == pytest.approx(structured_hinge(scores.detach().float(), target).item(), rel=1e-6)
+    value.backward()
+    assert layer.weight.grad.dtype == torch.float32
+    assert layer.weight.grad.abs().sum() > 0
+    assert torch.isfinite(layer.weight.grad).all()
+
+
+def test_modules_have_no_state_and_can_be_copied_pickled_and_saved() -> None:
+    scores, target = batch(3, 8)
+    for module in (rwt.APHingeLoss(scale=3.0), rwt.DirectLoss("ndcg", epsilon=2.0), rwt.RankHingeLoss(rw.NDCG())):
+        assert not module.state_dict()
+        assert not list(module.parameters())
+        file = io.BytesIO()
+        torch.save(module, file)
+        file.seek(0)
+        again = (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), torch.load(file, weights_only=False))
+        for other in again:
+            assert str(other) == str(module)
+            assert other(scores, target).item() == module(scores, target).item()
+
+
+def test_a_model_trained_with_the_loss_is_exported_without_it() -> None:
+    inputs, target = batch(6, 5)
+    model, module = torch.nn.Linear(5, 1), rwt.APHingeLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = module(model(inputs).squeeze(1), target[:, 0] & (torch.arange(6) < 3)).item()
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = module(model(inputs).squeeze(1), target[:, 0] & (torch.arange(6) < 3))
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < before
+    exported = torch.export.export(model, (inputs,))
+    assert "rankwise" not in str(exported.graph)
+    torch.testing.assert_close(exported.module()(inputs), model(inputs))

@@ -1,0 +1,254 @@
+"""RetrievalLoss against a loop over queries: who is ranked, by which similarity, and in how much memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+
+torch = pytest.importorskip("torch")
+
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
+
+import rankwise.torch as rwt  # noqa: E402
+from rankwise.torch import operator  # noqa: E402
+from rankwise.torch.functional import retrieval_loss  # noqa: E402
+
+OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
+
+
+def points(n: int, d: int = 4, labels: int = 4, seed: int = 0) -> tuple[Any, Any]:
+    """Embeddings in float64, and labels of which one is alone."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(0, labels, n)
+    chosen[n // 2] = 77
+    return torch.tensor(rng.normal(size=(n, d))), torch.tensor(chosen)
+
+
+def by_loop(
+    embeddings: Any, labels: Any, loss: Any, cosine: bool, reference: Any = None, reference_labels: Any = None
+) -> tuple[list[float], list[bool], Any, list[Any]]:
+    """J of each query, whether it counts, and by autograd through the similarities the gradient of each J."""
+    queries = embeddings.detach().clone().requires_grad_()
+    others = queries if reference is None else reference.detach().clone().requires_grad_()
+    values, filled, surrogates = [], [], []
+    for i in range(len(queries)):
+        ranked = [j for j in range(len(others)) if reference is not None or j != i]
+        relevant = ((labels if reference is None else reference_labels)[ranked] == labels[i]).numpy()
+        lengths = queries[i].norm() * others[ranked].norm(dim=1) if cosine else 1.0
+        similarities = (others[ranked] * queries[i]).sum(1) / lengths
+        found = rw.structured_hinge(similarities.detach().numpy(), relevant, loss, scale=2.0)
+        values.append(found.value)
+        filled.append(bool(0 < relevant.sum() < relevant.size))
+        surrogates.append((similarities * torch.tensor(found.gradient)).sum())
+    return values, filled, torch.stack(surrogates), [queries] if reference is None else [queries, others]
+
+
+def check(expected: tuple[Any, ...], leaves: list[Any], found: Any, reduction: str, empty: str) -> None:
+    given, filled, surrogates, their_leaves = expected
+    values = torch.tensor(given, dtype=torch.float64)
+    weights = torch.arange(1.0, len(values) + 1).double() if reduction == "none" else torch.ones_like(values)
+    if reduction == "mean":
+        weights /= sum(filled) if empty == "skip" else len(values)
+    if reduction == "none":
+        torch.testing.assert_close(found, values, rtol=1e-10, atol=1e-10)
+        found = found @ weights
+    torch.testing.assert_close(found, values @ weights, rtol=1e-10, atol=1e-10)
+    found.backward()
+    (surrogates @ weights).backward()
+    for ours, theirs in zip(leaves, their_leaves, strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-9, atol=1e-10)
+        assert ours.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 3, 13, 50])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("loss", ["ap", "ndcg", OWN], ids=str)
+def test_every_embedding_is_a_query_against_the_others(loss: Any, similarity: str, chunk_size: int | None) -> None:
+    embeddings, labels = points(13)
+    for reduction in ("mean", "sum", "none"):
+        for empty in ("skip", "zero"):
+            expected = by_loop(embeddings, labels, loss, similarity == "cosine")
+            assert not all(expected[1])
+            leaf = embeddings.clone().requires_grad_()
+            module = rwt.RetrievalLoss(
+                loss, scale=2.0, similarity=similarity, reduction=reduction, empty=empty, chunk_size=chunk_size
+            )
+            check(expected, [leaf], module(leaf, labels), reduction, empty)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 4])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+def test_references_are_all_ranked_and_get_their_gradient(backend: str, similarity: str, chunk_size: Any) -> None:
+    embeddings, labels = points(9)
+    reference, reference_labels = points(12, seed=1)
+    reference[0] = embeddings[0]  # a copy of a query is ranked like any other
+    reference_labels[0] = labels[0]
+    expected = by_loop(embeddings, labels, "ap", similarity == "cosine", reference, reference_labels)
+    leaves = [embeddings.requires_grad_(), reference.requires_grad_()]
+    options: dict[str, Any] = {"scale": 2.0, "similarity": similarity, "chunk_size": chunk_size, "backend": backend}
+    found = rwt.RetrievalLoss(**options)(embeddings, labels, reference, reference_labels)
+    check(expected, leaves, found, "mean", "skip")
+
+
+def test_an_embedding_does_not_meet_itself() -> None:
+    embeddings = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], requires_grad=True)
+    labels = torch.tensor([5, 5, 9])
+    values = retrieval_loss(embeddings, labels, similarity="dot", reduction="none")
+    first, second = rw.structured_hinge([0.0, 0.0], [1, 0]).value, rw.structured_hinge([0.0, 2.0], [1, 0]).value
+    torch.testing.assert_close(values, torch.tensor([first, second, 0.0]))
+    options: dict[str, Any] = {"similarity": "dot", "reduction": "none", "scale": 20.0}
+    with_itself = retrieval_loss(embeddings, labels, reference=embeddings, reference_labels=labels, **options)
+    expected = rw.structured_hinge([0.0, 2.0, 4.0], [0, 0, 1], scale=20.0).value
+    assert with_itself[2].item() == pytest.approx(expected) != 0.0  # a reference of its own is ranked
+
+
+def test_labels_alone_and_a_single_embedding_are_0_with_gradient_0() -> None:
+    for labels in (torch.arange(6), torch.zeros(6, dtype=torch.int64), torch.zeros(6, dtype=torch.bool)):
+        for chunk_size in (None, 2):
+            leaf = points(6)[0].requires_grad_()
+            value = retrieval_loss(leaf, labels, chunk_size=chunk_size)
+            value.backward()
+            assert value.item() == 0.0
+            assert torch.equal(leaf.grad, torch.zeros_like(leaf))
+    for n in (0, 1):
+        leaf = torch.ones(n, 3, requires_grad=True)
+        value = retrieval_loss(leaf, torch.zeros(n, dtype=torch.int64))
+        value.backward()
+        assert value.item() == 0.0
+        assert leaf.grad.shape == (n, 3)
+        assert retrieval_loss(leaf, torch.zeros(n, dtype=torch.int64), reduction="none").shape == (n,)
+
+
+def test_a_zero_embedding_has_a_finite_gradient() -> None:
+    embeddings, labels = points(8)
+    embeddings[3] = 0.0
+    leaf = embeddings.requires_grad_()
+    retrieval_loss(leaf, labels).backward()
+    assert torch.isfinite(leaf.grad).all()
+
+
+@pytest.mark.parametrize("chunk_size", [7, None])
+def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, chunk_size: int | None) -> None:
+    seen: list[tuple[int, ...]] = []
+    held: list[StorageWeakRef] = []
+    apply = operator.apply
+
+    def watch(scores: Any, *args: Any, **options: Any) -> Any:
+        if chunk_size is not None:
+            assert sum(not one.expired() for one in held) == 0, "similarities of an earlier chunk are still held"
+        seen.append(tuple(scores.shape))
+        held.append(StorageWeakRef(scores.untyped_storage()))
+        return apply(scores, *args, **options)
+
+    monkeypatch.setattr(operator, "apply", watch)
+    embeddings, labels = points(40)
+    leaf = embeddings.requires_grad_()
+    value = retrieval_loss(leaf, labels, chunk_size=chunk_size)
+    if chunk_size is None:
+        assert seen == [(40, 40)]
+        return
+    assert seen == [(7, 40)] * 5 + [(5, 40)]
+    assert all(one.expired() for one in held)
+    value.backward()
+    assert len(seen) == 12  # computed again on the way back
+    assert all(one.expired() for one in held)
+    seen.clear()
+    with torch.no_grad():
+        assert retrieval_loss(leaf, labels, chunk_size=chunk_size).item() == value.item()
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_embeddings_of_lower_precision_give_a_float32_loss(dtype: Any) -> None:
+    embeddings, labels = points(20)
+    leaf = embeddings.to(dtype).requires_grad_()
+    value = retrieval_loss(leaf, labels)
+    value.backward()
+    assert (value.dtype, leaf.grad.dtype) == (torch.float32, dtype)
+    exact = retrieval_loss(leaf.detach().double(), labels)
+    assert value.item() == pytest.approx(exact.item(), rel=0.05 if dtype == torch.bfloat16 else 1e-5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for chunk_size in (None, 6):
+            mixed = embeddings.float().requires_grad_()
+            value = retrieval_loss(mixed, labels, chunk_size=chunk_size)
+            value.backward()
+            assert value.item() == pytest.approx(exact.item(), rel=0.05)
+            assert torch.isfinite(mixed.grad).all()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")  # PyTorch's notices to itself
+def test_it_compiles_in_one_graph() -> None:
+    torch._dynamo.reset()
+    embeddings, labels = points(10)
+    module = rwt.RetrievalLoss()
+    ours, theirs = embeddings.clone().requires_grad_(), embeddings.clone().requires_grad_()
+    value = torch.compile(module, fullgraph=True, backend="aot_eager")(ours, labels)
+    value.backward()
+    expected = module(theirs, labels)
+    expected.backward()
+    torch._dynamo.reset()
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+NAN, INF = float("nan"), float("inf")
+E6, L6 = torch.arange(12.0).reshape(6, 2), torch.tensor([0, 0, 1, 1, 2, 2])
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "flat embeddings": ({"embeddings": E6[0]}, ValueError, r"embeddings must be \(n, d\)"),
+    "integer embeddings": ({"embeddings": E6.long()}, (TypeError, ValueError), "embeddings must be.*floating point"),
+    "array": ({"embeddings": E6.numpy()}, TypeError, "embeddings must be a tensor"),
+    "list of labels": ({"labels": L6.tolist()}, TypeError, "labels must be a tensor"),
+    "labels' shape": ({"labels": L6[:5]}, ValueError, r"labels has shape \(5,\).*need \(6,\)"),
+    "labels of floats": ({"labels": L6.float()}, TypeError, "labels must be integers, got torch.float32"),
+    "labels elsewhere": ({"labels": L6.to("meta")}, ValueError, r"labels is on meta.*\.to\(\)"),
+    "no reference labels": ({"reference": E6}, ValueError, "reference and reference_labels go together"),
+    "no reference": ({"reference_labels": L6}, ValueError, "reference and reference_labels go together"),
+    "columns": (
+        {"reference": E6[:, :1], "reference_labels": L6},
+        ValueError,
+        "reference has 1 columns and embeddings 2",
+    ),
+    "dtypes": ({"reference": E6.double(), "reference_labels": L6}, (TypeError, ValueError), "reference.*float64"),
+    "similarity": ({"similarity": "l2"}, ValueError, "unknown similarity='l2'; use one of 'cosine', 'dot'"),
+    "chunk_size": ({"chunk_size": 0}, ValueError, "chunk_size must be a whole number of queries, at least 1, got 0"),
+    "half a chunk": ({"chunk_size": 2.5}, ValueError, "chunk_size must be a whole number"),
+    "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'"),
+    "loss": ({"loss": "map"}, ValueError, "unknown loss 'map'"),
+    "scale": ({"scale": -1}, ValueError, "scale must be"),
+    "nan": ({"embeddings": torch.where(E6 == 5.0, NAN, E6)}, ValueError, r"embeddings\[2\] has.*not finite"),
+    "nan in a chunk": (
+        {"embeddings": torch.where(E6 == 5.0, NAN, E6), "chunk_size": 2},
+        ValueError,
+        r"embeddings\[2\] has.*not finite",
+    ),
+    "inf in the reference": (
+        {"reference": torch.where(E6 == 5.0, -INF, E6), "reference_labels": L6, "similarity": "dot"},
+        ValueError,
+        r"reference\[2\] has.*not finite",
+    ),
+    "alone": ({"labels": torch.tensor([0, 0, 0, 1, 0, 0]), "empty": "error"}, ValueError, "query 3 has no positives"),
+    "alone in chunk 2": (
+        {"labels": torch.tensor([0, 0, 0, 1, 0, 0]), "empty": "error", "chunk_size": 2},
+        ValueError,
+        "query 3 has no positives",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused_with_its_name(name: str) -> None:
+    options, error, words = REFUSED[name]
+    with pytest.raises(error, match=words):
+        retrieval_loss(**{"embeddings": E6, "labels": L6, **options})
+
+
+@pytest.mark.parametrize("name", ["similarity", "chunk_size", "half a chunk", "reduction", "loss", "scale"])
+def test_the_module_refuses_bad_options_when_it_is_made(name: str) -> None:
+    options, error, words = REFUSED[name]
+    with pytest.raises(error, match=words):
+        rwt.RetrievalLoss(**options)

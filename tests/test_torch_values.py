@@ -1,0 +1,291 @@
+"""Values and gradients in torch against rankwise.structured_hinge, query by query, in every layout and precision."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+
+torch = pytest.importorskip("torch")
+
+import rankwise.torch as rwt  # noqa: E402
+from rankwise.torch.functional import structured_hinge  # noqa: E402
+
+SEEDS = 5
+LOSSES: dict[str, rw.Loss | str] = {
+    "ap": "ap",
+    "ndcg": "ndcg",
+    "mrr": "mrr",
+    "auc": "auc",
+    "zero-one": "zero-one",
+    "discounted": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
+    "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
+}
+# What a number of each precision can be trusted for; computation is in float32 at least.
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
+LAYOUTS = (
+    "flat", "rows", "cube", "columns", "middle", "masked", "ignored", "masked columns", "ragged", "ragged masked",
+)  # fmt: skip
+IGNORED = -7
+
+
+class Case(NamedTuple):
+    """A batch: what is passed, and for each query, in the order of the result, its samples in the flattened scores."""
+
+    scores: Any
+    target: Any
+    options: dict[str, Any]
+    queries: list[np.ndarray]
+    shape: tuple[int, ...]
+
+    def reference(self, loss: rw.Loss | str, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """J of each query, its gradient by sample (flat), and whether the query has positives and negatives."""
+        flat = self.scores.detach().double() if self.scores.dtype == torch.float64 else self.scores.detach().float()
+        scores, relevant = flat.reshape(-1).numpy(), (self.target.reshape(-1) == 1).numpy()
+        gradient, values, filled = np.zeros(scores.size), [], []
+        for members in self.queries:
+            found = rw.structured_hinge(scores[members], relevant[members], loss, scale=scale)
+            gradient[members] = found.gradient
+            values.append(found.value)
+            filled.append(0 < relevant[members].sum() < members.size)
+        return np.array(values), gradient, np.array(filled, dtype=bool)
+
+
+def draw_scores(rng: np.random.Generator, relevant: np.ndarray) -> np.ndarray:
+    kind = rng.integers(4)
+    if kind == 0:
+        scores = rng.integers(-2, 3, relevant.shape) * 0.5
+    elif kind == 1:
+        scores = np.round(rng.normal(size=relevant.shape), 1) + 0.3 * relevant
+    else:
+        scores = rng.normal(size=relevant.shape) + rng.choice([0.0, 1.0]) * relevant
+    return scores * 10.0 ** rng.integers(-2, 3)
+
+
+def draw(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
+    n, a, b = int(rng.integers(1, 13)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    shape, dim = {
+        "flat": ((n,), -1),
+        "cube": ((a, b, n), -1),
+        "columns": ((n, b), 0),
+        "masked columns": ((n, b), 0),
+        "middle": ((a, n, b), 1),
+        "ragged": ((n * b,), -1),
+        "ragged masked": ((n * b,), -1),
+    }.get(layout, ((b, n), -1))
+    relevant = rng.random(shape) < rng.choice([0.1, 0.5, 0.8])
+    scores = torch.tensor(draw_scores(rng, relevant)).to(dtype)
+    kinds = (torch.int64, torch.float32, torch.int8) if layout in ("ignored", "ragged masked") else (
+        torch.bool, torch.uint8, torch.int32, torch.float64)  # fmt: skip
+    target = torch.tensor(relevant).to(kinds[rng.integers(len(kinds))])
+    options: dict[str, Any] = {} if dim == -1 else {"dim": dim}
+    counts = np.ones(shape, dtype=bool)
+    if "masked" in layout:
+        counts &= rng.random(shape) < 0.7
+        options["mask"] = torch.tensor(counts)
+        scores[torch.tensor(~counts)] = float(rng.choice([np.nan, np.inf, -np.inf, 60000.0]))
+    if layout in ("ignored", "ragged masked"):
+        unlabelled = rng.random(shape) < 0.2
+        counts &= ~unlabelled
+        target[torch.tensor(unlabelled)] = IGNORED
+        options["ignore_index"] = IGNORED
+    if layout.startswith("ragged"):
+        qid = rng.permutation(rng.choice([-3, 0, 5, 2**40], size=shape))
+        options["qid"] = torch.tensor(qid)
+        queries = [np.flatnonzero((qid == one) & counts) for one in np.unique(qid[counts])]
+        return Case(scores, target, options, queries, (len(queries),))
+    rows = np.moveaxis(np.arange(counts.size).reshape(shape), dim, -1)
+    kept = np.moveaxis(counts, dim, -1)
+    queries = [rows[at][kept[at]] for at in np.ndindex(rows.shape[:-1])]
+    return Case(scores, target, options, queries, rows.shape[:-1])
+
+
+def check(case: Case, loss: Any, rng: np.random.Generator, backend: str, rtol: float) -> None:
+    """One reduction, one policy and one scale, drawn at random, against the reference."""
+    scale = float(rng.choice([0.0, 0.3, 1.0, 25.0]))
+    reduction, empty = str(rng.choice(["mean", "sum", "none"])), str(rng.choice(["zero", "skip", "error"]))
+    values, gradient, filled = case.reference(loss, scale)
+    scores = case.scores.clone().requires_grad_()
+    options = {**case.options, "scale": scale, "reduction": reduction, "empty": empty, "backend": backend}
+    if empty == "error" and not filled.all():
+        with pytest.raises(ValueError, match="no positives or no negatives"):
+            structured_hinge(scores, case.target, loss, **options)
+        return
+    found = structured_hinge(scores, case.target, loss, **options)
+    weights = np.ones(len(values))
+    if reduction == "none":
+        assert found.shape == case.shape
+        weights = rng.normal(size=len(values))
+    elif reduction == "mean":
+        weights /= max(filled.sum() if empty == "skip" else filled.size, 1)
+    assert found.dtype == (torch.float64 if scores.dtype == torch.float64 else torch.float32)
+    if reduction == "none":
+        np.testing.assert_allclose(found.detach().numpy().ravel(), values, rtol=rtol, atol=rtol)
+        (found.reshape(-1) * torch.tensor(weights)).sum().backward()
+    else:
+        np.testing.assert_allclose(found.item(), values @ weights, rtol=rtol, atol=rtol)
+        found.backward()
+    for members, weight in zip(case.queries, weights, strict=True):
+        gradient[members] *= weight
+    assert scores.grad.dtype == scores.dtype
+    rtol = max(rtol, TOLERANCE[scores.dtype])
+    if backend == "core":
+        np.testing.assert_allclose(scores.grad.double().reshape(-1).numpy(), gradient, rtol=rtol, atol=rtol * 0.1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_value_and_gradient_are_those_of_each_query_alone(loss: Any, layout: str) -> None:
+    for seed in range(SEEDS):
+        for dtype in TOLERANCE:
+            rng = np.random.default_rng([seed, LAYOUTS.index(layout)])
+            check(draw(rng, layout, dtype), loss, rng, "core", 1e-12 if dtype == torch.float64 else 2e-6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_tensor_backend_attains_the_same_value(loss: Any, layout: str) -> None:
+    for seed in range(SEEDS):
+        for dtype in TOLERANCE:
+            rng = np.random.default_rng([seed, 100 + LAYOUTS.index(layout)])
+            check(draw(rng, layout, dtype), loss, rng, "tensor", 1e-9 if dtype == torch.float64 else 1e-5)
+
+
+def solve(scores: Any, target: Any, loss: Any, scale: float, backend: str) -> tuple[float, Any]:
+    leaf = torch.as_tensor(scores).clone().requires_grad_()
+    value = structured_hinge(leaf, torch.as_tensor(target), loss, scale=scale, backend=backend)
+    value.backward()
+    return value.item(), leaf.grad.double().numpy()
+
+
+def attained(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, gradient: np.ndarray) -> float:
+    """scale·Δ + F − F* of the ranking that a gradient tells, c_k = −PN/2 · gradient; no two scores tie."""
+    positives = np.flatnonzero(relevant)[np.argsort(-scores[relevant])]
+    n_neg = int((~relevant).sum())
+    above = np.rint(-gradient[positives] * positives.size * n_neg / 2).astype(np.int64)
+    assert (np.diff(above) >= 0).all()
+    found = loss if isinstance(loss, rw.Loss) else {"ap": rw.AveragePrecision(), "ndcg": rw.NDCG(),
+                                                     "mrr": rw.ReciprocalRank(), "auc": rw.AUC()}[loss]  # fmt: skip
+    return scale * float(found.of_counts(above, n_neg)) + float(gradient @ scores)
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("loss", [loss for name, loss in LOSSES.items() if name != "zero-one"], ids=str)
+def test_the_gradient_is_that_of_a_ranking_which_attains_the_value(loss: Any, backend: str) -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        relevant = rng.permutation(np.arange(30) < rng.integers(1, 30))
+        scores, scale = rng.normal(size=30) + relevant, float(rng.choice([0.0, 0.3, 3.0, 40.0]))
+        value, gradient = solve(scores, relevant, loss, scale, backend)
+        assert abs(gradient.sum()) <= 1e-12
+        assert value == pytest.approx(attained(scores, relevant, loss, scale, gradient), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_gradient_is_a_subgradient(loss: Any, backend: str) -> None:
+    """J(s') ≥ J(s) + g·(s' − s): near and far, also where scores tie."""
+    rng = np.random.default_rng(12)
+    for k in range(25):
+        relevant = rng.permutation(np.arange(20) < rng.integers(1, 20))
+        scores = rng.integers(-2, 3, 20).astype(float) if k % 2 else rng.normal(size=20) + relevant
+        value, gradient = solve(scores, relevant, loss, 1.5, backend)
+        for spread in (1e-3, 0.1, 1.0, 10.0):
+            for _ in range(4):
+                other = scores + spread * rng.normal(size=20)
+                there = rw.structured_hinge(other, relevant, loss, scale=1.5).value
+                assert there >= value + gradient @ (other - scores) - 1e-9 * max(1.0, abs(there))
+
+
+SPREADS = {
+    "normal": lambda rng, y: rng.normal(size=y.size) + y,
+    "separated": lambda rng, y: rng.normal(size=y.size) + 30.0 * y,
+    "cauchy": lambda rng, y: rng.standard_cauchy(y.size) + y,
+    "lognormal": lambda rng, y: rng.lognormal(sigma=5.0, size=y.size) + y,
+    "constant": lambda rng, y: np.full(y.size, 0.3),
+    "clusters": lambda rng, y: rng.integers(0, 5, y.size) + 1e-6 * rng.normal(size=y.size),
+    "offset": lambda rng, y: 1000.0 + 1e-3 * (rng.normal(size=y.size) + y),
+    "outlier": lambda rng, y: np.where(np.cumsum(y) * y == 1, 1e15, rng.normal(size=y.size)),
+}
+
+
+@pytest.mark.parametrize("n_pos", [1, 40, 2500, 4999])
+@pytest.mark.parametrize("spread", SPREADS.values(), ids=SPREADS)
+def test_large_queries_agree_too(spread: Any, n_pos: int) -> None:
+    rng = np.random.default_rng(13)
+    relevant = rng.permutation(np.arange(5000) < n_pos)
+    scores = spread(rng, relevant)
+    for loss in ("ap", "ndcg", "mrr", "auc"):
+        for scale in (1.0, 50.0):
+            expected = rw.structured_hinge(scores, relevant, loss, scale=scale)
+            slack = max(1.0, abs(expected.value))
+            value, gradient = solve(scores, relevant, loss, scale, "core")
+            assert abs(value - expected.value) <= 1e-12 * slack
+            np.testing.assert_allclose(gradient, expected.gradient, rtol=1e-12, atol=1e-15)
+            value, gradient = solve(scores, relevant, loss, scale, "tensor")
+            assert abs(value - expected.value) <= 1e-9 * slack
+            other = scores + rng.normal(size=5000)
+            there = rw.structured_hinge(other, relevant, loss, scale=scale).value
+            assert there >= value + gradient @ (other - scores) - 1e-9 * max(slack, abs(there))
+            if np.unique(scores).size == 5000:
+                assert abs(attained(scores, relevant, loss, scale, gradient) - value) <= 1e-9 * slack
+        single = scores.astype(np.float32)
+        expected = rw.structured_hinge(single, relevant, loss)
+        value, _ = solve(single, relevant, loss, 1.0, "tensor")
+        assert abs(value - expected.value) <= 1e-5 * max(1.0, abs(expected.value))
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_padding_changes_nothing_whatever_it_holds(loss: Any, backend: str) -> None:
+    rng = np.random.default_rng(14)
+    scores = torch.tensor(rng.normal(size=(6, 9)).round(1))
+    target = torch.tensor(rng.random((6, 9)) < 0.4)
+    plain = scores.clone().requires_grad_()
+    structured_hinge(plain, target, loss, backend=backend).backward()
+    for filler in (float("nan"), float("inf"), float("-inf"), 0.0, 1e300):
+        padded = torch.cat([scores, torch.full((6, 4), filler, dtype=torch.float64)], 1).requires_grad_()
+        labels = torch.cat([target, torch.ones(6, 4, dtype=torch.bool)], 1)
+        mask = torch.arange(13).expand(6, 13) < 9
+        value = structured_hinge(padded, labels, loss, mask=mask, backend=backend)
+        value.backward()
+        expected = structured_hinge(scores, target, loss, backend=backend)
+        if backend == "core":
+            assert value.item() == expected.item()
+            assert torch.equal(padded.grad[:, :9], plain.grad)
+        torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(padded.grad[:, :9], plain.grad, rtol=1e-12, atol=1e-12)
+        assert padded.grad[:, 9:].eq(0).all()
+
+
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_permuting_rows_and_samples_permutes_values_and_gradients(loss: Any, backend: str) -> None:
+    rng = np.random.default_rng(15)
+    scores = torch.tensor(rng.normal(size=(7, 11)).round(1))
+    target = torch.tensor(rng.random((7, 11)) < 0.4)
+    rows, columns = torch.tensor(rng.permutation(7)), torch.tensor(rng.permutation(11))
+    before, after = scores.clone().requires_grad_(), scores[rows][:, columns].clone().requires_grad_()
+    values = structured_hinge(before, target, loss, reduction="none", backend=backend)
+    moved = structured_hinge(after, target[rows][:, columns], loss, reduction="none", backend=backend)
+    values.sum().backward()
+    moved.sum().backward()
+    torch.testing.assert_close(moved, values[rows], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(after.grad, before.grad[rows][:, columns], rtol=1e-12, atol=1e-12)
+
+
+def test_the_named_modules_are_the_named_losses_with_the_same_options() -> None:
+    rng = np.random.default_rng(16)
+    scores, target = torch.tensor(rng.normal(size=(9, 5))), torch.tensor(rng.random((9, 5)) < 0.4)
+    options: dict[str, Any] = {"dim": 0, "scale": 3.0, "reduction": "sum", "empty": "skip"}
+    for module, name in ((rwt.APHingeLoss, "ap"), (rwt.NDCGHingeLoss, "ndcg")):
+        expected = structured_hinge(scores, target, name, **options)
+        assert module(**options)(scores, target).item() == expected.item()
+        assert rwt.RankHingeLoss(name, **options)(scores, target).item() == expected.item()
+    mask, qid = torch.arange(9) < 7, torch.arange(9) % 2
+    expected = structured_hinge(scores[:, 0], target[:, 0], "mrr", mask=mask, qid=qid, ignore_index=5)
+    found = rwt.RankHingeLoss("mrr", ignore_index=5)(scores[:, 0], target[:, 0], mask=mask, qid=qid)
+    assert found.item() == expected.item()
