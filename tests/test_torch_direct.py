@@ -108,6 +108,26 @@ def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, up
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("positive", [True, False], ids=["positive", "negative"])
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["high", "low"])
+def test_far_off_scores_do_not_blur_the_others(sign: float, positive: bool, update: str, backend: str) -> None:
+    """One score beyond all others is at its place for good, be it 50 away or 1e20."""
+    rng = np.random.default_rng(29)
+    loss = rw.AveragePrecision()
+    for _ in range(40):
+        relevant = rng.permutation(np.arange(7) < 3)
+        scores, epsilon = rng.normal(size=7) + 0.3 * relevant, float(rng.choice([0.3, 1.0, 4.0]))
+        far = np.flatnonzero(relevant == positive)[0]
+        scores[far] = sign * 50.0
+        rankings = Rankings(scores, relevant, loss)
+        expected = rankings.best(epsilon if update == "positive" else -epsilon)[0] - rankings.best(0.0)[0]
+        scores[far] = sign * 1e20
+        _, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        np.testing.assert_allclose(found, expected / (epsilon if update == "positive" else -epsilon), atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_the_negative_update_takes_losses_that_are_not_qs_suitable(backend: str) -> None:
     loss = rw.NDCG(discount="chakrabarti")
     rng = np.random.default_rng(23)

@@ -181,6 +181,18 @@ def test_embeddings_of_lower_precision_give_a_float32_loss(dtype: Any) -> None:
             assert torch.isfinite(mixed.grad).all()
 
 
+def test_it_can_be_mapped_and_takes_tensors_without_data() -> None:
+    stacked = torch.stack([points(8, seed=seed)[0] for seed in range(3)])
+    labels = points(8)[1]
+    expected = torch.stack([retrieval_loss(one, labels) for one in stacked])
+    torch.testing.assert_close(torch.vmap(lambda one: retrieval_loss(one, labels))(stacked), expected)
+    slope = torch.func.grad(lambda one: retrieval_loss(one, labels))(stacked[0])
+    leaf = stacked[0].clone().requires_grad_()
+    retrieval_loss(leaf, labels).backward()
+    torch.testing.assert_close(slope, leaf.grad)
+    assert retrieval_loss(stacked[0].to("meta"), labels.to("meta"), reduction="none").shape == (8,)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")  # PyTorch's notices to itself
 def test_it_compiles_in_one_graph() -> None:
     torch._dynamo.reset()

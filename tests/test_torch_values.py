@@ -277,6 +277,19 @@ def test_permuting_rows_and_samples_permutes_values_and_gradients(loss: Any, bac
     torch.testing.assert_close(after.grad, before.grad[rows][:, columns], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_samples_of_one_class_that_tie_share_their_gradient(loss: Any, backend: str) -> None:
+    rng = np.random.default_rng(17)
+    for _ in range(30):
+        relevant = rng.permutation(np.arange(16) < rng.integers(1, 16))
+        scores, scale = 0.1 * rng.integers(0, 4, 16), float(rng.choice([0.2, 1.0, 5.0]))
+        _, gradient = solve(scores, relevant, loss, scale, backend)
+        for same in (relevant, ~relevant):
+            for score in np.unique(scores[same]):
+                np.testing.assert_allclose(np.ptp(gradient[same & (scores == score)]), 0.0, atol=1e-15)
+
+
 def test_the_named_modules_are_the_named_losses_with_the_same_options() -> None:
     rng = np.random.default_rng(16)
     scores, target = torch.tensor(rng.normal(size=(9, 5))), torch.tensor(rng.random((9, 5)) < 0.4)

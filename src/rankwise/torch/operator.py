@@ -17,7 +17,7 @@ from rankwise.torch.layout import Samples, compute_dtype, samples
 from rankwise.torch.outcome import Goal, refuse_empty, share_of_query
 from rankwise.torch.registry import loss_of
 
-__all__ = ["BACKENDS", "apply", "rank_loss", "solve"]
+__all__ = ["BACKENDS", "apply", "is_plain", "rank_loss", "solve"]
 
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -228,18 +228,17 @@ def apply(*args: Any, traced: bool = False) -> tuple[Tensor, Tensor]:
 
     traced: keep what backward needs where PyTorch's checkpoints see it.
     """
-    if torch.compiler.is_compiling():
-        value, filled, _, _ = _Traced.apply(*args)
-    elif torch._C._are_functorch_transforms_active():
-        value, filled, _, _ = _Mapped.apply(*args)
-    elif traced or not _is_plain(args[0]):
-        value, filled, _, _ = _Traced.apply(*args)
-    else:
+    if is_plain(args[0]) and not traced and args[0].device.type == "cpu":
         value, filled = _Eager.apply(*args)
+        return value, filled
+    mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+    value, filled, _, _ = (_Mapped if mapped else _Traced).apply(*args)
     return value, filled
 
 
-def _is_plain(scores: Tensor) -> bool:
-    """Whether this is a tensor of the CPU that nothing traces."""
-    known = type(scores) is Tensor or type(scores) is torch.nn.Parameter
-    return known and scores.device.type == "cpu" and torch._C._len_torch_dispatch_stack() == 0
+def is_plain(values: Tensor) -> bool:
+    """Whether this is a tensor with numbers in it that nothing traces, compiles or maps."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    known = type(values) is Tensor or type(values) is torch.nn.Parameter
+    return known and values.device.type != "meta" and torch._C._len_torch_dispatch_stack() == 0

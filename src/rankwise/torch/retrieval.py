@@ -12,6 +12,7 @@ from rankwise.inputs import as_scale, is_whole
 from rankwise.losses import LossLike
 from rankwise.torch import operator
 from rankwise.torch.batches import Gather, check_options, is_distributed
+from rankwise.torch.operator import is_plain
 from rankwise.torch.outcome import queries_counted, refuse_empty
 from rankwise.torch.registry import key_of
 
@@ -64,7 +65,7 @@ def retrieval_loss(
         reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
         own = None if own is None else first
     # Of an empty query the operator knows its place in a chunk only.
-    refused_here = empty == "error" and not torch.compiler.is_compiling()
+    refused_here = empty == "error" and is_plain(queries)
     told = (None, key_of(loss), as_scale(scale), "", "zero" if refused_here else empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
     solve = partial(_solve, queries, labels, reference, reference_labels, told, own, step, refused_here)
@@ -164,7 +165,7 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
         raise ValueError(
             f"{name_of_labels} is on {labels.device} and {name} on {embeddings.device}; move it with .to()"
         )
-    if not torch.compiler.is_compiling():  # compiled, the operator refuses the similarities that come of it
+    if is_plain(embeddings):  # elsewhere the operator refuses the similarities that come of it
         _refuse_not_finite(embeddings, name)
     return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
 

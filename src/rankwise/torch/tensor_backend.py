@@ -96,7 +96,7 @@ def _direct(rows: SortedRows, told: TensorLoss, goal: Goal, unit: Tensor) -> tup
 
 def _tell(loss: Loss, rows: SortedRows) -> TensorLoss:
     if isinstance(loss, DiscountedLoss):
-        return DiscountedTensors(loss, rows.n_pos, rows.n_neg, (rows.most_pos, rows.scores.shape[1]))
+        return DiscountedTensors(loss, rows.n_pos, rows.n_neg, (rows.most_pos, max(rows.scores.shape[1], 2)))
     if isinstance(loss, StepLoss):
         return StepTensors(loss, rows.most_pos, rows.most_neg, rows.pos.device)
     raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss: it can be computed on the CPU only")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch.tensor_loss import TensorLoss
-from rankwise.torch.tensor_rows import SortedRows
+from rankwise.torch.tensor_rows import SortedRows, tame
 
 __all__ = ["best_rewarded"]
 
@@ -22,11 +22,12 @@ def best_rewarded(rows: SortedRows, loss: TensorLoss, scale: float, most: int) -
     device, dtype = rows.pos.device, rows.pos.dtype
     j = torch.arange(most + 1, device=device)
     weight = scale * rows.n_pos.to(dtype) * rows.n_neg / 2
-    negatives = rows.negative(j[1:])
+    pos, ceiling = tame(rows, weight * loss.largest)
+    negatives = rows.negative(j[1:]).minimum(ceiling)
 
     def advance(k: int, values: Tensor) -> tuple[Tensor, Tensor]:
         """max over c' ≤ c of V_k(c'), and where it is attained, from the same for the positive before."""
-        step = negatives - rows.pos[:, k : k + 1] + weight * loss.gain(torch.full_like(j[1:], k + 1), j[1:])
+        step = negatives - pos[:, k : k + 1] + weight * loss.gain(torch.full_like(j[1:], k + 1), j[1:])
         best, origin = (values + torch.nn.functional.pad(step.cumsum(1), (1, 0))).cummax(1)
         return torch.where(k < rows.n_pos, best, values), origin
 

@@ -22,7 +22,12 @@ _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = We
 
 
 class TensorLoss(Protocol):
-    """What the rounds ask of a loss; rises: whether Δ is known never to fall as negatives pass positives."""
+    """What the rounds ask of a loss.
+
+    rises: whether Δ is known never to fall as negatives pass positives. largest (Q, 1): no gain is larger in size.
+    """
+
+    largest: Tensor
 
     @property
     def rises(self) -> bool: ...
@@ -44,6 +49,7 @@ class DiscountedTensors:
         else:
             ideal = (self._weight * self._discount[1 : self._weight.shape[0] + 1]).cumsum(0)
             self._norm = ideal[(n_pos - 1).clamp(min=0)]
+        self.largest = self._weight.amax() * self._discount[1:].diff().abs().amax() / self._norm
 
     @property
     def rises(self) -> bool:
@@ -83,6 +89,7 @@ class StepTensors:
 
     def __init__(self, loss: StepLoss, n_pos: int, n_neg: int, device: torch.device) -> None:
         self._loss, self._n_pos, self._n_neg, self._device = loss, n_pos, n_neg, device
+        self.largest = torch.full((1, 1), 1e30, dtype=precise(device), device=device)  # not known
 
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
         """−step(k, m)."""
@@ -101,7 +108,7 @@ class StepTensors:
         try:
             steps = self._loss.step(k.to(dtype), m.to(dtype), self._n_pos, self._n_neg)
             steps = torch.as_tensor(steps, dtype=dtype, device=self._device)
-        except (TypeError, RuntimeError) as error:
+        except (TypeError, RuntimeError, IndexError) as error:
             raise TypeError(
                 f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function refused tensors "
                 f"({error}); write it with operators that take arrays and tensors alike, or move the scores to the CPU"

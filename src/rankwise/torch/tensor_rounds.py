@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch.tensor_loss import TensorLoss
-from rankwise.torch.tensor_rows import SortedRows
+from rankwise.torch.tensor_rows import SortedRows, tame
 
 __all__ = ["most_violating"]
 
@@ -25,15 +25,12 @@ def most_violating(rows: SortedRows, loss: TensorLoss, scale: float) -> Tensor:
     k = torch.arange(rows.most_pos, device=rows.pos.device).expand(rows.pos.shape)
     real = k < rows.n_pos
     weight = scale * rows.n_pos.to(rows.pos.dtype) * rows.n_neg / 2
-    # No negative passes a positive well above this; brought down to it, they do not blur the sums of the others.
-    first = torch.ones_like(rows.n_neg)
-    dearest = torch.where(real, weight * loss.gain(k + 1, first), -torch.inf).amax(1, keepdim=True)
-    pos = torch.minimum(rows.pos, rows.negative(first) + 2 * dearest.clamp(min=0.0))
+    pos, ceiling = tame(rows, weight * loss.largest)
     low, high = torch.zeros_like(k), torch.where(real, rows.n_neg, 0)
     start, end = torch.where(real, 0, k), torch.where(real, rows.n_pos - 1, k)
     for _ in range(rows.most_neg.bit_length()):
         m, active = (low + high + 1) // 2, low < high
-        step = rows.negative(m) - pos + weight * loss.gain(k + 1, m)
+        step = rows.negative(m).minimum(ceiling) - pos + weight * loss.gain(k + 1, m)
         up = active & _best_ends(torch.where(active, step, 0.0), start, end)
         split = end + 1 - _in_block(up, start, end)
         down = active & ~up

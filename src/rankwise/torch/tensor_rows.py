@@ -14,7 +14,7 @@ from torch import Tensor
 from rankwise.torch.layout import Samples, refuse_scores, within_limits
 from rankwise.torch.outcome import precise
 
-__all__ = ["SortedRows", "bisect", "gradient", "sort_rows", "total"]
+__all__ = ["SortedRows", "bisect", "gradient", "sort_rows", "tame", "total"]
 
 
 class SortedRows(NamedTuple):
@@ -64,6 +64,17 @@ def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
     return SortedRows(
         by_score, order, is_pos, is_neg, n_pos, n_neg, rows_of_pos, neg, n_neg.cumsum(0) - n_neg, facts[0], facts[1]
     )
+
+
+def tame(rows: SortedRows, reach: Tensor) -> tuple[Tensor, Tensor]:
+    """Positives (Q, P) brought down to where no negative passes them, and a ceiling (Q, 1) that passes them all.
+
+    reach (Q, 1): the most that the loss adds to a step, in size. With these, sums of steps have the same signs, and no
+    far-off score blurs them.
+    """
+    highest = rows.negative(torch.ones_like(rows.n_neg))
+    pos = rows.pos.minimum(highest + 2 * reach.abs())
+    return pos, pos[:, :1] + 1 + pos[:, :1].abs() + 2 * reach.abs()
 
 
 def bisect(rows: SortedRows, worst: bool) -> Tensor:
