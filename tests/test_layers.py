@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("interleaving",),
     ("inference",),
     ("queries", "zero_one"),
+    ("solving",),
     ("hinge", "metrics", "io"),
     ("linear", "latent", "torch"),
     ("models",),

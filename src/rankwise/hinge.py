@@ -10,8 +10,7 @@ score share their gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from types import ModuleType
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,14 +22,13 @@ from rankwise.inputs import (
     as_scores,
     as_threads,
     check_empty,
-    is_whole,
-    limit_of,
     raise_not_finite,
 )
 from rankwise.interleaving import Interleaving
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.queries import Grouping, group
-from rankwise.zero_one import zero_one_hinge, zero_one_loss, zero_one_many
+from rankwise.solving import check_method, solve_one, solve_queries
+from rankwise.zero_one import zero_one_loss
 
 __all__ = ["HingeResult", "PerQuery", "most_violating_ranking", "ranking_loss", "structured_hinge"]
 
@@ -69,9 +67,6 @@ class HingeResult:
                 f"no single most violating ranking: {why}; call most_violating_ranking on one query's samples"
             )
         return self._ranking.interleaving()
-
-
-_Solved = tuple[float, float, NDArray[np.floating], NDArray[np.int64], NDArray[np.int64]]
 
 
 class _Ranking(NamedTuple):
@@ -121,7 +116,7 @@ def structured_hinge(
     truth = as_relevant(relevant, array.shape[0])
     loss = as_loss(loss)
     check_empty(empty)
-    _check_method(loss, method, cutoff)
+    check_method(loss, method, cutoff)
     scale, n_threads = as_scale(scale, method), as_threads(n_threads)
     if qid is not None:
         return _hinge_of_many(array, truth, qid, dtype, loss, scale, method, cutoff, n_threads, empty)
@@ -130,7 +125,7 @@ def structured_hinge(
         raise_not_finite(array)
         _refuse_empty(empty, "the query", n_pos, array.shape[0] - n_pos)
         return HingeResult(0.0, _read_only(np.zeros(array.shape[0], dtype)), 0.0)
-    value, lost, gradient, above, positives = _solve_one(array, truth, n_pos, loss, scale, method, cutoff, n_threads)
+    value, lost, gradient, above, positives = solve_one(array, truth, n_pos, loss, scale, method, cutoff, n_threads)
     ranking = _Ranking(gradient, above, positives)
     return HingeResult(value, _read_only(gradient.astype(dtype, copy=False)), lost, None, ranking)
 
@@ -203,50 +198,6 @@ def _predicted_loss(scores: NDArray[np.floating], relevant: NDArray[np.bool_], l
     return float(loss.of_counts(above, neg.size))
 
 
-@cache
-def _methods() -> ModuleType:
-    """The compiled methods, imported when they are first used."""
-    from rankwise.inference import methods
-
-    return methods
-
-
-def _check_method(loss: Loss, method: str, cutoff: int | None) -> None:
-    if method != "auto":
-        known = _methods().METHODS
-        if method not in known:
-            raise ValueError(f"unknown method {method!r}; use one of {', '.join(map(repr, known))}")
-        if isinstance(loss, ZeroOne) and method != "exhaustive":
-            loss.check(1, 1)
-    if cutoff is not None:
-        if method != "chakrabarti":
-            raise ValueError(f"cutoff={cutoff} goes with method='chakrabarti' only, not {method!r}")
-        if not is_whole(cutoff) or cutoff < 1:
-            raise ValueError(f"cutoff must be a whole number of places, at least 1, got {cutoff!r}")
-
-
-def _solve_one(
-    scores: NDArray[np.floating],
-    relevant: NDArray[np.bool_],
-    n_pos: int,
-    loss: Loss,
-    scale: float,
-    method: str,
-    cutoff: int | None,
-    n_threads: int,
-) -> _Solved:
-    if isinstance(loss, ZeroOne):
-        raise_not_finite(scores)
-        return zero_one_hinge(scores, relevant, scale, method)
-    solution: _Solved | None = _methods().solve(
-        scores, relevant, n_pos, loss, scale, method, cutoff, limit_of(scores), n_threads
-    )
-    if solution is None:
-        raise_not_finite(scores)
-        raise RuntimeError("scores changed while they were read; do not write to them from another thread")
-    return solution
-
-
 def _hinge_of_many(
     scores: NDArray[np.floating],
     relevant: NDArray[np.bool_],
@@ -276,34 +227,6 @@ def _hinge_of_many(
     per_query = PerQuery(grouping.ids, out[:, 0].copy(), out[:, 1].copy(), counts[:, 0].copy(), counts[:, 1].copy())
     value, lost = (float(total) / max(used, 1) for total in out.sum(axis=0))
     return HingeResult(value, _read_only(gradient), lost, per_query)
-
-
-def solve_queries(
-    scores: NDArray[np.floating],
-    relevant: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    loss: Loss,
-    scale: float,
-    method: str = "auto",
-    cutoff: int | None = None,
-    n_threads: int = 1,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.floating]] | None:
-    """Queries one after the other, [starts[q], starts[q+1]): J and Δ (Q, 2), P and N (Q, 2), the gradient of their sum.
-
-    None if a score is not finite, or too large.
-    """
-    if isinstance(loss, ZeroOne):
-        if not (np.abs(scores) <= limit_of(scores)).all():
-            return None
-        return zero_one_many(scores, relevant, starts, scale, method)
-    limit = limit_of(scores)
-    if starts.size == 2 and 0 < (n_pos := int(np.count_nonzero(relevant))) < scores.size:  # spares a copy
-        one = _methods().solve(scores, relevant, n_pos, loss, scale, method, cutoff, limit, n_threads)
-        if one is None:
-            return None
-        return np.array([[one.value, one.loss]]), np.array([[n_pos, scores.size - n_pos]]), one.gradient
-    batch = _methods().solve_many(scores, relevant, starts, loss, scale, method, cutoff, limit, n_threads)
-    return None if isinstance(batch, int) else (batch.out, batch.counts, batch.gradient)
 
 
 def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rankwise.hinge import solve_queries
 from rankwise.losses import Loss
 from rankwise.queries import group
+from rankwise.solving import solve_queries
 from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
 from rankwise.torch.outcome import Goal, Outcome
 
