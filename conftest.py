@@ -2,4 +2,5 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/rankwise/torch/*", "src/rankwise/benchmarks/torch_*"]
+NEED_TORCH = ["src/rankwise/torch/*", "src/rankwise/benchmarks/torch_*", "src/rankwise/benchmarks/finetune*"]
+collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH

@@ -21,6 +21,8 @@ LOSSES: dict[str, rw.Loss] = {
     "mrr": rw.ReciprocalRank(),
     "auc": rw.AUC(),
     "discounted": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
+    # The third positive counts most: it would stand above those before it, and the ranking must yield.
+    "uneven": rw.DiscountedLoss(lambda k: (k % 3 == 0) + 0.01, lambda m: 1 / m**0.5, name="uneven"),
     "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
 }
 UPDATES = ("positive", "negative")
@@ -111,10 +113,16 @@ def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, up
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("positive", [True, False], ids=["positive", "negative"])
 @pytest.mark.parametrize("sign", [1.0, -1.0], ids=["high", "low"])
-def test_far_off_scores_do_not_blur_the_others(sign: float, positive: bool, update: str, backend: str) -> None:
+@pytest.mark.parametrize(
+    "loss",
+    [rw.AveragePrecision(), rw.StepLoss(lambda i, j, p, n: -i / (p * n * (j + 0.5)), name="push")],
+    ids=lambda loss: loss.name,
+)
+def test_far_off_scores_do_not_blur_the_others(
+    loss: rw.Loss, sign: float, positive: bool, update: str, backend: str
+) -> None:
     """One score beyond all others is at its place for good, be it 50 away or 1e20."""
     rng = np.random.default_rng(29)
-    loss = rw.AveragePrecision()
     for _ in range(40):
         relevant = rng.permutation(np.arange(7) < 3)
         scores, epsilon = rng.normal(size=7) + 0.3 * relevant, float(rng.choice([0.3, 1.0, 4.0]))
@@ -128,8 +136,13 @@ def test_far_off_scores_do_not_blur_the_others(sign: float, positive: bool, upda
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_negative_update_takes_losses_that_are_not_qs_suitable(backend: str) -> None:
-    loss = rw.NDCG(discount="chakrabarti")
+@pytest.mark.parametrize(
+    "loss",
+    [rw.NDCG(discount="chakrabarti"), rw.DiscountedLoss(discount=lambda m: 1.5 + np.sin(m), name="wave")],
+    ids=["chakrabarti", "wave"],
+)
+def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss, backend: str) -> None:
+    """That is not convex, and that rises and falls."""
     rng = np.random.default_rng(23)
     for _ in range(40):
         scores, relevant, epsilon = tiny(rng, ties=False)
@@ -146,7 +159,7 @@ def test_the_negative_update_takes_losses_that_are_not_qs_suitable(backend: str)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_the_backends_agree_on_batches_masks_and_ragged_queries(loss: rw.Loss, update: str) -> None:
     rng = np.random.default_rng(24)
-    scores, relevant = rng.normal(size=(6, 50)), rng.random((6, 50)) < 0.3
+    scores, relevant = rng.normal(size=(6, 50)), rng.random((6, 50)) < 0.4
     relevant[2] = False
     mask = torch.tensor(rng.random((6, 50)) < 0.8)
     qid = torch.tensor(rng.integers(0, 6, 300))
@@ -257,3 +270,19 @@ def test_bad_options_are_refused_by_function_and_module(options: Any, error: typ
         direct_loss(torch.randn(4), torch.tensor([0, 1, 0, 1]), **options)
     with pytest.raises(error, match=words):
         rwt.DirectLoss(**options)
+
+
+def test_the_module_passes_its_options_on() -> None:
+    rng = np.random.default_rng(30)
+    scores, relevant = torch.tensor(rng.normal(size=(12, 4))), torch.tensor(rng.random((12, 4)) < 0.4)
+    mask, qid = torch.tensor(rng.random((12, 4)) < 0.8), torch.arange(12) % 2
+    for options in ({}, {"epsilon": 5.0}, {"epsilon": 5.0, "update": "negative"}, {"dim": 0, "empty": "skip"}):
+        ours, theirs = scores.clone().requires_grad_(), scores.clone().requires_grad_()
+        value = rwt.DirectLoss("ndcg", **options)(ours, relevant, mask=mask)
+        expected = direct_loss(theirs, relevant, "ndcg", mask=mask, **options)
+        value.backward()
+        expected.backward()
+        assert torch.equal(ours.grad, theirs.grad)
+        assert value.item() == expected.item()
+        ragged = rwt.DirectLoss("ndcg", ignore_index=9, **options)(scores[:, 0], relevant[:, 0], qid=qid)
+        assert ragged.item() == direct_loss(scores[:, 0], relevant[:, 0], "ndcg", qid=qid, **options).item()

@@ -198,6 +198,9 @@ def test_what_cannot_be_differentiated_is_refused_in_plain_words() -> None:
         gradient.pow(2).sum().backward()
     with pytest.raises(RuntimeError, match="no second derivative"):
         torch.autograd.functional.hessian(lambda a: structured_hinge(a, target), scores)
+    slope = torch.func.grad(lambda a: structured_hinge(a, target))
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        torch.func.grad(lambda a: slope(a).pow(2).sum())(scores)
     with pytest.raises((RuntimeError, NotImplementedError), match="rank losses have no"):
         torch.func.hessian(lambda a: structured_hinge(a, target))(scores)
     with pytest.raises(NotImplementedError, match="no forward-mode derivative; use reverse mode"):

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch import operator  # noqa: E402
+from rankwise.torch import core_backend, operator  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
@@ -136,7 +136,7 @@ def test_a_zero_embedding_has_a_finite_gradient() -> None:
 def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, chunk_size: int | None) -> None:
     seen: list[tuple[int, ...]] = []
     held: list[StorageWeakRef] = []
-    apply = operator.apply
+    apply, solve_rows = operator.apply, core_backend.solve_rows
 
     def watch(scores: Any, *args: Any, **options: Any) -> Any:
         if chunk_size is not None:
@@ -145,7 +145,13 @@ def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, c
         held.append(StorageWeakRef(scores.untyped_storage()))
         return apply(scores, *args, **options)
 
+    def watch_gradient(*args: Any) -> Any:
+        found = solve_rows(*args)
+        held.append(StorageWeakRef(found.gradient.untyped_storage()))
+        return found
+
     monkeypatch.setattr(operator, "apply", watch)
+    monkeypatch.setattr(core_backend, "solve_rows", watch_gradient)
     embeddings, labels = points(40)
     leaf = embeddings.requires_grad_()
     value = retrieval_loss(leaf, labels, chunk_size=chunk_size)

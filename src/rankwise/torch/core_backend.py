@@ -21,51 +21,59 @@ _Solved = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.floating]]
 
 
 def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
-    """One query a row, scores (Q, n)."""
-    n_queries, n = scores.shape
-    flat, relevant = _flat(scores), samples.relevant.contiguous().view(-1)
+    """One query a row, scores (Q, n); or one query, (n,)."""
+    n_queries = scores.shape[0] if scores.dim() == 2 else 1
+    flat, relevant = _array(scores), _array(samples.relevant)
     if samples.valid is None:
-        starts = np.arange(n_queries + 1, dtype=np.int64) * n
-        found = _solve(flat.numpy(), relevant.numpy(), starts, loss, goal)
+        starts = np.arange(n_queries + 1) * scores.shape[-1]
+        found = _solve(flat, relevant, starts, loss, goal)
     else:
-        kept = samples.valid.reshape(-1).nonzero().squeeze(1)
-        starts = np.concatenate([[0], samples.valid.sum(1).cumsum(0).numpy()])
-        found = _solve(flat[kept].numpy(), relevant[kept].numpy(), starts, loss, goal)
+        kept = np.flatnonzero(_array(samples.valid))
+        sizes = samples.valid.sum(-1).reshape(n_queries).numpy()
+        found = _solve(flat[kept], relevant[kept], np.concatenate([[0], np.cumsum(sizes)]), loss, goal)
     if found is None:
         raise _not_finite(scores, samples)
-    values, filled, part = found
-    gradient = torch.from_numpy(part)
+    values, filled, gradient = found
     if samples.valid is not None:
-        gradient = torch.zeros_like(flat).index_copy_(0, kept, gradient)
-    return _outcome(values, filled, gradient.view(n_queries, n))
+        gradient = _placed(gradient, kept, np.zeros_like(flat))
+    return _outcome(values, filled, gradient.reshape(tuple(scores.shape)))
 
 
 def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
     """Queries by qid, scores (n,): and the query of each sample, Q for those that do not count."""
-    kept = None if samples.valid is None else samples.valid.nonzero().squeeze(1)
-    flat, relevant, ids = (
-        (one if kept is None else one[kept]).contiguous().numpy() for one in (_flat(scores), samples.relevant, qid)
-    )
+    flat, relevant, ids = _array(scores), _array(samples.relevant), _array(qid)
+    kept = None if samples.valid is None else np.flatnonzero(_array(samples.valid))
+    if kept is not None:
+        flat, relevant, ids = flat[kept], relevant[kept], ids[kept]
     grouping = group(ids, ids.shape[0])
     sizes = np.diff(grouping.starts)
     found = _solve(grouping.gather(flat), grouping.gather(relevant), grouping.starts, loss, goal)
     if found is None:
         raise _not_finite(scores, samples)
     values, filled, part = found
-    gradient = torch.from_numpy(grouping.scatter(part))
-    query = torch.from_numpy(grouping.scatter(np.repeat(np.arange(sizes.size), sizes)))
+    gradient, query = grouping.scatter(part), grouping.scatter(np.repeat(np.arange(sizes.size), sizes))
     if kept is not None:
-        gradient = torch.zeros_like(_flat(scores)).index_copy_(0, kept, gradient)
-        query = torch.full_like(qid, sizes.size, dtype=torch.int64).index_copy_(0, kept, query)
-    return _outcome(values, filled, gradient), query
+        gradient = _placed(gradient, kept, np.zeros(scores.shape[0], gradient.dtype))
+        query = _placed(query, kept, np.full(scores.shape[0], sizes.size))
+    return _outcome(values, filled, gradient), torch.from_numpy(query)
 
 
-def _flat(scores: Tensor) -> Tensor:
-    return scores.detach().to(compute_dtype(scores)).contiguous().view(-1)
+def _array(values: Tensor) -> NDArray[Any]:
+    """A tensor's own memory, flat, where it is contiguous and of a type of the core's; else a copy."""
+    if values.is_floating_point():
+        values = values.detach()
+        if values.dtype != compute_dtype(values):
+            values = values.to(compute_dtype(values))
+    return np.ascontiguousarray(values.numpy()).reshape(-1)
 
 
-def _outcome(values: NDArray[np.float64], filled: NDArray[np.bool_], gradient: Tensor) -> Outcome:
-    return Outcome(torch.from_numpy(values), torch.from_numpy(filled), gradient)
+def _placed(part: NDArray[Any], kept: NDArray[np.int64], whole: NDArray[Any]) -> NDArray[Any]:
+    whole[kept] = part
+    return whole
+
+
+def _outcome(values: NDArray[np.float64], filled: NDArray[np.bool_], gradient: NDArray[np.floating]) -> Outcome:
+    return Outcome(torch.from_numpy(values), torch.from_numpy(filled), torch.from_numpy(gradient))
 
 
 def _not_finite(scores: Tensor, samples: Samples) -> Exception:
@@ -84,7 +92,7 @@ def _solve(
     if found is None:
         return None
     out, counts, gradient = found
-    filled = counts.min(axis=1, initial=1) > 0
+    filled = (counts[:, 0] > 0) & (counts[:, 1] > 0)
     if not goal.update:
         return np.ascontiguousarray(out[:, 0]), filled, gradient
     from rankwise.inference.predicted import predict

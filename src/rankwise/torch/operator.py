@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch import core_backend, tensor_backend
-from rankwise.torch.layout import Samples, compute_dtype, samples
+from rankwise.torch.layout import compute_dtype, samples
 from rankwise.torch.outcome import Goal, refuse_empty, share_of_query
 from rankwise.torch.registry import loss_of
 
@@ -48,24 +48,21 @@ def solve(
         raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
     on_host = scores.device.type == "cpu" and backend != "tensor"
     solver = core_backend if on_host else tensor_backend
-    query = scores.new_empty(0, dtype=torch.int64)
+    query = torch.empty(0, dtype=torch.int64, device=scores.device)
     if qid is not None:
         outcome, query = solver.solve_ragged(scores, told, qid, found, goal)
-    elif scores.dim() == 1:
-        row = Samples(told.relevant[None], None if told.valid is None else told.valid[None])
-        outcome = solver.solve_rows(scores[None], row, found, goal)
     else:
         outcome = solver.solve_rows(scores, told, found, goal)
     if empty == "error":
         refuse_empty(outcome.filled, None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist())
-    values, gradient, filled = outcome.values, outcome.gradient.view(scores.shape), outcome.filled
+    values, gradient, filled = outcome.values, outcome.gradient, outcome.filled
     if reduction == "none":
         shape = () if qid is None and scores.dim() == 1 else values.shape
         return values.to(gradient.dtype).view(shape), filled, gradient, query
-    if values.shape[0] != 1:
-        share = share_of_query(filled, empty, reduction)
-        values, gradient = values * share, gradient.mul_(share)
-    return values.sum().to(gradient.dtype), filled.new_empty(0), gradient, query.new_empty(0)
+    if values.shape[0] == 1:
+        return values.sum(dtype=gradient.dtype), filled[:0], gradient, query[:0]
+    share = share_of_query(filled, empty, reduction)
+    return (values * share).sum().to(gradient.dtype), filled[:0], gradient.mul_(share), query[:0]
 
 
 rank_loss = torch.library.custom_op("rankwise::rank_loss", solve, mutates_args=())
@@ -217,9 +214,10 @@ class _Eager(torch.autograd.Function):
         else:
             factor = _by_sample(grad, gradient, ctx.query)
             try:
-                found = gradient.mul_(factor).to(ctx.dtype)
+                found = gradient if factor.dim() == 0 and factor.item() == 1.0 else gradient.mul_(factor)
             except RuntimeError:  # a batch of gradients at once (is_grads_batched=True) needs more than one memory
-                found = (factor * gradient).to(ctx.dtype)
+                found = factor * gradient
+            found = found.to(ctx.dtype)
         return found, *[None] * 10
 
 

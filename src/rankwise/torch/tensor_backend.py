@@ -17,7 +17,11 @@ __all__ = ["solve_ragged", "solve_rows"]
 
 
 def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
-    """One query a row, scores (Q, n)."""
+    """One query a row, scores (Q, n); or one query, (n,)."""
+    if scores.dim() == 1:
+        row = Samples(samples.relevant[None], None if samples.valid is None else samples.valid[None])
+        alone = solve_rows(scores[None], row, loss, goal)
+        return alone._replace(gradient=alone.gradient[0])
     scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
         return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
@@ -68,7 +72,7 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     if rows.most_pos == 0 or rows.most_neg == 0:
         return Outcome(rows.pos.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
     _check(loss, rows, goal)
-    told = _tell(loss, rows)
+    told = _tell(loss, rows, has_c2=goal.update != "negative")
     unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
     if goal.update:
         values, slope = _direct(rows, told, goal, unit)
@@ -94,11 +98,11 @@ def _direct(rows: SortedRows, told: TensorLoss, goal: Goal, unit: Tensor) -> tup
     return told.lost(worst, rows.n_pos), slope
 
 
-def _tell(loss: Loss, rows: SortedRows) -> TensorLoss:
+def _tell(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
     if isinstance(loss, DiscountedLoss):
         return DiscountedTensors(loss, rows.n_pos, rows.n_neg, (rows.most_pos, max(rows.scores.shape[1], 2)))
     if isinstance(loss, StepLoss):
-        return StepTensors(loss, rows.most_pos, rows.most_neg, rows.pos.device)
+        return StepTensors(loss, rows.most_pos, rows.most_neg, rows.pos.device, has_c2)
     raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss: it can be computed on the CPU only")
 
 

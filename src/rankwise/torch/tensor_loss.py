@@ -87,9 +87,14 @@ class StepTensors:
 
     rises = False
 
-    def __init__(self, loss: StepLoss, n_pos: int, n_neg: int, device: torch.device) -> None:
+    def __init__(self, loss: StepLoss, n_pos: int, n_neg: int, device: torch.device, has_c2: bool) -> None:
         self._loss, self._n_pos, self._n_neg, self._device = loss, n_pos, n_neg, device
-        self.largest = torch.full((1, 1), 1e30, dtype=precise(device), device=device)  # not known
+        k, j = torch.arange(1, n_pos + 1, device=device), torch.arange(1, n_neg + 1, device=device)
+        if has_c2:  # steps do not fall as j grows: the largest is the first or the last
+            sizes = [self._steps(k, torch.full_like(k, end)).abs().amax() for end in (1, n_neg)]
+        else:
+            sizes = [self._steps(torch.full_like(j, one), j).abs().amax() for one in range(1, n_pos + 1)]
+        self.largest = torch.stack(sizes).amax().view(1, 1)
 
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
         """−step(k, m)."""
