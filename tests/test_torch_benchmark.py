@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tarfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from rankwise.benchmarks import torch_losses
+from rankwise.benchmarks import finetune, torch_losses
+from rankwise.benchmarks.finetune_model import ARMS
 from rankwise.benchmarks.torch_child import growth_of
 from rankwise.benchmarks.torch_losses import BENCHMARK
 from rankwise.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step
@@ -24,6 +28,19 @@ QUICK = BENCHMARK.quick
 PAIRWISE = PEERS["pairwise sigmoids"]
 MEGABYTE = 2**20
 OURS_ONLY = '{"growth": {"ours": 4096}, "seconds": {"ours": 0.001}}\n'
+# A command line in a world where a module is not there.
+WITHOUT = """
+import sys
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Without())
+from rankwise.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
 BOTH = '{"growth": {"ours": 4096, "peer": 8388608}, "seconds": {"ours": 0.001, "peer": 0.004}}\n'
 
 
@@ -210,10 +227,94 @@ def test_a_step_leaves_the_gradient_of_one_step() -> None:
     assert inputs.grad.tolist() == [3.0, 4.0]
 
 
-def test_without_torch_one_line_names_the_extra() -> None:
-    code = "import sys; sys.modules['torch'] = None; from rankwise.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "bench", "torch", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("module", "package", "benchmark"),
+    [("torch", "torch", "torch"), ("torch", "torch", "finetune"), ("PIL", "pillow", "finetune")],
+)
+def test_without_a_package_one_line_names_the_extra(module: str, package: str, benchmark: str, tmp_path: Path) -> None:
+    (tmp_path / "picture").touch()
+    with tarfile.open(tmp_path / "cifar10-jpeg.tar.xz", "w:xz") as archive:
+        for part in ("train", "test"):
+            archive.add(tmp_path / "picture", f"{part}/cat/0001.jpg")
+    code = WITHOUT.format(module=module)
+    command = [sys.executable, "-c", code, "bench", benchmark, "--quick"]
+    environment = {**os.environ, "RANKWISE_DATA": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "rankwise: this needs torch: pip install 'rankwise[bench]'\n"
+    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: pip install 'rankwise[bench]'"
+    assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def _found(seeds: Sequence[int], noises: Sequence[float]) -> list[finetune.Record]:
+    return [
+        finetune.Record(seed, noise, arm.name, ["cat"], 0.2, 0.3 + 0.1 * seed, 125, 0.01, [0.3], 1.0)
+        for noise in noises
+        for seed in seeds
+        for arm in ARMS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds", "file"),
+    [
+        ([], 5, "rankwise-finetune.jsonl"),
+        (["--seeds", "3", "--results", "mine.jsonl"], 3, "mine.jsonl"),
+        (["--quick"], 2, None),
+        (["--quick", "--results", "mine.jsonl"], 2, "mine.jsonl"),
+    ],
+)
+def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
+    options: list[str],
+    seeds: int,
+    file: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def run(path: Path, seeds: Sequence[int], plan: finetune.Plan, **options: Any) -> list[finetune.Record]:
+        asked.update(path=path, seeds=seeds, plan=plan, **options)
+        return _found(seeds, plan.noises)
+
+    monkeypatch.setattr(finetune, "run", run)
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "finetune", "--jobs", "2", "--json", "found.json", *options]) == 0
+    assert list(asked["seeds"]) == list(range(seeds))
+    assert asked["n_jobs"] == 2
+    assert asked["plan"] == (finetune.QUICK if "--quick" in options else finetune.Plan())
+    if file is None:
+        assert not asked["path"].parent.exists(), "gone with the run"
+    else:
+        assert asked["path"] == Path(file)
+    written = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert written["quick"] is ("--quick" in options)
+    assert all(ARMS[0].name in of_noise["ap"] for of_noise in written["noises"])
+    assert f"{seeds} seeds: mean test AP" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (["--jobs", "-1"], "--jobs must be at least 1, got -1"),
+        (["--json", "same", "--results", "same"], "name another file"),
+        (["--quick"], "cifar10-jpeg.tar.xz"),
+    ],
+    ids=["seeds", "jobs", "one file for both", "no data"],
+)
+def test_finetuning_refuses_in_one_line(
+    options: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("same").touch()
+    assert main(["bench", "finetune", *options]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("rankwise: ")
+    assert said in line

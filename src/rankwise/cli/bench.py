@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rankwise.cli.output import check_files, check_writable
@@ -14,7 +18,12 @@ _MARKS = {True: "yes", False: "NO", None: ""}
 # Samples of the kind that grows in the figure's last points.
 _FIGURE_LARGEST = {True: 1000, False: 30_000}
 _MQ2008 = "mq2008"
+# The modules of the benchmarks that are tables of rows.
+_TABLES = {"inference": "inference", "training": "training", "torch": "torch_losses"}
+# Packages of the extra for benchmarks, by the name they are imported by.
+_EXTRA_PACKAGES = {"torch": "torch", "PIL": "pillow"}
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
+_QUICK_SEEDS = 2
 
 
 def add_command(commands: Any) -> None:
@@ -24,14 +33,16 @@ def add_command(commands: Any) -> None:
     whats = {
         "inference": "a call of inference against sorting and the published methods",
         "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
+        "torch": "the losses in torch against sorting, the core and other AP losses",
+        "finetune": "a small network trained on for AP, NDCG and others (CIFAR-10: set RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
     }
     for name, what in whats.items():
         kind = kinds.add_parser(name, help=what, description=what)
         kind.add_argument("--quick", action="store_true", help="small problems: a look at everything, no measurement")
         kind.add_argument("--json", type=Path, metavar="FILE", help="write what was found to FILE")
-        if name == "quality":
-            _add_quality(kind)
+        if name in _ADDED:
+            _ADDED[name](kind)
             continue
         kind.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered")
         kind.set_defaults(run=_table, figure=None)
@@ -54,6 +65,24 @@ def _add_quality(kind: argparse.ArgumentParser) -> None:
     kind.set_defaults(run=_quality)
 
 
+def _add_finetune(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep results seed by seed in FILE, and go on from there if it exists "
+        "(default: rankwise-finetune.jsonl; with --quick, none)",
+    )
+    kind.add_argument(
+        "--seeds", type=int, default=5, metavar="N", help="draws of classes and images (default: 5; with --quick, 2)"
+    )
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="seeds at a time (default: 1)")
+    kind.set_defaults(run=_finetune)
+
+
+_ADDED = {"quality": _add_quality, "finetune": _add_finetune}
+
+
 def _table(arguments: argparse.Namespace) -> int:
     """Measure, print a row for each number found, and write the files asked for; 0 whatever the targets."""
     check_writable(arguments.json)
@@ -61,12 +90,13 @@ def _table(arguments: argparse.Namespace) -> int:
     figure: Path | None = arguments.figure
     if figure is not None and figure.suffix != ".png":
         raise ValueError(f"--figure {figure}: the name must end in .png")
-    from rankwise.benchmarks import inference, machine, training
+    from rankwise.benchmarks import machine
     from rankwise.benchmarks.report import write_bytes, write_json
     from rankwise.benchmarks.timing import Progress
 
-    tables = (inference.BENCHMARK, training.BENCHMARK)
-    (benchmark,) = (table for table in tables if table.name == arguments.benchmark)
+    with _extra_packages():
+        module = importlib.import_module(f"rankwise.benchmarks.{_TABLES[arguments.benchmark]}")
+    benchmark = module.BENCHMARK
     numbers = list(benchmark.sections) if arguments.only is None else arguments.only
     unknown = [n for n in numbers if n not in benchmark.sections]
     if unknown:
@@ -78,10 +108,11 @@ def _table(arguments: argparse.Namespace) -> int:
 
     sizes = benchmark.quick if arguments.quick else benchmark.full
     progress = Progress()
-    for key, value in machine.describe().items():
+    described = machine.describe() | (module.describe() if hasattr(module, "describe") else {})
+    for key, value in described.items():
         print(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
     document = benchmark.run(sizes, numbers, _print_section, _print_row, progress)
-    document["quick"] = arguments.quick
+    document |= {"quick": arguments.quick, "machine": described}
     if figure is not None:
         panels = figures.measure(sizes.figure_points, sizes.repeats, _FIGURE_LARGEST[arguments.quick], progress)
         document["figure"] = [panel.as_dict() for panel in panels]
@@ -93,12 +124,22 @@ def _table(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def _extra_packages() -> Iterator[None]:
+    """Say in one line which extra brings a package that is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = _EXTRA_PACKAGES.get((error.name or "").partition(".")[0])
+        if package is None:
+            raise
+        raise ValueError(f"this needs {package}: pip install 'rankwise[bench]'") from error
+
+
 def _quality(arguments: argparse.Namespace) -> int:
     """Run what is left to run, print the tables, and write the file asked for."""
     check_files({}, {"--json": arguments.json, "--results": arguments.results})
-    for name in ("repeats", "jobs"):
-        if getattr(arguments, name) < 1:
-            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+    _check_counts(arguments, "repeats", "jobs")
     from dataclasses import asdict
 
     from rankwise.benchmarks import queries
@@ -132,6 +173,36 @@ def _quality(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write_json(arguments.json, document)
     return 0
+
+
+def _finetune(arguments: argparse.Namespace) -> int:
+    """Train for the seeds that are left, print the table, and write the file asked for."""
+    results: Path | None = arguments.results
+    if results is None and not arguments.quick:
+        results = Path("rankwise-finetune.jsonl")
+    check_files({}, {"--json": arguments.json, "--results": results})
+    _check_counts(arguments, "seeds", "jobs")
+    from rankwise.benchmarks.report import write_json
+    from rankwise.benchmarks.timing import Progress
+
+    seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
+    with _extra_packages(), TemporaryDirectory() as folder:
+        from rankwise.benchmarks import finetune
+
+        plan = finetune.QUICK if arguments.quick else finetune.Plan()
+        path = Path(folder) / "results.jsonl" if results is None else results
+        records = finetune.run(path, seeds, plan, n_jobs=arguments.jobs, progress=Progress())
+    document = finetune.summarise(records, plan) | {"quick": arguments.quick}
+    print(finetune.table(document))
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    return 0
+
+
+def _check_counts(arguments: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if getattr(arguments, name) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
 
 
 def _say_skipped(task: str, reason: str) -> None:
