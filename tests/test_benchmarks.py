@@ -184,7 +184,7 @@ def test_avx512_is_gone_where_it_was_disabled() -> None:
     if not features:
         pytest.skip("this processor has no AVX-512")
     code = "from rankwise.benchmarks.machine import avx512_features; print(avx512_features())"
-    environment = processes._environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
+    environment = processes.environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

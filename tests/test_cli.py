@@ -177,7 +177,7 @@ def test_parsing_imports_nothing_heavy() -> None:
         "import sys; from rankwise.cli.main import _parser; _parser().parse_args(['demo'])\n"
         "print(sorted({'sklearn', 'matplotlib', 'torch'} & set(sys.modules)))"
     )
-    environment = processes._environment({})
+    environment = processes.environment({})
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

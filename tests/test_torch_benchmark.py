@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from rankwise.benchmarks import finetune, torch_losses
-from rankwise.benchmarks.finetune_model import ARMS
-from rankwise.benchmarks.torch_child import growth_of
-from rankwise.benchmarks.torch_losses import BENCHMARK
-from rankwise.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step
-from rankwise.cli.main import main
-from rankwise.metrics import average_precision
+torch = pytest.importorskip("torch")
+
+from rankwise.benchmarks import finetune, torch_losses  # noqa: E402
+from rankwise.benchmarks.finetune_model import ARMS  # noqa: E402
+from rankwise.benchmarks.peak import growth_of  # noqa: E402
+from rankwise.benchmarks.torch_losses import BENCHMARK  # noqa: E402
+from rankwise.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step  # noqa: E402
+from rankwise.cli.main import main  # noqa: E402
+from rankwise.metrics import average_precision  # noqa: E402
 
 QUICK = BENCHMARK.quick
 PAIRWISE = PEERS["pairwise sigmoids"]
@@ -229,7 +230,7 @@ def test_a_step_leaves_the_gradient_of_one_step() -> None:
 
 @pytest.mark.parametrize(
     ("module", "package", "benchmark"),
-    [("torch", "torch", "torch"), ("torch", "torch", "finetune"), ("PIL", "pillow", "finetune")],
+    [("torch", "torch", "torch"), ("torch", "torch", "finetune"), ("PIL", "PIL", "finetune")],
 )
 def test_without_a_package_one_line_names_the_extra(module: str, package: str, benchmark: str, tmp_path: Path) -> None:
     (tmp_path / "picture").touch()

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
 import rankwise as rw
+from rankwise.benchmarks.peak import growth_of
 from rankwise.benchmarks.plan import SMALL
 from rankwise.benchmarks.scores import normal
 from rankwise.benchmarks.timing import THREADS
-
-_STATUS = Path("/proc/self/status")
-_CLEAR = Path("/proc/self/clear_refs")
 
 
 def sort_on_request(file: str) -> None:
@@ -43,22 +41,8 @@ def memory(loss: str, n_pos: int, n_neg: int) -> None:
     rw.structured_hinge(medium.scores, medium.relevant, loss, n_threads=THREADS)
     del medium
     sample = normal(n_pos, n_neg)
-    if not _STATUS.exists():
-        print(json.dumps(None))
-        return
-    _CLEAR.write_text("5")  # peak := present
-    before = _status_bytes("VmRSS")
-    result = rw.structured_hinge(sample.scores, sample.relevant, loss, n_threads=THREADS)
-    growth = _status_bytes("VmHWM") - before
-    assert result.gradient.shape == sample.scores.shape
-    print(json.dumps({"scores": sample.scores.nbytes, "growth": growth}))
-
-
-def _status_bytes(field: str) -> int:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return 1024 * int(line.split()[1])
-    raise OSError(f"{_STATUS} has no {field}")
+    growth = growth_of(partial(rw.structured_hinge, sample.scores, sample.relevant, loss, n_threads=THREADS))
+    print(json.dumps(None if growth is None else {"scores": sample.scores.nbytes, "growth": growth}))
 
 
 if __name__ == "__main__":

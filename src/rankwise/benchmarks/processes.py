@@ -20,7 +20,7 @@ import rankwise
 from rankwise.benchmarks.machine import avx512_features
 from rankwise.benchmarks.timing import Seconds, Task
 
-__all__ = ["CACHE_VARIABLE", "first_call", "import_seconds", "memory", "sort_without_avx512"]
+__all__ = ["CACHE_VARIABLE", "environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
 
 # The folder where compiled kernels are kept.
 CACHE_VARIABLE = "RANKWISE_CACHE_DIR"
@@ -57,11 +57,11 @@ def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
         file = Path(folder) / "values.npy"
         np.save(file, values)
         command = [sys.executable, "-m", _CHILD, "sort", str(file)]
-        environment = _environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
+        variables = environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
         pipe = subprocess.PIPE
         # In a session of its own it does not see an interrupt from the keyboard: that is for this process to tell.
         with subprocess.Popen(
-            command, env=environment, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+            command, env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         ) as process:
             try:
                 yield partial(_ask, process)
@@ -82,14 +82,14 @@ def _ask(process: subprocess.Popen[str]) -> Seconds:
 
 
 def _run(command: list[str], extra: Mapping[str, str]) -> str:
-    done = subprocess.run(command, env=_environment(extra), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment(extra), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise OSError(f"a measuring process failed ({' '.join(command[1:])[:60]}): {lines[-1]}")
     return done.stdout.strip().splitlines()[-1]
 
 
-def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """This process's environment, with this very package on the path."""
     source = str(Path(rankwise.__file__).resolve().parent.parent)
     path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -5,15 +5,14 @@ Answers line by line, as JSON: first ours, then both. A peer that dies leaves th
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sys
 from contextlib import suppress
 
 import torch
 
-from rankwise.benchmarks.child import _CLEAR, _STATUS, _status_bytes
-from rankwise.benchmarks.timing import THREADS, Task, compare
+from rankwise.benchmarks.peak import growth_of
+from rankwise.benchmarks.timing import THREADS, compare
 from rankwise.benchmarks.torch_peers import OURS, PEERS, batch_of, step
 
 __all__ = ["OUT_OF_MEMORY", "measure"]
@@ -31,19 +30,6 @@ def limit_memory(n_bytes: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
-
-
-def growth_of(task: Task) -> int | None:
-    """By how many bytes the task raises peak memory over what is held before it; None where the system is silent."""
-    if not _STATUS.exists():
-        task()
-        return None
-    with suppress(AttributeError):  # memory freed before, but not yet given back, would hide what the task takes
-        ctypes.CDLL(None).malloc_trim(0)
-    _CLEAR.write_text("5")  # peak := present
-    before = _status_bytes("VmRSS")
-    task()
-    return _status_bytes("VmHWM") - before
 
 
 def measure(name: str, size: int, repeats: int) -> None:

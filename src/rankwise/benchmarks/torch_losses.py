@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.benchmarks.plan import Benchmark, Case, Section
-from rankwise.benchmarks.processes import _environment
+from rankwise.benchmarks.processes import environment
 from rankwise.benchmarks.report import Row, at_most
 from rankwise.benchmarks.scores import normal
 from rankwise.benchmarks.timing import THREADS, Task, compare
@@ -186,7 +186,7 @@ def _measure(name: str, size: int, sizes: Sizes) -> tuple[dict[str, Any], str | 
     failure: str | None = None
     try:
         done = subprocess.run(
-            command, env=_environment({}), capture_output=True, text=True, check=False, timeout=sizes.patience
+            command, env=environment({}), capture_output=True, text=True, check=False, timeout=sizes.patience
         )
         said, wrong = done.stdout, done.stderr
         if done.returncode < 0:

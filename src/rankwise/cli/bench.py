@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,8 +18,6 @@ _FIGURE_LARGEST = {True: 1000, False: 30_000}
 _MQ2008 = "mq2008"
 # The modules of the benchmarks that are tables of rows.
 _TABLES = {"inference": "inference", "training": "training", "torch": "torch_losses"}
-# Packages of the extra for benchmarks, by the name they are imported by.
-_EXTRA_PACKAGES = {"torch": "torch", "PIL": "pillow"}
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
 
@@ -94,8 +90,7 @@ def _table(arguments: argparse.Namespace) -> int:
     from rankwise.benchmarks.report import write_bytes, write_json
     from rankwise.benchmarks.timing import Progress
 
-    with _extra_packages():
-        module = importlib.import_module(f"rankwise.benchmarks.{_TABLES[arguments.benchmark]}")
+    module = importlib.import_module(f"rankwise.benchmarks.{_TABLES[arguments.benchmark]}")
     benchmark = module.BENCHMARK
     numbers = list(benchmark.sections) if arguments.only is None else arguments.only
     unknown = [n for n in numbers if n not in benchmark.sections]
@@ -122,18 +117,6 @@ def _table(arguments: argparse.Namespace) -> int:
         write_json(arguments.json, document)
     _print_summary([row["met"] for section in document["sections"] for row in section["rows"]], arguments.quick)
     return 0
-
-
-@contextmanager
-def _extra_packages() -> Iterator[None]:
-    """Say in one line which extra brings a package that is not there."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = _EXTRA_PACKAGES.get((error.name or "").partition(".")[0])
-        if package is None:
-            raise
-        raise ValueError(f"this needs {package}: pip install 'rankwise[bench]'") from error
 
 
 def _quality(arguments: argparse.Namespace) -> int:
@@ -186,7 +169,7 @@ def _finetune(arguments: argparse.Namespace) -> int:
     from rankwise.benchmarks.timing import Progress
 
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
-    with _extra_packages(), TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         from rankwise.benchmarks import finetune
 
         plan = finetune.QUICK if arguments.quick else finetune.Plan()

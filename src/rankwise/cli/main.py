@@ -17,7 +17,7 @@ from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writa
 __all__ = ["main"]
 
 # Which extra of this package brings an optional one.
-_EXTRAS = {"matplotlib": "plots", "pyarrow": "parquet"}
+_EXTRAS = {"matplotlib": "plots", "pyarrow": "parquet", "torch": "bench", "PIL": "bench"}
 # Arguments of functions that errors name, and which are options here.
 _OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
 
