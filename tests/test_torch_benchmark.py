@@ -249,7 +249,7 @@ def test_without_a_package_one_line_names_the_extra(module: str, package: str, b
 
 def _found(seeds: Sequence[int], noises: Sequence[float]) -> list[finetune.Record]:
     return [
-        finetune.Record(seed, noise, arm.name, ["cat"], 0.2, 0.3 + 0.1 * seed, 125, 0.01, [0.3], 1.0)
+        finetune.Record(seed, noise, arm.name, ["cat"], 0.2, 0.3 + 0.1 * seed, 125, 0.01, [0.3], [0.3], 1.0)
         for noise in noises
         for seed in seeds
         for arm in ARMS

@@ -30,7 +30,7 @@ def add_command(commands: Any) -> None:
         "inference": "a call of inference against sorting and the published methods",
         "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
         "torch": "the losses in torch against sorting, the core and other AP losses",
-        "finetune": "a small network trained on for AP, NDCG and others (CIFAR-10: set RANKWISE_DATA)",
+        "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
     }
     for name, what in whats.items():
