@@ -23,6 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from rankwise.benchmarks.finetune_data import Problem, Sizes, archive, draw, load
 from rankwise.benchmarks.finetune_model import ARMS, REFERENCE, Arm, cross_entropy, mean_ap, network, one_thread, train
 from rankwise.benchmarks.quality import overall_interval
+from rankwise.benchmarks.results_file import begun, not_ours
 from rankwise.benchmarks.timing import Progress
 
 __all__ = ["QUICK", "Choice", "Plan", "Record", "read", "run", "summarise", "table"]
@@ -123,23 +124,11 @@ def run(
 
 def read(path: Path, plan: Plan) -> list[Record]:
     """The records in a file of results, which is begun if it is not there; a last line cut short is taken off it."""
-    head = {"benchmark": "finetune", **asdict(plan)}
-    if not path.exists() or path.stat().st_size == 0:
-        path.write_text(json.dumps(head) + "\n", encoding="utf-8")
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
+    lines = begun(path, {"benchmark": "finetune", **asdict(plan)}, "another plan")
     try:
-        lines = [json.loads(line) for line in whole.splitlines()]
-        found = lines[0] if lines else "no head"
-        records = [Record(**line) for line in lines[1:]]
-    except (TypeError, ValueError):
-        raise ValueError(f"{path}: not a file of results of this benchmark: name another file") from None
-    if found != json.loads(json.dumps(head)):
-        raise ValueError(f"{path}: results of another plan ({found}): name another file")
-    if len(whole) < len(content):
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    return records
+        return [Record(**line) for line in lines]
+    except TypeError:
+        raise not_ours(path) from None
 
 
 def _evaluate(

@@ -26,6 +26,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from rankwise.benchmarks.contenders import Contender
+from rankwise.benchmarks.results_file import begun, not_ours
 from rankwise.benchmarks.tasks import MissingDataError, Task
 from rankwise.benchmarks.timing import THREADS, Progress
 
@@ -105,23 +106,11 @@ def run(
 
 def read(path: Path, plan: Plan) -> list[Record]:
     """The records in a file of results, which is begun if it is not there; a last line cut short is taken off it."""
-    head = {"benchmark": "quality", "folds": plan.folds, "seed": plan.seed}
-    if not path.exists() or path.stat().st_size == 0:
-        path.write_text(json.dumps(head) + "\n", encoding="utf-8")
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
+    lines = begun(path, {"benchmark": "quality", "folds": plan.folds, "seed": plan.seed}, "other splits")
     try:
-        lines = [json.loads(line) for line in whole.splitlines()]
-        found = lines[0] if lines else "no head"
-        records = [Record(**line) for line in lines[1:]]
-    except (TypeError, ValueError):
-        raise ValueError(f"{path}: not a file of results of this benchmark: name another file") from None
-    if found != head:
-        raise ValueError(f"{path}: results of other splits ({found}): name another file")
-    if len(whole) < len(content):
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    return records
+        return [Record(**line) for line in lines]
+    except TypeError:
+        raise not_ours(path) from None
 
 
 def _jobs(

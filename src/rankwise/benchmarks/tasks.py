@@ -49,6 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io import read_data, write_bytes
+from rankwise.io.cache import cache_folder
 
 __all__ = ["Data", "MissingDataError", "Task", "data_folder", "existing", "load_tasks", "w8a"]
 
@@ -122,8 +123,7 @@ def load_tasks(
     cache_dir: where image features are kept; else RANKWISE_CACHE_DIR, else the user's cache folder.
     """
     data = data_folder(data_dir)
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
-    cache = cache_dir or Path(os.environ.get("RANKWISE_CACHE_DIR") or user)
+    cache = cache_folder(cache_dir)
     tasks = {task.name: task for task in _all(data, cache)}
     unknown = [name for name in names or () if name not in tasks]
     if unknown:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
-import os
 import re
 import tarfile
 import zlib
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
+from rankwise.io.cache import cache_folder
 
 __all__ = ["Cifar10", "load_cifar10"]
 
@@ -48,8 +48,7 @@ def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar
     archive = Path(path)
     if not archive.is_file():
         raise FileNotFoundError(f"no file {archive}: wanted is the archive of train/<class>/NNNN.jpg and test/…")
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
-    cache = Path(cache_dir or os.environ.get("RANKWISE_CACHE_DIR") or user)
+    cache = cache_folder(cache_dir)
     with archive.open("rb") as file:
         kept = cache / f"cifar10-{_digest(file)}-v{_VERSION}.npz"
     if not kept.exists():

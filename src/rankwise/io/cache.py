@@ -1,0 +1,14 @@
+"""Where what is costly to make again is kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["cache_folder"]
+
+
+def cache_folder(chosen: str | Path | None = None) -> Path:
+    """The folder chosen, else RANKWISE_CACHE_DIR, else the user's cache folder; it need not exist yet."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
+    return Path(chosen or os.environ.get("RANKWISE_CACHE_DIR") or user)
