@@ -22,6 +22,9 @@ from rankwise.losses import (
 )
 
 if TYPE_CHECKING:
+    from rankwise.latent.bags import Bags
+    from rankwise.latent.latent_svm import LatentRankSVM
+    from rankwise.latent.latent_svm_cv import LatentRankSVMCV
     from rankwise.linear.rank_svm import RankSVM
     from rankwise.linear.rank_svm_cv import RankSVMCV
     from rankwise.models import load
@@ -32,9 +35,12 @@ __all__ = [
     "AUC",
     "NDCG",
     "AveragePrecision",
+    "Bags",
     "DiscountedLoss",
     "HingeResult",
     "Interleaving",
+    "LatentRankSVM",
+    "LatentRankSVMCV",
     "Loss",
     "NotQSSuitableError",
     "PerQuery",
@@ -53,10 +59,15 @@ __all__ = [
 
 # Imported when first used: these know Numba, scikit-learn or SciPy.
 _LAZY = {
+    "Bags": "rankwise.latent.bags",
+    "LatentRankSVM": "rankwise.latent.latent_svm",
+    "LatentRankSVMCV": "rankwise.latent.latent_svm_cv",
     "RankSVM": "rankwise.linear.rank_svm",
     "RankSVMCV": "rankwise.linear.rank_svm_cv",
+    "detection": "rankwise.detection",
     "inference": "rankwise.inference",
     "io": "rankwise.io",
+    "latent": "rankwise.latent",
     "load": "rankwise.models",
     "metrics": "rankwise.metrics",
     "torch": "rankwise.torch",

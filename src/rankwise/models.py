@@ -14,6 +14,8 @@ __all__ = ["load"]
 _KINDS = {
     "rank-svm": ("rankwise.linear.rank_svm", "RankSVM"),
     "rank-svm-cv": ("rankwise.linear.rank_svm_cv", "RankSVMCV"),
+    "latent-rank-svm": ("rankwise.latent.latent_svm", "LatentRankSVM"),
+    "latent-rank-svm-cv": ("rankwise.latent.latent_svm_cv", "LatentRankSVMCV"),
 }
 
 

@@ -6,28 +6,55 @@ highest where v = −C Σ α_i normal_i minimises ½‖v‖² + C max_i (offset_
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Cut
 from rankwise.linear.simplex_qp import maximise
 
-__all__ = ["Bundle"]
+__all__ = ["Bundle", "Planes"]
 
 # A plane that carried no weight for so many solutions is dropped, once this many can be dropped together.
 _IDLE = 50
 _AT_ONCE = 16
 
 
+class Planes(NamedTuple):
+    """All that a bundle holds, as arrays: (k, d), and three of (k,)."""
+
+    normals: Vector
+    offsets: Vector
+    weights: Vector
+    idle: NDArray[np.int64]
+
+
 class Bundle:
     """Planes with their inner products and weights. It begins with risk ≥ 0, which holds for every hinge."""
 
     def __init__(self, n_coefs: int) -> None:
-        self._normals = np.zeros((16, n_coefs))
-        self._offsets = np.zeros(16)
-        self._gram = np.zeros((16, 16))
-        self._idle = np.zeros(16, np.int64)
+        self._normals: Vector = np.zeros((16, n_coefs))
+        self._offsets: Vector = np.zeros(16)
+        self._gram: Vector = np.zeros((16, 16))
+        self._idle: NDArray[np.int64] = np.zeros(16, np.int64)
         self._weights = np.ones(1)
+
+    @classmethod
+    def of(cls, planes: Planes) -> Bundle:
+        """The bundle that `planes` was taken of; inner products are made anew."""
+        bundle = cls(planes.normals.shape[1])
+        bundle._normals, bundle._offsets = planes.normals.copy(), planes.offsets.copy()
+        bundle._weights, bundle._idle = planes.weights.copy(), planes.idle.copy()
+        bundle._gram = planes.normals @ planes.normals.T
+        return bundle
+
+    @property
+    def planes(self) -> Planes:
+        """A copy of what it holds."""
+        k = self.size
+        return Planes(self._normals[:k].copy(), self._offsets[:k].copy(), self._weights.copy(), self._idle[:k].copy())
 
     @property
     def size(self) -> int:

@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
-from rankwise.inputs import as_array, is_whole
+from rankwise.inputs import as_array, as_threads, is_whole
 from rankwise.linear.features import Features
 from rankwise.linear.objective import Clock, Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.prior import Prior
 from rankwise.linear.solvers import Settings, SolverResult, Step
-from rankwise.metrics import Metric
+from rankwise.losses import Loss
+from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
 from rankwise.queries import group
 
-__all__ = ["Candidate", "Fold", "Search", "split"]
+__all__ = ["Candidate", "Fold", "Search", "as_jobs", "choose", "metric_for", "split"]
 
 Rows = NDArray[np.int64]
 
@@ -65,6 +66,22 @@ def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int
         if np.unique(fold.train).size != fold.train.size:
             raise ValueError("cv gives a fold that trains on the same row twice; pass a splitter without replacement")
     return folds
+
+
+def as_jobs(n_jobs: int | None) -> int:
+    """How many folds at a time; None for one, −1 for all processors."""
+    if n_jobs is None:
+        return 1
+    if not is_whole(n_jobs) or (n_jobs < 1 and n_jobs != -1):
+        raise ValueError(f"n_jobs must be at least 1, or -1 for all processors, got {n_jobs!r}")
+    return as_threads(n_jobs)
+
+
+def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
+    """The measure to choose by: the one that is asked for, else that of the loss, else AP."""
+    if scoring is not None:
+        return as_metric(scoring)
+    return METRICS[loss.name] if loss.name in METRICS else METRICS["ap"]
 
 
 def _as_rows(part: ArrayLike) -> Rows:
@@ -148,12 +165,20 @@ class Search:
             raise KeyboardInterrupt
 
     def chosen(self, interrupted: bool = False) -> Candidate:
-        """The highest mean score among candidates measured on most folds; of several, the smallest C."""
-        measured = np.isfinite(self.scores).sum(axis=2)
-        if not measured.any():
-            if interrupted:
-                raise KeyboardInterrupt("interrupted before any C was measured")
-            raise ValueError(f"no fold of cv leaves out samples that {self.metric.name} can judge; leave out positives")
-        mean = np.where(measured == measured.max(), np.nansum(self.scores, axis=2) / np.maximum(measured, 1), -np.inf)
-        loss, C = np.unravel_index(int(np.argmax(mean)), mean.shape)
-        return Candidate(int(loss), int(C), float(mean[loss, C]))
+        """The best of what was measured."""
+        return choose(self.scores, self.metric, interrupted)
+
+
+def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = False) -> Candidate:
+    """The highest mean of scores (losses, Cs, folds) among candidates measured on most folds; of several, the least C.
+
+    NaN is not measured.
+    """
+    measured = np.isfinite(scores).sum(axis=2)
+    if not measured.any():
+        if interrupted:
+            raise KeyboardInterrupt("interrupted before any C was measured")
+        raise ValueError(f"no fold of cv leaves out samples that {metric.name} can judge; leave out positives")
+    mean = np.where(measured == measured.max(), np.nansum(scores, axis=2) / np.maximum(measured, 1), -np.inf)
+    loss, C = np.unravel_index(int(np.argmax(mean)), mean.shape)
+    return Candidate(int(loss), int(C), float(mean[loss, C]))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-__all__ = ["INTERCEPT", "Features", "as_features"]
+__all__ = ["INTERCEPT", "Features", "as_features", "with_intercept"]
 
 # The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
 INTERCEPT = 10.0
@@ -50,8 +50,12 @@ def as_features(X: Any, intercept: float = 0.0) -> Features:
 
     intercept: the value of one more column, if there is one. The larger it is, the less its coefficient is penalised.
     """
-    features = _Dense(X) if isinstance(X, np.ndarray) else _Sparse(X)
-    return _WithIntercept(features, intercept) if intercept else features
+    return with_intercept(_Dense(X) if isinstance(X, np.ndarray) else _Sparse(X), intercept)
+
+
+def with_intercept(features: Features, value: float) -> Features:
+    """The same features with one more column of a value, unless it is 0."""
+    return _WithIntercept(features, value) if value else features
 
 
 class _Dense:
@@ -125,7 +129,7 @@ class _Sparse:
 class _WithIntercept:
     """One more column, of one value."""
 
-    def __init__(self, inner: _Dense | _Sparse | _WithIntercept, value: float) -> None:
+    def __init__(self, inner: Features, value: float) -> None:
         self._inner, self._value = inner, value
         self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs + 1

@@ -15,7 +15,7 @@ from rankwise.losses import Loss, as_loss
 __all__ = ["Linear", "read_linear", "write_linear"]
 
 # What is learnt: kept as an array, or as a number, truth value or dictionary of numbers.
-_ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_")
+_ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
 _PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "best_score_")
 _HISTORY = "history."

@@ -100,7 +100,7 @@ class Objective:
     def evaluate(self, v: Vector) -> Evaluation:
         """The risk at v, and its plane there."""
         scores = self.scores(v)
-        risk, lost, gradient = self._hinge(scores)
+        risk, lost, gradient = self.hinge(scores)
         started = time.perf_counter()
         normal = self.features.combine(gradient)
         offset = self.task.scale * lost
@@ -111,8 +111,8 @@ class Objective:
             raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
         return Evaluation(risk, Cut(offset, normal))
 
-    def _hinge(self, scores: Vector) -> tuple[float, float, Vector]:
-        """Σ ω J, Σ ω Δ and the gradient by sample."""
+    def hinge(self, scores: Vector) -> tuple[float, float, Vector]:
+        """Σ ω J, Σ ω Δ and the gradient by sample, of scores by sample."""
         task, started = self.task, time.perf_counter()
         order = task.order
         result = structured_hinge(

@@ -19,24 +19,28 @@ class Progress:
         self._drawing = self._stream.isatty()
         self._every = 0.1 if self._drawing else 5.0
         self._last = time.perf_counter()
-        self._step: Step | None = None
+        self._text: str | None = None
 
     def __call__(self, step: Step) -> None:
-        self._step = step
+        self.say(
+            f"iteration {step.iteration}, objective {step.primal:.6g}, gap {step.gap:.1e}, "
+            f"{step.planes} planes, {step.calls} inference calls, {step.seconds:.1f} s"
+        )
+
+    def say(self, text: str) -> None:
+        """Show a text, unless another was shown a moment ago."""
+        self._text = text
         now = time.perf_counter()
         if now - self._last >= self._every:
             self._last = now
-            self._write(step, "" if self._drawing else "\n")
+            self._write("" if self._drawing else "\n")
 
     def close(self) -> None:
         """Leave the last line standing."""
-        if self._step is not None:
-            self._write(self._step, "\n")
+        if self._text is not None:
+            self._write("\n")
 
-    def _write(self, step: Step, end: str) -> None:
+    def _write(self, end: str) -> None:
         begin = "\r\x1b[K" if self._drawing else ""
-        self._stream.write(
-            f"{begin}{self._title}: iteration {step.iteration}, objective {step.primal:.6g}, gap {step.gap:.1e}, "
-            f"{step.planes} planes, {step.calls} inference calls, {step.seconds:.1f} s{end}"
-        )
+        self._stream.write(f"{begin}{self._title}: {self._text}{end}")
         self._stream.flush()

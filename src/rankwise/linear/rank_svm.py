@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.queries import group
 
-__all__ = ["LinearRanker", "RankSVM", "warn_of_gap"]
+__all__ = ["LinearRanker", "RankSVM", "check_counts", "check_numbers", "usual_C", "warn_of_gap"]
 
 # C, where none is given, over the natural one: the middle of what folds chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
@@ -99,6 +100,10 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _refuse_broken(X)
         dtypes = [np.float64, np.float32]
         X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        return X, self._positives(y)
+
+    def _positives(self, y: Any) -> NDArray[np.bool_]:
+        """Which samples are of classes_[1], the greater label."""
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
@@ -111,20 +116,26 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Classifier can't train when only one class is present: y is {self.classes_.tolist()[0]!r}; a "
                 "ranking needs positives and negatives"
             )
-        return X, codes == 1
+        positives: NDArray[np.bool_] = codes == 1
+        return positives
 
     def _features(self, X: Any, loss: Loss) -> Features:
         """X, with the intercept's column where the loss depends on it."""
         return as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0)
 
-    def _adopt(self, learnt: NDArray[np.float64], features: Features, relevant: NDArray[np.bool_]) -> None:
-        """Take coefficients, with the intercept's if it has a column; else it is put where F1 is highest."""
+    def _adopt(
+        self,
+        learnt: NDArray[np.float64],
+        scores: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        relevant: NDArray[np.bool_],
+    ) -> None:
+        """Take coefficients, with the intercept's if it has a column; else it is put where F1 of the scores is best."""
         d = self.n_features_in_
         self.coef_, self.intercept_ = learnt[None, :d].copy(), np.zeros(1)
         if learnt.size > d:
             self.intercept_ = INTERCEPT * learnt[d:]
         elif self.fit_intercept:
-            self.intercept_ = np.array([-best_f1_threshold(features.scores(learnt), relevant)])
+            self.intercept_ = np.array([-best_f1_threshold(scores(learnt), relevant)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -223,7 +234,8 @@ class RankSVM(LinearRanker):
         features = self._features(X, loss)
         prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
-        self.C_ = self._usual_C(X, task) if self.C is None else float(self.C)
+        refining = prior is not None
+        self.C_ = usual_C(as_features(X), task, refining) if self.C is None else float(self.C)
         progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
@@ -237,23 +249,12 @@ class RankSVM(LinearRanker):
     def validated(self) -> tuple[Loss, Any]:
         """The loss and the solver, if all parameters are in order."""
         loss = as_loss(self.loss)
-        for name, value in (("C", 1.0 if self.C is None else self.C), ("tol", self.tol)):
-            if not is_number(value) or not 0.0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if self.C is not None and self.C > _LARGEST_C:
-            raise ValueError(f"C must be at most {_LARGEST_C:g}, got {self.C!r}; scale the features up instead")
-        if not is_whole(self.max_iter) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer, at least 1, got {self.max_iter!r}")
+        check_numbers(self.C, tol=self.tol)
+        check_counts(max_iter=self.max_iter)
         if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
         return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
-
-    def _usual_C(self, X: Any, task: Task) -> float:
-        try:
-            return natural_C(Objective(as_features(X), task)) * (_USUAL if self.prior is None else _USUAL_REFINING)
-        except NoSlopeError:  # then C has no effect
-            return 1.0
 
     def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
         if not self.warm_start or not hasattr(self, "coef_") or self.coef_.size != self.n_features_in_:
@@ -263,7 +264,7 @@ class RankSVM(LinearRanker):
 
     def _keep(self, result: SolverResult, objective: Objective, prior: Prior | None) -> None:
         learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
-        self._adopt(learnt, objective.features, objective.task.relevant)
+        self._adopt(learnt, objective.features.scores, objective.task.relevant)
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
         self.timing_ = {"total": result.seconds, **vars(result.clock)}
@@ -271,6 +272,30 @@ class RankSVM(LinearRanker):
             raise KeyboardInterrupt
         if not result.converged:
             warn_of_gap(result, self.tol)
+
+
+def usual_C(features: Features, task: Task, refining: bool = False) -> float:
+    """C where none is given."""
+    try:
+        return natural_C(Objective(features, task)) * (_USUAL_REFINING if refining else _USUAL)
+    except NoSlopeError:  # then C has no effect
+        return 1.0
+
+
+def check_numbers(C: float | None, **positive: float) -> None:
+    """Refuse a C, or other parameters by name, that are no positive numbers."""
+    for name, value in {"C": 1.0 if C is None else C, **positive}.items():
+        if not is_number(value) or not 0.0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if C is not None and C > _LARGEST_C:
+        raise ValueError(f"C must be at most {_LARGEST_C:g}, got {C!r}; scale the features up instead")
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse parameters that are no integers of at least 1."""
+    for name, value in counts.items():
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name} must be an integer, at least 1, got {value!r}")
 
 
 def warn_of_gap(result: SolverResult, tol: float) -> None:

@@ -9,23 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_scale, as_threads, is_whole
-from rankwise.linear.cross_validation import Candidate, Fold, Search, split
+from rankwise.inputs import as_scale, as_threads
+from rankwise.linear.cross_validation import Candidate, Fold, Search, as_jobs, metric_for, split
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
-from rankwise.linear.path import natural_C
+from rankwise.linear.path import grid_of_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
-from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
+from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.metrics import Metric, MetricLike
 
 __all__ = ["RankSVMCV"]
 
-# Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
-# are unequal in number: its positives and negatives cancel at first.
-_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
@@ -110,7 +107,7 @@ class RankSVMCV(LinearRanker):
         if self.refit is not True and self.refit != "average":
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
         self._single(losses[0], 1.0).validated()
-        metric, n_jobs = self._metric(losses[0]), self._jobs()
+        metric, n_jobs = metric_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, relevant = self._checked_both(X, y)
         folds = split(relevant, qid, self.cv, self.random_state)
         priors, whole = self._priors(X, relevant, qid, folds, metric)
@@ -159,18 +156,6 @@ class RankSVMCV(LinearRanker):
             random_state=self.random_state,
         )
 
-    def _jobs(self) -> int:
-        if self.n_jobs is None:
-            return 1
-        if not is_whole(self.n_jobs) or (self.n_jobs < 1 and self.n_jobs != -1):
-            raise ValueError(f"n_jobs must be at least 1, or -1 for all processors, got {self.n_jobs!r}")
-        return as_threads(self.n_jobs)
-
-    def _metric(self, loss: Loss) -> Metric:
-        if self.scoring is not None:
-            return as_metric(self.scoring)
-        return METRICS[loss.name] if loss.name in METRICS else METRICS["ap"]
-
     def _priors(
         self, X: Any, relevant: NDArray[np.bool_], qid: ArrayLike | None, folds: list[Fold], metric: Metric
     ) -> tuple[list[Prior | None], Any]:
@@ -206,26 +191,10 @@ class RankSVMCV(LinearRanker):
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
-        grids = [self._grid(Objective(plain, task(loss))) for loss in losses]
+        grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self.prior is not None) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = AUTO if self.solver == "auto" else self.solver
         return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
-
-    def _grid(self, objective: Objective) -> NDArray[np.float64]:
-        if is_whole(self.Cs):
-            if self.Cs < 1:  # type: ignore[operator]
-                raise ValueError(f"Cs must be at least 1, or values of C, got {self.Cs!r}")
-            ends = _GRID if self.prior is None else _GRID_REFINING
-            ends = _GRID_ZERO_ONE if isinstance(objective.task.loss, ZeroOne) else ends
-            return natural_C(objective) * np.logspace(*ends, int(self.Cs))  # type: ignore[arg-type]
-        wrong = ValueError("Cs must be positive numbers in ascending order, or how many of them to lay out")
-        try:
-            Cs = np.asarray(self.Cs, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise wrong from None
-        if Cs.ndim != 1 or Cs.size == 0 or not ((Cs > 0) & (Cs < np.inf)).all() or (np.diff(Cs) <= 0).any():
-            raise wrong
-        return Cs
 
     def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
         """The mean of the folds' models."""
@@ -235,7 +204,7 @@ class RankSVMCV(LinearRanker):
             if result is not None:
                 results.append(result)
                 models.append(result.coef if prior is None else result.coef + prior.start(result.coef.size))
-        self._adopt(np.mean(models, axis=0), search.features[chosen.loss], relevant)
+        self._adopt(np.mean(models, axis=0), search.features[chosen.loss].scores, relevant)
         worst = max(results, key=lambda result: result.gap)
         self.objective_, self.dual_, self.gap_ = worst.primal, worst.dual, worst.gap
         self.n_iter_, self.converged_ = max(result.n_iter for result in results), worst.converged

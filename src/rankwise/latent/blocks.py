@@ -1,0 +1,125 @@
+"""Products of features that may be far larger than memory, a block at a time.
+
+Every thread reads a block and multiplies it, so that reading and multiplying overlap; sums are in float64. Of a memory
+map, the pages of a block are given back once it is multiplied: a pass over it holds a few blocks of it, no more.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from threadpoolctl import threadpool_limits
+
+__all__ = ["candidate_scores", "take_rows"]
+
+Indices = NDArray[np.int64]
+Vector = NDArray[np.float64]
+# Bytes of a block as it is stored, large enough for a disk, and entries of the part of it that is converted at once,
+# which fits into a core's cache.
+_BLOCK = 4 << 20
+_PART = 1 << 16
+
+
+class _Block(NamedTuple):
+    """Rows start:stop, whose scores go to `at`."""
+
+    start: int
+    stop: int
+    at: int
+
+
+def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vector, n_threads: int) -> Vector:
+    """features[rows] · coef of the rows of the ranges starts[i]:stops[i], one range after the other."""
+    scores = np.empty(int((stops - starts).sum()))
+    blocks = list(_blocks(features, starts, stops))
+
+    def work(block: _Block) -> None:
+        scores[block.at : block.at + block.stop - block.start] = _product(features, block, coef)
+
+    if n_threads == 1 or len(blocks) == 1:
+        for block in blocks:
+            work(block)
+        return scores
+    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as pool:
+        futures = [pool.submit(work, block) for block in blocks]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return scores
+
+
+def take_rows(features: Any, rows: Indices) -> Any:
+    """features[rows], (k, d), in the order of `rows`: an array, or CSR."""
+    if isinstance(features, np.memmap):
+        taken = np.array(features[rows])
+        _release(features, 0, features.shape[0])
+        return taken
+    if isinstance(features, np.ndarray) or issparse(features):
+        return features[rows]
+    order = np.argsort(rows, kind="stable")  # datasets are read forwards, runs of rows at once
+    taken = np.empty((rows.size, features.shape[1]), features.dtype)
+    ordered = rows[order]
+    cuts = np.flatnonzero(np.diff(ordered) > 1) + 1
+    for part in np.split(np.arange(rows.size), cuts):
+        if part.size:
+            first, last = int(ordered[part[0]]), int(ordered[part[-1]])
+            taken[order[part]] = np.asarray(features[first : last + 1])[ordered[part] - first]
+    return taken
+
+
+def _blocks(features: Any, starts: Indices, stops: Indices) -> Iterator[_Block]:
+    """Ranges of rows of about a block's bytes, neighbouring bags together."""
+    width = max(features.shape[1] * np.dtype(features.dtype).itemsize, 1)
+    step = max(_BLOCK // width, 1)
+    joins = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+    at = 0
+    for first, last in zip(np.append(0, joins), np.append(joins, starts.size), strict=True):
+        if first == last:
+            continue
+        begin, end = int(starts[first]), int(stops[last - 1])
+        for start in range(begin, end, step):
+            stop = min(start + step, end)
+            yield _Block(start, stop, at)
+            at += stop - start
+
+
+def _product(features: Any, block: _Block, coef: Vector) -> Vector:
+    rows = features[block.start : block.stop]
+    if issparse(rows):
+        return np.asarray(rows.astype(np.float64, copy=False) @ coef)
+    rows = np.asarray(rows)
+    if rows.dtype == np.float64:
+        product = rows @ coef
+    else:
+        step = max(_PART // rows.shape[1], 1)
+        product = np.empty(rows.shape[0])
+        part = np.empty((min(step, rows.shape[0]), rows.shape[1]))
+        for start in range(0, rows.shape[0], step):
+            wide = part[: min(step, rows.shape[0] - start)]
+            np.copyto(wide, rows[start : start + step])
+            np.dot(wide, coef, out=product[start : start + step])
+    if isinstance(features, np.memmap):
+        _release(features, block.start, block.stop)
+    return product
+
+
+def _release(features: np.memmap[Any, Any], start: int, stop: int) -> None:
+    """Give the pages of rows of a read-only map back; they are read again when they are wanted."""
+    mapping = getattr(features, "_mmap", None)
+    if mapping is None or features.mode != "r" or not features.flags.c_contiguous or not hasattr(mapping, "madvise"):
+        return
+    begin = features.ctypes.data - np.frombuffer(mapping, np.uint8).ctypes.data
+    width = features.strides[0]
+    first = -(-(begin + start * width) // mmap.PAGESIZE) * mmap.PAGESIZE
+    last = (begin + stop * width) // mmap.PAGESIZE * mmap.PAGESIZE
+    if last > first:
+        mapping.madvise(mmap.MADV_DONTNEED, first, last - first)

@@ -1,0 +1,207 @@
+"""Latent structured SVM by alternation (CCCP: Yuille and Rangarajan 2003; Behl et al. 2014 for average precision).
+
+    F(v) = ½‖v‖² + C·risk(s(v)),   s_i(v) = max_h φ(x_i, h)·v
+
+The risk falls with the scores of positives and rises with those of negatives. So s_i of a negative bag, a maximum,
+keeps it convex, and a positive bag's may be replaced by the score of any one of its candidates: that bounds F from
+above, and is F itself where those candidates are the best. An outer step takes them at the best (imputes), then
+minimises the bound, which is convex, to a certified gap. F never rises.
+
+The convex problem is solved over a working set of candidates, which bounds it from below, and a pass over all of them
+bounds it from above; a round is one of each. Few rounds are needed, and only they read all the features.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.latent.bags import Bags
+from rankwise.latent.state import OuterStep, State
+from rankwise.latent.working_set import WorkingSet, best_of
+from rankwise.linear.bundle import Bundle
+from rankwise.linear.features import Vector, with_intercept
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.solvers import Settings, cutting_plane
+
+__all__ = ["Problem", "begin", "minimise"]
+
+Indices = NDArray[np.int64]
+# A working set is solved to this part of the gap that is open, and to this part of the gap wanted at least.
+_OF_OPEN, _OF_WANTED = 0.1, 0.5
+# Self-paced: by what the share of positives in use grows in a step.
+_GROWTH = 1.3
+# Where candidates have no more entries than this, the working set is all of them.
+_SMALL = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is minimised, and when to stop. task: of the bags in use, by a mask. intercept: of one more column, or 0."""
+
+    bags: Bags
+    relevant: NDArray[np.bool_]
+    task: Callable[[NDArray[np.bool_]], Task]
+    C: float
+    intercept: float
+    tol: float
+    outer_tol: float
+    max_outer: int
+    max_iter: int
+    n_threads: int = 1
+
+    @property
+    def n_coefs(self) -> int:
+        """Dimension of v."""
+        return self.bags.width + (self.intercept != 0.0)
+
+
+def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pace: float) -> State:
+    """The state before the first round: positives at given rows and v = 0, or at their best under given v."""
+    bags, n = problem.bags, len(problem.bags)
+    v = np.zeros(problem.n_coefs) if coef is None else coef
+    best, best_rows, _ = _pass(problem, v, bags.starts)
+    if candidates is None:
+        candidates = best_rows
+    small = _is_small(bags)
+    working, owner = (bags.rows(), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
+    negative = ~problem.relevant[owner]
+    positives = np.flatnonzero(problem.relevant)
+    working = np.concatenate([working[negative], candidates[positives]])
+    owner = np.concatenate([owner[negative], positives])
+    planes = Bundle(problem.n_coefs).planes
+    # A candidate of a small set is never dropped: it was of use in a round that never comes.
+    last = np.full(working.size, np.iinfo(np.int64).max if small else 0)
+    active = np.ones(n, np.bool_)
+    state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf, pace=pace, passes=1)
+    state.tight = small
+    objective = _objective(problem, state, None)
+    state.primal = _value(problem, objective, v, best)
+    if coef is not None:
+        state.objective, state.learnt = state.primal, True
+    return state
+
+
+def _is_small(bags: Bags) -> bool:
+    """Whether all candidates make the working set, which then has its minimum in one round."""
+    return bags.n_candidates * bags.width <= _SMALL
+
+
+def minimise(problem: Problem, state: State, after: Callable[[State], None]) -> None:
+    """Take rounds until F falls no more; `after` is called when one is done."""
+    working = WorkingSet(problem.bags, state.working, state.owner, state.last, state.round)
+    while not state.finished:
+        started = time.perf_counter()
+        _round(problem, state, working)
+        state.seconds += time.perf_counter() - started
+        state.working, state.owner, state.last = working.rows, working.owner, working.last
+        after(state)
+
+
+def _round(problem: Problem, state: State, working: WorkingSet) -> None:
+    """Minimise over the working set, look at all candidates there, and close the outer step if the gap is small."""
+    working.round = state.round = state.round + 1
+    objective = _objective(problem, state, working)
+    bundle = Bundle.of(state.planes)
+    tol = _OF_WANTED * problem.tol
+    tol = tol if state.tight else max(tol, _OF_OPEN * min(state.gap, 1.0))
+    result = cutting_plane(objective, problem.C, Settings(tol, problem.max_iter, state.coef), bundle)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    best, best_rows, fixed = _pass(problem, result.coef, state.fixed)
+    negatives = np.flatnonzero(~problem.relevant)
+    scores = np.where(problem.relevant, fixed, best)
+    primal = _value(problem, objective, result.coef, scores)
+    added = working.add(best_rows[negatives], negatives)
+    state.passes += 1
+    state.rounds += 1
+    state.planes, state.dual = bundle.planes, max(state.dual, result.dual)
+    better = primal < state.primal
+    if better:
+        state.coef, state.primal, state.best, state.best_rows = result.coef, primal, best, best_rows
+    state.learnt = True
+    if state.gap <= problem.tol:
+        state.reason = ""
+        _close(problem, state, working, objective)
+    elif not added and not better and state.tight:  # the solver has come to its end
+        state.reason = result.reason or "rounding stops progress; raise tol, or scale the features"
+        _close(problem, state, working, objective)
+    else:
+        state.tight = not added
+
+
+def _close(problem: Problem, state: State, working: WorkingSet, objective: Objective) -> None:
+    """End an outer step: every positive moves to its best candidate."""
+    value = min(_value(problem, objective, state.coef, state.best), state.primal)
+    positives = np.flatnonzero(problem.relevant)
+    in_use = positives[state.active[positives]]
+    changed = int(np.count_nonzero(state.best_rows[in_use] != state.fixed[in_use]))
+    state.history.append(
+        OuterStep(
+            value,
+            state.primal,
+            state.dual,
+            state.gap,
+            in_use.size,
+            changed,
+            state.rounds,
+            state.passes,
+            state.clock.calls,
+            state.seconds,
+        )
+    )
+    paced = state.pace < 1.0 or not state.active.all()
+    fell = state.objective - value
+    state.objective = value
+    if not paced and (changed == 0 or fell <= problem.outer_tol * value or len(state.history) >= problem.max_outer):
+        state.finished = True
+        if changed and fell > problem.outer_tol * value and not state.reason:
+            state.reason = f"max_outer={problem.max_outer} reached; raise it"
+        return
+    if paced:
+        _choose_easy(problem, state)
+    state.fixed = np.where(problem.relevant, state.best_rows, state.fixed)
+    working.fix(state.fixed[positives], positives)
+    state.planes, state.dual, state.rounds = Bundle(problem.n_coefs).planes, 0.0, 0
+    state.tight = _is_small(problem.bags)
+    state.primal = _value(problem, _objective(problem, state, None), state.coef, state.best)
+    if paced:
+        state.objective = state.primal if state.active.all() else np.inf
+
+
+def _choose_easy(problem: Problem, state: State) -> None:
+    """Self-paced: take the share of positives with the highest scores into use, and let the share grow."""
+    positives = np.flatnonzero(problem.relevant)
+    n = max(round(state.pace * positives.size), 1)
+    order = positives[np.argsort(-state.best[positives], kind="stable")]
+    state.active = ~problem.relevant
+    state.active[order[:n]] = True
+    state.pace = min(state.pace * _GROWTH, 1.0)
+
+
+def _objective(problem: Problem, state: State, working: WorkingSet | None) -> Objective:
+    """The risk over the working set; without one, for its hinge alone."""
+    part: Any = working  # of which no rows are asked for
+    features: Any = None if working is None else with_intercept(part, problem.intercept)
+    return Objective(features, problem.task(state.active), clock=state.clock)
+
+
+def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices, Vector]:
+    """By bag at v: the highest score, the row that has it, and the score of the row that is fixed."""
+    bags, d = problem.bags, problem.bags.width
+    scores = bags.scores(v[:d], problem.n_threads)
+    if problem.intercept:
+        scores += problem.intercept * v[d]
+    offsets = bags.offsets[:-1]
+    best, at = best_of(scores, offsets)
+    return best, bags.starts + at - offsets, scores[offsets + fixed - bags.starts]
+
+
+def _value(problem: Problem, objective: Objective, v: Vector, scores: Vector) -> float:
+    """½‖v‖² + C·risk of scores by bag."""
+    return 0.5 * float(v @ v) + problem.C * max(objective.hinge(scores)[0], 0.0)

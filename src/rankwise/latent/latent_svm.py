@@ -1,0 +1,298 @@
+"""LatentRankSVM: a linear ranker of bags, whose best candidate counts, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from rankwise.inputs import as_scale, as_threads, is_number
+from rankwise.latent.bags import Bags, as_bags
+from rankwise.latent.cccp import Problem, begin, minimise
+from rankwise.latent.checkpoints import Checkpoint, fingerprint
+from rankwise.latent.initial import Start, as_starts, bag_means
+from rankwise.latent.state import OuterStep, State
+from rankwise.latent.working_set import best_of
+from rankwise.linear.features import INTERCEPT, Vector, as_features
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.pose import pose
+from rankwise.linear.progress import Progress
+from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers, usual_C
+from rankwise.linear.solvers import Settings, cutting_plane
+from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.solving import check_method
+
+__all__ = ["BagRanker", "LatentRankSVM"]
+
+
+class BagRanker(LinearRanker):
+    """What linear rankers of bags share once they are fitted."""
+
+    n_threads: int
+
+    def decision_function(self, bags: Any) -> NDArray[np.float64]:
+        """Score of each bag, max over its candidates of φ·coef_ + intercept_, (bags,); above 0, classes_[1]."""
+        return self._best(bags)[0]
+
+    def best_candidate(self, bags: Any) -> NDArray[np.int64]:
+        """The candidate of each bag that has its score, (bags,), counted from 0; of equal ones, the first."""
+        return self._best(bags)[1]
+
+    def candidate_scores(self, bags: Any) -> NDArray[np.float64]:
+        """φ·coef_ + intercept_ of every candidate, bag after bag, (candidates,)."""
+        check_is_fitted(self, "coef_")
+        checked = as_bags(bags)
+        if checked.width != self.n_features_in_:
+            raise ValueError(
+                f"bags have {checked.width} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        scores: Vector = checked.scores(self.coef_[0], as_threads(self.n_threads)) + self.intercept_[0]
+        return scores
+
+    def _best(self, bags: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        bags = as_bags(bags)
+        scores = self.candidate_scores(bags)
+        if not len(bags):
+            return np.zeros(0), np.zeros(0, np.int64)
+        offsets = bags.offsets[:-1]
+        best, at = best_of(scores, offsets)
+        return best, at - offsets
+
+    def _checked_bags(self, bags: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
+        checked = as_bags(bags)
+        labels = column_or_1d(y, warn=True)
+        if labels.size != len(checked):
+            raise ValueError(f"{len(checked)} bags and {labels.size} labels; give every bag one label")
+        relevant = self._positives(labels)
+        self.n_features_in_ = checked.width
+        return checked, relevant
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class LatentRankSVM(BagRanker):
+    """A linear ranker w of bags that minimises ½‖w‖² + C·mean over queries of J, J of s_i = max_h w·φ(x_i, h).
+
+    A bag is a set of candidates, such as the windows of an image, one of which is what its label speaks of: bags of
+    classes_[1] hold a positive one, others none. Learning alternates between choosing the candidates of positive bags
+    and solving the convex problem that is left (see `rankwise.latent.cccp`); the objective never rises.
+
+    loss, C, method, scale, fit_intercept, random_state, verbose: as in `RankSVM`. init: which candidate a positive bag
+    begins with: "first" (the whole image, where bags are images), "centre" (nearest the mean of its bag), "random", or
+    their numbers, (bags,); or under which coefficients they are chosen: "mean" (default: of a ranker of the bags'
+    means), a linear model or its coefficients. A list of these: each is tried, and the lowest objective wins.
+    self_paced: the share of positives, those with the highest scores, to learn from after the first step; it grows by
+    1.3 a step until all are in use. tol: relative duality gap of each convex problem. outer_tol: alternation ends when
+    the objective falls by less than this part, or when no positive bag changes its candidate. max_outer, max_iter:
+    steps of the alternation, and iterations of the solver of each round. checkpoint: a folder; a fit that was cut off
+    goes on from there, and one that was finished is only read. n_threads: for passes over the features, and for
+    inference.
+
+    Fitted, beside what `RankSVM` has: objective_ (of bags), dual_ and gap_ (of the last convex problem), n_iter_ (outer
+    steps), history_ (by outer step, of the start that won), starts_ (objective by start), timing_ (with passes over
+    all candidates).
+
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(4, 3)) for _ in range(30)]
+    >>> for bag in bags[:10]:
+    ...     bag[2, 0] += 5.0
+    >>> y = np.arange(30) < 10
+    >>> model = LatentRankSVM("ap", C=10.0).fit(bags, y)
+    >>> model.best_candidate(bags[:4]).tolist(), bool(model.gap_ <= 1e-3)
+    ([2, 2, 2, 2], True)
+    """
+
+    _kind = "latent-rank-svm"
+    _stop: threading.Event | None = None  # set from another thread, it ends a fit after the round in hand
+
+    def __init__(
+        self,
+        loss: LossLike = "ap",
+        C: float | None = None,
+        *,
+        init: Any = "mean",
+        self_paced: float | None = None,
+        method: str = "auto",
+        tol: float = 1e-3,
+        outer_tol: float = 1e-3,
+        max_outer: int = 50,
+        max_iter: int = 10_000,
+        scale: float = 1.0,
+        fit_intercept: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_threads: int = 1,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.init = init
+        self.self_paced = self_paced
+        self.method = method
+        self.tol = tol
+        self.outer_tol = outer_tol
+        self.max_outer = max_outer
+        self.max_iter = max_iter
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.checkpoint = checkpoint
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, bags: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+    ) -> LatentRankSVM:
+        """Fit to bags, a list of (n_i, d) arrays or `Bags`, with labels y (bags,) of two classes.
+
+        qid, query_weight: by bag, as in `RankSVM.fit`. After Ctrl-C the best model so far is kept, if there is one,
+        and KeyboardInterrupt goes on.
+        """
+        started = time.perf_counter()
+        loss = self.validated()
+        checked, relevant = self._checked_bags(bags, y)
+        inference: dict[str, Any] = {
+            "scale": as_scale(self.scale),
+            "method": self.method,
+            "n_threads": as_threads(self.n_threads),
+        }
+
+        def task(active: NDArray[np.bool_]) -> Task:
+            rows = None if active.all() else np.flatnonzero(active)
+            return pose(relevant, loss, qid, query_weight, rows, **inference)
+
+        whole = task(np.ones(len(checked), np.bool_))
+        intercept = INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0
+        self.C_ = usual_C(as_features(checked.take(checked.starts)), whole) if self.C is None else float(self.C)
+        problem = Problem(
+            checked,
+            relevant,
+            task,
+            self.C_,
+            intercept,
+            float(self.tol),
+            float(self.outer_tol),
+            int(self.max_outer),
+            int(self.max_iter),
+            inference["n_threads"],
+        )
+        starts = as_starts(
+            self.init, checked, relevant, self.random_state, lambda: _fitted_to_means(problem, whole, intercept)
+        )
+        name = "" if self.checkpoint is None else self._fingerprint(problem, loss, [qid, query_weight])
+        states: list[State] = []
+        progress = Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        try:
+            for number, start in enumerate(starts):
+                self._run(problem, start, number, name, states, progress)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            if progress is not None:
+                progress.close()
+        self._keep(states, relevant, started, interrupted)
+        return self
+
+    def validated(self) -> Loss:
+        """The loss, if all parameters are in order."""
+        loss = as_loss(self.loss)
+        check_numbers(self.C, tol=self.tol, outer_tol=self.outer_tol)
+        check_counts(max_outer=self.max_outer, max_iter=self.max_iter)
+        check_method(loss, self.method, None)
+        share = self.self_paced
+        if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
+            raise ValueError(f"self_paced must be a share of the positives above 0 and at most 1, got {share!r}")
+        return loss
+
+    def _run(
+        self,
+        problem: Problem,
+        start: Start,
+        number: int,
+        name: str,
+        states: list[State],
+        progress: Progress | None,
+    ) -> None:
+        """Alternate from one start, or go on where its checkpoint ends."""
+        checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, name, start, number)
+        state = None if checkpoint is None else checkpoint.load()
+        if state is None:
+            coef = start.coef if start.coef is None else np.pad(start.coef, (0, problem.n_coefs))[: problem.n_coefs]
+            pace = 1.0 if self.self_paced is None else float(self.self_paced)
+            state = begin(problem, start.rows, coef, pace)
+        states.append(state)
+
+        def after(state: State) -> None:
+            if checkpoint is not None:
+                checkpoint.save(state)
+            if progress is not None:
+                progress.say(_line(state, start, number))
+            if self._stop is not None and self._stop.is_set():
+                raise KeyboardInterrupt
+
+        minimise(problem, state, after)
+
+    def _fingerprint(self, problem: Problem, loss: Loss, arrays: list[Any]) -> str:
+        settings = {"loss": repr(loss), "C": problem.C, "intercept": problem.intercept, "pace": self.self_paced}
+        settings |= {name: getattr(self, name) for name in ("tol", "outer_tol", "max_outer", "max_iter", "scale")}
+        settings |= {"method": self.method, "seed": self.random_state}
+        named = [self.init] if isinstance(self.init, str) else self.init
+        arrays = [np.asarray(part) for part in arrays if part is not None]
+        if hasattr(named, "coef_"):
+            arrays.append(np.asarray(named.coef_))
+        else:
+            settings["init"] = [one if isinstance(one, str) else np.asarray(one).tolist() for one in named]
+        return fingerprint(problem.bags, problem.relevant, settings, arrays)
+
+    def _keep(self, states: list[State], relevant: NDArray[np.bool_], started: float, interrupted: bool) -> None:
+        known = [state for state in states if state.learnt]
+        if not known:
+            raise KeyboardInterrupt
+        chosen = min(known, key=lambda state: min(state.objective, state.primal))
+        self._adopt(chosen.coef, lambda learnt: chosen.best, relevant)
+        self.objective_, self.dual_, self.gap_ = min(chosen.objective, chosen.primal), chosen.dual, chosen.gap
+        self.n_iter_, self.starts_ = len(chosen.history), np.array([state.objective for state in states])
+        columns = zip(*chosen.history, strict=True) if chosen.history else [[]] * len(OuterStep._fields)
+        self.history_ = {name: np.array(values) for name, values in zip(OuterStep._fields, columns, strict=True)}
+        self.converged_ = chosen.finished and not chosen.reason
+        clocks = [vars(state.clock) | {"passes": state.passes} for state in states]
+        self.timing_ = {"total": time.perf_counter() - started}
+        self.timing_ |= {part: sum(clock[part] for clock in clocks) for part in clocks[0]}
+        if interrupted:
+            raise KeyboardInterrupt
+        if not self.converged_:
+            warnings.warn(
+                f"LatentRankSVM stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: "
+                f"{chosen.reason}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def _fitted_to_means(problem: Problem, task: Task, intercept: float) -> Vector:
+    """Coefficients of the ranker of the bags' means."""
+    objective = Objective(as_features(bag_means(problem.bags), intercept), task)
+    result = cutting_plane(objective, problem.C, Settings(problem.tol, problem.max_iter))
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result.coef
+
+
+def _line(state: State, start: Start, number: int) -> str:
+    return (
+        f"start {number + 1} ({start.name}), step {len(state.history) + (not state.finished)}, "
+        f"objective {min(state.objective, state.primal):.6g}, gap {state.gap:.1e}, {state.passes} passes, "
+        f"{state.clock.calls} inference calls, {state.seconds:.1f} s"
+    )

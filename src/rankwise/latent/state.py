@@ -1,0 +1,123 @@
+"""Where the alternation stands after a pass over all candidates: enough to go on, from memory or from a file.
+
+A run that is killed and resumed takes the same steps as one that was left alone: each round begins from what is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io.models import ModelFileError, read_model, write_model
+from rankwise.linear.bundle import Planes
+from rankwise.linear.features import Vector
+from rankwise.linear.objective import Clock
+
+__all__ = ["OuterStep", "State", "read_state", "write_state"]
+
+Indices = NDArray[np.int64]
+_KIND = "latent-checkpoint"
+
+
+class OuterStep(NamedTuple):
+    """One line of history: the objective after an outer step, and the proof of how well its convex problem was solved.
+
+    objective: over the positives in use, each at its best candidate. primal, dual, gap: of the convex problem.
+    positives: in use (fewer while self-paced). changed: positives whose best candidate is a new one.
+    """
+
+    objective: float
+    primal: float
+    dual: float
+    gap: float
+    positives: int
+    changed: int
+    rounds: int
+    passes: int
+    calls: int
+    seconds: float
+
+
+@dataclass(eq=False)
+class State:
+    """The best point of the convex problem in hand, what a pass over the candidates found there, and the way so far.
+
+    coef: v. fixed: (bags,) the row that stands for each positive bag. best, best_rows: (bags,) at coef, the score of
+    each bag and the row that has it. primal: of the convex problem at coef; dual: its lower bound, by `planes`.
+    objective: at the end of the last outer step. working, owner, last: rows of the working set, their bags and the
+    round in which they were last of use. tight: whether the working set is to be solved to the gap that is wanted, as
+    the last pass found nothing to add. active: (bags,) those in use. pace: the share of positives in use.
+    """
+
+    coef: Vector
+    fixed: Indices
+    best: Vector
+    best_rows: Indices
+    active: NDArray[np.bool_]
+    working: Indices
+    owner: Indices
+    last: Indices
+    planes: Planes
+    primal: float
+    dual: float = 0.0
+    objective: float = np.inf
+    pace: float = 1.0
+    round: int = 0
+    rounds: int = 0
+    passes: int = 0
+    seconds: float = 0.0
+    finished: bool = False
+    learnt: bool = False
+    tight: bool = False
+    reason: str = ""
+    clock: Clock = field(default_factory=Clock)
+    history: list[OuterStep] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual)/primal of the convex problem in hand."""
+        return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
+
+
+_ARRAYS = ("coef", "fixed", "best", "best_rows", "active", "working", "owner", "last")
+_PLAIN = ("pace", "round", "rounds", "passes", "seconds", "finished", "learnt", "tight", "reason")
+_NUMBERS = ("primal", "dual", "objective")
+
+
+def write_state(path: Path, state: State) -> None:
+    """Write a state, whole or not at all."""
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in _ARRAYS}
+    arrays |= {f"planes.{name}": part for name, part in zip(Planes._fields, state.planes, strict=True)}
+    arrays["numbers"] = np.array([getattr(state, name) for name in _NUMBERS])
+    arrays["history"] = np.array(state.history, np.float64).reshape(-1, len(OuterStep._fields))
+    header = {name: getattr(state, name) for name in _PLAIN} | {"clock": vars(state.clock)}
+    write_model(path, _KIND, header, arrays)
+
+
+def read_state(path: Path) -> State:
+    """The state in a file that `write_state` wrote."""
+    file = read_model(path)
+    if file.kind != _KIND:
+        raise ModelFileError(f"{path} is no checkpoint but a {file.kind}; name another folder for checkpoints")
+    arrays, header = file.arrays, file.header
+    try:
+        parts: dict[str, Any] = {name: arrays[name] for name in _ARRAYS} | {name: header[name] for name in _PLAIN}
+        parts |= dict(zip(_NUMBERS, arrays["numbers"].tolist(), strict=True))
+        parts["planes"] = Planes(*(arrays[f"planes.{name}"] for name in Planes._fields))
+        parts["clock"] = Clock(**header["clock"])
+        return State(**parts, history=[_outer_step(row) for row in arrays["history"].tolist()])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: a checkpoint without {error}; remove it to begin afresh") from None
+
+
+def _outer_step(row: list[float]) -> OuterStep:
+    objective, primal, dual, gap, positives, changed, rounds, passes, calls, seconds = row
+    counts = map(int, (positives, changed, rounds, passes, calls))
+    return OuterStep(objective, primal, dual, gap, *counts, seconds)
+
+
+assert {*_ARRAYS, *_PLAIN, *_NUMBERS, "planes", "clock", "history"} == {part.name for part in fields(State)}

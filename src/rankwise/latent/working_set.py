@@ -1,0 +1,94 @@
+"""The candidates that a convex step is solved over: one of each positive bag, a few of each negative one.
+
+A negative bag's score is the highest of its candidates', so fewer candidates give a risk that is nowhere higher: planes
+and lower bounds found over a working set hold over all candidates. What a pass over all of them finds above, is added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
+
+from rankwise.latent.bags import Bags
+from rankwise.linear.features import Vector, as_features
+
+__all__ = ["WorkingSet", "best_of"]
+
+Indices = NDArray[np.int64]
+# A candidate that was no bag's best in so many rounds is dropped.
+_IDLE = 4
+
+
+def best_of(scores: Vector, starts: Indices) -> tuple[Vector, Indices]:
+    """The highest score of each bag, and where it is first; bag i begins at starts[i]."""
+    best = np.maximum.reduceat(scores, starts)
+    owner = np.repeat(np.arange(starts.size), np.diff(np.append(starts, scores.size)))
+    hits = np.flatnonzero(scores == best[owner])
+    return best, hits[np.searchsorted(owner[hits], np.arange(starts.size))]
+
+
+class WorkingSet:
+    """Rows by bag, and their products as `Features` of the bags: a bag's score is its best candidate's.
+
+    `combine` gives each bag's weight to the candidate that was its best in the last call of `scores`.
+    """
+
+    def __init__(self, bags: Bags, rows: Indices, owner: Indices, last: Indices, round: int = 0) -> None:
+        self._bags = bags
+        self.n_samples, self.n_coefs = len(bags), bags.width
+        self.round = round
+        self._take(rows, owner, last, bags.take(rows))
+
+    def _take(self, rows: Indices, owner: Indices, last: Indices, matrix: Any) -> None:
+        order = np.lexsort((rows, owner))
+        self.rows, self.owner, self.last = rows[order], owner[order], last[order]
+        matrix = matrix[order]
+        self._matrix = matrix
+        self._features = as_features(matrix)
+        self._starts = np.searchsorted(self.owner, np.arange(self.n_samples))
+        self._chosen = self._starts
+
+    def scores(self, coef: Vector) -> Vector:
+        """max over the bag's rows of φ·coef, (bags,)."""
+        best, self._chosen = best_of(self._features.scores(coef), self._starts)
+        self.last[self._chosen] = np.maximum(self.last[self._chosen], self.round)
+        return best
+
+    def combine(self, weights: NDArray[np.floating]) -> Vector:
+        """Σ_i weights[i]·φ of bag i's best row, (d,)."""
+        spread = np.zeros(self.rows.size)
+        spread[self._chosen] = weights
+        return self._features.combine(spread)
+
+    def add(self, rows: Indices, owner: Indices) -> int:
+        """Add rows that are not there yet, and drop those of no use for long; how many were added."""
+        new = ~np.isin(rows, self.rows)
+        keep = self.last >= self.round - _IDLE
+        keep[self._chosen] = True
+        if not new.any() and keep.all():
+            return 0
+        rows, owner = rows[new], owner[new]
+        self._take(
+            np.concatenate([self.rows[keep], rows]),
+            np.concatenate([self.owner[keep], owner]),
+            np.concatenate([self.last[keep], np.full(rows.size, self.round)]),
+            _stacked(self._matrix[keep], self._bags.take(rows)),
+        )
+        return int(rows.size)
+
+    def fix(self, rows: Indices, owner: Indices) -> None:
+        """Let these rows be the only ones of their bags."""
+        others = ~np.isin(self.owner, owner)
+        self._take(
+            np.concatenate([self.rows[others], rows]),
+            np.concatenate([self.owner[others], owner]),
+            np.concatenate([self.last[others], np.full(rows.size, self.round)]),
+            _stacked(self._matrix[others], self._bags.take(rows)),
+        )
+
+
+def _stacked(upper: Any, lower: Any) -> Any:
+    return vstack([upper, lower]).tocsr() if issparse(upper) else np.concatenate([upper, lower])
