@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise import metrics
-from rankwise.linear.cross_validation import Search, split
+from rankwise.linear.cross_validation import Search, choose, split
+from rankwise.metrics import METRICS
 
 ATOL = 1e-9
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -173,7 +173,7 @@ def test_a_score_on_few_folds_is_no_reason_and_of_equals_the_smallest_c_is_taken
         ([[[0.5, 0.7], [0.8, 0.8], [0.8, 0.8]]], (0, 1)),
         ([[[0.1, nan], [0.2, nan]], [[0.3, nan], [nan, nan]]], (1, 0)),
     ):
-        found = Search.chosen(SimpleNamespace(scores=np.array(scores)))
+        found = choose(np.array(scores), METRICS["ap"])
         assert (found.loss, found.C) == chosen
 
 

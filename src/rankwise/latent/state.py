@@ -116,8 +116,9 @@ def read_state(path: Path) -> State:
 
 def _outer_step(row: list[float]) -> OuterStep:
     objective, primal, dual, gap, positives, changed, rounds, passes, calls, seconds = row
-    counts = map(int, (positives, changed, rounds, passes, calls))
-    return OuterStep(objective, primal, dual, gap, *counts, seconds)
+    return OuterStep(
+        objective, primal, dual, gap, int(positives), int(changed), int(rounds), int(passes), int(calls), seconds
+    )
 
 
 assert {*_ARRAYS, *_PLAIN, *_NUMBERS, "planes", "clock", "history"} == {part.name for part in fields(State)}

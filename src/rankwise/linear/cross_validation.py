@@ -164,10 +164,6 @@ class Search:
         if self._stop.is_set():
             raise KeyboardInterrupt
 
-    def chosen(self, interrupted: bool = False) -> Candidate:
-        """The best of what was measured."""
-        return choose(self.scores, self.metric, interrupted)
-
 
 def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = False) -> Candidate:
     """The highest mean of scores (losses, Cs, folds) among candidates measured on most folds; of several, the least C.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import as_scale, as_threads
-from rankwise.linear.cross_validation import Candidate, Fold, Search, as_jobs, metric_for, split
+from rankwise.linear.cross_validation import Candidate, Fold, Search, as_jobs, choose, metric_for, split
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
@@ -115,7 +115,7 @@ class RankSVMCV(LinearRanker):
         if self.verbose:
             search.say = _say
         interrupted = search.run(n_jobs)
-        chosen = search.chosen(interrupted)
+        chosen = choose(search.scores, metric, interrupted)
         self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
         self.C_, self.loss_ = float(search.Cs[chosen.loss, chosen.C]), losses[chosen.loss].name
         if self.refit == "average":
