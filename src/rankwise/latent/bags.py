@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from rankwise.inputs import as_array
-from rankwise.latent.blocks import candidate_scores, take_rows
+from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
 
 __all__ = ["Bags", "as_bags"]
 
@@ -82,8 +82,10 @@ class Bags:
             start, stop = int(self.starts[key]), int(self.stops[key])
             return self.features[start:stop]
         key = key if isinstance(key, slice) else np.asarray(key)
-        if isinstance(key, np.ndarray) and key.size == 0:
-            key = key.astype(np.int64)
+        if isinstance(key, np.ndarray):
+            if key.ndim != 1:
+                raise IndexError(f"an index of shape {key.shape}; pass numbers in one dimension, a slice or a mask")
+            key = key.astype(np.int64) if key.size == 0 else key
         return Bags._of(self.features, self.starts[key], self.stops[key])
 
     def __iter__(self) -> Iterator[Any]:
@@ -103,6 +105,10 @@ class Bags:
         if not np.isfinite(scores).all():
             self._refuse(int(np.argmin(np.isfinite(scores))))
         return scores
+
+    def read(self, i: int) -> NDArray[np.float64]:
+        """The candidates of one bag as a new array, (n_i, d); of a memory map, no more than that stays in memory."""
+        return read_rows(self.features, int(self.starts[i]), int(self.stops[i]))
 
     def take(self, rows: Indices) -> Any:
         """Some rows of the matrix, (k, d): an array, or a CSR matrix if the features are one."""
@@ -133,6 +139,8 @@ def as_bags(bags: Any) -> Bags:
                 f"bags is an array of shape {bags.shape}; pass a list of (n_i, d) arrays, or Bags(features, offsets)"
             )
         n, size, width = bags.shape
+        if not n:
+            raise ValueError("bags is empty; pass at least one bag")
         return Bags(bags.reshape(n * size, width), np.arange(n + 1) * size)
     if isinstance(bags, str | bytes) or not isinstance(bags, Sequence | np.ndarray):
         raise TypeError(f"bags must be a list of (n_i, d) arrays or Bags(features, offsets), got {type(bags).__name__}")
@@ -164,6 +172,10 @@ def _as_matrix(features: Any) -> Any:
     """A matrix that rows can be read of."""
     if issparse(features):
         features = features.tocsr()
+        try:
+            features.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"features are not a valid CSR matrix: {error}; build it again") from None
     elif not hasattr(features, "shape") or not hasattr(features, "dtype"):
         features = as_array(features, "features")
     if isinstance(features, np.ma.MaskedArray):

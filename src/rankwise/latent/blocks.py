@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
-__all__ = ["candidate_scores", "take_rows"]
+__all__ = ["candidate_scores", "read_rows", "take_rows"]
 
 Indices = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -24,6 +24,8 @@ Vector = NDArray[np.float64]
 # which fits into a core's cache.
 _BLOCK = 4 << 20
 _PART = 1 << 16
+# Rows taken here and there of a memory map before its pages are given back: each may have brought its neighbours along.
+_AT_ONCE = 1 << 6
 
 
 class _Block(NamedTuple):
@@ -57,11 +59,23 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
     return scores
 
 
+def read_rows(features: Any, start: int, stop: int) -> Vector:
+    """features[start:stop] as a new dense array in float64."""
+    rows = features[start:stop]
+    values: Vector = np.array(rows.toarray() if issparse(rows) else rows, np.float64)
+    if isinstance(features, np.memmap):
+        _release(features, start, stop)
+    return values
+
+
 def take_rows(features: Any, rows: Indices) -> Any:
     """features[rows], (k, d), in the order of `rows`: an array, or CSR."""
     if isinstance(features, np.memmap):
-        taken = np.array(features[rows])
-        _release(features, 0, features.shape[0])
+        taken = np.empty((rows.size, features.shape[1]), features.dtype)
+        for start in range(0, rows.size, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            taken[part] = features[rows[part]]
+            _release(features, 0, features.shape[0])
         return taken
     if isinstance(features, np.ndarray) or issparse(features):
         return features[rows]
@@ -69,10 +83,10 @@ def take_rows(features: Any, rows: Indices) -> Any:
     taken = np.empty((rows.size, features.shape[1]), features.dtype)
     ordered = rows[order]
     cuts = np.flatnonzero(np.diff(ordered) > 1) + 1
-    for part in np.split(np.arange(rows.size), cuts):
-        if part.size:
-            first, last = int(ordered[part[0]]), int(ordered[part[-1]])
-            taken[order[part]] = np.asarray(features[first : last + 1])[ordered[part] - first]
+    for run in np.split(np.arange(rows.size), cuts):
+        if run.size:
+            first, last = int(ordered[run[0]]), int(ordered[run[-1]])
+            taken[order[run]] = np.asarray(features[first : last + 1])[ordered[run] - first]
     return taken
 
 

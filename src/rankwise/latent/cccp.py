@@ -64,10 +64,12 @@ class Problem:
 def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pace: float) -> State:
     """The state before the first round: positives at given rows and v = 0, or at their best under given v."""
     bags, n = problem.bags, len(problem.bags)
-    v = np.zeros(problem.n_coefs) if coef is None else coef
-    best, best_rows, _ = _pass(problem, v, bags.starts)
-    if candidates is None:
-        candidates = best_rows
+    if coef is None:  # every score is 0, and the first candidate the best
+        v, best, best_rows = np.zeros(problem.n_coefs), np.zeros(n), bags.starts
+    else:
+        v = coef
+        best, best_rows, _ = _pass(problem, v, bags.starts)
+    candidates = best_rows if candidates is None else candidates
     small = _is_small(bags)
     working, owner = (bags.rows(), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
     negative = ~problem.relevant[owner]
@@ -78,7 +80,8 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pac
     # A candidate of a small set is never dropped: it was of use in a round that never comes.
     last = np.full(working.size, np.iinfo(np.int64).max if small else 0)
     active = np.ones(n, np.bool_)
-    state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf, pace=pace, passes=1)
+    state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf)
+    state.pace, state.passes = max(pace, 1.0 / positives.size), int(coef is not None)
     state.tight = small
     objective = _objective(problem, state, None)
     state.primal = _value(problem, objective, v, best)
@@ -156,11 +159,12 @@ def _close(problem: Problem, state: State, working: WorkingSet, objective: Objec
         )
     )
     paced = state.pace < 1.0 or not state.active.all()
-    fell = state.objective - value
+    settled = changed == 0 or state.objective - value <= problem.outer_tol * value
+    whole = sum(step.positives == positives.size for step in state.history)
     state.objective = value
-    if not paced and (changed == 0 or fell <= problem.outer_tol * value or len(state.history) >= problem.max_outer):
+    if not paced and (settled or whole >= problem.max_outer):
         state.finished = True
-        if changed and fell > problem.outer_tol * value and not state.reason:
+        if not settled and not state.reason:
             state.reason = f"max_outer={problem.max_outer} reached; raise it"
         return
     if paced:
@@ -176,12 +180,23 @@ def _close(problem: Problem, state: State, working: WorkingSet, objective: Objec
 
 def _choose_easy(problem: Problem, state: State) -> None:
     """Self-paced: take the share of positives with the highest scores into use, and let the share grow."""
-    positives = np.flatnonzero(problem.relevant)
+    if state.pace == 1.0:
+        state.active = np.ones(problem.relevant.size, np.bool_)
+        return
+    positives = np.flatnonzero(problem.relevant & _counted(problem.task(np.ones(problem.relevant.size, np.bool_))))
     n = max(round(state.pace * positives.size), 1)
     order = positives[np.argsort(-state.best[positives], kind="stable")]
     state.active = ~problem.relevant
     state.active[order[:n]] = True
     state.pace = min(state.pace * _GROWTH, 1.0)
+
+
+def _counted(task: Task) -> NDArray[np.bool_]:
+    """The bags of queries that have positives, negatives and a weight."""
+    counted = np.zeros(task.relevant.size, np.bool_)
+    order = np.arange(task.relevant.size) if task.order is None else task.order
+    counted[order[np.repeat(task.weights > 0, np.diff(task.starts))]] = True
+    return counted
 
 
 def _objective(problem: Problem, state: State, working: WorkingSet | None) -> Objective:

@@ -6,7 +6,8 @@ The objective has many local minima, and the start decides which is found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,94 +17,107 @@ from rankwise.inputs import as_array
 from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector
 
-__all__ = ["INITS", "Start", "as_starts", "bag_means"]
+__all__ = ["INITS", "Start", "as_starts", "bag_means", "part_of"]
 
 Indices = NDArray[np.int64]
 INITS = ("first", "centre", "random", "mean")
 
 
-class Start(NamedTuple):
-    """Rows of the candidates to begin with, or coefficients (without those, of zeros); name: for messages and files."""
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A start by its name, or as it was given: the number of a candidate for each bag, or coefficients."""
 
     name: str
-    rows: Indices | None
-    coef: Vector | None
+    candidates: Indices | None = None
+    coef: Vector | None = None
+
+    def rows(self, bags: Bags, relevant: NDArray[np.bool_], rng: np.random.Generator) -> Indices | None:
+        """The rows of the candidates to begin with, (bags,); None where coefficients choose them."""
+        if self.candidates is not None:
+            return bags.starts + self.candidates
+        if self.name == "first":
+            return bags.starts
+        if self.name == "random":
+            return bags.starts + rng.integers(0, bags.sizes)
+        return _central(bags, relevant) if self.name == "centre" else None
+
+    def coefficients(self, fitted_to_means: Callable[[], Vector]) -> Vector | None:
+        """The coefficients to begin with; None where candidates are what it begins with."""
+        return fitted_to_means() if self.name == "mean" else self.coef
+
+    @property
+    def key(self) -> list[NDArray[Any]]:
+        """What tells it from other starts."""
+        return [np.array([self.name]), *(part for part in (self.candidates, self.coef) if part is not None)]
 
 
-def as_starts(
-    init: Any, bags: Bags, relevant: NDArray[np.bool_], seed: int, fitted_to_means: Callable[[], Vector]
-) -> list[Start]:
-    """The starts that `init` asks for, one or several. fitted_to_means: coefficients of a ranker of the bags' means."""
-    several = isinstance(init, list | tuple) and any(isinstance(one, str) or np.ndim(one) > 0 for one in init)
-    if several and not len(init):
+def as_starts(init: Any, sizes: Indices, width: int) -> list[Start]:
+    """The starts that `init` asks for, one or several, for bags of these sizes and this width."""
+    if not _is_several(init):
+        return [_start(init, "init", sizes, width)]
+    if not len(init):
         raise ValueError("init is empty; name a start, or several to choose from")
-    starts = []
-    for number, one in enumerate(init if several else [init]):
-        place = f"init[{number}]" if several else "init"
-        starts.append(_start(one, place, bags, relevant, np.random.default_rng([seed, number]), fitted_to_means))
-    return starts
+    return [_start(one, f"init[{number}]", sizes, width) for number, one in enumerate(init)]
 
 
-def _start(
-    init: Any,
-    place: str,
-    bags: Bags,
-    relevant: NDArray[np.bool_],
-    rng: np.random.Generator,
-    fitted_to_means: Callable[[], Vector],
-) -> Start:
+def part_of(init: Any, rows: Indices) -> Any:
+    """The part of `init` that is for some of the bags."""
+    if _is_several(init):
+        return [part_of(one, rows) for one in init]
+    if isinstance(init, str) or hasattr(init, "coef_"):
+        return init
+    array = np.asarray(init)
+    return array if array.dtype.kind == "f" else array[rows]
+
+
+def _is_several(init: Any) -> bool:
+    if not isinstance(init, list | tuple):
+        return False
+    return not init or any(isinstance(one, str) or hasattr(one, "coef_") or np.ndim(one) > 0 for one in init)
+
+
+def _start(init: Any, place: str, sizes: Indices, width: int) -> Start:
     if isinstance(init, str):
-        if init == "first":
-            return Start(init, bags.starts, None)
-        if init == "random":
-            return Start(init, bags.starts + rng.integers(0, bags.sizes), None)
-        if init == "centre":
-            return Start(init, _central(bags, relevant), None)
-        if init == "mean":
-            return Start(init, None, fitted_to_means())
-        raise ValueError(f"unknown {place}={init!r}; use {', '.join(map(repr, INITS))}, candidates or a linear model")
-    if hasattr(init, "coef_"):
-        return Start("model", None, _as_coef(init.coef_, place, bags))
-    array = as_array(init, place)
+        if init not in INITS:
+            names = ", ".join(map(repr, INITS))
+            raise ValueError(f"unknown {place}={init!r}; use {names}, candidates or a linear model")
+        return Start(init)
+    array = as_array(init.coef_ if hasattr(init, "coef_") else init, place)
     if array.dtype.kind == "f":
-        return Start("coefficients", None, _as_coef(array, place, bags))
-    if array.dtype.kind not in "iu" or array.shape != (len(bags),):
+        coef = array.astype(np.float64).ravel()
+        if coef.size != width or not np.isfinite(coef).all():
+            raise ValueError(f"{place}: {coef.size} coefficients for {width} features; they must be as many, finite")
+        return Start("coefficients", coef=coef)
+    if array.dtype.kind not in "iu" or array.shape != sizes.shape:
         raise ValueError(
             f"{place} has shape {array.shape} and dtype {array.dtype}; pass the number of a candidate for each of the "
-            f"{len(bags)} bags, or {bags.width} coefficients"
+            f"{sizes.size} bags, or {width} coefficients"
         )
-    wrong = (array < 0) | (array >= bags.sizes)
+    wrong = (array < 0) | (array >= sizes)
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise ValueError(f"{place}: bag {i} has no candidate {array[i]}, only 0 to {bags.sizes[i] - 1}")
-    return Start("given", bags.starts + array.astype(np.int64), None)
-
-
-def _as_coef(coef: Any, place: str, bags: Bags) -> Vector:
-    values = np.asarray(coef, np.float64).ravel()
-    if values.size != bags.width or not np.isfinite(values).all():
-        raise ValueError(f"{place}: {values.size} coefficients for {bags.width} features; they must be as many, finite")
-    return values
+        raise ValueError(f"{place}: bag {i} has no candidate {array[i]}, only 0 to {sizes[i] - 1}")
+    return Start("given", array.astype(np.int64))
 
 
 def bag_means(bags: Bags) -> Any:
     """The mean candidate of each bag, (bags, d); CSR if the features are."""
-    means = (_dense_or_sparse(bags, i).mean(axis=0) for i in range(len(bags)))
-    if issparse(bags.features):
-        return csr_matrix(np.vstack([np.asarray(mean).ravel() for mean in means]))
-    return np.array(list(means))
+    sparse = issparse(bags.features)
+    means = np.empty((len(bags), bags.width))
+    for i, size in enumerate(bags.sizes):
+        if sparse:
+            means[i] = np.asarray(bags[i].mean(axis=0)).ravel()
+        else:
+            np.matmul(np.full(size, 1.0 / size), bags.read(i), out=means[i])
+    if not np.isfinite(means).all():
+        bags.scores(np.zeros(bags.width))  # it says which candidate is no number
+    return csr_matrix(means) if sparse else means
 
 
 def _central(bags: Bags, relevant: NDArray[np.bool_]) -> Indices:
     """The candidate nearest the mean of its bag; of a negative bag, whose start is of no account, the first."""
     rows = bags.starts.copy()
     for i in np.flatnonzero(relevant):
-        bag = _dense_or_sparse(bags, int(i))
-        values = bag.toarray() if issparse(bag) else bag
+        values = bags.read(int(i))
         rows[i] += int(np.argmin(((values - values.mean(axis=0)) ** 2).sum(axis=1)))
     return rows
-
-
-def _dense_or_sparse(bags: Bags, i: int) -> Any:
-    bag = bags[i]
-    return bag.astype(np.float64) if issparse(bag) else np.asarray(bag, np.float64)

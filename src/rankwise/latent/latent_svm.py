@@ -13,23 +13,25 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from rankwise.inputs import as_scale, as_threads, is_number
+from rankwise.inputs import as_scale, as_threads, is_number, is_whole
 from rankwise.latent.bags import Bags, as_bags
-from rankwise.latent.cccp import Problem, begin, minimise
-from rankwise.latent.checkpoints import Checkpoint, fingerprint
-from rankwise.latent.initial import Start, as_starts, bag_means
+from rankwise.latent.cccp import Problem
+from rankwise.latent.initial import as_starts, bag_means
 from rankwise.latent.state import OuterStep, State
+from rankwise.latent.training import Training
 from rankwise.latent.working_set import best_of
 from rankwise.linear.features import INTERCEPT, Vector, as_features
-from rankwise.linear.objective import Objective, Task
+from rankwise.linear.objective import Task
 from rankwise.linear.pose import pose
 from rankwise.linear.progress import Progress
 from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers, usual_C
-from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.solving import check_method
 
 __all__ = ["BagRanker", "LatentRankSVM"]
+
+# C, where none is given, over the natural one of the bags' means: the middle of what folds chose on real sets.
+_USUAL = 3.0
 
 
 class BagRanker(LinearRanker):
@@ -68,6 +70,8 @@ class BagRanker(LinearRanker):
 
     def _checked_bags(self, bags: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
         checked = as_bags(bags)
+        if not len(checked):
+            raise ValueError("no bags to fit to; pass positive and negative ones")
         labels = column_or_1d(y, warn=True)
         if labels.size != len(checked):
             raise ValueError(f"{len(checked)} bags and {labels.size} labels; give every bag one label")
@@ -88,16 +92,18 @@ class LatentRankSVM(BagRanker):
     classes_[1] hold a positive one, others none. Learning alternates between choosing the candidates of positive bags
     and solving the convex problem that is left (see `rankwise.latent.cccp`); the objective never rises.
 
-    loss, C, method, scale, fit_intercept, random_state, verbose: as in `RankSVM`. init: which candidate a positive bag
-    begins with: "first" (the whole image, where bags are images), "centre" (nearest the mean of its bag), "random", or
-    their numbers, (bags,); or under which coefficients they are chosen: "mean" (default: of a ranker of the bags'
-    means), a linear model or its coefficients. A list of these: each is tried, and the lowest objective wins.
+    loss, method, scale, fit_intercept, random_state, verbose: as in `RankSVM`. C: the weight of the loss; None takes a
+    multiple of the natural C of the bags' means, and `LatentRankSVMCV` chooses better. init: which candidate a positive
+    bag begins with: "first" (the whole image, where bags are images), "centre" (nearest the mean of its bag), "random",
+    or their numbers, (bags,); or under which coefficients they are chosen: "mean" (default: of a ranker of the bags'
+    means), a linear model or its coefficients. A list of these: each is tried, and the lowest objective wins. Where no
+    candidate of the start tells positives from negatives, w = 0 is a minimum, and every score is 0: try another.
     self_paced: the share of positives, those with the highest scores, to learn from after the first step; it grows by
     1.3 a step until all are in use. tol: relative duality gap of each convex problem. outer_tol: alternation ends when
     the objective falls by less than this part, or when no positive bag changes its candidate. max_outer, max_iter:
-    steps of the alternation, and iterations of the solver of each round. checkpoint: a folder; a fit that was cut off
-    goes on from there, and one that was finished is only read. n_threads: for passes over the features, and for
-    inference.
+    steps of the alternation with all positives in use, and iterations of the solver in a round. checkpoint: a folder; a
+    fit that was cut off goes on from there, and one that was finished is only read. n_threads: for passes over the
+    features, and for inference.
 
     Fitted, beside what `RankSVM` has: objective_ (of bags), dual_ and gap_ (of the last convex problem), n_iter_ (outer
     steps), history_ (by outer step, of the start that won), starts_ (objective by start), timing_ (with passes over
@@ -172,37 +178,40 @@ class LatentRankSVM(BagRanker):
             rows = None if active.all() else np.flatnonzero(active)
             return pose(relevant, loss, qid, query_weight, rows, **inference)
 
-        whole = task(np.ones(len(checked), np.bool_))
-        intercept = INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0
-        self.C_ = usual_C(as_features(checked.take(checked.starts)), whole) if self.C is None else float(self.C)
+        if self.C is None:
+            whole = task(np.ones(len(checked), np.bool_))
+            self.C_ = usual_C(as_features(bag_means(checked)), whole, _USUAL)
+        else:
+            self.C_ = float(self.C)
         problem = Problem(
             checked,
             relevant,
             task,
             self.C_,
-            intercept,
+            INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0,
             float(self.tol),
             float(self.outer_tol),
             int(self.max_outer),
             int(self.max_iter),
             inference["n_threads"],
         )
-        starts = as_starts(
-            self.init, checked, relevant, self.random_state, lambda: _fitted_to_means(problem, whole, intercept)
-        )
-        name = "" if self.checkpoint is None else self._fingerprint(problem, loss, [qid, query_weight])
-        states: list[State] = []
         progress = Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        training = Training(
+            problem,
+            as_starts(self.init, checked.sizes, checked.width),
+            1.0 if self.self_paced is None else float(self.self_paced),
+            int(self.random_state),
+            {"loss": repr(loss), "method": self.method, "scale": inference["scale"]},
+            self.checkpoint,
+            None if progress is None else progress.say,
+            self._stop,
+        )
         try:
-            for number, start in enumerate(starts):
-                self._run(problem, start, number, name, states, progress)
-            interrupted = False
-        except KeyboardInterrupt:
-            interrupted = True
+            interrupted = training.run()
         finally:
             if progress is not None:
                 progress.close()
-        self._keep(states, relevant, started, interrupted)
+        self._keep(training.states, relevant, started, interrupted)
         return self
 
     def validated(self) -> Loss:
@@ -214,47 +223,9 @@ class LatentRankSVM(BagRanker):
         share = self.self_paced
         if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
             raise ValueError(f"self_paced must be a share of the positives above 0 and at most 1, got {share!r}")
+        if not is_whole(self.random_state) or self.random_state < 0:
+            raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         return loss
-
-    def _run(
-        self,
-        problem: Problem,
-        start: Start,
-        number: int,
-        name: str,
-        states: list[State],
-        progress: Progress | None,
-    ) -> None:
-        """Alternate from one start, or go on where its checkpoint ends."""
-        checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, name, start, number)
-        state = None if checkpoint is None else checkpoint.load()
-        if state is None:
-            coef = start.coef if start.coef is None else np.pad(start.coef, (0, problem.n_coefs))[: problem.n_coefs]
-            pace = 1.0 if self.self_paced is None else float(self.self_paced)
-            state = begin(problem, start.rows, coef, pace)
-        states.append(state)
-
-        def after(state: State) -> None:
-            if checkpoint is not None:
-                checkpoint.save(state)
-            if progress is not None:
-                progress.say(_line(state, start, number))
-            if self._stop is not None and self._stop.is_set():
-                raise KeyboardInterrupt
-
-        minimise(problem, state, after)
-
-    def _fingerprint(self, problem: Problem, loss: Loss, arrays: list[Any]) -> str:
-        settings = {"loss": repr(loss), "C": problem.C, "intercept": problem.intercept, "pace": self.self_paced}
-        settings |= {name: getattr(self, name) for name in ("tol", "outer_tol", "max_outer", "max_iter", "scale")}
-        settings |= {"method": self.method, "seed": self.random_state}
-        named = [self.init] if isinstance(self.init, str) else self.init
-        arrays = [np.asarray(part) for part in arrays if part is not None]
-        if hasattr(named, "coef_"):
-            arrays.append(np.asarray(named.coef_))
-        else:
-            settings["init"] = [one if isinstance(one, str) else np.asarray(one).tolist() for one in named]
-        return fingerprint(problem.bags, problem.relevant, settings, arrays)
 
     def _keep(self, states: list[State], relevant: NDArray[np.bool_], started: float, interrupted: bool) -> None:
         known = [state for state in states if state.learnt]
@@ -268,6 +239,7 @@ class LatentRankSVM(BagRanker):
         self.history_ = {name: np.array(values) for name, values in zip(OuterStep._fields, columns, strict=True)}
         self.converged_ = chosen.finished and not chosen.reason
         clocks = [vars(state.clock) | {"passes": state.passes} for state in states]
+        clocks[0]["passes"] += 1  # the first look at every feature
         self.timing_ = {"total": time.perf_counter() - started}
         self.timing_ |= {part: sum(clock[part] for clock in clocks) for part in clocks[0]}
         if interrupted:
@@ -279,20 +251,3 @@ class LatentRankSVM(BagRanker):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-
-def _fitted_to_means(problem: Problem, task: Task, intercept: float) -> Vector:
-    """Coefficients of the ranker of the bags' means."""
-    objective = Objective(as_features(bag_means(problem.bags), intercept), task)
-    result = cutting_plane(objective, problem.C, Settings(problem.tol, problem.max_iter))
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result.coef
-
-
-def _line(state: State, start: Start, number: int) -> str:
-    return (
-        f"start {number + 1} ({start.name}), step {len(state.history) + (not state.finished)}, "
-        f"objective {min(state.objective, state.primal):.6g}, gap {state.gap:.1e}, {state.passes} passes, "
-        f"{state.clock.calls} inference calls, {state.seconds:.1f} s"
-    )

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.inputs import as_scale
 from rankwise.latent.bags import Bags
-from rankwise.latent.initial import bag_means
+from rankwise.latent.initial import as_starts, bag_means, part_of
 from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
 from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, split
 from rankwise.linear.features import as_features
@@ -28,6 +28,8 @@ from rankwise.metrics import Metric, MetricLike
 
 __all__ = ["LatentRankSVMCV"]
 
+# Where a grid of C begins and ends, in powers of ten of the natural C of the bags' means.
+_GRID = (-2.0, 2.0)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_", "starts_")
 
@@ -104,9 +106,10 @@ class LatentRankSVMCV(BagRanker):
         loss = self._single(1.0).validated()
         metric, n_jobs = metric_for(loss, self.scoring), as_jobs(self.n_jobs)
         checked, relevant = self._checked_bags(bags, y)
+        as_starts(self.init, checked.sizes, checked.width)
         folds = split(relevant, None, self.cv, self.random_state)
         task = pose(relevant, loss, scale=as_scale(self.scale), method=self.method)
-        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(bag_means(checked)), task))
+        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(bag_means(checked)), task), _GRID)
         search = _Search(self, checked, relevant, folds, metric)
         interrupted = search.run(n_jobs)
         self.scores_ = search.scores
@@ -134,18 +137,8 @@ class LatentRankSVMCV(BagRanker):
         shared = set(LatentRankSVM().get_params(deep=False)) & set(self.get_params(deep=False)) - {"verbose"}
         model = LatentRankSVM(C=C, **{name: getattr(self, name) for name in sorted(shared)})
         if rows is not None:
-            model.init = _init_of(self.init, rows)
+            model.init = part_of(self.init, rows)
         return model
-
-
-def _init_of(init: Any, rows: NDArray[np.int64]) -> Any:
-    """The part of a start that is for some of the bags."""
-    if isinstance(init, str) or hasattr(init, "coef_"):
-        return init
-    if isinstance(init, list | tuple) and any(isinstance(one, str) or np.ndim(one) > 0 for one in init):
-        return [_init_of(one, rows) for one in init]
-    array = np.asarray(init)
-    return array[rows] if array.dtype.kind in "iu" else init
 
 
 class _Search:

@@ -12,14 +12,10 @@ from rankwise.inputs import is_whole
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import Objective
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
-from rankwise.losses import ZeroOne
 
 __all__ = ["NoSlopeError", "grid_of_C", "natural_C", "solve_path"]
 
 _SMALLEST = 1e-50
-# Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
-# are unequal in number: its positives and negatives cancel at first.
-_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 
 # A slope of no more than this, relative to the features along it, is a sum that should have been 0.
 _ROUNDING = 1e-14
@@ -44,13 +40,11 @@ def natural_C(objective: Objective) -> float:
     return 1.0 / squared
 
 
-def grid_of_C(Cs: int | ArrayLike, objective: Objective, refining: bool = False) -> NDArray[np.float64]:
-    """Values of C as they are, or a number of them laid out around the natural one."""
+def grid_of_C(Cs: int | ArrayLike, objective: Objective, ends: tuple[float, float]) -> NDArray[np.float64]:
+    """Values of C as they are, or a number of them between powers of ten, `ends`, of the natural one."""
     if is_whole(Cs):
         if Cs < 1:  # type: ignore[operator]
             raise ValueError(f"Cs must be at least 1, or values of C, got {Cs!r}")
-        ends = _GRID_REFINING if refining else _GRID
-        ends = _GRID_ZERO_ONE if isinstance(objective.task.loss, ZeroOne) else ends
         return natural_C(objective) * np.logspace(*ends, int(Cs))  # type: ignore[arg-type]
     wrong = ValueError("Cs must be positive numbers in ascending order, or how many of them to lay out")
     try:

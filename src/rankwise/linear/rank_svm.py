@@ -234,8 +234,8 @@ class RankSVM(LinearRanker):
         features = self._features(X, loss)
         prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
-        refining = prior is not None
-        self.C_ = usual_C(as_features(X), task, refining) if self.C is None else float(self.C)
+        usual = _USUAL if prior is None else _USUAL_REFINING
+        self.C_ = usual_C(as_features(X), task, usual) if self.C is None else float(self.C)
         progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
@@ -274,10 +274,10 @@ class RankSVM(LinearRanker):
             warn_of_gap(result, self.tol)
 
 
-def usual_C(features: Features, task: Task, refining: bool = False) -> float:
-    """C where none is given."""
+def usual_C(features: Features, task: Task, factor: float) -> float:
+    """A C where none is given: `factor` times the natural one."""
     try:
-        return natural_C(Objective(features, task)) * (_USUAL_REFINING if refining else _USUAL)
+        return natural_C(Objective(features, task)) * factor
     except NoSlopeError:  # then C has no effect
         return 1.0
 

@@ -18,11 +18,14 @@ from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
-from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.metrics import Metric, MetricLike
 
 __all__ = ["RankSVMCV"]
 
+# Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
+# are unequal in number: its positives and negatives cancel at first.
+_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
@@ -191,10 +194,15 @@ class RankSVMCV(LinearRanker):
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
-        grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self.prior is not None) for loss in losses]
+        grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self._ends(loss)) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = AUTO if self.solver == "auto" else self.solver
         return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
+
+    def _ends(self, loss: Loss) -> tuple[float, float]:
+        if isinstance(loss, ZeroOne):
+            return _GRID_ZERO_ONE
+        return _GRID if self.prior is None else _GRID_REFINING
 
     def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
         """The mean of the folds' models."""

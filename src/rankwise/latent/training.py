@@ -1,0 +1,115 @@
+"""Training from one start after another, each with its checkpoint."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankwise.latent.cccp import Problem, begin, minimise
+from rankwise.latent.checkpoints import Checkpoint, fingerprint
+from rankwise.latent.initial import Start, bag_means
+from rankwise.latent.state import State
+from rankwise.linear.features import Vector, as_features
+from rankwise.linear.objective import Objective
+from rankwise.linear.solvers import Settings, cutting_plane
+
+__all__ = ["Training"]
+
+
+class Training:
+    """The runs of a problem from its starts; `states` has what each came to.
+
+    pace: share of positives to begin with. settings: all else that decides the steps, for the names of checkpoints in
+    the folder `checkpoint`. report: told of progress after every round. stop: set, it ends a run after its round.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        starts: list[Start],
+        pace: float,
+        seed: int,
+        settings: dict[str, Any],
+        checkpoint: str | os.PathLike[str] | None,
+        report: Callable[[str], None] | None,
+        stop: threading.Event | None,
+    ) -> None:
+        self._problem, self._starts, self._pace, self._seed = problem, starts, pace, seed
+        self._folder, self._report, self._stop = checkpoint, report, stop
+        self.states: list[State] = []
+        self._name = self._probe(settings)
+
+    def run(self) -> bool:
+        """Go through the starts; whether it was interrupted."""
+        try:
+            for number in range(len(self._starts)):
+                self._alternate(number)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def _probe(self, settings: dict[str, Any]) -> str:
+        """Look at every feature once: what is no number is refused, and what was found names the problem."""
+        problem, rng = self._problem, np.random.default_rng(0)
+        bags, relevant = problem.bags, problem.relevant
+        scores = bags.scores(rng.standard_normal(bags.width), problem.n_threads)
+        if self._folder is None:
+            return ""
+        # What the hinge says of some scores tells losses, queries and weights apart, whatever they are made of.
+        task = problem.task(np.ones(relevant.size, np.bool_))
+        hinge = Objective(None, task).hinge  # type: ignore[arg-type]
+        said = [hinge(size * rng.standard_normal(relevant.size)) for size in (0.0, 0.1, 1.0, 10.0)]
+        settings = settings | {"pace": self._pace, "seed": self._seed, "n_coefs": problem.n_coefs}
+        settings |= {name: getattr(problem, name) for name in ("C", "intercept", "tol", "outer_tol")}
+        settings |= {name: getattr(problem, name) for name in ("max_outer", "max_iter")}
+        hinges = [part for risk, lost, gradient in said for part in (np.array([risk, lost]), gradient)]
+        return fingerprint(settings, [relevant, bags.sizes, scores, *hinges])
+
+    def _alternate(self, number: int) -> None:
+        """Alternate from one start, or go on where its checkpoint ends."""
+        start = self._starts[number]
+        checkpoint = None if self._folder is None else Checkpoint(self._folder, self._name, start, number)
+        state = None if checkpoint is None else checkpoint.load()
+        if state is None:
+            state = self._begun(start, np.random.default_rng([self._seed, number]))
+        self.states.append(state)
+
+        def after(state: State) -> None:
+            if checkpoint is not None:
+                checkpoint.save(state)
+            if self._report is not None:
+                self._report(_line(state, start, number))
+            if self._stop is not None and self._stop.is_set():
+                raise KeyboardInterrupt
+
+        minimise(self._problem, state, after)
+
+    def _begun(self, start: Start, rng: np.random.Generator) -> State:
+        problem = self._problem
+        coef = start.coefficients(self._fitted_to_means)
+        if coef is not None:
+            coef = np.pad(coef, (0, problem.n_coefs - coef.size))
+        rows = None if coef is not None else start.rows(problem.bags, problem.relevant, rng)
+        return begin(problem, rows, coef, self._pace)
+
+    def _fitted_to_means(self) -> Vector:
+        """Coefficients of the ranker of the bags' means."""
+        problem = self._problem
+        task = problem.task(np.ones(problem.relevant.size, np.bool_))
+        objective = Objective(as_features(bag_means(problem.bags), problem.intercept), task)
+        result = cutting_plane(objective, problem.C, Settings(problem.tol, problem.max_iter))
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result.coef
+
+
+def _line(state: State, start: Start, number: int) -> str:
+    return (
+        f"start {number + 1} ({start.name}), step {len(state.history) + (not state.finished)}, "
+        f"objective {min(state.objective, state.primal):.6g}, gap {state.gap:.1e}, {state.passes} passes, "
+        f"{state.clock.calls} inference calls, {state.seconds:.1f} s"
+    )
