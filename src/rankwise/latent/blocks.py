@@ -7,8 +7,10 @@ map, the pages of a block are given back once it is multiplied: a pass over it h
 from __future__ import annotations
 
 import mmap
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ Vector = NDArray[np.float64]
 # Bytes of a block as it is stored, large enough for a disk, and entries of the part of it that is converted at once,
 # which fits into a core's cache.
 _BLOCK = 4 << 20
-_PART = 1 << 16
+_PART = 1 << 17
 # Rows taken here and there of a memory map before its pages are given back: each may have brought its neighbours along.
 _AT_ONCE = 1 << 6
 
@@ -48,7 +50,7 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
         for block in blocks:
             work(block)
         return scores
-    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as pool:
+    with _one_thread_each(), ThreadPoolExecutor(n_threads) as pool:
         futures = [pool.submit(work, block) for block in blocks]
         try:
             for future in futures:
@@ -57,6 +59,24 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
             pool.shutdown(cancel_futures=True)
             raise
     return scores
+
+
+_limit = threading.Lock()
+_limited: list[Any] = []
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Products in one thread each. That is a setting of the process: the first to come makes it, the last undoes it."""
+    with _limit:
+        _limited.append(threadpool_limits(1) if not _limited else _limited[0])
+    try:
+        yield
+    finally:
+        with _limit:
+            limits = _limited.pop()
+            if not _limited:
+                limits.restore_original_limits()
 
 
 def read_rows(features: Any, start: int, stop: int) -> Vector:

@@ -29,7 +29,7 @@ from rankwise.linear.features import Vector, with_intercept
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.solvers import Settings, cutting_plane
 
-__all__ = ["Problem", "begin", "minimise"]
+__all__ = ["Problem", "begin", "minimise", "value_at"]
 
 Indices = NDArray[np.int64]
 # A working set is solved to this part of the gap that is open, and to this part of the gap wanted at least.
@@ -197,6 +197,12 @@ def _counted(task: Task) -> NDArray[np.bool_]:
     order = np.arange(task.relevant.size) if task.order is None else task.order
     counted[order[np.repeat(task.weights > 0, np.diff(task.starts))]] = True
     return counted
+
+
+def value_at(problem: Problem, state: State) -> float:
+    """F at the state's point, over all bags."""
+    everything = Objective(None, problem.task(np.ones(problem.relevant.size, np.bool_)))  # type: ignore[arg-type]
+    return _value(problem, everything, state.coef, state.best)
 
 
 def _objective(problem: Problem, state: State, working: WorkingSet | None) -> Objective:

@@ -17,7 +17,7 @@ from rankwise.inputs import as_scale, as_threads, is_number, is_whole
 from rankwise.latent.bags import Bags, as_bags
 from rankwise.latent.cccp import Problem
 from rankwise.latent.initial import as_starts, bag_means
-from rankwise.latent.state import OuterStep, State
+from rankwise.latent.state import OuterStep
 from rankwise.latent.training import Training
 from rankwise.latent.working_set import best_of
 from rankwise.linear.features import INTERCEPT, Vector, as_features
@@ -211,7 +211,7 @@ class LatentRankSVM(BagRanker):
         finally:
             if progress is not None:
                 progress.close()
-        self._keep(training.states, relevant, started, interrupted)
+        self._keep(training, relevant, started, interrupted)
         return self
 
     def validated(self) -> Loss:
@@ -227,14 +227,14 @@ class LatentRankSVM(BagRanker):
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         return loss
 
-    def _keep(self, states: list[State], relevant: NDArray[np.bool_], started: float, interrupted: bool) -> None:
-        known = [state for state in states if state.learnt]
-        if not known:
+    def _keep(self, training: Training, relevant: NDArray[np.bool_], started: float, interrupted: bool) -> None:
+        states, self.starts_ = training.states, training.objectives
+        if not np.isfinite(self.starts_).any():
             raise KeyboardInterrupt
-        chosen = min(known, key=lambda state: min(state.objective, state.primal))
+        chosen = states[int(np.argmin(self.starts_))]
         self._adopt(chosen.coef, lambda learnt: chosen.best, relevant)
-        self.objective_, self.dual_, self.gap_ = min(chosen.objective, chosen.primal), chosen.dual, chosen.gap
-        self.n_iter_, self.starts_ = len(chosen.history), np.array([state.objective for state in states])
+        self.objective_, self.dual_, self.gap_ = float(self.starts_.min()), chosen.dual, chosen.gap
+        self.n_iter_ = len(chosen.history)
         columns = zip(*chosen.history, strict=True) if chosen.history else [[]] * len(OuterStep._fields)
         self.history_ = {name: np.array(values) for name, values in zip(OuterStep._fields, columns, strict=True)}
         self.converged_ = chosen.finished and not chosen.reason
@@ -245,9 +245,9 @@ class LatentRankSVM(BagRanker):
         if interrupted:
             raise KeyboardInterrupt
         if not self.converged_:
-            warnings.warn(
-                f"LatentRankSVM stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: "
-                f"{chosen.reason}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {chosen.reason}")
+        if not self.coef_.any():
+            self._warn("found no way down from coefficients of 0, and all scores are equal: try another init, or C")
+
+    def _warn(self, what: str) -> None:
+        warnings.warn(f"LatentRankSVM {what}", ConvergenceWarning, stacklevel=4)

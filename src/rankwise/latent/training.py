@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.latent.cccp import Problem, begin, minimise
+from rankwise.latent.cccp import Problem, begin, minimise, value_at
 from rankwise.latent.checkpoints import Checkpoint, fingerprint
 from rankwise.latent.initial import Start, bag_means
 from rankwise.latent.state import State
@@ -51,6 +51,11 @@ class Training:
         except KeyboardInterrupt:
             return True
         return False
+
+    @property
+    def objectives(self) -> Vector:
+        """F by start, over all bags, where it has come to; infinite where nothing was learnt yet."""
+        return np.array([value_at(self._problem, state) if state.learnt else np.inf for state in self.states])
 
     def _probe(self, settings: dict[str, Any]) -> str:
         """Look at every feature once: what is no number is refused, and what was found names the problem."""
