@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankwise.benchmarks.tasks import data_folder
 from rankwise.io import cifar10
 from rankwise.io.cifar10 import load_cifar10
+from rankwise.io.data_folder import data_folder
 
 Image = pytest.importorskip("PIL.Image")
 

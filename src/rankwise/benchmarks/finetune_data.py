@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.benchmarks.tasks import data_folder, existing
+from rankwise.benchmarks.tasks import existing
 from rankwise.io.cifar10 import Cifar10, load_cifar10
+from rankwise.io.data_folder import data_folder
 
 __all__ = ["ARCHIVE", "Part", "Problem", "Sizes", "archive", "draw", "load"]
 

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import os
 import re
 import tarfile
 from collections.abc import Callable, Sequence
@@ -50,8 +49,9 @@ from numpy.typing import NDArray
 
 from rankwise.io import read_data, write_bytes
 from rankwise.io.cache import cache_folder
+from rankwise.io.data_folder import data_folder
 
-__all__ = ["Data", "MissingDataError", "Task", "data_folder", "existing", "load_tasks", "w8a"]
+__all__ = ["Data", "MissingDataError", "Task", "existing", "load_tasks", "w8a"]
 
 _WHERE = "set RANKWISE_DATA to the folder that has it"
 
@@ -129,12 +129,6 @@ def load_tasks(
     if unknown:
         raise ValueError(f"no task {unknown[0]!r}: tasks are {', '.join(tasks)}")
     return [task for name, task in tasks.items() if names is None or name in names]
-
-
-def data_folder(given: Path | None) -> Path:
-    """The folder given, else RANKWISE_DATA, else ../shared/data from the root of a checkout."""
-    root = Path(__file__).resolve().parents[3]
-    return given or Path(os.environ.get("RANKWISE_DATA") or root.parent / "shared" / "data")
 
 
 def _all(data: Path, cache: Path) -> list[Task]:

@@ -1,0 +1,307 @@
+"""Pictures: what is drawn is where it should be and can be seen; what is not drawn on stays as it was."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rankwise.detection.pictures import contact_sheet, draw, encode
+
+pillow = pytest.importorskip("PIL.Image")
+
+ORANGE, BLUE, PURPLE = (230, 159, 0), (86, 180, 233), (204, 121, 167)
+WHITE, INK = (255, 255, 255), (22, 24, 26)
+GREEN = (20, 90, 60)
+
+
+def plain(width: int = 960, height: int = 540) -> NDArray[np.uint8]:
+    return np.full((height, width, 3), GREEN, np.uint8)
+
+
+def where(picture: Any, colour: tuple[int, int, int]) -> NDArray[np.bool_]:
+    return (np.asarray(picture) == np.array(colour)).all(axis=2)
+
+
+def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """The first and last column and row: x1, y1, x2, y2 from 0."""
+    x, y = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
+    return int(x[0]), int(y[0]), int(x[-1]), int(y[-1])
+
+
+def test_a_frame_is_around_the_pixels_of_its_box() -> None:
+    picture = draw(plain(), [[101, 201, 300, 400]], [0.5])
+    frame = where(picture, ORANGE)
+    frame[:198] = False  # the tag is above
+    assert extent(frame) == (99, 199, 300, 400)  # three pixels thick: one outside the box, its edge, one inside
+    assert frame[200, 100:300].all()
+    assert frame[200:400, 299].all()
+    assert where(picture, GREEN)[205:395, 105:295].all()
+
+
+def test_the_dark_rim_sets_the_frame_off() -> None:
+    picture = draw(plain(), [[101, 201, 300, 400]], [0.5])
+    assert where(picture, INK)[401, 110:290].all()
+    assert where(picture, GREEN)[402, 110:290].all()
+
+
+def test_a_small_image_is_enlarged_and_its_boxes_with_it() -> None:
+    picture = draw(plain(96, 54), [[11, 21, 30, 40]], [0.5])
+    assert picture.size == (960, 540)
+    frame = where(picture, ORANGE)
+    frame[:198] = False
+    assert extent(frame) == (99, 199, 300, 400)
+
+
+@pytest.mark.parametrize(
+    ("size", "side", "expected"),
+    [
+        ((2000, 1000), None, (2000, 1000)),
+        ((2000, 1000), 500, (500, 250)),
+        ((100, 200), 500, (250, 500)),
+        ((480, 960), None, (480, 960)),
+        ((1, 1), None, (960, 960)),
+        ((1000, 1), 10, (10, 1)),
+    ],
+)
+def test_the_longer_side_is_as_wanted(size: tuple[int, int], side: int | None, expected: tuple[int, int]) -> None:
+    assert draw(plain(*size), [[1, 1, *size]], [0.5], side=side).size == expected
+
+
+def test_a_box_of_the_whole_image_is_seen_and_so_is_its_tag() -> None:
+    picture = draw(plain(), [[1, 1, 960, 540]], [0.5])
+    frame = where(picture, ORANGE)
+    assert frame[100:500, 1].all()
+    assert frame[100:500, 958].all()
+    assert frame[538, 10:950].all()
+    assert frame[:30, :60].sum() > 300
+
+
+@pytest.mark.parametrize("box", [[-50, -50, -10, -10], [2000, 2000, 2100, 2100], [-50, -50, 2000, 2000], [5, 5, 5, 5]])
+def test_boxes_beyond_the_image_do_no_harm(box: list[int]) -> None:
+    assert draw(plain(), [box], [0.5], truth=[box]).size == (960, 540)
+
+
+def test_the_best_is_on_top_whatever_the_order() -> None:
+    boxes, names = [[101, 101, 300, 300], [201, 201, 400, 400]], ["a", "b"]
+    for scores, colour in (([2.0, 1.0], ORANGE), ([1.0, 2.0], BLUE)):
+        picture = draw(plain(), boxes, scores, names)
+        assert where(picture, colour)[299, 200]  # where the frames cross
+        turned = draw(plain(), boxes[::-1], scores[::-1], names[::-1])
+        assert encode(turned) == encode(picture)
+
+
+def test_each_label_has_its_colour_in_all_pictures_of_the_classes() -> None:
+    box = [[101, 201, 300, 400]]
+    assert where(draw(plain(), box, [1.0], ["crab"]), ORANGE).any()
+    picture = draw(plain(), box, [1.0], ["crab"], classes=["ant", "bee", "crab"])
+    assert where(picture, PURPLE).any()
+    assert not where(picture, ORANGE).any()
+    many = [f"class {k}" for k in range(20)]
+    draw(plain(), box * 20, range(20), many)  # more than there are colours
+
+
+def test_truth_is_thin_white_and_dashed() -> None:
+    picture = draw(plain(), [], [], truth=[[101, 201, 300, 400]])
+    white = where(picture, WHITE)
+    assert extent(white) == (99, 199, 299, 399)  # two pixels at this size
+    assert 0.4 < white[200, 100:300].mean() < 0.7
+    assert white[200, 100]
+    assert white[200, 299]
+    assert not white[205:395, 105:295].any()
+
+
+def test_truth_is_seen_on_the_frame_of_a_detection_of_the_same_box() -> None:
+    box = [[101, 201, 300, 400]]
+    picture = draw(plain(), box, [1.0], truth=box)
+    assert where(picture, WHITE)[399, 100:300].any()
+    assert where(picture, ORANGE)[399, 100:300].any()
+
+
+def tag_of(picture: Any, above: int) -> tuple[int, int, int, int]:
+    mask = where(picture, ORANGE)
+    mask[above:] = False
+    return extent(mask)
+
+
+def test_a_tag_is_as_wide_as_its_text_and_above_its_box() -> None:
+    box = [[101, 201, 300, 400]]
+    short = tag_of(draw(plain(), box, [0.5]), 195)
+    long = tag_of(draw(plain(), box, [0.5], ["holothurian"]), 195)
+    assert short[0] == long[0]
+    assert short[3] >= 190
+    assert long[2] - long[0] > 2 * (short[2] - short[0])
+    assert short[3] - short[1] >= 15  # high enough to read
+
+
+def test_a_score_that_rounds_to_nothing_has_no_sign() -> None:
+    box = [[101, 201, 300, 400]]
+    assert encode(draw(plain(), box, [-0.001])) == encode(draw(plain(), box, [0.0]))
+    assert encode(draw(plain(), box, [-0.01])) != encode(draw(plain(), box, [0.01]))
+
+
+def test_tags_of_boxes_at_one_place_do_not_hide_each_other() -> None:
+    boxes = [[401, 201, 600, 400], [402, 201, 601, 400], [401, 202, 600, 401], [403, 203, 602, 402]]
+    one = where(draw(plain(), boxes[:1], [0.55]), ORANGE).sum() - where(draw(plain(), [], []), ORANGE).sum()
+    frame = 3 * 2 * (202 + 196)
+    names = ["a", "b", "c", "d"]
+    picture = draw(plain(), boxes, [0.55, 0.54, 0.53, 0.52], names)
+    for colour in (ORANGE, BLUE, PURPLE):
+        assert where(picture, colour).sum() > (one - frame) * 0.8
+
+
+def test_where_tags_must_overlap_the_best_is_on_top() -> None:
+    box = [401, 201, 420, 220]
+    alone = where(draw(plain(), [box], [2.0], ["a"]), ORANGE)
+    crowd = draw(plain(), [box] * 40, [2.0, *np.linspace(1, 0, 39)], ["a"] + ["b"] * 39)
+    assert alone[:198].sum() > 300
+    assert where(crowd, ORANGE)[:198][alone[:198]].all()
+
+
+def test_a_tag_hides_nothing_of_a_box_at_the_upper_edge() -> None:
+    picture = draw(plain(), [[401, 1, 600, 200]], [0.5])
+    assert where(picture, GREEN)[5:195, 405:595].all()
+    assert where(picture, ORANGE)[205:].any()
+
+
+def test_a_tag_stays_in_the_picture() -> None:
+    for box in ([1, 1, 20, 15], [940, 1, 960, 15], [940, 530, 960, 540], [1, 530, 20, 540], [951, 200, 960, 220]):
+        inside = where(draw(plain(), [box], [0.5], ["holothurian"]), ORANGE).sum()
+        middle = where(
+            draw(plain(), [[401, 201, 401 + box[2] - box[0], 201 + box[3] - box[1]]], [0.5], ["holothurian"]), ORANGE
+        )
+        assert inside > 0.9 * middle.sum()
+
+
+def test_arrays_and_pillow_images_of_any_mode_are_drawn_alike_and_left_as_they_are() -> None:
+    array = plain()
+    box = [[101, 201, 300, 400]]
+    expected = encode(draw(array, box, [0.5]))
+    assert (array == np.array(GREEN)).all()
+    image = pillow.fromarray(array)
+    assert encode(draw(image, box, [0.5])) == expected
+    assert (np.asarray(image) == np.array(GREEN)).all()
+    assert encode(draw(image.convert("RGBA"), box, [0.5])) == expected
+    assert draw(image.convert("L"), box, [0.5]).mode == "RGB"
+    assert encode(draw(np.asarray(image)[:, ::-1][:, ::-1], box, [0.5])) == expected
+    readonly = plain()
+    readonly.flags.writeable = False
+    assert encode(draw(readonly, box, [0.5])) == expected
+
+
+def test_files_hold_no_metadata() -> None:
+    image = pillow.fromarray(plain())
+    image.info["icc_profile"] = b"of some camera"
+    image.info["exif"] = b"Exif\x00\x00of some place"
+    for kind in ("png", "jpeg"):
+        content = encode(draw(image, [], []), kind)  # type: ignore[arg-type]
+        again = pillow.open(io.BytesIO(content))
+        assert not {"icc_profile", "exif"} & set(again.info)
+        assert again.format == kind.upper()
+        assert again.size == (960, 540)
+    with pytest.raises(ValueError, match="unknown kind='gif'"):
+        encode(image, "gif")  # type: ignore[arg-type]
+
+
+def test_a_sheet_holds_its_images_row_by_row() -> None:
+    colours = [(250, 0, 0), (0, 250, 0), (0, 0, 250), (250, 250, 0), (0, 250, 250)]
+    images = [np.full((60 + 40 * (k == 1), 120, 3), colour, np.uint8) for k, colour in enumerate(colours)]
+    sheet = contact_sheet(images, 2, cell=120)
+    gap = 4
+    assert sheet.size == (gap + 2 * (120 + gap), gap + (100 + gap) + 2 * (60 + gap))
+    corners = [(0, 0), (124, 0), (0, 104), (124, 104), (0, 168)]
+    for (x, y), colour, image in zip(corners, colours, images, strict=True):
+        assert extent(where(sheet, colour)) == (gap + x, gap + y, gap + x + 119, gap + y + image.shape[0] - 1)
+
+
+def test_a_sheet_is_no_wider_than_its_images() -> None:
+    assert contact_sheet([plain()] * 2, 5, cell=300).size[0] == 2 * 300 + 3 * 10
+
+
+def test_images_of_a_sheet_keep_their_shape() -> None:
+    sheet = contact_sheet([plain(400, 200), plain(50, 100)], 2, cell=100)
+    assert extent(where(sheet, GREEN)) == (4, 4, 207, 203)
+    assert where(sheet, GREEN).sum() == 100 * 50 + 100 * 200
+
+
+def test_captions_are_below_and_broken_between_words() -> None:
+    image = plain(480, 270)
+    bare = contact_sheet([image], 1).size[1]
+    one = contact_sheet([image], 1, ["a caption"])
+    assert one.size[1] > bare
+    two = contact_sheet([image], 1, ["a caption that is much longer and has to go on in another line of its own"])
+    assert two.size[1] > one.size[1]
+    below = np.asarray(two)[16 + 270 :]
+    assert (below < 100).any(axis=2).sum() > 100
+    assert (below[:, -16:] == 255).all()  # nothing runs out of the cell
+    assert contact_sheet([image], 1, [""]).size[1] == bare
+
+
+@pytest.mark.parametrize(
+    ("image", "says"),
+    [
+        (np.zeros((5, 5), np.uint8), r"shape \(5, 5\)"),
+        (np.zeros((5, 5, 4), np.uint8), r"shape \(5, 5, 4\)"),
+        (np.zeros((5, 5, 3)), "dtype float64"),
+        (np.zeros((0, 5, 3), np.uint8), r"shape \(0, 5, 3\)"),
+    ],
+)
+def test_what_is_no_image_is_refused(image: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        draw(image, [], [])
+    with pytest.raises(ValueError, match=says):
+        contact_sheet([image])
+    with pytest.raises(TypeError, match="image must be an array"):
+        draw("picture.png", [], [])  # type: ignore[arg-type]
+
+
+BOX = [[1, 1, 5, 5]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "says"),
+    [
+        (([[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
+        ((BOX, [1.0, 2.0]), {}, "one score a box"),
+        ((BOX, [np.nan]), {}, r"scores\[0\] is nan"),
+        ((BOX, [1.0], ["a", "b"]), {}, "2 labels and 1 boxes"),
+        ((BOX, [1.0], None, [[5, 1, 1, 5]]), {}, r"truth\[0\]"),
+        ((BOX, [1.0], ["a"]), {"classes": ["b"]}, "the label 'a' is not among classes"),
+        ((BOX, [1.0]), {"side": 0}, "side must be a whole number from 1, got 0"),
+        ((BOX, [1.0]), {"side": 1.5}, "side must be a whole number"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: tuple[Any, ...], options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        draw(plain(), *arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("images", "options", "says"),
+    [
+        ([], {}, "images is empty"),
+        ([plain()], {"columns": 0}, "columns must be a whole number from 1, got 0"),
+        ([plain()], {"columns": True}, "columns must be a whole number from 1, got True"),
+        ([plain()], {"cell": -1}, "cell must be"),
+        ([plain()], {"captions": []}, "1 images and 0 captions"),
+    ],
+)
+def test_a_sheet_that_cannot_be_made_is_refused(images: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        contact_sheet(images, **options)
+
+
+def test_without_pillow_the_remedy_is_named() -> None:
+    code = (
+        "import sys; sys.modules['PIL'] = None\n"
+        "import numpy as np; from rankwise.detection.pictures import draw\n"
+        "try: draw(np.zeros((5, 5, 3), np.uint8), [], [])\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'rankwise[detection]'" in run.stdout

@@ -1,0 +1,378 @@
+"""VOC folders are read as they are meant, and what is wrong with one is said with the file and the remedy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rankwise.detection.voc import Annotated, Object, VocError, read_voc
+
+HEAD = "<annotation><size><width>50</width><height>40</height><depth>3</depth></size>"
+BOX = "<bndbox><xmin>2</xmin><ymin>3</ymin><xmax>20</xmax><ymax>30</ymax></bndbox>"
+FISH = f"<object><name>fish</name><difficult>0</difficult>{BOX}</object>"
+
+
+def annotation(objects: str = FISH) -> str:
+    return f"{HEAD}{objects}</annotation>"
+
+
+def boxed(x1: str, y1: str, x2: str, y2: str) -> str:
+    sides = f"<xmin>{x1}</xmin><ymin>{y1}</ymin><xmax>{x2}</xmax><ymax>{y2}</ymax>"
+    return annotation(f"<object><name>fish</name><bndbox>{sides}</bndbox></object>")
+
+
+class Year:
+    """A year of a devkit on disk, to be spoilt."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for folder in ("JPEGImages", "Annotations", "ImageSets/Main"):
+            (root / folder).mkdir(parents=True)
+
+    def image(self, name: str, xml: str | bytes | None = None, suffix: str = ".jpg") -> None:
+        (self.root / "JPEGImages" / f"{name}{suffix}").write_bytes(b"not looked at")
+        self.xml(name, annotation() if xml is None else xml)
+
+    def xml(self, name: str, text: str | bytes) -> None:
+        (self.root / "Annotations" / f"{name}.xml").write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def set(self, name: str, text: str | bytes) -> None:
+        path = self.root / "ImageSets" / "Main" / f"{name}.txt"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+@pytest.fixture
+def year(tmp_path: Path) -> Year:
+    """VOC2007 with images a, b, c: a and b for training, c to test."""
+    made = Year(tmp_path / "VOCdevkit" / "VOC2007")
+    for name in "abc":
+        made.image(name)
+    made.set("train", "a\nb\n")
+    made.set("test", "c\n")
+    return made
+
+
+def test_images_objects_sets_and_classes_are_read(year: Year) -> None:
+    whale = BOX.replace("20", "50").replace("30", "40")
+    year.xml("b", annotation(f"<object><name>whale</name><difficult>1</difficult>{whale}</object>{FISH}"))
+    kit = read_voc(year.root.parent)
+    fish = Object("fish", (2.0, 3.0, 20.0, 30.0), False)
+    folder = year.root / "JPEGImages"
+    assert kit.name == "VOC2007"
+    assert kit.classes == ("fish", "whale")
+    assert kit.sets == {"train": ("a", "b"), "test": ("c",)}
+    assert kit.images == (
+        Annotated("a", folder / "a.jpg", 50, 40, (fish,)),
+        Annotated("b", folder / "b.jpg", 50, 40, (Object("whale", (2.0, 3.0, 50.0, 40.0), True), fish)),
+        Annotated("c", folder / "c.jpg", 50, 40, (fish,)),
+    )
+
+
+def test_a_year_is_found_by_itself_by_name_and_by_number(year: Year, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read_voc(year.root)
+    assert read_voc(str(year.root), "VOC2007") == expected
+    assert read_voc(year.root.parent) == expected
+    assert read_voc(year.root.parent, "VOC2007") == read_voc(year.root.parent, "2007") == expected
+    monkeypatch.chdir(year.root)
+    assert read_voc(".", "2007").name == "VOC2007"
+
+
+def test_of_several_years_one_must_be_chosen(year: Year) -> None:
+    other = Year(year.root.parent / "VOC2012")
+    other.image("z")
+    other.set("val", "z")
+    with pytest.raises(VocError, match="several years; choose one of VOC2007, VOC2012"):
+        read_voc(year.root.parent)
+    assert read_voc(year.root.parent, "2012").sets == {"val": ("z",)}
+    for wrong in ("2010", "../VOC2007", ""):
+        with pytest.raises(VocError, match=r"no year .* choose one of VOC2007, VOC2012"):
+            read_voc(year.root.parent, wrong)
+    with pytest.raises(VocError, match="VOC2007 is one year, and not VOC2012"):
+        read_voc(year.root, "2012")
+
+
+def test_every_image_comes_once_in_the_order_of_the_sets(year: Year) -> None:
+    for name in "de":
+        year.image(name)
+    year.set("trainval", "e\na\nb\nd\n")
+    year.set("val", "e\nd\n")
+    year.set("extra", "c\nd\n")
+    kit = read_voc(year.root)
+    assert list(kit.sets) == ["train", "val", "trainval", "test", "extra"]
+    assert kit.sets["trainval"] == ("e", "a", "b", "d")
+    assert [image.image_id for image in kit.images] == ["a", "b", "e", "d", "c"]
+    kit = read_voc(year.root, sets=["test", "val"])
+    assert list(kit.sets) == ["test", "val"]
+    assert [image.image_id for image in kit.images] == ["c", "e", "d"]
+
+
+def test_labels_of_a_class_are_no_set(year: Year) -> None:
+    year.set("fish_train", "a  1\nb -1\n")
+    year.set("fish_test", "c  0\n")
+    assert list(read_voc(year.root).sets) == ["train", "test"]
+    with pytest.raises(VocError, match=r"fish_train\.txt labels images for one class"):
+        read_voc(year.root, sets=["fish_train"])
+
+
+def test_only_the_images_of_the_sets_that_are_asked_for_need_be_whole(year: Year) -> None:
+    year.xml("c", "broken")
+    year.set("val", "")
+    assert len(read_voc(year.root, sets=["train"]).images) == 2
+
+
+def test_lines_may_end_as_on_windows_and_begin_with_a_byte_order_mark(year: Year) -> None:
+    year.set("train", b"\xef\xbb\xbfa\r\n\r\n  b  \r\n")
+    assert read_voc(year.root).sets["train"] == ("a", "b")
+
+
+def test_hidden_files_beside_the_sets_are_passed_over(year: Year) -> None:
+    year.set("._train", b"\x00\x05\x16\x07")
+    assert list(read_voc(year.root).sets) == ["train", "test"]
+
+
+def test_images_may_be_png_and_suffixes_in_capitals(year: Year) -> None:
+    year.image("d", suffix=".PNG")
+    year.image("e.1", suffix=".JPEG")
+    year.set("train", "d\ne.1\n")
+    assert [image.path.name for image in read_voc(year.root, sets=["train"]).images] == ["d.PNG", "e.1.JPEG"]
+
+
+@pytest.mark.parametrize(
+    ("xml", "expected"),
+    [
+        (boxed("2.5", " 3 ", "20.75", "3.05e1"), Object("fish", (2.5, 3.0, 20.75, 30.5), False)),
+        (boxed("0", "0", "50", "40"), Object("fish", (0.0, 0.0, 50.0, 40.0), False)),
+        (boxed("7", "7", "7", "7"), Object("fish", (7.0, 7.0, 7.0, 7.0), False)),
+        (annotation(FISH.replace("<difficult>0</difficult>", "")), Object("fish", (2.0, 3.0, 20.0, 30.0), False)),
+        (annotation(FISH.replace(">0<", "><")), Object("fish", (2.0, 3.0, 20.0, 30.0), False)),
+        (annotation(FISH.replace(">0<", "> 1 <")), Object("fish", (2.0, 3.0, 20.0, 30.0), True)),
+        (annotation(FISH.replace("fish", "\n poisson-lune é \n")), Object("poisson-lune é", (2, 3, 20, 30), False)),
+        (
+            # The parts of a person, in VOC's layouts, have names and boxes of their own.
+            annotation(f"<object><part><name>head</name>{BOX.replace('20', '9')}</part>{FISH[8:]}"),
+            Object("fish", (2.0, 3.0, 20.0, 30.0), False),
+        ),
+    ],
+    ids=["decimals", "from 0", "one pixel", "not difficult", "empty difficult", "difficult", "spaces", "parts"],
+)
+def test_what_the_xml_may_say(year: Year, xml: str, expected: Object) -> None:
+    year.xml("a", xml)
+    assert read_voc(year.root).images[0].objects == (expected,)
+
+
+def test_an_image_may_have_no_objects(year: Year) -> None:
+    year.xml("a", annotation(""))
+    assert read_voc(year.root).images[0].objects == ()
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("", (0, 0)),
+        ("<size/>", (0, 0)),
+        ("<size><width>0</width><height>0</height></size>", (0, 0)),
+        ("<size><width/><height>40</height></size>", (0, 40)),
+        ("<size><width>50.0</width><height> 40 </height></size>", (50, 40)),
+    ],
+)
+def test_the_size_may_be_unknown(year: Year, size: str, expected: tuple[int, int]) -> None:
+    year.xml("a", f"<annotation>{size}{FISH}</annotation>")
+    image = read_voc(year.root).images[0]
+    assert (image.width, image.height) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_other_encodings_are_read_if_the_xml_says_so(year: Year, encoding: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?>' + annotation(FISH.replace("fish", "é"))
+    year.xml("a", text.encode(encoding))
+    assert read_voc(year.root).images[0].objects[0].name == "é"
+
+
+BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]>'
+BAD_XML: dict[str, tuple[str | bytes, str]] = {
+    "empty": ("", "is not XML"),
+    "text": ("nothing", "is not XML"),
+    "cut": (annotation()[:-20], "is not XML"),
+    "binary": (b"\xff\xd8\xff\xe0" + bytes(100), "is not XML"),
+    "two roots": (annotation() * 2, "is not XML"),
+    "wrong bytes": (annotation(FISH.replace("fish", "é")).encode("latin-1"), "is not XML"),
+    "unknown encoding": ('<?xml version="1.0" encoding="klingon"?>' + annotation(), "is not XML"),
+    "many-byte encoding": (b'<?xml version="1.0" encoding="shift-jis"?><annotation/>', "is not XML"),
+    "undeclared entity": (annotation(FISH.replace("fish", "&fish;")), "is not XML"),
+    "bomb": (BOMB + annotation(FISH.replace("fish", "&y;")), "<!DOCTYPE>"),
+    "bomb in UTF-16": ((BOMB + annotation()).encode("utf-16"), "<!DOCTYPE>"),
+    "file read": ('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]>' + annotation(), "<!DOCTYPE>"),
+    "outer DTD": ('<!DOCTYPE annotation SYSTEM "voc.dtd">' + annotation(), "<!DOCTYPE>"),
+    "other root": ("<html/>", "begins with <html>"),
+    "no name": (annotation(f"<object>{BOX}</object>"), "object 1 has no <name>"),
+    "blank name": (annotation(FISH.replace("fish", "  ")), "object 1 has no <name>"),
+    "name in two lines": (annotation(FISH.replace("fish", "a\nb")), "object 1 has an unprintable <name>"),
+    "no box": (annotation(FISH + "<object><name>eel</name></object>"), r"object 2 \(eel\) has no <bndbox>"),
+    "no side": (annotation(FISH.replace("<xmax>20</xmax>", "")), r"<xmax> of object 1 \(fish\) is ''"),
+    "word": (boxed("2", "three", "20", "30"), r"<ymin> of object 1 \(fish\) is 'three', not a number"),
+    "nan": (boxed("nan", "3", "20", "30"), "'nan', not a number"),
+    "infinite": (boxed("2", "3", "inf", "30"), "'inf', not a number"),
+    "overflow": (boxed("2", "3", "1e999", "30"), "'1e999', not a number"),
+    "too large": ("<annotation>" + boxed("2", "3", "1e9", "30")[len(HEAD) :], "'1e9', not a number of pixels"),
+    "underscore": (boxed("2", "3", "2_0", "30"), "'2_0', not a number"),
+    "other digits": (boxed("2", "3", "٢٠", "30"), "not a number"),
+    "x inverted": (boxed("21", "3", "20", "30"), "the box 21, 3, 20, 30 is inverted"),
+    "y inverted": (boxed("2", "31", "20", "30"), "the box 2, 31, 20, 30 is inverted"),
+    "negative": (boxed("-1", "3", "20", "30"), "is not inside the 50 × 40"),
+    "above": (boxed("1", "-0.5", "20", "30"), "is not inside the 50 × 40"),
+    "too wide": (boxed("2", "3", "51", "30"), "the box 2, 3, 51, 30 is not inside the 50 × 40"),
+    "too high": (boxed("2", "3", "20", "40.5"), "is not inside the 50 × 40"),
+    "negative, size unknown": (boxed("-2", "3", "4", "5").replace("50", "0"), "is not inside the image"),
+    "difficult": (annotation(FISH.replace(">0<", ">yes<")), "<difficult> is 'yes'; write 0 or 1"),
+    "width": (annotation().replace(">50<", ">wide<"), "the width is 'wide', not a number"),
+    "negative width": (annotation().replace(">50<", ">-50<"), "the width is -50; give whole pixels"),
+    "half a pixel": (annotation().replace(">40<", ">40.5<"), "the height is 40.5; give whole pixels"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_XML)
+def test_bad_xml_is_refused_with_the_file(year: Year, kind: str) -> None:
+    xml, says = BAD_XML[kind]
+    year.xml("b", xml)
+    with pytest.raises(VocError, match=rf"VOC2007.Annotations.b\.xml\b.*{says}"):
+        read_voc(year.root)
+
+
+BAD_SETS: dict[str, tuple[str | bytes, str]] = {
+    "empty": ("", "is empty"),
+    "blank": ("\n \n", "is empty"),
+    "binary": (b"\xff\xfea\x00", "not UTF-8"),
+    "up": ("a\n../../secret\n", r"line 2: '\.\./\.\./secret' leads out"),
+    "absolute": ("/etc/passwd\n", r"line 1: '/etc/passwd' leads out"),
+    "backslash": ("..\\a\n", "line 1: .* leads out"),
+    "drive": ("C:a\n", "line 1: 'C:a' leads out"),
+    "dots": ("..\n", r"line 1: '\.\.' leads out"),
+    "hidden": (".a\n", r"line 1: '\.a' leads out"),
+    "NUL": ("a\0b\n", "line 1: .* leads out"),
+    "twice": ("a\nb\na\n", "line 3: 'a' is on line 1, too"),
+    "words": ("a\nb c d\n", "line 2: 'b c d' is more than the name"),
+    "label on one line": ("a\nb 1\n", "line 2: 'b 1' is more than the name"),
+    "odd label": ("a 2\n", "line 1: 'a 2' is more than the name"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_SETS)
+def test_a_bad_set_is_refused_with_the_file_and_line(year: Year, kind: str) -> None:
+    text, says = BAD_SETS[kind]
+    year.set("train", text)
+    with pytest.raises(VocError, match=rf"ImageSets.Main.train\.txt\b.*{says}"):
+        read_voc(year.root)
+
+
+def missing_image(year: Year) -> None:
+    (year.root / "JPEGImages" / "b.jpg").unlink()
+
+
+def missing_xml(year: Year) -> None:
+    (year.root / "Annotations" / "b.xml").unlink()
+
+
+def unknown_id(year: Year) -> None:
+    year.set("train", "a\nzebra\n")
+
+
+def folder_for_xml(year: Year) -> None:
+    missing_xml(year)
+    (year.root / "Annotations" / "b.xml").mkdir()
+
+
+def pipe_for_xml(year: Year) -> None:
+    missing_xml(year)
+    os.mkfifo(year.root / "Annotations" / "b.xml")
+
+
+def two_images(year: Year) -> None:
+    year.image("b", suffix=".png")
+
+
+def no_images(year: Year) -> None:
+    (year.root / "JPEGImages").rename(year.root / "elsewhere")
+
+
+def no_annotations(year: Year) -> None:
+    (year.root / "Annotations").rename(year.root / "elsewhere")
+
+
+def no_sets(year: Year) -> None:
+    for path in (year.root / "ImageSets" / "Main").iterdir():
+        path.unlink()
+
+
+def only_labels(year: Year) -> None:
+    no_sets(year)
+    year.set("fish_train", "a 1\nb -1\n")
+
+
+def no_main(year: Year) -> None:
+    (year.root / "ImageSets").rename(year.root / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (missing_image, r"JPEGImages.b\.jpg: no such image, but .*train\.txt names it; add it"),
+        (missing_xml, r"Annotations.b\.xml: no such file, but .*train\.txt names its image"),
+        (unknown_id, r"JPEGImages.zebra\.jpg: no such image, but .*train\.txt names it"),
+        (folder_for_xml, r"b\.xml is not a file"),
+        pytest.param(
+            pipe_for_xml,
+            r"b\.xml is not a file",
+            marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here"),
+        ),
+        (two_images, r"b\.jpg and b\.png have one name"),
+        (no_images, "JPEGImages: no such folder"),
+        (no_annotations, "Annotations: no such folder"),
+        (no_sets, "Main has no set; write a file such as train.txt"),
+        (only_labels, "Main has no set"),
+        (no_main, "has no ImageSets.Main, nor has a folder in it"),
+    ],
+)
+def test_a_folder_with_something_missing_is_refused(year: Year, spoil: Callable[[Year], None], says: str) -> None:
+    spoil(year)
+    with pytest.raises(VocError, match=says):
+        read_voc(year.root)
+
+
+def test_a_link_that_leads_nowhere_is_no_annotation(year: Year) -> None:
+    missing_xml(year)
+    (year.root / "Annotations" / "b.xml").symlink_to(year.root / "gone")
+    with pytest.raises(VocError, match=r"b\.xml: no such file"):
+        read_voc(year.root)
+
+
+def test_a_file_that_may_not_be_read_is_named(year: Year, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        if path.name == "b.xml":
+            raise PermissionError(13, "Permission denied")
+        with path.open("rb") as file:
+            return file.read()
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(VocError, match=r"b\.xml cannot be read \(Permission denied\)"):
+        read_voc(year.root)
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path, year: Year) -> None:
+    with pytest.raises(VocError, match="no such folder; give a VOCdevkit folder"):
+        read_voc(tmp_path / "nowhere")
+    with pytest.raises(VocError, match="no such folder; give a VOCdevkit folder"):
+        read_voc(year.root / "JPEGImages" / "a.jpg")
+
+
+def test_sets_must_be_names_of_sets(year: Year) -> None:
+    with pytest.raises(VocError, match=r"no val\.txt; choose among test, train"):
+        read_voc(year.root, sets=["val"])
+    with pytest.raises(VocError, match="choose among test, train"):
+        read_voc(year.root, sets=["../Main/train"])
+    with pytest.raises(VocError, match="sets is empty"):
+        read_voc(year.root, sets=[])
+    with pytest.raises(TypeError, match=r"give \['train'\]"):
+        read_voc(year.root, sets="train")
