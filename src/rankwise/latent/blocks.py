@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import mmap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["candidate_scores", "read_rows", "take_rows"]
 
@@ -46,11 +47,17 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
     def work(block: _Block) -> None:
         scores[block.at : block.at + block.stop - block.start] = _product(features, block, coef)
 
-    if n_threads == 1 or len(blocks) == 1:
-        for block in blocks:
-            work(block)
-        return scores
-    with _one_thread_each(), ThreadPoolExecutor(n_threads) as pool:
+    with _one_thread_each():
+        if n_threads == 1 or len(blocks) == 1:
+            for block in blocks:
+                work(block)
+        else:
+            _in_threads(work, blocks, n_threads)
+    return scores
+
+
+def _in_threads(work: Callable[[_Block], None], blocks: list[_Block], n_threads: int) -> None:
+    with ThreadPoolExecutor(n_threads) as pool:
         futures = [pool.submit(work, block) for block in blocks]
         try:
             for future in futures:
@@ -58,7 +65,12 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return scores
+
+
+@cache
+def _controller() -> Any:
+    """The thread pools of the libraries that are loaded; looking for them takes longer than a small product."""
+    return ThreadpoolController()
 
 
 _limit = threading.Lock()
@@ -67,9 +79,12 @@ _limited: list[Any] = []
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Products in one thread each. That is a setting of the process: the first to come makes it, the last undoes it."""
+    """Products in one thread each, so that their bits do not depend on how many there are.
+
+    That is a setting of the process: the first to come makes it, the last undoes it.
+    """
     with _limit:
-        _limited.append(threadpool_limits(1) if not _limited else _limited[0])
+        _limited.append(_controller().limit(limits=1) if not _limited else _limited[0])
     try:
         yield
     finally:
