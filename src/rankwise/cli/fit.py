@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.cli.fit_report import described, document, summary
-from rankwise.cli.inputs import Counts, add_options, count, read, relevance, whole
+from rankwise.cli.inputs import C_or_auto, Counts, add_options, count, positive, read, relevance, seed, whole
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.io import Dataset
 
@@ -22,7 +21,6 @@ LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _FOLDS = 5
-_LARGEST_SEED = 2**32 - 1
 # Options that only say how C is chosen.
 _CHOOSING = ("cv", "scoring", "refit", "jobs")
 _EPILOG = """\
@@ -54,7 +52,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
     model = parser.add_argument_group("model")
     model.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
-    model.add_argument("--C", type=_C, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)")
+    model.add_argument(
+        "--C", type=C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
+    )
     model.add_argument(
         "--prior", choices=["none", "logistic"], default="none", help="a model to refine (default: none)"
     )
@@ -77,39 +77,18 @@ def add_command(commands: Any) -> None:
     solver = parser.add_argument_group("solver")
     solver.add_argument("--solver", choices=SOLVERS, default="auto", help="(default: auto, cutting planes)")
     solver.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
-    solver.add_argument("--tol", type=_positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
+    solver.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
     solver.add_argument("--max-iter", type=whole(1), default=10_000, metavar="N", help="(default: 10000)")
     solver.add_argument(
         "--threads", type=whole(1, or_all=True), default=1, metavar="N", help="of inference (default: 1)"
     )
-    solver.add_argument("--seed", type=_seed, default=0, metavar="N", help="of folds and of frank-wolfe (default: 0)")
+    solver.add_argument("--seed", type=seed, default=0, metavar="N", help="of folds and of frank-wolfe (default: 0)")
     add_options(parser, relevant_from="1")
     report = parser.add_argument_group("report")
     report.add_argument(
         "--json", type=Path, metavar="FILE", help="the summary as JSON; '-': to standard output, text to standard error"
     )
     report.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
-
-
-def _C(text: str) -> float | None:
-    return None if text == "auto" else _positive(text)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
-
-
-def _seed(text: str) -> int:
-    value = whole(0)(text)
-    if value > _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r} is above {_LARGEST_SEED}")
-    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

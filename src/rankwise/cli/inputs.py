@@ -18,6 +18,7 @@ from rankwise.inputs import is_number
 from rankwise.io import Dataset, read_data, read_model
 
 __all__ = [
+    "C_or_auto",
     "Counts",
     "Stored",
     "add_options",
@@ -26,14 +27,17 @@ __all__ = [
     "facts",
     "number",
     "open_model",
+    "positive",
     "read",
     "relevance",
+    "seed",
     "shown",
     "whole",
 ]
 
 FORMATS = ["svmlight", "csv", "parquet", "npz"]
 _SHOWN = 6
+_LARGEST_SEED = 2**32 - 1
 # How a model file begins: a ZIP archive whose first member has this name.
 _MODEL_MEMBER = slice(30, 43), b"rankwise.json"
 
@@ -85,6 +89,30 @@ def number(text: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value
+
+
+def positive(text: str) -> float:
+    """A positive number, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def C_or_auto(text: str) -> float | None:
+    """A weight of the loss, for argparse; None for auto."""
+    return None if text == "auto" else positive(text)
+
+
+def seed(text: str) -> int:
+    """A seed, for argparse."""
+    value = whole(0)(text)
+    if value > _LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r} is above {_LARGEST_SEED}")
     return value
 
 
