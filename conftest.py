@@ -2,5 +2,10 @@
 
 from importlib.util import find_spec
 
-NEED_TORCH = ["src/rankwise/torch/*", "src/rankwise/benchmarks/torch_*", "src/rankwise/benchmarks/finetune*"]
+NEED_TORCH = [
+    "src/rankwise/torch/*",
+    "src/rankwise/benchmarks/torch_*",
+    "src/rankwise/benchmarks/finetune*",
+    "src/rankwise/detection/cnn.py",
+]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH

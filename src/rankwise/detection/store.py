@@ -45,10 +45,7 @@ class FeatureStore:
         self.sizes = np.array([(image["width"], image["height"]) for image in manifest["images"]], np.int64)
         place = {image_id: i for i, image_id in enumerate(self.images)}
         self.sets = {name: np.array([place[i] for i in ids], np.intp) for name, ids in manifest["sets"].items()}
-        self._objects = [
-            tuple(_object(thing) for thing in image["objects"])  # an image of the manifest a line
-            for image in manifest["images"]
-        ]
+        self._objects = [tuple(_object(thing) for thing in image["objects"]) for image in manifest["images"]]
 
     @classmethod
     def open(cls, folder: str | Path) -> FeatureStore:

@@ -1,0 +1,144 @@
+"""`rankwise detect evaluate`: average precision of a detector by the rules of PASCAL VOC."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwise import __version__
+from rankwise.cli.inputs import counted, number, whole
+from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.io import write_bytes
+
+__all__ = ["add_command", "run"]
+
+_EPILOG = """\
+Every window is scored; within an image, windows are dropped whose IoU with a better one is over --nms. A detection is
+right if its IoU with an object not yet found is at least --overlap. Average precision is the area under the
+interpolated curve (VOC from 2010 on), or the mean at eleven recalls (VOC 2007); both are printed, --kind says which
+comes first. Average precision of images ranks whole images, by their best window.
+
+examples:
+  rankwise detect evaluate scallop.rw features/
+  rankwise detect evaluate scallop.rw features/ --set val --overlap 0.3 --json - --detections found.csv
+"""
+
+
+def add_command(steps: Any) -> None:
+    """The step's arguments."""
+    parser = steps.add_parser(
+        "evaluate",
+        help="average precision of a detector",
+        description="Judge a detector by the objects of a features folder, as PASCAL VOC does.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that `detect train` wrote")
+    parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
+    parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="images (default: test)")
+    parser.add_argument("--class", dest="name", metavar="NAME", help="what to look for (default: that of the model)")
+    add_suppression(parser)
+    parser.add_argument("--overlap", type=_part, default=0.5, metavar="IOU", help="of a find (default: 0.5)")
+    parser.add_argument("--kind", choices=["area", "2007"], default="area", help="of average (default: area)")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="the result as JSON; '-': to standard output, text to standard error"
+    )
+    parser.add_argument("--detections", type=Path, metavar="FILE.csv", help="every detection, the best first")
+
+
+def add_suppression(parser: argparse.ArgumentParser) -> None:
+    """How many windows of an image become detections."""
+    parser.add_argument("--nms", type=_part, default=0.3, metavar="IOU", help="over which one goes (default: 0.3)")
+    parser.add_argument("--max-per-image", type=whole(1), default=100, metavar="N", help="detections (default: 100)")
+
+
+def _part(text: str) -> float:
+    value = number(text)
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Detect, judge, and say what was found."""
+    from rankwise.detection.detector import detect, image_ap
+    from rankwise.detection.detector_file import read_detector
+    from rankwise.detection.evaluation import average_precision
+    from rankwise.detection.store import FeatureStore
+
+    outputs = {"--json": arguments.json, "--detections": arguments.detections}
+    check_files({"MODEL": arguments.model}, outputs)
+    voice = Voice(aside=is_standard(arguments.json) or is_standard(arguments.detections))
+    detector, store = read_detector(arguments.model), FeatureStore.open(arguments.folder)
+    detector.check(store)
+    name = arguments.name or detector.name
+    truth = store.truth(name, arguments.set)
+    found = detect(detector.model, store, arguments.set, threshold=arguments.nms, max_per_image=arguments.max_per_image)
+    by_kind = {
+        kind: average_precision(found, truth, overlap=arguments.overlap, kind=kind)
+        for kind in (arguments.kind, "2007" if arguments.kind == "area" else "area")
+    }
+    result = by_kind[arguments.kind]
+    if not result.n_positives:
+        raise ValueError(f"{arguments.folder}: no {name!r} to be found in {' and '.join(arguments.set)}")
+    of_images = _or_none(image_ap, detector.model, store, name, arguments.set)
+    best = int(result.true.sum())
+    voice.say(
+        f"{name} in {counted(len(truth), 'image')} of {' and '.join(arguments.set)}: "
+        f"{counted(result.n_positives, 'object')}, {counted(len(result.order), 'detection')}, {best:,} right",
+        *(f"average precision ({kind}): {100.0 * ap.value:.2f} %" for kind, ap in by_kind.items()),
+        "average precision of images: " + ("-" if of_images is None else f"{100.0 * of_images:.2f} %"),
+    )
+    _write_detections(arguments.detections, store, arguments.set, found, result)
+    document = {
+        "command": "detect evaluate",
+        "rankwise": __version__,
+        "model": arguments.model,
+        "features": {"folder": arguments.folder, **store.settings},
+        "class": name,
+        "sets": arguments.set,
+        "images": len(truth),
+        "objects": result.n_positives,
+        "detections": len(result.order),
+        "right": best,
+        "overlap": arguments.overlap,
+        "nms": arguments.nms,
+        "kind": arguments.kind,
+        "average_precision": {kind: ap.value for kind, ap in by_kind.items()},
+        "average_precision_of_images": of_images,
+        "precision": result.precision,
+        "recall": result.recall,
+        "scores": result.scores,
+    }
+    write_document(arguments.json, document)
+    return 0
+
+
+def _or_none(measure: Any, *arguments: Any) -> float | None:
+    """None where images with and without the class are not both there."""
+    try:
+        return float(measure(*arguments))
+    except ValueError:
+        return None
+
+
+def _write_detections(path: Path | None, store: Any, sets: list[str], found: Any, result: Any) -> None:
+    """A line a detection: image, score, box, and whether it is right."""
+    if path is None:
+        return
+    ids = [store.images[i] for i in store.members(sets)]
+    image, boxes, scores = (np.asarray(part) for part in (found.image, found.boxes, found.scores))
+    lines = ["image,score,x1,y1,x2,y2,verdict"]
+    for k in result.order:
+        verdict = "ignored" if result.ignored[k] else "right" if result.true[k] else "wrong"
+        box = ",".join(f"{side:g}" for side in boxes[k])
+        lines.append(f"{ids[image[k]]},{scores[k]:.9g},{box},{verdict}")
+    text = "\n".join(lines) + "\n"
+    if is_standard(path):
+        print(text, end="")
+    else:
+        write_bytes(path, text.encode())

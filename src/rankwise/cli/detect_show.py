@@ -1,0 +1,148 @@
+"""`rankwise detect show`: the detections in one image, as a picture."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwise import __version__
+from rankwise.cli.detect_evaluate import add_suppression
+from rankwise.cli.inputs import whole
+from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.io import write_bytes
+
+__all__ = ["add_command", "run"]
+
+_EPILOG = """\
+Windows are searched and described as the model's features were; with --features, those of the folder are taken if it
+has an image of that name, and objects of the class are drawn dashed.
+
+examples:
+  rankwise detect show photo.jpg -m scallop.rw
+  rankwise detect show photo.jpg -m scallop.rw starfish.rw --top 3 -o found.png
+  rankwise detect show VOCdevkit/VOC2007/JPEGImages/000012.jpg -m scallop.rw --features features/
+"""
+
+
+def add_command(steps: Any) -> None:
+    """The step's arguments."""
+    parser = steps.add_parser(
+        "show",
+        help="detections in one image, as a picture",
+        description="Detect in one image, print what is found, and draw it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("image", type=Path, metavar="IMAGE", help="a JPEG or PNG file")
+    parser.add_argument(
+        "-m", "--model", type=Path, nargs="+", required=True, metavar="MODEL.rw", help="models of `detect train`"
+    )
+    parser.add_argument("--features", type=Path, metavar="FEATURES", help="a features folder that may have the image")
+    parser.add_argument("--top", type=whole(1), default=5, metavar="N", help="detections of a class (default: 5)")
+    add_suppression(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: IMAGE-detections.png, here)"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="the detections as JSON; '-': to standard output, text aside"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Detect, print and draw."""
+    from rankwise.detection.detector import kept_windows
+    from rankwise.detection.detector_file import read_detector
+    from rankwise.detection.pictures import draw, encode
+
+    output = arguments.output or Path(f"{arguments.image.stem}-detections.png")
+    inputs = {"IMAGE": arguments.image} | {f"--model {path}": path for path in arguments.model}
+    check_files(inputs, {"--output": output, "--json": arguments.json})
+    voice = Voice(aside=is_standard(arguments.json))
+    detectors = [read_detector(path) for path in arguments.model]
+    image = _pixels(arguments.image)
+    boxes, features, truth = _windows(arguments, image, detectors)
+    found: list[tuple[str, float, list[float]]] = []
+    for detector in detectors:
+        scores = detector.model.candidate_scores([features])
+        best = kept_windows(boxes, scores, arguments.nms, min(arguments.top, arguments.max_per_image))
+        found += [(detector.name, float(scores[k]), boxes[k].tolist()) for k in best]
+    names = [detector.name for detector in detectors]
+    picture = draw(
+        image,
+        np.array([box for _, _, box in found]),
+        np.array([score for _, score, _ in found]),
+        [name for name, _, _ in found],
+        truth,
+        classes=sorted(set(names)),
+    )
+    write_bytes(output, encode(picture))
+    voice.say(
+        f"{arguments.image}: {len(boxes)} windows",
+        *(f"{name:>16} {score:9.4f}  {' '.join(f'{side:6.1f}' for side in box)}" for name, score, box in found),
+        f"picture: {output}",
+    )
+    document = {
+        "command": "detect show",
+        "rankwise": __version__,
+        "image": arguments.image,
+        "windows": len(boxes),
+        "detections": [{"class": name, "score": score, "box": box} for name, score, box in found],
+        "picture": output,
+    }
+    write_document(arguments.json, document)
+    return 0
+
+
+def _pixels(path: Path) -> Any:
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=("JPEG", "PNG")) as picture:
+            return np.array(picture.convert("RGB"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; name a JPEG or PNG") from None
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path} cannot be read as an image ({type(error).__name__}); name a JPEG or PNG") from None
+
+
+def _windows(arguments: argparse.Namespace, image: Any, detectors: list[Any]) -> tuple[Any, Any, Any]:
+    """Boxes of the windows, their features, and boxes of the objects of the detectors' classes, if known."""
+    if arguments.features is not None:
+        from rankwise.detection.store import FeatureStore
+
+        store = FeatureStore.open(arguments.features)
+        for detector in detectors:
+            detector.check(store)
+        if arguments.image.stem in store.images:
+            i = store.images.index(arguments.image.stem)
+            width, height = store.sizes[i]
+            if image.shape[:2] != (height, width):
+                raise ValueError(
+                    f"{arguments.image} is not of the size that {arguments.features} has; leave --features out"
+                )
+            names = {detector.name for detector in detectors}
+            truth = np.array([thing.box for thing in store.objects(i) if thing.name in names]).reshape(-1, 4)
+            return np.asarray(store.windows(i), np.float64), np.array(store.bags[i]), truth
+    return *_described(image, [detector.features for detector in detectors], arguments.model), None
+
+
+def _described(image: Any, settings: list[dict[str, Any]], models: list[Path]) -> tuple[Any, Any]:
+    """Windows and features by the settings that the models were trained with."""
+    from rankwise.detection.cnn import MODELS, CropFeatures
+    from rankwise.detection.proposals import windows_of
+
+    wanted = settings[0]
+    for other, path in zip(settings, models, strict=True):
+        if other != wanted:
+            raise ValueError(f"{path} and {models[0]} were trained on other features; show them one at a time")
+    if wanted["model"] not in MODELS:
+        raise ValueError(f"{models[0]} is for features of {wanted['model']}, which is not here; pass --features")
+    network = CropFeatures(wanted["model"], crop=wanted["crop"], context=wanted["context"])
+    if network.digest != wanted["weights"]:
+        raise ValueError(f"{models[0]} is for other weights of {wanted['model']} than are installed; pass --features")
+    boxes = windows_of(image, wanted["proposals"], wanted["max_windows"], wanted["min_side"])
+    return boxes, network(image, boxes)

@@ -1,0 +1,247 @@
+"""`rankwise detect train`: a detector of a class, from a features folder to a file of the model."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+from rankwise import __version__
+from rankwise.cli.fit import LOSSES, METHODS
+from rankwise.cli.inputs import C_or_auto, counted, positive, seed, whole
+from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
+
+__all__ = ["add_command", "run"]
+
+_STARTS = ["mean", "whole", "centre", "random"]
+_N_CS, _FOLDS = 6, 5
+_EPILOG = """\
+Training sees which images have the class, never where it is. It alternates between choosing a window of each image that
+has the class and solving the convex problem that is left; where it begins decides where it ends, and of several --init
+the one with the lowest objective is kept. An image whose only objects of the class are difficult is left out.
+
+C auto: the C whose detector ranks held-out images best (average precision over images). Held out are folds of the
+images; or, with --val SET, the images of that set, which the last fit uses only if --set has them. Training on
+--set train alone takes --val val if there is such a set.
+
+Killed at any moment, the same command goes on from the last checkpoint and ends with the same model.
+
+examples:
+  rankwise detect train features/ --class scallop -o scallop.rw
+  rankwise detect train features/ --class scallop -o scallop.rw --val val --loss zero-one
+  rankwise detect train features/ --class scallop -o scallop.rw --C 100 --init mean whole centre --json -
+"""
+
+
+def add_command(steps: Any) -> None:
+    """The step's arguments."""
+    parser = steps.add_parser(
+        "train",
+        help="a detector of a class",
+        description="Train a detector of a class from labels of whole images, to certified duality gaps.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
+    parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="what to detect")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
+    model = parser.add_argument_group("model")
+    model.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
+    model.add_argument(
+        "--C", type=C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
+    )
+    model.add_argument("--set", nargs="+", default=["trainval"], metavar="NAME", help="images (default: trainval)")
+    model.add_argument("--init", nargs="+", choices=_STARTS, default=["mean"], help="starts (default: mean)")
+    model.add_argument(
+        "--self-paced", type=_share, metavar="F", help="begin with this share of the images that have the class"
+    )
+    choice = parser.add_argument_group("choice of C, with --C auto")
+    choice.add_argument("--Cs", type=whole(1), metavar="N", help=f"values to try (default: {_N_CS})")
+    which = choice.add_mutually_exclusive_group()
+    which.add_argument("--cv", type=whole(2), metavar="N", help=f"folds (default: {_FOLDS})")
+    which.add_argument("--val", metavar="SET", help="a set to choose by, instead of folds")
+    solver = parser.add_argument_group("solver")
+    solver.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
+    solver.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
+    solver.add_argument("--max-outer", type=whole(1), default=50, metavar="N", help="alternations (default: 50)")
+    solver.add_argument(
+        "--threads", type=whole(1, or_all=True), default=1, metavar="N", help="of passes and inference (default: 1)"
+    )
+    solver.add_argument("--seed", type=seed, default=0, metavar="N", help="of folds and random starts (default: 0)")
+    solver.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep checkpoints there (default: MODEL.rw.checkpoint, removed at the end)",
+    )
+    report = parser.add_argument_group("report")
+    report.add_argument(
+        "--json", type=Path, metavar="FILE", help="the summary as JSON; '-': to standard output, text to standard error"
+    )
+    report.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
+
+
+def _share(text: str) -> float:
+    value = positive(text)
+    if value > 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: pass a number above 0 and at most 1")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, write the model, and say what came of it; 130 if interrupted, which loses no finished round."""
+    from rankwise.detection.detector import labelled
+    from rankwise.detection.detector_file import write_detector
+    from rankwise.detection.store import FeatureStore
+
+    _check(arguments)
+    voice = Voice(quiet=arguments.quiet, aside=is_standard(arguments.json))
+    store = FeatureStore.open(arguments.folder)
+    known = labelled(store, arguments.name, arguments.set)
+    voice.say(_described(arguments, known, store))
+    own = arguments.checkpoint is None
+    checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint") if own else arguments.checkpoint
+    try:
+        model, choice = _trained(arguments, store, checkpoint, voice)
+    except KeyboardInterrupt:
+        voice.note(f"interrupted: {arguments.output} is not written; the same command goes on from {checkpoint}")
+        return INTERRUPTED
+    note = {"sets": arguments.set, "starts": arguments.init, "choice": choice}
+    write_detector(arguments.output, model, arguments.name, store.settings, note)
+    if own:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+    voice.say(*_summary(model, arguments, choice))
+    write_document(arguments.json, _document(model, arguments, store, known, choice, voice.notes))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """What is wrong with the arguments, before anything is read."""
+    if is_standard(arguments.output):
+        raise ValueError("-o -: a model is not written to standard output; name a file")
+    check_files({}, {"--output": arguments.output, "--json": arguments.json})
+    given = [f"--{name}" for name in ("Cs", "cv", "val") if getattr(arguments, name) is not None]
+    if arguments.C is not None and given:
+        raise ValueError(f"{given[0]} is for choosing C, and --C is {arguments.C:g}; leave one of them out")
+
+
+def _trained(
+    arguments: argparse.Namespace, store: Any, checkpoint: Path, voice: Voice
+) -> tuple[Any, dict[str, Any] | None]:
+    """The model, and how its C was chosen, if it was; what Python warns of becomes a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = _choose_and_train(arguments, store, checkpoint, voice)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        voice.note(message)
+    return found
+
+
+def _choose_and_train(
+    arguments: argparse.Namespace, store: Any, checkpoint: Path, voice: Voice
+) -> tuple[Any, dict[str, Any] | None]:
+    from rankwise.detection.detector import Recipe, choose_C, grid, train, train_cv
+
+    recipe = Recipe(
+        arguments.loss,
+        tuple(arguments.init),
+        arguments.self_paced,
+        arguments.method,
+        arguments.tol,
+        max_outer=arguments.max_outer,
+        n_threads=arguments.threads,
+        seed=arguments.seed,
+    )
+    name, sets = arguments.name, arguments.set
+    running: dict[str, Any] = {"checkpoint": checkpoint, "verbose": 0 if arguments.quiet else 1}
+    if arguments.C is not None:
+        return train(store, name, sets, recipe, C=arguments.C, **running), None
+    n_Cs = _N_CS if arguments.Cs is None else arguments.Cs
+    val = arguments.val
+    if val is None and arguments.cv is None and sets == ["train"] and "val" in store.sets:
+        val = "val"
+    if val is None:
+        cv = _FOLDS if arguments.cv is None else arguments.cv
+        voice.progress(f"choosing C among {n_Cs} on {cv} folds …")
+        model = train_cv(store, name, sets, recipe, Cs=n_Cs, cv=cv, **running)
+        return model, {"folds": cv, "C": model.Cs_.tolist(), "scores": model.scores_.mean(axis=1).tolist()}
+    Cs = grid(store, name, sets, recipe, n_Cs)
+    voice.progress(f"choosing C among {n_Cs} on {val} …")
+    chosen = choose_C(
+        store,
+        name,
+        sets,
+        val,
+        Cs,
+        recipe,
+        checkpoint=checkpoint,
+        progress=lambda C, ap: voice.progress(f"C = {C:.4g}: average precision of the images of {val} {ap:.4f}"),
+    )
+    choice = {"set": val, "C": chosen.Cs.tolist(), "scores": chosen.scores.tolist()}
+    return train(store, name, sets, recipe, C=chosen.C, **running), choice
+
+
+def _described(arguments: argparse.Namespace, known: Any, store: Any) -> str:
+    windows = int(store.bags[known.images].n_candidates)
+    return (
+        f"{arguments.folder}: {counted(known.images.size, 'image')} of {' and '.join(arguments.set)}, "
+        f"{int(known.relevant.sum()):,} with {arguments.name}; {counted(windows, 'window')} of "
+        f"{counted(store.bags.width, 'feature')}"
+    )
+
+
+def _summary(model: Any, arguments: argparse.Namespace, choice: dict[str, Any] | None) -> list[str]:
+    """What was learnt, how surely, and at what cost."""
+    timing = model.timing_
+    lines = [f"loss {arguments.loss}, C = {model.C_:.4g}"]
+    if choice is not None:
+        where = f"on {choice['folds']} folds" if "folds" in choice else f"on {choice['set']}"
+        lines = [f"loss {arguments.loss}, C = {model.C_:.4g} chosen by average precision of images {where}:"]
+        for C, score in zip(choice["C"], choice["scores"], strict=True):
+            lines.append(f"{'*' if model.C_ == C else ' '} {C:12.4g}  {score:8.4f}")
+    return [
+        *lines,
+        f"objective {model.objective_:.6g} after {counted(model.n_iter_, 'outer step')}; the last convex problem was "
+        f"solved to a gap of {model.gap_:.1e}",
+        f"{counted(timing['passes'], 'pass', 'passes')} over the windows, "
+        f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s ({timing['inference']:.3f} s in "
+        "inference)",
+        f"model: {arguments.output}",
+    ]
+
+
+def _document(
+    model: Any, arguments: argparse.Namespace, store: Any, known: Any, choice: dict[str, Any] | None, notes: list[str]
+) -> dict[str, Any]:
+    """The same and more as plain data."""
+    timing = model.timing_
+    return {
+        "command": "detect train",
+        "rankwise": __version__,
+        "model": arguments.output,
+        "class": arguments.name,
+        "features": {"folder": arguments.folder, **store.settings},
+        "sets": arguments.set,
+        "images": known.images.size,
+        "positives": int(known.relevant.sum()),
+        "loss": arguments.loss,
+        "C": model.C_,
+        "choice": choice,
+        "init": arguments.init,
+        "self_paced": arguments.self_paced,
+        "objective": model.objective_,
+        "dual": model.dual_,
+        "gap": model.gap_,
+        "tol": model.tol,
+        "converged": model.converged_,
+        "outer_steps": model.n_iter_,
+        "objectives": model.history_["objective"],
+        "starts": model.starts_,
+        "passes": timing["passes"],
+        "inference_calls": timing["calls"],
+        "seconds": {name: timing[name] for name in ("total", "inference", "products")},
+        "notes": notes,
+    }

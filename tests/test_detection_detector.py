@@ -1,0 +1,233 @@
+"""Detectors from labels of whole images: what they see, what they find, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise.detection import detector as detectors
+from rankwise.detection.boxes import iou, nms
+from rankwise.detection.detector import Recipe
+from rankwise.detection.detector_file import read_detector, write_detector
+from rankwise.detection.shapes import CLASSES, write_shapes
+from rankwise.detection.store import FeatureStore
+from rankwise.detection.voc import read_voc
+from rankwise.detection.writing import MANIFEST
+from rankwise.latent import LatentRankSVM, LatentRankSVMCV
+
+RTOL, ATOL = 1e-9, 1e-12
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def store(tmp_path: Path, write_features: Write) -> FeatureStore:
+    return FeatureStore.open(write_features(tmp_path / "features"))
+
+
+def changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> FeatureStore:
+    """The store after a change of its manifest."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    change(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return FeatureStore.open(folder)
+
+
+# Training
+
+
+@pytest.mark.parametrize("loss", ["ap", "zero-one"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_objects_are_found_where_only_images_were_labelled(store: FeatureStore, name: str, loss: str) -> None:
+    model = detectors.train(store, name, "trainval", Recipe(loss), C=30.0)
+    assert detectors.image_ap(model, store, name) > 0.95
+    assert detectors.evaluate(model, store, name, overlap=0.3).value > 0.75
+    assert detectors.localised(model, store, name, overlap=0.3) > 0.8
+
+
+def test_training_does_not_look_at_boxes(tmp_path: Path, write_features: Write) -> None:
+    folder = write_features(tmp_path / "features")
+    before = detectors.train(FeatureStore.open(folder), "disc", C=10.0)
+
+    def move(manifest: dict[str, Any]) -> None:
+        for image in manifest["images"]:
+            for thing in image["objects"]:
+                thing["box"] = [1.0, 1.0, 2.0, 2.0]
+
+    after = detectors.train(changed(folder, move), "disc", C=10.0)
+    np.testing.assert_array_equal(after.coef_, before.coef_)
+
+
+def test_images_with_only_difficult_objects_are_not_trained_on(tmp_path: Path, write_features: Write) -> None:
+    folder = write_features(tmp_path / "features")
+    whole = detectors.labelled(FeatureStore.open(folder), "disc", "train")
+    first = int(whole.images[whole.relevant][0])
+
+    def harden(manifest: dict[str, Any]) -> None:
+        for thing in manifest["images"][first]["objects"]:
+            thing["difficult"] = True
+
+    left = detectors.labelled(changed(folder, harden), "disc", "train")
+    np.testing.assert_array_equal(left.images, whole.images[whole.images != first])
+
+
+def test_a_detector_is_the_latent_ranker_of_its_images(store: FeatureStore) -> None:
+    model = detectors.train(store, "square", "train", Recipe("ap", ("whole",)), C=5.0)
+    images, y = store.labels("square", "train")
+    expected = LatentRankSVM("ap", 5.0, init="first").fit(store.bags[images], y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # a random start may get nowhere
+def test_of_several_starts_the_lowest_objective_is_kept(store: FeatureStore) -> None:
+    names = ("mean", "whole", "centre", "random")
+    alone = [detectors.train(store, "disc", "train", Recipe(starts=(name,)), C=3.0).objective_ for name in names]
+    together = detectors.train(store, "disc", "train", Recipe(starts=names), C=3.0)
+    assert together.starts_.size == 4
+    np.testing.assert_allclose(together.starts_[:3], alone[:3], RTOL)  # the fourth draws otherwise in company
+    assert together.objective_ == together.starts_.min()
+
+
+def test_the_centre_is_the_window_most_like_the_middle_half_of_the_image() -> None:
+    boxes = [[1, 1, 100, 80], [26, 21, 75, 60], [26, 21, 50, 40], [51, 1, 100, 40]]
+    assert detectors.central_window(boxes, 100, 80) == 1
+    assert detectors.central_window(boxes[2:], 100, 80) == 0
+    assert detectors.central_window([[1, 1, 1, 1]], 1, 1) == 0
+
+
+def test_C_is_chosen_by_the_ranking_of_images_that_were_not_trained_on(store: FeatureStore) -> None:
+    seen = []
+    Cs = [0.3, 3.0, 30.0]
+    choice = detectors.choose_C(store, "disc", "trainval", "val", Cs, progress=lambda C, ap: seen.append((C, ap)))
+    images, y = store.labels("disc", "train")
+    held, held_y = store.labels("disc", "val")
+    for k, C in enumerate(Cs):
+        model = LatentRankSVM("ap", C).fit(store.bags[images], y)
+        ap = rw.metrics.average_precision(model.decision_function(store.bags[held]), held_y == 1)
+        assert choice.scores[k] == pytest.approx(ap, abs=ATOL)
+    assert Cs[int(np.argmax(choice.scores))] == choice.C
+    assert seen == list(zip(Cs, choice.scores.tolist(), strict=True))
+
+
+def test_C_is_chosen_on_folds_by_average_precision(store: FeatureStore) -> None:
+    model = detectors.train_cv(store, "disc", recipe=Recipe("zero-one"), Cs=[0.1, 10.0], cv=3)
+    images, y = store.labels("disc", "trainval")
+    expected = LatentRankSVMCV("zero-one", [0.1, 10.0], cv=3, scoring="ap").fit(store.bags[images], y)
+    np.testing.assert_array_equal(model.scores_, expected.scores_)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_a_grid_of_C_does_not_depend_on_the_scale_of_features(store: FeatureStore) -> None:
+    grid = detectors.grid(store, "disc", "train", Recipe(), 5)
+    store.features = 4.0 * np.asarray(store.features)
+    np.testing.assert_allclose(detectors.grid(store, "disc", "train", Recipe(), 5), grid / 16.0, 1e-6)
+    assert (np.diff(grid) > 0.0).all()
+
+
+# Detection
+
+
+def test_detections_are_the_windows_that_suppression_keeps(store: FeatureStore) -> None:
+    model = detectors.train(store, "disc", C=10.0)
+    found = detectors.detect(model, store, "test", threshold=0.4, max_per_image=5)
+    for k, i in enumerate(store.members("test").tolist()):
+        here = np.asarray(found.image) == k
+        scores = np.asarray(store.features[store.offsets[i] : store.offsets[i + 1]], float) @ model.coef_[0]
+        kept = nms(store.windows(i), scores, 0.4)[:5]
+        np.testing.assert_array_equal(np.asarray(found.boxes)[here], store.windows(i)[kept])
+        np.testing.assert_allclose(np.asarray(found.scores)[here], scores[kept] + model.intercept_[0], 1e-6, 1e-9)
+        overlaps = iou(store.windows(i)[kept], store.windows(i)[kept])
+        assert (overlaps[np.triu_indices(kept.size, 1)] <= 0.4).all()
+
+
+def test_detections_and_truths_speak_of_the_same_images(store: FeatureStore) -> None:
+    model = detectors.train(store, "disc", C=10.0)
+    both = detectors.evaluate(model, store, "disc", ("val", "test"), overlap=0.3)
+    objects = sum(len(boxes) for boxes, _ in store.truth("disc", ("val", "test")))
+    assert both.n_positives == objects
+    assert both.value > 0.8
+
+
+def test_eleven_points_and_area_are_of_one_curve(store: FeatureStore) -> None:
+    model = detectors.train(store, "disc", C=10.0)
+    area = detectors.evaluate(model, store, "disc", overlap=0.4)
+    points = detectors.evaluate(model, store, "disc", overlap=0.4, kind="2007")
+    np.testing.assert_array_equal(area.precision, points.precision)
+    assert area.value != points.value
+
+
+# Files
+
+
+def test_a_detector_comes_back_from_its_file(store: FeatureStore, tmp_path: Path) -> None:
+    model = detectors.train(store, "disc", C=10.0, checkpoint=tmp_path / "checkpoint")
+    write_detector(tmp_path / "m.rw", model, "disc", store.settings, {"sets": ["trainval"]})
+    stored = read_detector(tmp_path / "m.rw")
+    stored.check(store)
+    assert (stored.name, stored.features, stored.note["sets"]) == ("disc", store.settings, ["trainval"])
+    np.testing.assert_array_equal(stored.model.coef_, model.coef_)
+    assert stored.model.checkpoint is None
+    assert model.checkpoint == tmp_path / "checkpoint"
+
+
+def test_a_detector_is_refused_features_of_another_kind(store: FeatureStore, tmp_path: Path) -> None:
+    model = detectors.train(store, "disc", C=10.0)
+    write_detector(tmp_path / "m.rw", model, "disc", store.settings)
+    stored = read_detector(tmp_path / "m.rw")
+    store.settings["max_windows"] = 7
+    stored.check(store)
+    store.settings["crop"] = 32
+    with pytest.raises(ValueError, match=r"crop 32, and the model was trained with 16; prepare"):
+        stored.check(store)
+
+
+def test_a_model_that_is_no_detector_is_refused(store: FeatureStore, tmp_path: Path) -> None:
+    detectors.train(store, "disc", C=10.0).save(tmp_path / "m.rw")
+    with pytest.raises(ValueError, match=r"m\.rw is no detector; make one by `rankwise detect train`"):
+        read_detector(tmp_path / "m.rw")
+
+
+# Refusals
+
+
+def test_a_class_must_be_in_some_images_and_not_in_others(tmp_path: Path, write_features: Write) -> None:
+    folder = write_features(tmp_path / "features")
+
+    def everywhere(manifest: dict[str, Any]) -> None:
+        for image in manifest["images"]:
+            image["objects"].append({"name": "square", "box": [1.0, 1.0, 9.0, 9.0], "difficult": False})
+
+    with pytest.raises(ValueError, match=r"every image of train has 'square'; a detector needs images with and"):
+        detectors.train(changed(folder, everywhere), "square", "train")
+
+
+def test_unknown_names_are_refused(store: FeatureStore) -> None:
+    with pytest.raises(ValueError, match=r"has no class 'cat'; choose among disc, square"):
+        detectors.train(store, "cat")
+    with pytest.raises(ValueError, match=r"has no set 'dev'; choose among train, val, test"):
+        detectors.train(store, "disc", "dev")
+    with pytest.raises(ValueError, match=r"unknown start 'middle'; use mean, whole, centre, random"):
+        detectors.train(store, "disc", recipe=replace(Recipe(), starts=("middle",)))
+
+
+def test_choosing_needs_images_that_are_not_held_out(store: FeatureStore) -> None:
+    with pytest.raises(ValueError, match=r"no image of val without val has 'disc'"):
+        detectors.choose_C(store, "disc", "val", "val", [1.0])
+
+
+# Shapes
+
+
+def test_the_same_seed_draws_the_same_shapes(tmp_path: Path) -> None:
+    kits = [write_shapes(tmp_path / name, seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
+    contents = [[path.read_bytes() for path in sorted(kit.rglob("*")) if path.is_file()] for kit in kits]
+    assert contents[0] == contents[1] != contents[2]
+    found = read_voc(kits[0])
+    assert found.classes == CLASSES
+    assert {name: len(ids) for name, ids in found.sets.items()} == {"train": 24, "val": 16, "test": 16}

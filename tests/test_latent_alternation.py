@@ -1,0 +1,258 @@
+"""The alternation: the objective never rises, every convex step has a true certificate, both routes end alike."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from copy import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+import rankwise as rw
+from rankwise.latent import bags as bags_module
+from rankwise.latent import cccp, training
+from rankwise.latent.bags import Bags, as_bags
+from rankwise.latent.state import State
+from rankwise.latent.working_set import WorkingSet, best_of
+
+Array = NDArray[np.float64]
+LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
+INITS = ["mean", "first", "centre", "random"]
+ROUNDING = 1e-9
+TENS = 10.0
+ROUTES = ["all candidates", "working set"]
+# Zeros may be a minimum: it is said, and not what these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found no way down")
+
+
+def draw(rng: np.random.Generator, n: int = 24, most: int = 8, width: int = 4) -> tuple[list[Array], NDArray[np.bool_]]:
+    relevant = rng.permutation(np.arange(n) < rng.integers(2, n // 2))
+    bags = [rng.normal(size=(rng.integers(1, most + 1), width)) for _ in relevant]
+    for bag, positive in zip(bags, relevant, strict=True):
+        bag[rng.integers(len(bag)), 0] += 4.0 * positive
+    return bags, relevant
+
+
+@pytest.fixture(params=ROUTES)
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(cccp, "_SMALL", 0 if request.param == "working set" else 1 << 21)
+    return str(request.param)
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> list[State]:
+    """Every state a fit goes through: where it begins, and after each round."""
+    seen: list[State] = []
+    real = training.minimise
+
+    def minimise(problem: Any, state: State, after: Any) -> None:
+        def noted(now: State) -> None:
+            seen.append(copy(now))
+            seen[-1].history = list(now.history)
+            after(now)
+
+        seen.append(copy(state))
+        seen[-1].history = list(state.history)
+        real(problem, state, noted)
+
+    monkeypatch.setattr(training, "minimise", minimise)
+    return seen
+
+
+def objective(bags: list[Array], relevant: Any, loss: str, C: float, v: Array, active: Any, fixed: Any = None) -> float:
+    """F at v over bags in use; fixed: candidates of positives, for the bound of F that they give."""
+    width = bags[0].shape[1]
+    scores = []
+    for i in np.flatnonzero(active):
+        of_bag = bags[i] @ v[:width] + (TENS * v[width] if v.size > width else 0.0)
+        scores.append(of_bag[fixed[i]] if fixed is not None and relevant[i] else of_bag.max())
+    return 0.5 * float(v @ v) + C * rw.structured_hinge(np.array(scores), relevant[active], loss).value
+
+
+@pytest.mark.parametrize("paced", [None, 0.3])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_objective_never_rises_and_every_bound_is_true(
+    loss: str, paced: float | None, route: str, states: list[State], rng: np.random.Generator
+) -> None:
+    steps = changed = learnt = 0
+    for number in range(8):
+        bags, relevant = draw(rng)
+        starts = as_bags(bags).starts
+        C = float(rng.choice([0.1, 1.0, 30.0]))
+        options = {"init": INITS[number % 4], "random_state": number, "self_paced": paced, "max_outer": 100}
+        states.clear()
+        model = rw.LatentRankSVM(loss, C, outer_tol=1e-6, **options).fit(bags, relevant)
+        assert model.converged_
+        others = [state.coef for state in states]
+        ends = [states[0].coef]
+        last = np.inf
+        if INITS[number % 4] == "mean" and paced is None:
+            last = objective(bags, relevant, loss, C, states[0].coef, states[0].active)
+        for before, now in itertools.pairwise(states):
+            imputed = before.fixed - starts
+            closed = len(now.history) > len(before.history)
+            inner = [objective(bags, relevant, loss, C, v, before.active, imputed) for v in others]
+            if not closed:
+                assert now.primal <= before.primal
+                assert now.dual >= before.dual
+                here = objective(bags, relevant, loss, C, now.coef, before.active, imputed)
+                assert now.primal == pytest.approx(here, rel=ROUNDING)
+            dual, primal = (now.history[-1].dual, now.history[-1].primal) if closed else (now.dual, now.primal)
+            assert dual <= min(inner) * (1 + ROUNDING)
+            assert dual <= primal * (1 + ROUNDING)
+            if not closed:
+                continue
+            value = objective(bags, relevant, loss, C, now.coef, before.active)
+            assert now.history[-1].objective == pytest.approx(value, rel=ROUNDING)
+            assert now.history[-1].primal >= value * (1 - ROUNDING)
+            assert now.history[-1].gap <= 1e-3
+            if before.active.all() and (paced is None or (now.history[-2:-1] and now.pace == 1.0)):
+                assert value <= last * (1 + ROUNDING)
+                last = value
+            steps += 1
+            changed += now.history[-1].changed
+            ends.append(now.coef)
+        earlier, final = (objective(bags, relevant, loss, C, v, np.ones(len(bags), bool)) for v in ends[-2:])
+        assert model.objective_ == pytest.approx(final, rel=ROUNDING)
+        assert model.history_["changed"][-1] == 0 or earlier - final <= 1e-6 * final * (1 + ROUNDING)
+        learnt += bool(model.coef_.any())
+        assert model.n_iter_ == len(model.history_["objective"]) == len(states[-1].history)
+    assert steps > 10
+    assert changed > 0
+    assert learnt >= 6
+
+
+def test_self_paced_uses_the_positives_of_the_highest_scores_and_ever_more_of_them(states: list[State]) -> None:
+    bags, relevant = draw(np.random.default_rng(5), n=60)
+    model = rw.LatentRankSVM(C=1.0, self_paced=0.2).fit(bags, relevant)
+    n_pos = int(relevant.sum())
+    in_use = model.history_["positives"]
+    assert in_use[0] == n_pos
+    assert in_use[1] == max(round(0.2 * n_pos), 1)
+    shares = np.minimum(0.2 * 1.3 ** np.arange(in_use.size - 1), 1.0)
+    np.testing.assert_array_equal(in_use[1:], np.maximum(np.round(shares * n_pos), 1).astype(int))
+    assert in_use[-1] == n_pos
+    assert model.converged_
+    for before, now in itertools.pairwise(states):
+        if len(now.history) == len(before.history) or now.active.all():
+            continue
+        assert now.active[~relevant].all()
+        used, left = now.active & relevant, ~now.active & relevant
+        assert now.best[used].min() >= now.best[left].max()
+
+
+def test_a_share_of_one_is_the_same_as_none() -> None:
+    bags, relevant = draw(np.random.default_rng(6))
+    whole, none = (rw.LatentRankSVM(C=1.0, self_paced=share).fit(bags, relevant) for share in (1.0, None))
+    np.testing.assert_array_equal(whole.coef_, none.coef_)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [0.3, 30.0])
+def test_a_working_set_ends_where_all_candidates_do(
+    loss: str, C: float, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    for _ in range(3):
+        bags, relevant = draw(rng, n=40, most=12)
+        found = []
+        for small in (1 << 21, 0):
+            monkeypatch.setattr(cccp, "_SMALL", small)
+            model = rw.LatentRankSVM(loss, C, init="first", tol=1e-7, max_outer=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                found.append(model.fit(bags, relevant))
+        whole, part = found
+        assert whole.history_["rounds"][0] == 1
+        assert part.history_["rounds"][0] > 1
+        assert part.history_["primal"][0] == pytest.approx(whole.history_["primal"][0], rel=3e-7)
+        radius = sum(np.sqrt(2e-7 * model.history_["primal"][0]) for model in found)
+        assert np.linalg.norm(whole.coef_ - part.coef_) <= radius
+
+
+def test_a_working_set_holds_few_of_the_candidates(states: list[State], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cccp, "_SMALL", 0)
+    passes, real = [], bags_module.candidate_scores
+    monkeypatch.setattr(bags_module, "candidate_scores", lambda *args: passes.append(None) or real(*args))
+    bags, relevant = draw(np.random.default_rng(7), n=200, most=60)
+    model = rw.LatentRankSVM(C=3.0).fit(bags, relevant)
+    n = sum(map(len, bags))
+    assert model.converged_
+    assert max(state.working.size for state in states) < n / 4
+    for state in states:
+        assert set(state.owner) == set(range(200))
+        np.testing.assert_array_equal(np.bincount(state.owner)[relevant], 1)
+        starts = as_bags(bags).starts
+        np.testing.assert_array_equal(np.searchsorted(starts, state.working, side="right") - 1, state.owner)
+        np.testing.assert_array_equal(state.working[relevant[state.owner]], np.sort(state.fixed[relevant]))
+    assert model.timing_["passes"] == len(passes) > 3
+
+
+def test_candidates_of_no_use_for_five_rounds_are_dropped() -> None:
+    bags = Bags(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0], [5.0, 5.0]]), [0, 3, 4])
+    working = WorkingSet(bags, np.array([0, 1, 2, 3]), np.array([0, 0, 0, 1]), np.zeros(4, np.int64))
+    for working.round in range(1, 6):
+        np.testing.assert_array_equal(working.scores(np.array([1.0, 0.0])), [1.0, 5.0])
+        assert working.add(np.array([0]), np.array([0])) == 0
+        assert working.rows.tolist() == ([0, 1, 2, 3] if working.round < 5 else [0, 3])
+    assert working.add(np.array([2, 0]), np.array([0, 0])) == 1
+    assert working.rows.tolist() == [0, 2, 3]
+    np.testing.assert_array_equal(working.scores(np.array([0.0, -1.0])), [1.0, -5.0])
+    np.testing.assert_array_equal(working.combine(np.array([2.0, 1.0])), [3.0, 3.0])
+    working.fix(np.array([1]), np.array([0]))
+    assert working.rows.tolist() == [1, 3]
+    np.testing.assert_array_equal(working.scores(np.array([0.0, -1.0])), [-1.0, -5.0])
+
+
+def test_repeated_bags_have_candidates_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, relevant = draw(np.random.default_rng(8), n=12)
+    twice = np.r_[np.arange(12), np.arange(12)]
+    bags = as_bags(listed)[twice]
+    init = np.r_[np.zeros(12, int), bags.sizes[:12] - 1]
+    models = []
+    for small in (1 << 21, 0):
+        monkeypatch.setattr(cccp, "_SMALL", small)
+        models.append(rw.LatentRankSVM(C=30.0, init=init, tol=1e-6).fit(bags, relevant[twice]))
+    assert models[0].converged_
+    assert models[1].converged_
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=3e-6)
+
+
+def test_of_equal_candidates_the_first_is_the_best() -> None:
+    best, where = best_of(np.array([1.0, 3.0, 3.0, 2.0, 2.0, -1.0]), np.array([0, 3, 5]))
+    assert best.tolist() == [3.0, 2.0, -1.0]
+    assert where.tolist() == [1, 3, 5]
+
+
+def test_a_tolerance_no_rounding_allows_ends_with_a_warning(route: str) -> None:
+    bags, relevant = draw(np.random.default_rng(9))
+    bags = [bag + 1e5 for bag in bags]  # differences of candidates lose five digits
+    with pytest.warns(ConvergenceWarning, match=r"gap of \d.*tol=1e-17: rounding stops progress") as caught:
+        model = rw.LatentRankSVM("zero-one", C=30.0, tol=1e-17).fit(bags, relevant)
+    assert caught[0].filename == __file__
+    assert not model.converged_
+    assert 0.0 < model.gap_ < 1e-4
+
+
+def test_too_few_steps_or_iterations_are_said(route: str) -> None:
+    bags, relevant = draw(np.random.default_rng(10), n=60)
+    with pytest.warns(ConvergenceWarning, match="max_outer=1 reached; raise it"):
+        model = rw.LatentRankSVM("zero-one", C=30.0, init="first", max_outer=1).fit(bags, relevant)
+    assert model.n_iter_ == 1
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 reached; raise it"):
+        model = rw.LatentRankSVM(C=30.0, max_iter=1).fit(bags, relevant)
+    assert not model.converged_
+    assert model.gap_ > model.tol
+
+
+def test_a_model_of_zeros_is_said(route: str) -> None:
+    rng = np.random.default_rng(12)
+    bags = [rng.normal(size=(8, 3)) for _ in range(40)]  # nothing to be learnt, and a way up in every direction
+    with pytest.warns(ConvergenceWarning, match="found no way down from coefficients of 0") as caught:
+        model = rw.LatentRankSVM(C=1.0, init="first").fit(bags, np.arange(40) < 10)
+    assert caught[0].filename == __file__
+    assert not model.coef_.any()
+    assert model.converged_
