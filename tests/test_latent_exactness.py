@@ -224,6 +224,7 @@ def test_the_best_of_all_starts_is_the_global_minimum(loss: str, route: str) -> 
         model = fitted(tiny, loss, 5.0, [np.array(pick) for pick in values])
         assert model.objective_ == pytest.approx(lowest, rel=RTOL)
         assert model.objective_ == model.starts_.min()
+        assert model.objective_ == pytest.approx(by_definition(tiny, loss, 5.0, model), rel=ROUNDING)
         assert model.starts_.shape == (len(values),)
         assert (model.starts_ >= lowest * (1 - RTOL)).all()
         below += int(np.ptp(model.starts_) > RTOL)

@@ -158,6 +158,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "too few": (np.zeros(3, int), ValueError, r"init has shape \(3,\) and dtype int64; pass the number .* 30 bags"),
     "too many": (np.zeros(31, int), ValueError, r"init has shape \(31,\)"),
     "too high": (np.full(30, 99), ValueError, r"init: bag 0 has no candidate 99, only 0 to \d"),
+    "one too high": (np.array([len(bag) for bag in data()[0]]), ValueError, r"init: bag 0 has no candidate \d"),
     "negative": (-np.ones(30, int), ValueError, r"init: bag 0 has no candidate -1"),
     "in a list": (["first", np.full(30, 99)], ValueError, r"init\[1\]: bag 0 has no candidate 99"),
     "coefficients": (np.ones(4), ValueError, "init: 4 coefficients for 3 features"),

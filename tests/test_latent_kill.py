@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 
 KILLED = """
-import json, os, signal, sys, time
+import json, os, signal, sys
 import numpy as np
 import rankwise as rw
-from rankwise.latent import Bags, cccp
+from rankwise.latent import Bags, cccp, checkpoints
 
 cccp._SMALL = 0
 folder = sys.argv[1]
@@ -29,42 +30,45 @@ def fit(checkpoint):
     return {"coef": model.coef_.tolist(), "passes": model.timing_["passes"], "converged": model.converged_,
             "history": {name: part.tolist() for name, part in model.history_.items() if name != "seconds"}}
 
-def changes(n):
-    seen = set()
-    while len(seen) < n and os.waitpid(pid, os.WNOHANG) == (0, 0):
-        for name in os.listdir(folder):
-            if name.startswith("latent-"):
-                seen.add(os.stat(folder + "/" + name).st_mtime_ns)
-        time.sleep(0.001)
+# In this process: the signal, when a checkpoint has been written for the n-th time.
+def after_saves(n, signal_):
+    write, count = checkpoints.write_state, [0]
 
-whole = fit(None)
-killed = 0
-for _ in range(4):
+    def counted(path, state):
+        write(path, state)
+        count[0] += 1
+        if count[0] == n:
+            os.kill(os.getpid(), signal_)
+
+    checkpoints.write_state = counted
+
+# In this process: kill -9 when a new checkpoint is whole but not yet in the place of the old one.
+def before_replacing():
+    os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
+
+# How a process ends that is prepared so and fits; 7 after Ctrl-C.
+def ended(prepare):
     pid = os.fork()
     if pid == 0:
-        fit(folder)
+        prepare()
+        try:
+            fit(folder)
+        except KeyboardInterrupt:
+            os._exit(7)
         os._exit(0)
-    changes(int(rng.integers(1, 5)))
-    time.sleep(rng.uniform(0.0, 0.03))
-    try:
-        os.kill(pid, signal.SIGKILL)
-        killed += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-    except (ProcessLookupError, ChildProcessError):
-        pass
-pid = os.fork()
-if pid == 0:  # Ctrl-C
-    try:
-        fit(folder)
-    except KeyboardInterrupt:
-        os._exit(7)
-    os._exit(0)
-changes(2)
-try:
-    os.kill(pid, signal.SIGINT)
-    stopped = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-except (ProcessLookupError, ChildProcessError):
-    stopped = -1
-print(json.dumps({"whole": whole, "resumed": fit(folder), "killed": killed, "stopped": stopped}))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+# In this process: kill -9 at some moment; it may come too late.
+def at_random():
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.01, 0.3))
+
+whole = fit(None)
+ends = [ended(lambda n=n: after_saves(n, signal.SIGKILL)) for n in (1, 3)]
+ends += [ended(before_replacing), ended(lambda: after_saves(2, signal.SIGINT))]
+for _ in range(2):
+    ended(at_random)
+print(json.dumps({"whole": whole, "resumed": fit(folder), "ends": ends}))
 """
 
 
@@ -78,8 +82,7 @@ def test_a_fit_killed_at_any_moment_goes_on_to_the_same_model(tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["killed"] >= 2
-    assert found["stopped"] == 7
+    assert found["ends"] == [-signal.SIGKILL, -signal.SIGKILL, -signal.SIGKILL, 7]
     assert found["whole"]["converged"]
     assert np.any(found["whole"]["coef"])
     assert len(found["whole"]["history"]["changed"]) > 1
