@@ -218,6 +218,13 @@ def test_every_training_bag_weighs_the_same_in_the_scale_of_instances() -> None:
     np.testing.assert_array_equal(seen.offsets, train.offsets)
 
 
+def test_a_feature_that_is_constant_in_training_is_left_in_its_own_scale() -> None:
+    train = BagSet(np.column_stack([np.arange(7.0), np.full(7, 0.1)]), np.array([0, 1, 3, 7]))
+    np.testing.assert_allclose(scaled_bags(train)(train).features[:, 1], 0, atol=1e-15)
+    test = BagSet(np.array([[1.0, 2.1]]), np.array([0, 1]))
+    assert scaled_bags(train)(test).features[0, 1] == pytest.approx(2.0, rel=RTOL)
+
+
 def _fitted(name: str, data: Data, seed: int = 0) -> Fitted:
     return BY_NAME[name].fit(data.X, data.y, seed)
 

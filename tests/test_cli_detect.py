@@ -96,9 +96,9 @@ def test_the_model_is_that_of_the_python_interface(folder: Path, capsys: Capture
     assert (stored.name, stored.features) == ("square", store.settings)
     written = json.loads(Path("m.json").read_text())
     assert written["objective"] == expected.objective_
-    assert written["images"] == 48
+    assert written["images"] == 32
     printed = capsys.readouterr().out
-    assert "features: 48 images of train and val, 24 with square;" in printed
+    assert "features: 32 images of train and val, 16 with square;" in printed
     assert not Path("m.rw.checkpoint").exists()
 
 
@@ -186,7 +186,7 @@ def test_evaluation_is_that_of_the_python_interface(model: Path, capsys: Capture
 
 def test_another_class_can_be_looked_for(model: Path, capsys: Capture) -> None:
     run("evaluate", "m.rw", "features", "--class", "square")
-    assert capsys.readouterr().out.startswith("square in 24 images of test: 12 objects,")
+    assert capsys.readouterr().out.startswith("square in 16 images of test: 8 objects,")
 
 
 # Show

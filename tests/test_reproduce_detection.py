@@ -63,7 +63,7 @@ def test_both_losses_are_trained_and_judged_alike(store: FeatureStore, tmp_path:
         timings = part["inference"]["methods"]
         assert list(timings) == list(METHODS)
         assert all(timing["calls"] > 0 and timing["inference"] > 0.0 for timing in timings.values())
-        assert (part["inference"]["positives"], part["inference"]["negatives"]) == (24, 24)
+        assert (part["inference"]["positives"], part["inference"]["negatives"]) == (16, 16)
 
 
 def test_a_run_that_was_cut_off_goes_on_to_the_same_results(

@@ -43,8 +43,11 @@ View = Callable[[BagSet], Callable[[BagSet], Any]]
 
 def scaled_bags(train: BagSet) -> Callable[[BagSet], Bags]:
     """Bags of standardised instances; in mean and variance every training bag weighs the same, whatever its size."""
-    scaler = StandardScaler().fit(train.features, sample_weight=np.repeat(1 / train.sizes, train.sizes))
-    return lambda bags: Bags(scaler.transform(bags.features), bags.offsets)
+    weight = np.repeat(1 / (len(train) * train.sizes), train.sizes)
+    centre = weight @ train.features
+    spread = np.sqrt(weight @ (train.features - centre) ** 2)
+    spread[np.ptp(train.features, axis=0) == 0] = 1  # and not what rounding leaves
+    return lambda bags: Bags((bags.features - centre) / spread, bags.offsets)
 
 
 def means(train: BagSet) -> Callable[[BagSet], NDArray[np.float64]]:

@@ -43,7 +43,7 @@ _VERSION = 1
 class Plan:
     """What both losses share. Cs: values of C to choose from. least: images of train that a class must be in."""
 
-    Cs: tuple[float, ...] = (1e2, 1e3, 1e4)
+    Cs: tuple[float, ...] = (1e2, 3e2, 1e3, 3e3, 1e4, 3e4)
     starts: tuple[str, ...] = ("mean",)
     self_paced: float | None = None
     tol: float = 1e-3
