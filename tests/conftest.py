@@ -118,7 +118,9 @@ def write_features() -> Callable[..., Path]:
     from rankwise.detection.voc import read_voc
     from rankwise.detection.writing import StoreWriter
 
-    def write(folder: Path, *, dim: int = 8, noise: float = 0.05, seed: int = 0, windows: int = 150, n: int = 16) -> Path:
+    def write(
+        folder: Path, *, dim: int = 8, noise: float = 0.05, seed: int = 0, windows: int = 150, n: int = 16
+    ) -> Path:
         kit = read_voc(write_shapes(folder.parent / "kit", {"train": n, "val": n, "test": n}, seed))
         rng = np.random.default_rng(seed)
         settings = {"proposals": "sliding", "max_windows": windows, "min_side": 12, "model": "noise", "weights": "0"}

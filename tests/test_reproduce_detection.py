@@ -17,12 +17,13 @@ import pytest
 
 from rankwise.cli.main import main
 from rankwise.detection.detector import evaluate
+from rankwise.detection.evaluation import average_precision
 from rankwise.detection.shapes import write_shapes
 from rankwise.detection.store import FeatureStore
 from rankwise.detection.voc import read_voc
 from rankwise.reproduce import detection_data, page
 from rankwise.reproduce.detection import LOSSES, METHODS, Experiment, Plan
-from rankwise.reproduce.detection_results import _redrawn, document, judge, table5
+from rankwise.reproduce.detection_results import KINDS, document, judge, redrawn, table5
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Path]
@@ -111,13 +112,15 @@ def test_redrawing_every_image_once_gives_the_average_precision(store: FeatureSt
     parts = experiment.run()
     judged = judge(experiment)
     for one in judged.values():
-        counts = np.ones((1, one.objects.size), np.int64)
-        assert _redrawn(one, counts)[0] == pytest.approx(one.ap.value, abs=1e-12)
-        assert _redrawn(one, 3 * counts)[0] == pytest.approx(one.ap.value, abs=1e-12)
+        counts = np.array([[1], [3]]) * np.ones(one.objects.size, np.int64)
+        area = average_precision(one.detections, store.truth(one.name, "test"))
+        for kind, expected in (("ap_2007", one.ap.value), ("ap_area", area.value)):
+            np.testing.assert_allclose(redrawn(one, counts, kind), expected, rtol=1e-12)
     found = document(experiment, parts, judged, {})
-    for name in experiment.classes:
-        low, high = found["difference"]["classes"][name]
-        assert low <= judged[name, "ap"].ap.value - judged[name, "zero-one"].ap.value <= high
+    for kind in KINDS:
+        for part in parts:
+            low, high = found["difference"][kind]["classes"][part["class"]]
+            assert low <= part["ap"][kind] - part["zero-one"][kind] <= high
     *rows, mean, paper = table5(found).rows
     assert [row[0] for row in rows] == ["disc", "square"]
     assert float(mean[1]) == pytest.approx(np.mean([float(row[1]) for row in rows]), abs=0.011)

@@ -65,7 +65,15 @@ def _detection(arguments: argparse.Namespace) -> int:
     from rankwise.benchmarks.machine import describe
     from rankwise.reproduce.detection import Experiment, Plan
     from rankwise.reproduce.detection_page import conclusions, draw_all, facts, report
-    from rankwise.reproduce.detection_results import as_csv, document, inference_table, judge, measures_table, table5
+    from rankwise.reproduce.detection_results import (
+        KINDS,
+        as_csv,
+        document,
+        inference_table,
+        judge,
+        measures_table,
+        table5,
+    )
 
     voice = Voice()
     out: Path = arguments.out
@@ -79,7 +87,7 @@ def _detection(arguments: argparse.Namespace) -> int:
     found = document(experiment, parts, judged, describe())
     drawn = draw_all(store, judged, paths, experiment.classes) if paths else []
     _write(out, found, as_csv(found), report(found, drawn, why_not), drawn)
-    for table in (table5(found), measures_table(found), inference_table(found)):
+    for table in (*(table5(found, kind) for kind in KINDS), measures_table(found), inference_table(found)):
         voice.say(*_lines(table), "")
     voice.say(*facts(found), *conclusions(found), "", f"report: {out / 'detection.html'}")
     return 0

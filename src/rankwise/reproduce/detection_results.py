@@ -16,23 +16,33 @@ from rankwise.detection.evaluation import Detections, VocAP, average_precision
 from rankwise.reproduce.detection import LOSSES, METHODS, TRAIN, Experiment
 from rankwise.reproduce.page import Table
 
-__all__ = ["PAPER", "Judged", "as_csv", "document", "inference_table", "judge", "measures_table", "table5"]
+__all__ = [
+    "KINDS",
+    "PAPER",
+    "Judged",
+    "as_csv",
+    "document",
+    "inference_table",
+    "judge",
+    "measures_table",
+    "redrawn",
+    "table5",
+]
 
 # Mean detection AP over the 20 classes of VOC 2007, and seconds in inference, averaged over them (section 4.2).
 PAPER = {"zero-one": 29.4995, "ap": 36.616, "yue": 7.623, "quicksort": 0.5214}
 _SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss"}
 _METHODS = {"yue": "Yue et al. 2007", "quicksort": "Algorithm 1", "auto": "ours (auto)"}
-_MEASURES = {
-    "ap_area": "detection, area",
-    "ap_images": "ranking of images",
-    "localised": "best window right",
-}
+KINDS = {"ap_2007": "eleven points as in VOC 2007", "ap_area": "area under the curve"}
+_MEASURES = {"ap_images": "images", "localised": "best window"}
 _DRAWS, _DRAWS_AT_ONCE, _LEVEL = 1000, 50, 0.95
+_ROUNDING = 1e-9
 
 
 class Judged(NamedTuple):
-    """The detections of one detector on test, and how they were judged (eleven points)."""
+    """The detections of a class on test, how they were judged (eleven points), and objects by image."""
 
+    name: str
     detections: Detections
     ap: VocAP
     objects: NDArray[np.int64]
@@ -46,7 +56,7 @@ def judge(experiment: Experiment) -> dict[tuple[str, str], Judged]:
         objects = np.array([int((~difficult).sum()) for _, difficult in truth])
         for loss in LOSSES:
             detections = detect(experiment.model(name, loss), store, "test")
-            found[name, loss] = Judged(detections, average_precision(detections, truth, kind="2007"), objects)
+            found[name, loss] = Judged(name, detections, average_precision(detections, truth, kind="2007"), objects)
     return found
 
 
@@ -57,7 +67,7 @@ def document(
     store = experiment.store
     sets = {name: int(store.members(name).size) for name in (*TRAIN, "test")}
     windows = {name: int(store.bags[store.members(name)].n_candidates) for name in sets}
-    means = {loss: {key: _mean(parts, loss, key) for key in ("ap_2007", *_MEASURES)} for loss in LOSSES}
+    means = {loss: {key: _mean(parts, loss, key) for key in (*KINDS, *_MEASURES)} for loss in LOSSES}
     totals = {
         method: {
             "inference": sum(part["inference"]["methods"][method]["inference"] for part in parts) / len(parts),
@@ -78,7 +88,7 @@ def document(
         "plan": asdict(experiment.plan),
         "classes": parts,
         "mean": means,
-        "difference": _difference(experiment.classes, judged, experiment.plan.seed),
+        "difference": {kind: _difference(experiment.classes, judged, experiment.plan.seed, kind) for kind in KINDS},
         "inference": totals,
         "paper": PAPER,
         "machine": machine,
@@ -89,15 +99,16 @@ def _mean(parts: list[dict[str, Any]], loss: str, key: str) -> float:
     return float(np.mean([part[loss][key] for part in parts]))
 
 
-def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed: int) -> dict[str, Any]:
-    """AP loss less 0-1 loss, in eleven-point AP: an interval for each class and their mean, test images redrawn."""
+def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed: int, kind: str) -> dict[str, Any]:
+    """AP loss less 0-1 loss: an interval for each class and for their mean, test images redrawn, the same for both."""
     n_images = judged[classes[0], LOSSES[0]].objects.size
     rng = np.random.default_rng(seed)
     draws: dict[str, list[NDArray[np.float64]]] = {name: [] for name in classes}
     for _ in range(0, _DRAWS, _DRAWS_AT_ONCE):
         counts = rng.multinomial(n_images, np.full(n_images, 1.0 / n_images), size=_DRAWS_AT_ONCE)
         for name in classes:
-            draws[name].append(_redrawn(judged[name, "ap"], counts) - _redrawn(judged[name, "zero-one"], counts))
+            zero_one, ap = (redrawn(judged[name, loss], counts, kind) for loss in LOSSES)
+            draws[name].append(ap - zero_one)
     by_class = {name: np.concatenate(parts) for name, parts in draws.items()}
     ends = (0.5 - 0.5 * _LEVEL, 0.5 + 0.5 * _LEVEL)
     intervals = {name: np.nanquantile(values, ends).tolist() for name, values in by_class.items()}
@@ -105,8 +116,8 @@ def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed:
     return {"level": _LEVEL, "draws": _DRAWS, "classes": intervals, "mean": mean}
 
 
-def _redrawn(judged: Judged, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Eleven-point AP where image i is there counts[:, i] times: (draws, images) → (draws,)."""
+def redrawn(judged: Judged, counts: NDArray[np.int64], kind: str) -> NDArray[np.float64]:
+    """AP where image i is there counts[:, i] times, (draws, images) → (draws,); nan where nothing is to be found."""
     order = judged.ap.order
     weight = counts[:, np.asarray(judged.detections.image)[order]].astype(np.float64)
     hits = np.cumsum(weight * judged.ap.true[order], axis=1)
@@ -114,26 +125,28 @@ def _redrawn(judged: Judged, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     n_positives = counts @ judged.objects
     precision = np.divide(hits, seen, out=np.zeros_like(hits), where=seen > 0.0)
     reached = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    reached = np.pad(reached, ((0, 0), (0, 1)))
     values = np.full(len(counts), np.nan)
     for k in np.flatnonzero(n_positives):
-        at = np.searchsorted(hits[k], np.arange(11) / 10.0 * n_positives[k] - 1e-9)
-        values[k] = reached[k, at].mean()
+        if kind == "ap_area":
+            values[k] = np.diff(hits[k], prepend=0.0) @ reached[k] / n_positives[k]
+        else:
+            at = np.searchsorted(hits[k], np.arange(11) / 10.0 * n_positives[k] - _ROUNDING)
+            values[k] = np.append(reached[k], 0.0)[at].mean()
     return values
 
 
-def table5(found: Mapping[str, Any]) -> Table:
-    """The paper's Table 5: class, 0-1 loss, AP loss."""
-    intervals, rows = found["difference"], []
+def table5(found: Mapping[str, Any], kind: str = "ap_2007") -> Table:
+    """The paper's Table 5: class, 0-1 loss, AP loss; kind: one of KINDS."""
+    intervals, rows = found["difference"][kind], []
     for part in found["classes"]:
-        values = [100.0 * part[loss]["ap_2007"] for loss in LOSSES]
+        values = [100.0 * part[loss][kind] for loss in LOSSES]
         rows.append([part["class"], *_pair(values, intervals["classes"][part["class"]])])
-    means = [100.0 * found["mean"][loss]["ap_2007"] for loss in LOSSES]
-    paper = [PAPER[loss] for loss in LOSSES]
+    means = [100.0 * found["mean"][loss][kind] for loss in LOSSES]
     rows.append(["mean", *_pair(means, intervals["mean"])])
-    rows.append(["paper, VOC 2007: mean of 20 classes", *_pair(paper, None)])
+    if kind == "ap_2007":
+        rows.append(["paper, VOC 2007", *_pair([PAPER[loss] for loss in LOSSES], None)])
     columns = ["class", *(_SHOWN[loss] for loss in LOSSES), "difference", f"{intervals['level']:.0%} interval", "ratio"]
-    return Table("Detection AP on test, eleven points as in VOC 2007, in %", columns, rows, totals=2)
+    return Table(f"Detection AP on test, {KINDS[kind]}, in %", columns, rows, totals=len(rows) - len(found["classes"]))
 
 
 def _pair(values: list[float], interval: list[float] | None) -> list[str]:
@@ -145,8 +158,8 @@ def _pair(values: list[float], interval: list[float] | None) -> list[str]:
 
 def measures_table(found: Mapping[str, Any]) -> Table:
     """Other measures, by class and loss, and the C that was chosen."""
-    columns = ["class", *(f"{what}: {_SHOWN[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
-    columns += [f"C: {_SHOWN[loss]}" for loss in LOSSES]
+    columns = ["class", *(f"{what}, {_SHOWN[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
+    columns += [f"C, {_SHOWN[loss]}" for loss in LOSSES]
     rows = [
         [
             part["class"],
@@ -172,10 +185,10 @@ def inference_table(found: Mapping[str, Any]) -> Table:
     seconds = {method: totals[method]["inference"] for method in METHODS}
     rows.append(["mean", *_times(seconds), f"{totals['auto']['calls']:.0f}", f"{totals['auto']['total']:.1f}"])
     paper = {"yue": PAPER["yue"], "quicksort": PAPER["quicksort"], "auto": None}
-    rows.append(["paper, VOC 2007: mean of 20 classes", *_times(paper), "", ""])
+    rows.append(["paper, VOC 2007", *_times(paper), "", ""])
     columns = ["class", *(_METHODS[method] for method in METHODS), "Yue / Algorithm 1", "Yue / ours", "calls"]
     title = "Seconds in inference during one training for AP loss, at the C that was chosen"
-    return Table(title, [*columns, "training, all in all"], rows, totals=2)
+    return Table(title, [*columns, "whole training"], rows, totals=2)
 
 
 def _times(seconds: dict[str, Any]) -> list[str]:
@@ -186,7 +199,7 @@ def _times(seconds: dict[str, Any]) -> list[str]:
 
 def as_csv(found: Mapping[str, Any]) -> str:
     """A line a class, and the mean: AP in parts of 1, and seconds in inference."""
-    keys = ("ap_2007", *_MEASURES, "C")
+    keys = (*KINDS, *_MEASURES, "C")
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(

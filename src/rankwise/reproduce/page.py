@@ -39,8 +39,10 @@ table { border-collapse: separate; border-spacing: 0; width: 100%; font-variant-
 caption { text-align: left; font-weight: 600; padding: .6rem .8rem .3rem; }
 caption span { display: inline-block; position: sticky; left: .8rem; max-width: min(100%, calc(100vw - 4rem)); }
 th, td { padding: .35rem .8rem; text-align: right; white-space: nowrap; border-top: 1px solid var(--line); }
-thead th { border-top: 0; color: var(--soft); font-weight: 500; vertical-align: bottom; }
-th:first-child { text-align: left; position: sticky; left: 0; background: var(--card); }
+thead th { border-top: 0; color: var(--soft); font-weight: 500; vertical-align: bottom; white-space: normal;
+  line-height: 1.25; max-width: 8rem; }
+th:first-child { text-align: left; position: sticky; left: 0; background: var(--card); white-space: normal;
+  line-height: 1.3; min-width: 6.5rem; }
 tbody th { font-weight: 500; }
 tr.total th, tr.total td { font-weight: 650; border-top: 2px solid var(--line); background: var(--shade); }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: .8rem;
@@ -48,7 +50,8 @@ tr.total th, tr.total td { font-weight: 650; border-top: 2px solid var(--line); 
 figure { margin: 0; padding: .5rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
 figure img { display: block; width: 100%; height: auto; border-radius: .25rem; }
 figcaption { color: var(--soft); font-size: .9rem; margin-top: .4rem; }
-@media (max-width: 40rem) { th, td { padding: .35rem .5rem; } h1 { font-size: 1.4rem; } }
+@media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .92rem; } h1 { font-size: 1.4rem; }
+  thead th { max-width: 5.5rem; } th:first-child { min-width: 5.5rem; max-width: 6.5rem; } }
 """
 
 
