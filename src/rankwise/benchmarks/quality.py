@@ -37,11 +37,15 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Plan:
-    """How often, and how, every task is split; a repeat's splits depend on its number and the seed alone."""
+    """How often, and how, every task is split; a repeat's splits depend on its number and the seed alone.
+
+    benchmark: whose file of results it is.
+    """
 
     repeats: int = 2
     folds: int = 5
     seed: int = 0
+    benchmark: str = "quality"
 
     def split(self, y: NDArray[np.bool_], repeat: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold."""
@@ -89,7 +93,7 @@ def run(
     bar = Progress() if progress is None else progress
     done = {record.key: record for record in read(path, plan)}
     jobs = list(_jobs(tasks, contenders, plan, done, on_skip))
-    bar.section("Quality", len(jobs))
+    bar.section(plan.benchmark.capitalize(), len(jobs))
     with path.open("a", encoding="utf-8") as file:
         for records in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
             for record in records:
@@ -106,7 +110,7 @@ def run(
 
 def read(path: Path, plan: Plan) -> list[Record]:
     """The records in a file of results, which is begun if it is not there; a last line cut short is taken off it."""
-    lines = begun(path, {"benchmark": "quality", "folds": plan.folds, "seed": plan.seed}, "other splits")
+    lines = begun(path, {"benchmark": plan.benchmark, "folds": plan.folds, "seed": plan.seed}, "other splits")
     try:
         return [Record(**line) for line in lines]
     except TypeError:

@@ -217,7 +217,7 @@ def _bags(arguments: argparse.Namespace) -> int:
 
     sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
     repeats, folds = (1, _QUICK_FOLDS) if arguments.quick else (arguments.repeats, bags.FOLDS)
-    plan = Plan(repeats, folds, arguments.seed)
+    plan = Plan(repeats, folds, arguments.seed, "bags")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "results.jsonl" if results is None else results
         records = run(sets, bags.CONTENDERS, path, plan, arguments.jobs, _say_skipped, Progress())

@@ -80,7 +80,7 @@ def _detection(arguments: argparse.Namespace) -> int:
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file; name a folder")
     store, paths, why_not = _store(arguments, voice)
-    plan = Plan(Cs=_QUICK_CS, least=4) if arguments.quick else Plan()
+    plan = Plan(Cs=_QUICK_CS, least=2) if arguments.quick else Plan()
     experiment = Experiment(store, out / "detection", plan, n_threads=_workers(arguments), say=voice.progress)
     parts = experiment.run()
     judged = judge(experiment)
