@@ -166,7 +166,7 @@ def test_the_risk_of_a_convex_step_is_the_highest_over_candidates_and_rankings(
             assert best[i] == pytest.approx(scores.max(), rel=ROUNDING, abs=ROUNDING)
             assert best_rows[i] == bags.starts[i] + np.argmax(scores)
             assert fixed[i] == pytest.approx(scores[imputed[i]], rel=ROUNDING, abs=ROUNDING)
-        bound = cccp._value(problem, objective, v, np.where(tiny.relevant, fixed, best))
+        bound = cccp._value(problem, objective.risk, v, np.where(tiny.relevant, fixed, best))
         assert bound == pytest.approx(0.5 * v @ v + 2.0 * heights.max(), rel=ROUNDING)
 
 

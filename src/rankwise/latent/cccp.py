@@ -26,7 +26,7 @@ from rankwise.latent.state import OuterStep, State
 from rankwise.latent.working_set import WorkingSet, best_of
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.features import Vector, with_intercept
-from rankwise.linear.objective import Objective, Task
+from rankwise.linear.objective import Objective, Risk, Task
 from rankwise.linear.solvers import Settings, cutting_plane
 
 __all__ = ["Problem", "begin", "minimise", "value_at"]
@@ -83,8 +83,7 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pac
     state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf)
     state.pace, state.passes = max(pace, 1.0 / positives.size), int(coef is not None)
     state.tight = small
-    objective = _objective(problem, state, None)
-    state.primal = _value(problem, objective, v, best)
+    state.primal = _value(problem, _risk(problem, state), v, best)
     if coef is not None:
         state.objective, state.learnt = state.primal, True
     return state
@@ -119,7 +118,7 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     best, best_rows, fixed = _pass(problem, result.coef, state.fixed)
     negatives = np.flatnonzero(~problem.relevant)
     scores = np.where(problem.relevant, fixed, best)
-    primal = _value(problem, objective, result.coef, scores)
+    primal = _value(problem, objective.risk, result.coef, scores)
     added = working.add(best_rows[negatives], negatives)
     state.passes += 1
     state.rounds += 1
@@ -130,17 +129,17 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     state.learnt = True
     if state.gap <= problem.tol:
         state.reason = ""
-        _close(problem, state, working, objective)
+        _close(problem, state, working)
     elif not added and not better and state.tight:  # the solver has come to its end
         state.reason = result.reason or "rounding stops progress; raise tol, or scale the features"
-        _close(problem, state, working, objective)
+        _close(problem, state, working)
     else:
         state.tight = not added
 
 
-def _close(problem: Problem, state: State, working: WorkingSet, objective: Objective) -> None:
+def _close(problem: Problem, state: State, working: WorkingSet) -> None:
     """End an outer step: every positive moves to its best candidate."""
-    value = min(_value(problem, objective, state.coef, state.best), state.primal)
+    value = min(_value(problem, _risk(problem, state), state.coef, state.best), state.primal)
     positives = np.flatnonzero(problem.relevant)
     in_use = positives[state.active[positives]]
     changed = int(np.count_nonzero(state.best_rows[in_use] != state.fixed[in_use]))
@@ -173,7 +172,7 @@ def _close(problem: Problem, state: State, working: WorkingSet, objective: Objec
     working.fix(state.fixed[positives], positives)
     state.planes, state.dual, state.rounds = Bundle(problem.n_coefs).planes, 0.0, 0
     state.tight = _is_small(problem.bags)
-    state.primal = _value(problem, _objective(problem, state, None), state.coef, state.best)
+    state.primal = _value(problem, _risk(problem, state), state.coef, state.best)
     if paced:
         state.objective = state.primal if state.active.all() else np.inf
 
@@ -201,15 +200,19 @@ def _counted(task: Task) -> NDArray[np.bool_]:
 
 def value_at(problem: Problem, state: State) -> float:
     """F at the state's point, over all bags."""
-    everything = Objective(None, problem.task(np.ones(problem.relevant.size, np.bool_)))  # type: ignore[arg-type]
-    return _value(problem, everything, state.coef, state.best)
+    everything = problem.task(np.ones(problem.relevant.size, np.bool_))
+    return _value(problem, Risk(everything), state.coef, state.best)
 
 
-def _objective(problem: Problem, state: State, working: WorkingSet | None) -> Objective:
-    """The risk over the working set; without one, for its hinge alone."""
+def _risk(problem: Problem, state: State) -> Risk:
+    """The risk of scores of the bags in use."""
+    return Risk(problem.task(state.active), state.clock)
+
+
+def _objective(problem: Problem, state: State, working: WorkingSet) -> Objective:
+    """The same over the working set."""
     part: Any = working  # of which no rows are asked for
-    features: Any = None if working is None else with_intercept(part, problem.intercept)
-    return Objective(features, problem.task(state.active), clock=state.clock)
+    return Objective(with_intercept(part, problem.intercept), problem.task(state.active), clock=state.clock)
 
 
 def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices, Vector]:
@@ -223,6 +226,6 @@ def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices,
     return best, bags.starts + at - offsets, scores[offsets + fixed - bags.starts]
 
 
-def _value(problem: Problem, objective: Objective, v: Vector, scores: Vector) -> float:
+def _value(problem: Problem, risk: Risk, v: Vector, scores: Vector) -> float:
     """½‖v‖² + C·risk of scores by bag."""
-    return 0.5 * float(v @ v) + problem.C * max(objective.hinge(scores)[0], 0.0)
+    return 0.5 * float(v @ v) + problem.C * max(risk(scores)[0], 0.0)

@@ -14,7 +14,7 @@ from rankwise.latent.checkpoints import Checkpoint, fingerprint
 from rankwise.latent.initial import Start, bag_means
 from rankwise.latent.state import State
 from rankwise.linear.features import Vector, as_features
-from rankwise.linear.objective import Objective
+from rankwise.linear.objective import Objective, Risk
 from rankwise.linear.solvers import Settings, cutting_plane
 
 __all__ = ["Training"]
@@ -66,12 +66,12 @@ class Training:
             return ""
         # What the hinge says of some scores tells losses, queries and weights apart, whatever they are made of.
         task = problem.task(np.ones(relevant.size, np.bool_))
-        hinge = Objective(None, task).hinge  # type: ignore[arg-type]
-        said = [hinge(size * rng.standard_normal(relevant.size)) for size in (0.0, 0.1, 1.0, 10.0)]
+        risk = Risk(task)
+        said = [risk(size * rng.standard_normal(relevant.size)) for size in (0.0, 0.1, 1.0, 10.0)]
         settings = settings | {"pace": self._pace, "seed": self._seed, "n_coefs": problem.n_coefs}
         settings |= {name: getattr(problem, name) for name in ("C", "intercept", "tol", "outer_tol")}
         settings |= {name: getattr(problem, name) for name in ("max_outer", "max_iter")}
-        hinges = [part for risk, lost, gradient in said for part in (np.array([risk, lost]), gradient)]
+        hinges = [part for value, lost, gradient in said for part in (np.array([value, lost]), gradient)]
         return fingerprint(settings, [relevant, bags.sizes, scores, *hinges])
 
     def _alternate(self, number: int) -> None:

@@ -19,7 +19,7 @@ from rankwise.hinge import structured_hinge
 from rankwise.linear.features import Features, Vector
 from rankwise.losses import Loss
 
-__all__ = ["Clock", "Cut", "Evaluation", "Objective", "Task"]
+__all__ = ["Clock", "Cut", "Evaluation", "Objective", "Risk", "Task"]
 
 # Squares of planes, times C twice, must be numbers.
 _LARGEST = 1e100
@@ -71,12 +71,10 @@ class Task:
 
 
 @dataclass(eq=False)
-class Objective:
-    """The risk of a task over features, with its time accounted for; base: scores at v = 0, or None for none."""
+class Risk:
+    """The risk of scores by sample, with its time accounted for."""
 
-    features: Features
     task: Task
-    base: Vector | None = None
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
@@ -85,34 +83,8 @@ class Objective:
         order = self.task.order
         self._truth = self.task.relevant if order is None else self.task.relevant[order]
 
-    @property
-    def n_coefs(self) -> int:
-        """Dimension of v."""
-        return self.features.n_coefs
-
-    def scores(self, v: Vector) -> Vector:
-        """b + X v by sample."""
-        started = time.perf_counter()
-        scores = self.features.scores(v) if self.base is None else self.base + self.features.scores(v)
-        self.clock.products += time.perf_counter() - started
-        return scores
-
-    def evaluate(self, v: Vector) -> Evaluation:
-        """The risk at v, and its plane there."""
-        scores = self.scores(v)
-        risk, lost, gradient = self.hinge(scores)
-        started = time.perf_counter()
-        normal = self.features.combine(gradient)
-        offset = self.task.scale * lost
-        if self.base is not None:
-            offset += float(gradient @ self.base)
-        self.clock.products += time.perf_counter() - started
-        if not np.abs(normal).max(initial=0.0) <= _LARGEST:
-            raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
-        return Evaluation(risk, Cut(offset, normal))
-
-    def hinge(self, scores: Vector) -> tuple[float, float, Vector]:
-        """Σ ω J, Σ ω Δ and the gradient by sample, of scores by sample."""
+    def __call__(self, scores: Vector) -> tuple[float, float, Vector]:
+        """Σ ω J, Σ ω Δ and the gradient by sample."""
         task, started = self.task, time.perf_counter()
         order = task.order
         result = structured_hinge(
@@ -136,6 +108,45 @@ class Objective:
         scattered = np.zeros(scores.size)  # samples of empty queries are in no query
         scattered[order] = gradient
         return risk, lost, scattered
+
+
+@dataclass(eq=False)
+class Objective:
+    """The risk of a task over features, with its time accounted for; base: scores at v = 0, or None for none."""
+
+    features: Features
+    task: Task
+    base: Vector | None = None
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.risk = Risk(self.task, self.clock)
+
+    @property
+    def n_coefs(self) -> int:
+        """Dimension of v."""
+        return self.features.n_coefs
+
+    def scores(self, v: Vector) -> Vector:
+        """b + X v by sample."""
+        started = time.perf_counter()
+        scores = self.features.scores(v) if self.base is None else self.base + self.features.scores(v)
+        self.clock.products += time.perf_counter() - started
+        return scores
+
+    def evaluate(self, v: Vector) -> Evaluation:
+        """The risk at v, and its plane there."""
+        scores = self.scores(v)
+        risk, lost, gradient = self.risk(scores)
+        started = time.perf_counter()
+        normal = self.features.combine(gradient)
+        offset = self.task.scale * lost
+        if self.base is not None:
+            offset += float(gradient @ self.base)
+        self.clock.products += time.perf_counter() - started
+        if not np.abs(normal).max(initial=0.0) <= _LARGEST:
+            raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
+        return Evaluation(risk, Cut(offset, normal))
 
     def queries(self) -> list[Objective]:
         """One objective a query, of weight 1, on the same clock."""
