@@ -22,7 +22,7 @@ pytest.importorskip("efficientnet_lite_pytorch")
 from PIL import Image  # noqa: E402
 from torch import nn  # noqa: E402
 
-from rankwise.cli.detect_prepare import _Report  # noqa: E402
+from rankwise.cli.detect_prepare import Report  # noqa: E402
 from rankwise.cli.main import main  # noqa: E402
 from rankwise.detection.prepare import prepare  # noqa: E402
 from rankwise.detection.store import FeatureStore  # noqa: E402
@@ -332,7 +332,7 @@ class Terminal(io.StringIO):
 
 def test_progress_is_a_line_that_is_drawn_over_on_a_terminal() -> None:
     stream = Terminal()
-    report = _Report(False, stream)
+    report = Report(False, stream)
     report(2, 10)
     report(3, 10)
     report.close()
@@ -346,7 +346,7 @@ def test_progress_is_a_line_that_is_drawn_over_on_a_terminal() -> None:
 def test_progress_is_rare_lines_elsewhere_and_nothing_when_quiet() -> None:
     for quiet, expected in ((False, 2), (True, 0)):
         stream = io.StringIO()
-        report = _Report(quiet, stream)
+        report = Report(quiet, stream)
         for k in range(8):
             report(k, 8)
         report.close()

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from rankwise.cli.inputs import whole
 from rankwise.cli.output import INTERRUPTED, Voice
 
-__all__ = ["add_command", "run"]
+__all__ = ["Report", "add_command", "run"]
 
 _EPILOG = """\
 VOCDEVKIT is a folder as PASCAL VOC has it: VOC2007/JPEGImages, Annotations and ImageSets/Main; or its VOC2007.
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     voice = Voice(quiet=arguments.quiet)
     torch.set_num_threads(arguments.threads)
-    report = _Report(arguments.quiet)
+    report = Report(arguments.quiet)
     try:
         store = prepare(
             arguments.devkit,
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class _Report:
+class Report:
     """Writes how far it has come: on a terminal over the same line, elsewhere every few seconds."""
 
     def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.detect_prepare import _Report
+from rankwise.cli.detect_prepare import Report
 from rankwise.cli.inputs import whole
 from rankwise.cli.output import Voice
 from rankwise.io import write_bytes
@@ -116,7 +116,7 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
         devkit = smaller(devkit, arguments.year, _QUICK_IMAGES)
     windows = arguments.max_windows or (_QUICK_WINDOWS if arguments.quick else _WINDOWS)
     voice.progress(f"images: {devkit}")
-    progress = _Report(False)
+    progress = Report(False)
     year = None if arguments.quick else arguments.year
     store = featured(devkit, year, given, workers=_workers(arguments), progress=progress, max_windows=windows)
     progress.close()
