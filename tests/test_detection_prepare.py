@@ -49,11 +49,14 @@ def lines(folder):
     journal = folder / "journal.jsonl"
     return journal.read_bytes().count(b"\\n") if journal.exists() else 0
 
-def attempt(folder, delay):
+def attempt(folder, delay, at=None):
     before, (reading, writing) = lines(folder), os.pipe()
     child = os.fork()
     if child == 0:
-        told = lambda done, total: os.write(writing, b"%d\\n" % done)
+        def told(done, total):
+            os.write(writing, b"%d\\n" % done)
+            if done == at:
+                os.kill(os.getpid(), signal.SIGKILL)
         prepare(devkit, folder, model=model, max_windows=4, crop=8, min_side=6, workers=2, progress=told)
         os._exit(0)
     os.close(writing)
@@ -69,7 +72,7 @@ start = time.perf_counter()
 found = {"alone": [attempt(root / "alone", None)]}
 whole = time.perf_counter() - start
 for k in range(rounds):
-    found[f"killed{k}"] = tries = []
+    found[f"killed{k}"] = tries = [attempt(root / f"killed{k}", None, at=2 * k + 1)]  # then at any moment
     while not (tries and tries[-1]["ended"]):
         late = len(tries) > 6
         tries.append(attempt(root / f"killed{k}", None if late else draw.random() * whole))
@@ -182,7 +185,7 @@ def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_bytes(devkit:
     found = json.loads(done.stdout)
     killed = [tries for name, tries in found.items() if name != "alone"]
     assert len(killed) == rounds
-    assert any(0 < attempt["before"] < N_IMAGES for tries in killed for attempt in tries)
+    assert [tries[1]["before"] for tries in killed] == [2 * k + 1 for k in range(rounds)]
     for attempt in (attempt for tries in found.values() for attempt in tries):
         told = attempt["told"]
         assert attempt["after"] >= attempt["before"]

@@ -108,10 +108,10 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
     if given is not None and (given / OFFSETS).exists():
         store = FeatureStore.open(given)
         return store, *_pictured(store, arguments)
+    devkit = find_devkit(arguments.devkit)
     import torch
 
     torch.set_num_threads(1)
-    devkit = find_devkit(arguments.devkit)
     if arguments.quick:
         devkit = smaller(devkit, arguments.year, _QUICK_IMAGES)
     windows = arguments.max_windows or (_QUICK_WINDOWS if arguments.quick else _WINDOWS)
