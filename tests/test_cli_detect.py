@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,35 +126,36 @@ def test_C_is_else_chosen_on_folds(folder: Path, capsys: Capture) -> None:
     assert "on 2 folds:" in capsys.readouterr().out
 
 
+# The command, killed when it has written a checkpoint for the n-th time.
+KILLED = """
+import os, signal, sys
+from rankwise.cli.main import main
+from rankwise.latent import checkpoints
+
+write, left = checkpoints.write_state, [int(sys.argv[1])]
+
+def counted(path, state):
+    write(path, state)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoints.write_state = counted
+sys.exit(main(sys.argv[2:]))
+"""
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
     options = ["train", "features", "--class", "disc", "--C", "1000", "--init", "whole", "random", "--tol", "1e-6"]
     run(*options, "-o", "whole.rw", "--quiet")
-    command = [*COMMAND, *options, "-o", "m.rw", "--quiet"]
-    kills = 0
-    for _ in range(40):
-        process = subprocess.Popen(command)
-        checkpoint = Path("m.rw.checkpoint")
-        before = snapshot(checkpoint)
-        while process.poll() is None and snapshot(checkpoint) == before:
-            time.sleep(0.001)
-        if process.poll() is not None:
-            break
-        process.kill()
-        process.wait()
-        kills += 1
-        if kills == 2:  # twice is enough: let it end
-            process = subprocess.Popen(command)
-            break
-    assert process.wait() == 0
-    assert kills == 2
+    command = [*options, "-o", "m.rw", "--quiet"]
+    for saves in (1, 2):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(saves), "detect", *command], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    run(*command)
     assert untimed(Path("m.rw")) == untimed(Path("whole.rw"))
     assert not Path("m.rw.checkpoint").exists()
-
-
-def snapshot(folder: Path) -> list[tuple[str, int]]:
-    """Names of finished checkpoints and when each was written."""
-    return [(path.name, path.stat().st_mtime_ns) for path in sorted(folder.glob("latent*.rw"))]
 
 
 def test_checkpoints_stay_where_they_were_asked_for(folder: Path) -> None:
