@@ -23,7 +23,6 @@ from rankwise.detection.store import FeatureStore
 from rankwise.io import read_model
 
 PNG = b"\x89PNG\r\n\x1a\n"
-COMMAND = [sys.executable, "-m", "rankwise.cli.main", "detect"]
 Capture = pytest.CaptureFixture[str]
 
 

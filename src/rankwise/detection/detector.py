@@ -17,10 +17,7 @@ from rankwise.detection.boxes import as_boxes, iou, nms
 from rankwise.detection.evaluation import Detections, Kind, VocAP, average_precision
 from rankwise.detection.store import FeatureStore
 from rankwise.latent import LatentRankSVM, LatentRankSVMCV
-from rankwise.latent.initial import bag_means
-from rankwise.linear.features import as_features
-from rankwise.linear.objective import Objective
-from rankwise.linear.path import grid_of_C
+from rankwise.latent.latent_svm_cv import grid_of_bags
 from rankwise.linear.pose import pose
 from rankwise.losses import LossLike, as_loss
 from rankwise.metrics import average_precision as ranking_average_precision
@@ -46,8 +43,6 @@ __all__ = [
 Sets = str | Sequence[str]
 Folder = str | os.PathLike[str]
 STARTS = ("mean", "whole", "centre", "random")
-# A grid of C, in powers of ten of the natural one.
-_GRID = (-2.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -140,8 +135,7 @@ def train_cv(
 def grid(store: FeatureStore, name: str, sets: Sets, recipe: Recipe, n: int) -> NDArray[np.float64]:
     """Values of C, (n,), laid out around the natural one of the images' mean windows."""
     known = labelled(store, name, sets)
-    means = as_features(bag_means(store.bags[known.images]))
-    return grid_of_C(n, Objective(means, pose(known.relevant, as_loss(recipe.loss))), _GRID)
+    return grid_of_bags(n, store.bags[known.images], pose(known.relevant, as_loss(recipe.loss)))
 
 
 def choose_C(

@@ -21,10 +21,11 @@ from rankwise.latent.state import OuterStep
 from rankwise.latent.training import Training
 from rankwise.latent.working_set import best_of
 from rankwise.linear.features import INTERCEPT, Vector, as_features
-from rankwise.linear.objective import Task
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.path import usual_C
 from rankwise.linear.pose import pose
 from rankwise.linear.progress import Progress
-from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers, usual_C
+from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.solving import check_method
 
@@ -180,7 +181,7 @@ class LatentRankSVM(BagRanker):
 
         if self.C is None:
             whole = task(np.ones(len(checked), np.bool_))
-            self.C_ = usual_C(as_features(bag_means(checked)), whole, _USUAL)
+            self.C_ = usual_C(Objective(as_features(bag_means(checked)), whole), _USUAL)
         else:
             self.C_ = float(self.C)
         problem = Problem(

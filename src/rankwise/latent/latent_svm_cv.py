@@ -20,13 +20,13 @@ from rankwise.latent.initial import as_starts, bag_means, part_of
 from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
 from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, split
 from rankwise.linear.features import as_features
-from rankwise.linear.objective import Objective
+from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
 from rankwise.linear.pose import pose
 from rankwise.losses import LossLike
 from rankwise.metrics import Metric, MetricLike
 
-__all__ = ["LatentRankSVMCV"]
+__all__ = ["LatentRankSVMCV", "grid_of_bags"]
 
 # Where a grid of C begins and ends, in powers of ten of the natural C of the bags' means.
 _GRID = (-2.0, 2.0)
@@ -109,7 +109,7 @@ class LatentRankSVMCV(BagRanker):
         as_starts(self.init, checked.sizes, checked.width)
         folds = split(relevant, None, self.cv, self.random_state)
         task = pose(relevant, loss, scale=as_scale(self.scale), method=self.method)
-        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(bag_means(checked)), task), _GRID)
+        self.Cs_ = grid_of_bags(self.Cs, checked, task)
         search = _Search(self, checked, relevant, folds, metric)
         interrupted = search.run(n_jobs)
         self.scores_ = search.scores
@@ -139,6 +139,11 @@ class LatentRankSVMCV(BagRanker):
         if rows is not None:
             model.init = part_of(self.init, rows)
         return model
+
+
+def grid_of_bags(Cs: int | ArrayLike, bags: Bags, task: Task) -> NDArray[np.float64]:
+    """Values of C as they are, or a number of them laid out around the natural one of the bags' means."""
+    return grid_of_C(Cs, Objective(as_features(bag_means(bags)), task), _GRID)
 
 
 class _Search:

@@ -66,8 +66,7 @@ class WorkingSet:
     def add(self, rows: Indices, owner: Indices) -> int:
         """Add rows that are not there yet, and drop those of no use for long; how many were added."""
         new = ~np.isin(rows, self.rows)
-        keep = self.last >= self.round - _IDLE
-        keep[self._chosen] = True
+        keep = self.last >= self.round - _IDLE  # each bag's best is of this round
         if not new.any() and keep.all():
             return 0
         rows, owner = rows[new], owner[new]

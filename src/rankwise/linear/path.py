@@ -13,7 +13,7 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import Objective
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
 
-__all__ = ["NoSlopeError", "grid_of_C", "natural_C", "solve_path"]
+__all__ = ["NoSlopeError", "grid_of_C", "natural_C", "solve_path", "usual_C"]
 
 _SMALLEST = 1e-50
 
@@ -38,6 +38,14 @@ def natural_C(objective: Objective) -> float:
     if np.sqrt(squared) <= _ROUNDING * np.abs(along).max(initial=0.0):
         raise NoSlopeError("no feature tells positives from negatives at all: every feature has the same mean in both")
     return 1.0 / squared
+
+
+def usual_C(objective: Objective, factor: float) -> float:
+    """A C where none is given: `factor` times the natural one."""
+    try:
+        return natural_C(objective) * factor
+    except NoSlopeError:  # then C has no effect
+        return 1.0
 
 
 def grid_of_C(Cs: int | ArrayLike, objective: Objective, ends: tuple[float, float]) -> NDArray[np.float64]:

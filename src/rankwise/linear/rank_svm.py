@@ -18,8 +18,8 @@ from rankwise.inputs import as_scale, as_threads, is_number, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
-from rankwise.linear.objective import Objective, Task
-from rankwise.linear.path import NoSlopeError, natural_C
+from rankwise.linear.objective import Objective
+from rankwise.linear.path import usual_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.progress import Progress
@@ -28,7 +28,7 @@ from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.queries import group
 
-__all__ = ["LinearRanker", "RankSVM", "check_counts", "check_numbers", "usual_C", "warn_of_gap"]
+__all__ = ["LinearRanker", "RankSVM", "check_counts", "check_numbers", "warn_of_gap"]
 
 # C, where none is given, over the natural one: the middle of what folds chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
@@ -235,7 +235,7 @@ class RankSVM(LinearRanker):
         prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
         usual = _USUAL if prior is None else _USUAL_REFINING
-        self.C_ = usual_C(as_features(X), task, usual) if self.C is None else float(self.C)
+        self.C_ = usual_C(Objective(as_features(X), task), usual) if self.C is None else float(self.C)
         progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
@@ -272,14 +272,6 @@ class RankSVM(LinearRanker):
             raise KeyboardInterrupt
         if not result.converged:
             warn_of_gap(result, self.tol)
-
-
-def usual_C(features: Features, task: Task, factor: float) -> float:
-    """A C where none is given: `factor` times the natural one."""
-    try:
-        return natural_C(Objective(features, task)) * factor
-    except NoSlopeError:  # then C has no effect
-        return 1.0
 
 
 def check_numbers(C: float | None, **positive: float) -> None:
