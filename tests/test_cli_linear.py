@@ -632,7 +632,7 @@ from rankwise.cli.main import main
 def fit(name):
     main(["fit", name + ".npz", "-o", "m.rw", "--C", "1", "--max-iter", "3", "--quiet"])
 
-# A moment is a call or a return in the fit, or in its writing of the file alone, so that a busy machine changes nothing.
+# A moment is a call or a return in the fit, or in its writing of the file alone: a busy machine changes nothing.
 def at_each_moment(act):
     counts = {"fit": 0, "file": 0}
     def note(frame, event, argument):

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inference",),
     ("queries", "zero_one"),
     ("solving",),
-    ("hinge", "metrics", "io"),
+    ("hinge", "metrics", "io", "progress"),
     ("linear", "torch"),
     ("latent",),
     ("models",),

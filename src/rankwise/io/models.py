@@ -11,7 +11,8 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -65,8 +66,8 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
         "header": dict(header),
         "arrays": listed,
     }
-    with open_atomic(path) as file, zipfile.ZipFile(file, "w") as archive:
-        text = _as_json(document)
+    text = _as_json(document)
+    with open_atomic(path) as file, _archive(file) as archive:
         with _member(archive, _HEADER, len(text)) as member:
             member.write(text)
         for name, array in parts.items():
@@ -74,6 +75,18 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
             with _member(archive, f"arrays/{name}.npy", len(start) + array.nbytes) as member:
                 member.write(start)
                 member.write(_bytes_of(array))
+
+
+@contextmanager
+def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """An archive to write; one that was interrupted is not finished, since its file is thrown away."""
+    archive = zipfile.ZipFile(file, "w")
+    try:
+        yield archive
+    except BaseException:
+        archive.fp = None  # so that closing does nothing, now and when it is collected
+        raise
+    archive.close()
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:

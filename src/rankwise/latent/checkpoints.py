@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rankwise.io.fingerprint import fingerprint
 from rankwise.latent.initial import Start
 from rankwise.latent.state import State, read_state, write_state
 
-__all__ = ["Checkpoint", "fingerprint"]
-
-
-def fingerprint(settings: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> str:
-    """A digest of plain settings and arrays of numbers or strings."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for part in arrays:
-        array = np.ascontiguousarray(part)
-        digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
-    return digest.hexdigest()[:16]
+__all__ = ["Checkpoint"]
 
 
 class Checkpoint:

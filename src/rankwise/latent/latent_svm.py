@@ -24,9 +24,9 @@ from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
 from rankwise.linear.pose import pose
-from rankwise.linear.progress import Progress
 from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.progress import Progress
 from rankwise.solving import check_method
 
 __all__ = ["BagRanker", "LatentRankSVM"]

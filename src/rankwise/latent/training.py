@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.io.fingerprint import fingerprint
 from rankwise.latent.cccp import Problem, begin, minimise, value_at
-from rankwise.latent.checkpoints import Checkpoint, fingerprint
+from rankwise.latent.checkpoints import Checkpoint
 from rankwise.latent.initial import Start, bag_means
 from rankwise.latent.state import State
 from rankwise.linear.features import Vector, as_features

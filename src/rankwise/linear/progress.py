@@ -1,46 +1,18 @@
-"""One line that says how far a fit has come."""
+"""One line that says how far a solver has come."""
 
 from __future__ import annotations
 
-import sys
-import time
-from typing import TextIO
-
 from rankwise.linear.solvers import Step
+from rankwise.progress import Progress
 
-__all__ = ["Progress"]
+__all__ = ["SolverProgress"]
 
 
-class Progress:
-    """Writes objective, gap and planes: on a terminal over the same line, elsewhere every few seconds."""
-
-    def __init__(self, title: str, stream: TextIO | None = None) -> None:
-        self._title, self._stream = title, sys.stderr if stream is None else stream
-        self._drawing = self._stream.isatty()
-        self._every = 0.1 if self._drawing else 5.0
-        self._last = time.perf_counter()
-        self._text: str | None = None
+class SolverProgress(Progress):
+    """Writes objective, gap and planes of every step it is called with."""
 
     def __call__(self, step: Step) -> None:
         self.say(
             f"iteration {step.iteration}, objective {step.primal:.6g}, gap {step.gap:.1e}, "
             f"{step.planes} planes, {step.calls} inference calls, {step.seconds:.1f} s"
         )
-
-    def say(self, text: str) -> None:
-        """Show a text, unless another was shown a moment ago."""
-        self._text = text
-        now = time.perf_counter()
-        if now - self._last >= self._every:
-            self._last = now
-            self._write("" if self._drawing else "\n")
-
-    def close(self) -> None:
-        """Leave the last line standing."""
-        if self._text is not None:
-            self._write("\n")
-
-    def _write(self, end: str) -> None:
-        begin = "\r\x1b[K" if self._drawing else ""
-        self._stream.write(f"{begin}{self._title}: {self._text}{end}")
-        self._stream.flush()

@@ -22,7 +22,7 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior
-from rankwise.linear.progress import Progress
+from rankwise.linear.progress import SolverProgress
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
@@ -236,7 +236,7 @@ class RankSVM(LinearRanker):
         objective = Objective(features, task, None if prior is None else prior.scores)
         usual = _USUAL if prior is None else _USUAL_REFINING
         self.C_ = usual_C(Objective(as_features(X), task), usual) if self.C is None else float(self.C)
-        progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        progress = SolverProgress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
         try:

@@ -14,6 +14,20 @@ except ModuleNotFoundError as error:
     ) from None
 
 from rankwise.torch import functional
+from rankwise.torch.layerwise.last_layer import LastLayer, fit_last_layer
+from rankwise.torch.layerwise.lwsvm import LWSVM
+from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.modules import APHingeLoss, DirectLoss, NDCGHingeLoss, RankHingeLoss, RetrievalLoss
 
-__all__ = ["APHingeLoss", "DirectLoss", "NDCGHingeLoss", "RankHingeLoss", "RetrievalLoss", "functional"]
+__all__ = [
+    "LWSVM",
+    "PLCNN",
+    "APHingeLoss",
+    "DirectLoss",
+    "LastLayer",
+    "NDCGHingeLoss",
+    "RankHingeLoss",
+    "RetrievalLoss",
+    "fit_last_layer",
+    "functional",
+]

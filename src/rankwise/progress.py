@@ -1,0 +1,38 @@
+"""One line that says how far something long has come."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """Writes the last text said: on a terminal over the same line, elsewhere every few seconds."""
+
+    def __init__(self, title: str, stream: TextIO | None = None) -> None:
+        self._title, self._stream = title, sys.stderr if stream is None else stream
+        self._drawing = self._stream.isatty()
+        self._every = 0.1 if self._drawing else 5.0
+        self._last = time.perf_counter()
+        self._text: str | None = None
+
+    def say(self, text: str) -> None:
+        """Show a text, unless another was shown a moment ago."""
+        self._text = text
+        now = time.perf_counter()
+        if now - self._last >= self._every:
+            self._last = now
+            self._write("" if self._drawing else "\n")
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        if self._text is not None:
+            self._write("\n")
+
+    def _write(self, end: str) -> None:
+        begin = "\r\x1b[K" if self._drawing else ""
+        self._stream.write(f"{begin}{self._title}: {self._text}{end}")
+        self._stream.flush()

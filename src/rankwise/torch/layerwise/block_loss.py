@@ -1,0 +1,143 @@
+"""The loss of a block: of scores (B, C) of its samples for all classes, with its gradient and a bound on that.
+
+Each class is a query that ranks the block's samples, positives being those with its label; the loss of the block is
+the mean over classes. A class with no positives or no negatives in the block counts as 0. Beside the rank losses there
+is the multi-class hinge, (1/B) Σ max_y (scale·[y ≠ label] + s_y − s_label).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankwise.inputs import as_scale
+from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.solving import check_method, solve_queries
+from rankwise.torch.functional import structured_hinge
+
+__all__ = ["HINGE", "BlockLoss"]
+
+HINGE = "hinge"
+
+
+class BlockLoss:
+    """A loss by name, or a `rankwise.Loss`, for blocks; counts its calls and the seconds in them."""
+
+    def __init__(self, loss: LossLike, n_classes: int, *, scale: float = 1.0, method: str = "auto") -> None:
+        self.n_classes, self.scale, self.method = n_classes, as_scale(scale), method
+        self._loss: Loss | None = None if isinstance(loss, str) and loss == HINGE else as_loss(loss)
+        if self._loss is None:
+            if method != "auto":
+                raise ValueError(f"method={method!r} is for rank losses; the multi-class hinge has one, 'auto'")
+            if n_classes < 2:
+                raise ValueError(f"the multi-class hinge needs at least 2 classes, got {n_classes}")
+        else:
+            check_method(self._loss, method, None)
+        self.calls, self.seconds = 0, 0.0
+
+    @property
+    def name(self) -> str:
+        """The name of the rank loss, or "hinge" for the multi-class one."""
+        return HINGE if self._loss is None else self._loss.name
+
+    @property
+    def separable(self) -> bool:
+        """Whether the loss is a sum over classes."""
+        return self._loss is not None
+
+    def solve(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """J by class (C,), summing to the loss of the block, in float64; or (1,) where it is not a sum over classes.
+
+        And the gradient of the loss of the block, as the scores are.
+        """
+        began = time.perf_counter()
+        values, gradient = self._solve(scores.detach(), labels)
+        self.seconds += time.perf_counter() - began
+        self.calls += 1
+        return values, gradient
+
+    def _solve(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        if self._loss is None:
+            return _multi_class(scores, labels, self.scale)
+        if scores.device.type != "cpu":
+            return self._on_device(scores, labels)
+        count = scores.shape[0]
+        flat = np.ascontiguousarray(scores.T.numpy()).reshape(-1)
+        relevant = self._relevant(labels).T.reshape(-1).numpy()
+        starts = np.arange(self.n_classes + 1) * count
+        found = solve_queries(
+            flat, relevant, starts, self._loss, self.scale, self.method, n_threads=torch.get_num_threads()
+        )
+        if found is None:
+            raise FloatingPointError("scores are not finite: the weights have grown too large; raise lam or mu")
+        out, _, gradient = found
+        values = torch.from_numpy(out[:, 0] / self.n_classes)
+        return values, torch.from_numpy(gradient.reshape(self.n_classes, count)).T / self.n_classes
+
+    def _on_device(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        if self.method != "auto":
+            raise ValueError(f"method={self.method!r} runs on the CPU; use 'auto' on {scores.device}")
+        assert self._loss is not None
+        leaf = scores.clone().requires_grad_()
+        with torch.enable_grad():
+            values = structured_hinge(
+                leaf, self._relevant(labels), self._loss, dim=0, scale=self.scale, reduction="none"
+            )
+            (gradient,) = torch.autograd.grad(values.sum() / self.n_classes, leaf)
+        return values.detach().double().cpu() / self.n_classes, gradient
+
+    def as_function(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """The loss of the block, for autograd."""
+        values, gradient = self.solve(scores, labels)
+        found: Tensor = _WithGradient.apply(scores, values.sum().to(scores), gradient)
+        return found
+
+    def bounds(self, labels: Tensor) -> Tensor:
+        """(B, C): what the gradient of no ranking, or labelling, exceeds. Positives have it below 0, negatives above.
+
+        2/P for a positive and 2/N for a negative, of a ranking; 1 for a sample of the hinges.
+        """
+        count, classes = labels.shape[0], self.n_classes
+        if self._loss is None:
+            return torch.full((count, classes), 1.0 / count, dtype=torch.float64, device=labels.device)
+        relevant = self._relevant(labels)
+        positives = relevant.sum(0, dtype=torch.float64)
+        negatives = count - positives
+        filled = (positives > 0) & (negatives > 0)
+        if isinstance(self._loss, ZeroOne):
+            return (filled / (count * classes)).expand(count, classes)
+        each = torch.where(relevant, 2.0 / positives.clamp(min=1), 2.0 / negatives.clamp(min=1))
+        return each * filled / classes
+
+    def _relevant(self, labels: Tensor) -> Tensor:
+        return labels[:, None] == torch.arange(self.n_classes, device=labels.device)
+
+
+def _multi_class(scores: Tensor, labels: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    rows = torch.arange(labels.shape[0], device=labels.device)
+    violated = scores + scale
+    violated[rows, labels] -= scale
+    worst = violated.argmax(1)
+    value = (violated[rows, worst].double() - scores[rows, labels].double()).mean()
+    gradient = torch.zeros_like(scores)
+    gradient[rows, worst] += 1.0 / labels.shape[0]
+    gradient[rows, labels] -= 1.0 / labels.shape[0]
+    return value.view(1).cpu(), gradient
+
+
+class _WithGradient(torch.autograd.Function):
+    """A value whose gradient in the scores is known."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        ctx.save_for_backward(gradient)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (gradient,) = ctx.saved_tensors
+        return grads[0] * gradient, None, None

@@ -1,0 +1,183 @@
+"""Images and labels, checked once and cut into fixed blocks: a block is what one plane of LW-SVM speaks of."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import TensorDataset
+
+from rankwise.inputs import is_whole
+
+__all__ = ["Blocks", "as_images"]
+
+# Images looked at, hashed or scored at a time.
+_AT_ONCE = 500
+
+
+class Blocks:
+    """Samples in a partition of ceil(n/block_size) blocks, whose sizes differ by at most one, drawn by seed.
+
+    images: (n, …) floating point, an array or a tensor, kept as it is: blocks are moved to device and dtype when asked
+    for. labels: (n,) integers from 0 to n_classes − 1. name: what errors call the samples.
+
+    >>> blocks = Blocks(np.zeros((5, 1, 2, 2)), [0, 1, 2, 1, 0], 3, block_size=2)
+    >>> len(blocks), blocks.n, [blocks.size(b) for b in range(3)], blocks.share(0)
+    (3, 5, [2, 2, 1], 0.4)
+    """
+
+    def __init__(
+        self,
+        images: Any,
+        labels: Any,
+        n_classes: int,
+        *,
+        block_size: int = 200,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+        name: str = "train",
+    ) -> None:
+        if not is_whole(block_size) or block_size < 1:
+            raise ValueError(f"block_size must be a whole number of samples, at least 1, got {block_size!r}")
+        self.name, self.n_classes = name, int(n_classes)
+        self.dtype, self.device = dtype, torch.device(device)
+        self._images = as_images(images, name)
+        self._labels = _as_labels(labels, len(self._images), self.n_classes, name)
+        self.n = len(self._images)
+        self._check_finite()
+        order = np.random.default_rng([int(seed), 0]).permutation(self.n)
+        self._rows = [np.sort(part) for part in np.array_split(order, -(-self.n // int(block_size)))]
+
+    @classmethod
+    def of(cls, data: Any, n_classes: int, *, name: str = "train", **options: Any) -> Blocks:
+        """Blocks of a pair (images, labels), or of a data set whose items are (image, label), read once, in order."""
+        return cls(*_pair(data, name), n_classes, name=name, **options)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def size(self, b: int) -> int:
+        """n_b, the samples of block b."""
+        return len(self._rows[b])
+
+    def share(self, b: int) -> float:
+        """n_b/n, the weight of block b in the risk."""
+        return len(self._rows[b]) / self.n
+
+    def images(self, b: int) -> Tensor:
+        """The images of block b, (n_b, …)."""
+        return self.take(self._rows[b])[0]
+
+    def labels(self, b: int) -> Tensor:
+        """The labels of block b, (n_b,) int64."""
+        return self._labels[torch.from_numpy(self._rows[b])].to(self.device)
+
+    def take(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Images and labels of some samples, by their place in what was given."""
+        at = torch.from_numpy(np.ascontiguousarray(rows, np.int64))
+        images = self._images[at.to(self._images.device)].to(self.device, self.dtype)
+        return images, self._labels[at].to(self.device)
+
+    @property
+    def all_labels(self) -> NDArray[np.int64]:
+        """The labels of all samples, (n,), as given."""
+        return self._labels.numpy()
+
+    def runs(self) -> list[NDArray[np.int64]]:
+        """All samples in their order, a few hundred at a time."""
+        return np.array_split(np.arange(self.n), -(-self.n // _AT_ONCE))
+
+    def digest(self) -> str:
+        """A digest of all images and labels, as they are used."""
+        found = hashlib.sha256(f"{tuple(self._images.shape)}{self.dtype}".encode())
+        for rows in self.runs():
+            found.update(self.take(rows)[0].cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        found.update(self.all_labels.tobytes())
+        return found.hexdigest()
+
+    def _check_finite(self) -> None:
+        for rows in self.runs():
+            finite = self.take(rows)[0].flatten(1).isfinite().all(dim=1)
+            if not bool(finite.all()):
+                k = int(rows[int((~finite).int().argmax())])
+                raise ValueError(
+                    f"{self.name}: image {k} has a value that is NaN, infinite or too large for {self.dtype}; remove "
+                    "or repair it"
+                )
+
+
+def as_images(images: Any, name: str) -> Tensor:
+    """Images as a floating-point tensor (n, …), n at least 1; not yet checked to be finite."""
+    found = _as_tensor(images, f"{name}: images")
+    if not found.is_floating_point():
+        raise TypeError(
+            f"{name}: images have dtype {found.dtype}; scale them to floats, such as images.astype('float32') / 255"
+        )
+    if found.dim() < 2:
+        raise ValueError(f"{name}: images must have shape (n, …), at least two dimensions, got {tuple(found.shape)}")
+    if not len(found):
+        raise ValueError(f"{name}: there are no images; give at least one")
+    return found
+
+
+def _as_labels(labels: Any, n: int, n_classes: int, name: str) -> Tensor:
+    found = _as_tensor(labels, f"{name}: labels").cpu()
+    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise TypeError(f"{name}: labels have dtype {found.dtype}; they must be integers, from 0 to {n_classes - 1}")
+    if found.shape != (n,):
+        raise ValueError(f"{name}: {n} images and labels of shape {tuple(found.shape)}; give every image one label")
+    found = found.to(torch.int64, copy=True)
+    wrong = (found < 0) | (found >= n_classes)
+    if bool(wrong.any()):
+        k = int(wrong.int().argmax())
+        raise ValueError(
+            f"{name}: labels[{k}] is {int(found[k])}, but the network's {n_classes} classes are 0 to {n_classes - 1}"
+        )
+    return found
+
+
+def _as_tensor(values: Any, what: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.detach()
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{what} must be an array or a tensor of numbers, got {type(values).__name__} of {array.dtype}")
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    if not array.flags.writeable or not array.dtype.isnative or min(array.strides, default=0) < 0:
+        array = array.astype(array.dtype.newbyteorder("="), copy=True)
+    return torch.from_numpy(array)
+
+
+def _pair(data: Any, name: str) -> tuple[Any, Any]:
+    if isinstance(data, TensorDataset) and len(data.tensors) == 2:
+        return data.tensors
+    if isinstance(data, tuple | list) and len(data) == 2 and not isinstance(data[0], tuple):
+        return data[0], data[1]
+    if isinstance(data, np.ndarray | Tensor) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise TypeError(
+            f"{name} must be a pair (images, labels) or a data set of (image, label), got {type(data).__name__}"
+        )
+    if not len(data):
+        raise ValueError(f"{name}: the data set is empty")
+    images: list[Tensor] = []
+    labels: list[Tensor] = []
+    for k in range(len(data)):
+        item = data[k]
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            raise TypeError(f"{name}: item {k} is {type(item).__name__}, wanted is a pair (image, label)")
+        image = _as_tensor(item[0], f"{name}: image {k}")
+        if images and image.shape != images[0].shape:
+            raise ValueError(
+                f"{name}: image {k} has shape {tuple(image.shape)}, image 0 {tuple(images[0].shape)}; make them equal"
+            )
+        images.append(image)
+        labels.append(_as_tensor(item[1], f"{name}: label {k}"))
+    return torch.stack(images), torch.stack([label.reshape(()) for label in labels])

@@ -1,0 +1,117 @@
+"""What a network is judged by: the objective on the training blocks, and a score on validation samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from rankwise.inputs import is_number
+from rankwise.metrics.ranking import METRICS, as_metric
+from rankwise.torch.layerwise.block_loss import HINGE, BlockLoss
+from rankwise.torch.layerwise.blocks import Blocks
+from rankwise.torch.layerwise.network import PLCNN
+
+__all__ = ["Score", "as_score", "in_mode", "objective", "risk", "score_of", "scores_of"]
+
+# Of labels (n,) and scores (n, C).
+Score = Callable[[NDArray[np.int64], NDArray[np.floating]], float]
+ACCURACY = "accuracy"
+
+
+@contextmanager
+def in_mode(net: nn.Module, training: bool) -> Iterator[None]:
+    """Training or inference mode for a while; then each part is in the mode in which it was."""
+    before = [(part, part.training) for part in net.modules()]
+    net.train(training)
+    try:
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode
+
+
+def risk(net: PLCNN, blocks: Blocks, loss: BlockLoss) -> float:
+    """Σ_b (n_b/n)·J_b, in inference mode."""
+    with in_mode(net, False), torch.no_grad():
+        return sum(
+            blocks.share(b) * float(loss.solve(net(blocks.images(b)), blocks.labels(b))[0].sum())
+            for b in range(len(blocks))
+        )
+
+
+def objective(net: PLCNN, blocks: Blocks, loss: BlockLoss, lam: float) -> float:
+    """F = risk + (lam/2) Σ_layers ‖W_l‖²."""
+    return risk(net, blocks, loss) + penalty(net, lam)
+
+
+def penalty(net: PLCNN, lam: float) -> float:
+    """(lam/2) Σ_layers ‖W_l‖²."""
+    with torch.no_grad():
+        return 0.5 * lam * float(net.regulariser())
+
+
+def scores_of(net: PLCNN, samples: Blocks) -> NDArray[np.floating]:
+    """Scores (n, C) of all samples in their order, in inference mode."""
+    with in_mode(net, False), torch.no_grad():
+        return np.concatenate([net(samples.take(rows)[0]).cpu().numpy() for rows in samples.runs()])
+
+
+def score_of(net: PLCNN, samples: Blocks, score: Score) -> float:
+    """The score of a network on some samples."""
+    scores = scores_of(net, samples)
+    if not np.isfinite(scores).all():
+        raise FloatingPointError(f"the network's scores of {samples.name} are not finite")
+    found = score(samples.all_labels.copy(), scores)
+    if not (is_number(found) and np.isfinite(found)):
+        raise ValueError(f"score must return a finite number, got {found!r}")
+    return float(found)
+
+
+def as_score(score: str | Score | None, loss: str) -> Score:
+    """A score by name, of the loss of that name if None: a metric's mean over classes, or accuracy.
+
+    A class is a query that ranks all samples; one that no sample has is left out.
+    """
+    if score is None:
+        if loss in (HINGE, "zero-one"):
+            score = ACCURACY
+        elif loss in METRICS:
+            score = loss
+        else:
+            raise ValueError(f"no metric goes by the loss's name, {loss!r}: pass score=, such as 'ap' or {ACCURACY!r}")
+    if isinstance(score, str):
+        return _accuracy if score == ACCURACY else _mean_over_classes(score)
+    if not callable(score):
+        raise TypeError(f"score must be a name or a function of labels and scores, got {type(score).__name__}")
+    return score
+
+
+def _mean_over_classes(name: str) -> Score:
+    if name.partition("@")[0] not in METRICS:
+        known = ", ".join(map(repr, (ACCURACY, *METRICS)))
+        raise ValueError(f"unknown score {name!r}; use one of {known}, or a function of labels and scores")
+    metric = as_metric(name)
+
+    def mean(labels: NDArray[np.int64], scores: NDArray[np.floating]) -> float:
+        n, n_classes = scores.shape
+        classes = np.repeat(np.arange(n_classes), n)
+        return metric(scores.T.reshape(-1), np.tile(labels, n_classes) == classes, qid=classes, empty="skip")
+
+    return mean
+
+
+def _accuracy(labels: NDArray[np.int64], scores: NDArray[np.floating]) -> float:
+    return float(np.mean(np.argmax(scores, axis=1) == labels))
+
+
+def score_name(score: Any) -> str | None:
+    """A score's name, for checkpoints."""
+    if score is None or isinstance(score, str):
+        return score
+    return str(getattr(score, "__qualname__", type(score).__qualname__))

@@ -1,0 +1,165 @@
+"""Block-coordinate Frank–Wolfe on the problem of one layer: closed-form steps, no learning rate.
+
+    minimise (λ/2)‖W‖² + (μ/2)‖W − W₀‖² + Σ_b h_b(W)
+
+Every block keeps one convex combination of its planes, ℓ_b + ⟨G_b, W⟩ ≤ h_b(W); at first the plane 0, since h_b ≥ 0.
+Their sum is least at W = (μW₀ − Σ_b G_b)/(λ + μ), and that least value is the dual: a lower bound that every step
+raises. A step takes a block, finds its plane (G, ℓ) at W by inference, and moves to it by
+
+    γ = clip((λ + μ)·(ℓ + ⟨G, W⟩ − ℓ_b − ⟨G_b, W⟩)/‖G − G_b‖², 0, 1).
+
+Where the problem is a sum over classes, each with its own row of W, each class has its own γ. Where a plane costs a
+pass through a network, a block's last planes are kept, and steps towards the best of them are taken between epochs, as
+Shah, Kolmogorov and Lampert do (CVPR 2015): they cost no inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rankwise.torch.layerwise.problem import LayerProblem
+
+__all__ = ["LayerSolver"]
+
+_MOST_KEPT = 10
+_MOST_ROUNDS = 20
+# Rounds over kept planes end when one gains less than this part of what the epoch gained.
+_LEAST_ROUND = 0.05
+
+
+class LayerSolver:
+    """The state of the method on one problem: W, its average, and the planes of the blocks.
+
+    memory: bytes that kept planes may take, beside the one combination a block that is always kept.
+    """
+
+    def __init__(self, problem: LayerProblem, lam: float, mu: float, *, memory: float = 1e9) -> None:
+        if lam < 0.0 or mu < 0.0 or lam + mu == 0.0:
+            raise ValueError(f"lam={lam} and mu={mu}: neither may be negative, nor both 0")
+        self.problem, self.lam, self.mu = problem, lam, mu
+        self._kept = self._how_many(memory)
+        self._sum = torch.zeros_like(problem.start)
+        # By block: the combination, then kept planes, the newest in turn over the oldest.
+        self._gradients: dict[int, Tensor] = {}
+        self._offsets: dict[int, Tensor] = {}
+        self.weights = self._best()
+        self.average = self.weights.clone()
+        self.steps = self.epochs = 0
+
+    def _how_many(self, memory: float) -> int:
+        problem = self.problem
+        if problem.kind == "exact" or problem.compressed(0):
+            return 0
+        size = problem.start.numel() * problem.element_size * len(problem.blocks)
+        return int(min(_MOST_KEPT, memory // size))
+
+    def _best(self) -> Tensor:
+        return (self.mu * self.problem.start - self._sum) / (self.lam + self.mu)
+
+    def epoch(self, order: Sequence[int]) -> None:
+        """One step for each block, then steps over kept planes."""
+        before = self.dual
+        for b in order:
+            self.step(int(b))
+        self.epochs += 1
+        if self._kept == 0:
+            return
+        found = self.dual
+        least = _LEAST_ROUND * (found - before)
+        for _ in range(_MOST_ROUNDS):
+            for b in order:
+                self._step_to_kept(int(b))
+            before, found = found, self.dual
+            if found - before <= least:
+                break
+
+    def step(self, b: int) -> None:
+        """Move block b towards its plane at W."""
+        problem = self.problem
+        plane = problem.plane(b, self.weights)
+        offset = plane.value - plane.inner
+        if b not in self._gradients:
+            shape = (1 + self._kept, *plane.gradient.shape)
+            self._gradients[b] = torch.zeros(shape, dtype=plane.gradient.dtype, device=plane.gradient.device)
+            self._offsets[b] = torch.zeros(1 + self._kept, len(offset), dtype=torch.float64)
+        gradients, offsets = self._gradients[b], self._offsets[b]
+        change = problem.expand(b, plane.gradient - gradients[0])
+        inner = problem.dot(change, self.weights).cpu()
+        self._towards(b, plane.gradient, offset, change, offset - offsets[0] + inner)
+        if self._kept:
+            oldest = 1 + self.epochs % self._kept
+            gradients[oldest], offsets[oldest] = plane.gradient, offset
+
+    def _step_to_kept(self, b: int) -> None:
+        gradients, offsets = self._gradients[b], self._offsets[b]
+        inner = gradients.flatten(1) @ self.weights.to(gradients).flatten()
+        values = offsets[:, 0] + inner.double().cpu()
+        best = int(values.argmax())
+        if best > 0:
+            change = gradients[best].double() - gradients[0].double()
+            self._towards(b, gradients[best], offsets[best], change, (values[best] - values[0]).view(1))
+
+    def _towards(self, b: int, gradient: Tensor, offset: Tensor, change: Tensor, gap: Tensor) -> None:
+        """The step of block b's combination towards a plane. change: their difference, as a matrix. gap: at W."""
+        length = self.problem.dot(change, change).cpu()
+        # A plane that is the same moves nothing.
+        whole = (self.lam + self.mu) * gap / length.clamp(min=1e-300)
+        gamma = torch.where(length > 0.0, whole, 0.0).clamp(0.0, 1.0)
+        mine, offsets = self._gradients[b][0], self._offsets[b][0]
+        offsets += gamma * (offset - offsets)
+        part = gamma.to(mine)
+        mine += (part if self.problem.compressed(b) else part[:, None]) * (gradient - mine)
+        self._sum += gamma.to(change)[:, None] * change
+        self.weights = self._best()
+        self.average.lerp_(self.weights, 2.0 / (self.steps + 2.0))
+        self.steps += 1
+
+    @property
+    def dual(self) -> float:
+        """A lower bound on the least objective of the convex problem."""
+        offsets = sum(float(self._offsets[b][0].sum()) for b in sorted(self._offsets))
+        return offsets + float((self._sum * self.weights).sum()) + self.penalty(self.weights)
+
+    def penalty(self, W: Tensor) -> float:
+        """(λ/2)‖W‖² + (μ/2)‖W − W₀‖²."""
+        moved = (W - self.problem.start).square().sum()
+        return float(0.5 * self.lam * W.square().sum() + 0.5 * self.mu * moved)
+
+    def primal(self, W: Tensor | None = None) -> float:
+        """The convex problem's objective, at the current W if none is given."""
+        at = self.weights if W is None else W
+        total = sum(float(self.problem.value(b, at).sum()) for b in range(len(self.problem.blocks)))
+        return total + self.penalty(at)
+
+    def objective(self, W: Tensor) -> float:
+        """The true objective of the layer, with the choices above as W makes them."""
+        return self.problem.loss(W) + self.penalty(W)
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """All that is needed to go on."""
+        arrays: dict[str, NDArray[np.float64]] = {
+            "sum": self._sum.cpu().numpy(),
+            "weights": self.weights.cpu().numpy(),
+            "average": self.average.cpu().numpy(),
+            "counts": np.array([self.steps, self.epochs]),
+        }
+        for b, gradients in self._gradients.items():
+            arrays |= {f"gradients.{b}": gradients.cpu().numpy(), f"offsets.{b}": self._offsets[b].numpy()}
+        return arrays
+
+    def restore(self, arrays: dict[str, NDArray[np.float64]]) -> None:
+        """Go on from a state of the same problem."""
+        start = self.problem.start
+        self._sum, self.weights, self.average = (
+            torch.from_numpy(arrays[name].copy()).to(start) for name in ("sum", "weights", "average")
+        )
+        self.steps, self.epochs = map(int, arrays["counts"])
+        kept = {name: torch.from_numpy(array.copy()) for name, array in arrays.items() if "." in name}
+        blocks = sorted(int(name.partition(".")[2]) for name in kept if name.startswith("offsets."))
+        self._offsets = {b: kept[f"offsets.{b}"] for b in blocks}
+        self._gradients = {b: kept[f"gradients.{b}"].to(start.device) for b in blocks}

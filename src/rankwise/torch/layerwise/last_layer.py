@@ -1,0 +1,120 @@
+"""The last layer alone: a linear model of all classes for any loss of blocks, by block-coordinate Frank–Wolfe."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rankwise.inputs import is_number, is_whole
+from rankwise.losses import LossLike
+from rankwise.torch.layerwise.block_loss import BlockLoss
+from rankwise.torch.layerwise.blocks import Blocks
+from rankwise.torch.layerwise.frank_wolfe import LayerSolver
+from rankwise.torch.layerwise.network import PLCNN
+from rankwise.torch.layerwise.problem import LayerProblem
+
+__all__ = ["LastLayer", "fit_last_layer"]
+
+
+class LastLayer(NamedTuple):
+    """A linear model: weight (C, d), bias (C,); the objective found and a bound from below on the least one.
+
+    epochs: how often each block was visited. converged: whether the gap is within the tolerance.
+    """
+
+    weight: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    objective: float
+    dual: float
+    epochs: int
+    converged: bool
+
+    @property
+    def gap(self) -> float:
+        """(objective − dual)/objective."""
+        return (self.objective - self.dual) / max(self.objective, 1e-300)
+
+    def decision_function(self, features: Any) -> NDArray[np.float64]:
+        """Scores (n, C) of features (n, d)."""
+        scores: NDArray[np.float64] = np.asarray(features, np.float64) @ self.weight.T + self.bias
+        return scores
+
+
+def fit_last_layer(
+    features: Any,
+    labels: Any,
+    loss: LossLike = "ap",
+    *,
+    lam: float = 1e-3,
+    scale: float = 1.0,
+    block_size: int | None = 200,
+    tol: float = 1e-3,
+    max_epochs: int = 1000,
+    method: str = "auto",
+    seed: int = 0,
+) -> LastLayer:
+    """Minimise (lam/2)(‖W‖² + ‖b‖²) + Σ_b (n_b/n)·loss of block b, until the relative gap is at most tol.
+
+    features: (n, d), an array or a tensor; labels: (n,) from 0 to C − 1. loss: "hinge" (multi-class), or any rank loss,
+    each class being a query that ranks the samples of a block. block_size: samples of a block, None for all in one: a
+    loss of a ranking of all samples, but with a single block the method is slow; `rankwise.RankSVM` is made for that.
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.arange(60) % 3
+    >>> features = rng.normal(size=(60, 4)) + np.eye(3, 4)[labels]
+    >>> found = fit_last_layer(features, labels, "ap", lam=0.1, block_size=20)
+    >>> found.weight.shape, found.gap <= 1e-3
+    ((3, 4), True)
+    """
+    _check(lam, tol, max_epochs)
+    array = features.detach() if isinstance(features, Tensor) else torch.from_numpy(_as_floats(features))
+    if array.dim() != 2:
+        raise ValueError(f"features must be (n, d), got shape {tuple(array.shape)}")
+    n_classes = _count_classes(labels)
+    device = array.device
+    size = array.shape[0] if block_size is None else block_size
+    options: dict[str, Any] = {"block_size": max(size, 1), "seed": seed, "dtype": torch.float64, "device": device}
+    blocks = Blocks(array, labels, n_classes, name="features", **options)
+    net = PLCNN(nn.Linear(array.shape[1], n_classes).double().to(device))
+    for parameter in net.parameters():
+        nn.init.zeros_(parameter)
+    problem = LayerProblem(net, 0, blocks, BlockLoss(loss, n_classes, scale=scale, method=method))
+    solver = LayerSolver(problem, lam, 0.0)
+    least, best, epoch = solver.primal(), solver.weights, 0
+    rng = np.random.default_rng([seed, 1])
+    while least - solver.dual > tol * least and epoch < max_epochs:
+        solver.epoch(rng.permutation(len(blocks)).tolist())
+        epoch += 1
+        for W in (solver.weights, solver.average):
+            value = solver.primal(W)
+            if value < least:
+                least, best = value, W.clone()
+    found = best.cpu().numpy()
+    dual = solver.dual
+    return LastLayer(found[:, :-1], found[:, -1], least, dual, epoch, least - dual <= tol * least)
+
+
+def _as_floats(features: Any) -> NDArray[Any]:
+    array = np.asarray(features)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"features must be numbers, got dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _count_classes(labels: Any) -> int:
+    array = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise ValueError(f"labels must be integers (n,), at least one; got dtype {array.dtype}, shape {array.shape}")
+    return max(int(array.max()) + 1, 1)
+
+
+def _check(lam: float, tol: float, max_epochs: int) -> None:
+    for name, value in (("lam", lam), ("tol", tol)):
+        if not is_number(value) or not 0.0 < value < float("inf"):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not is_whole(max_epochs) or max_epochs < 0:
+        raise ValueError(f"max_epochs must be a whole number, not negative, got {max_epochs!r}")

@@ -1,0 +1,113 @@
+"""The rows that training leaves: in memory, in a CSV file, for TensorBoard and as one line on the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io.atomic import write_bytes
+from rankwise.progress import Progress
+
+__all__ = ["COLUMNS", "STAGES", "Log", "Row", "as_array", "as_row", "as_rows"]
+
+STAGES = ("pretrain", "warm_up", "fit_layers")
+_WHOLE = ("pass", "layer", "epoch", "calls")
+_MEASURED = ("objective", "risk", "dual", "primal", "score", "fraction")
+COLUMNS = ("stage", "pass", "layer", "epoch", *_MEASURED, "seconds", "inference_seconds", "calls")
+
+Row = dict[str, Any]
+
+
+def as_row(stage: str, **values: float | None) -> Row:
+    """A row with all columns; None where nothing was measured."""
+    assert values.keys() <= {*COLUMNS}
+    return {"stage": stage} | {name: values.get(name) for name in COLUMNS[1:]}
+
+
+def as_array(rows: Sequence[Row]) -> NDArray[np.float64]:
+    """Rows as numbers, (rows, columns): a stage by its place, NaN for None."""
+    numbers = [[STAGES.index(row["stage"]), *(row[name] for name in COLUMNS[1:])] for row in rows]
+    return np.array(numbers, np.float64).reshape(-1, len(COLUMNS))
+
+
+def as_rows(array: NDArray[np.float64]) -> list[Row]:
+    """The rows of an array that `as_array` made."""
+    return [
+        {"stage": STAGES[int(stage)]}
+        | {
+            name: None if value != value else int(value) if name in _WHOLE else value
+            for name, value in zip(COLUMNS[1:], values, strict=True)
+        }
+        for stage, *values in array.tolist()
+    ]
+
+
+class Log:
+    """Where rows go: folder/log.csv and folder/tensorboard, if there is a folder; a line, if there is progress."""
+
+    def __init__(self, folder: Path | None, progress: Progress | None) -> None:
+        self._folder, self._progress = folder, progress
+        self._writer: Any = None
+        self._said = 0
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        """Go on after these rows."""
+        self._said = len(rows)
+        if self._folder is not None:
+            self._write(rows)
+            self._writer = _tensorboard(self._folder / "tensorboard", len(rows))
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Tell of the rows that are new; all of them are in the file."""
+        if self._folder is not None:
+            self._write(rows)
+        for at, row in enumerate(rows[self._said :], self._said):
+            if self._writer is not None:
+                _tell(self._writer, row, at)
+            if self._progress is not None:
+                self._progress.say(line(row))
+        self._said = len(rows)
+
+    def close(self) -> None:
+        """Leave the last line standing, and the events written."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._progress is not None:
+            self._progress.close()
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        assert self._folder is not None
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_bytes(self._folder / "log.csv", text.getvalue().encode())
+
+
+def line(row: Mapping[str, Any]) -> str:
+    """A row in words."""
+    parts = [row["stage"]]
+    parts += [f"{name} {row[name]}" for name in ("pass", "layer", "epoch") if row[name] is not None]
+    parts += [f"{name} {row[name]:.6g}" for name in ("objective", "risk", "dual", "score") if row[name] is not None]
+    return ", ".join([*parts, f"{row['seconds']:.1f} s"])
+
+
+def _tensorboard(folder: Path, step: int) -> Any:
+    """A writer of events, from this step on; None where TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), purge_step=step)
+
+
+def _tell(writer: Any, row: Row, step: int) -> None:
+    for name in (*_MEASURED, "inference_seconds"):
+        if row[name] is not None:
+            writer.add_scalar(f"{row['stage']}/{name}", row[name], step)
