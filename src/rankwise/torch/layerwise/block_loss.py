@@ -109,7 +109,7 @@ class BlockLoss:
         negatives = count - positives
         filled = (positives > 0) & (negatives > 0)
         if isinstance(self._loss, ZeroOne):
-            return (filled / (count * classes)).expand(count, classes)
+            return (filled.double() / (count * classes)).expand(count, classes)
         each = torch.where(relevant, 2.0 / positives.clamp(min=1), 2.0 / negatives.clamp(min=1))
         return each * filled / classes
 

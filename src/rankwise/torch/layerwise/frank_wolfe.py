@@ -53,7 +53,7 @@ class LayerSolver:
 
     def _how_many(self, memory: float) -> int:
         problem = self.problem
-        if problem.kind == "exact" or problem.compressed(0):
+        if problem.kind == "exact" or problem.compressed:
             return 0
         size = problem.start.numel() * problem.element_size * len(problem.blocks)
         return int(min(_MOST_KEPT, memory // size))
@@ -113,7 +113,7 @@ class LayerSolver:
         mine, offsets = self._gradients[b][0], self._offsets[b][0]
         offsets += gamma * (offset - offsets)
         part = gamma.to(mine)
-        mine += (part if self.problem.compressed(b) else part[:, None]) * (gradient - mine)
+        mine += (part if self.problem.compressed else part[:, None]) * (gradient - mine)
         self._sum += gamma.to(change)[:, None] * change
         self.weights = self._best()
         self.average.lerp_(self.weights, 2.0 / (self.steps + 2.0))

@@ -69,8 +69,8 @@ class LayerProblem:
         self._inputs: dict[int, Tensor] = {}
         self._chosen: dict[int, list[Tensor | None]] = {}
         self._free = memory
-        self._compressed: dict[int, bool] = {}
         self._concave: dict[int, Plane] = {}
+        self.compressed = self._compresses()
 
     def _kind(self, decomposition: str) -> str:
         if decomposition not in DECOMPOSITIONS:
@@ -208,7 +208,7 @@ class LayerProblem:
     def plane(self, b: int, W: Tensor) -> Plane:
         """A plane that touches h_b at W and is nowhere above it."""
         share, inputs, labels = self.blocks.share(b), self.input(b), self.blocks.labels(b)
-        leaves, output = self._leaves(b, inputs, W)
+        leaves, output = self._leaves(inputs, W)
         with torch.enable_grad():
             if self.kind == "dc":
                 scores, lifted = self._streams(output, labels)
@@ -224,12 +224,12 @@ class LayerProblem:
                 value = self._by_row(values)
                 gradient = self._gradient((scores * slope).sum(), leaves)
         gradient = share * gradient
-        return Plane(share * value, gradient, self._inner(b, gradient, output, W))
+        return Plane(share * value, gradient, self._inner(gradient, output, W))
 
-    def _leaves(self, b: int, inputs: Tensor, W: Tensor) -> tuple[list[Tensor], Tensor]:
+    def _leaves(self, inputs: Tensor, W: Tensor) -> tuple[list[Tensor], Tensor]:
         """What is differentiated in, and the layer's output: the output itself where gradients are kept compressed."""
         weight, bias = self._weights(W)
-        if self.compressed(b):
+        if self.compressed:
             with torch.no_grad():
                 output = self._output(inputs, weight, bias)
             output.requires_grad_()
@@ -244,29 +244,27 @@ class LayerProblem:
             return found[0]
         return torch.cat([found[0].flatten(1), *(one[:, None] for one in found[1:])], 1)
 
-    def compressed(self, b: int) -> bool:
-        """Whether gradients of block b are kept by sample and output, and not by input and output.
+    def _compresses(self) -> bool:
+        """Whether gradients are kept by sample and output, and not by input and output.
 
         A dense layer's gradient is (its inputs)ᵀ·(the outputs' gradient): the latter is smaller where a block has fewer
         samples than the layer has inputs.
         """
-        if b not in self._compressed:
-            small = self.blocks.size(b) < self.start.shape[1] and isinstance(self._part, nn.Linear)
-            self._compressed[b] = small and self.input(b).dim() == 2
-        return self._compressed[b]
+        largest = max(self.blocks.size(b) for b in range(len(self.blocks)))
+        return isinstance(self._part, nn.Linear) and largest < self.start.shape[1] and self.input(0).dim() == 2
 
     def expand(self, b: int, gradient: Tensor) -> Tensor:
         """A gradient of block b as a matrix like W, in float64."""
-        if not self.compressed(b):
+        if not self.compressed:
             return gradient.double()
         found = gradient.T @ self.input(b)
         if self._part.bias is None:
             return found.double()
         return torch.cat([found.double(), gradient.sum(0, dtype=torch.float64)[:, None]], 1)
 
-    def _inner(self, b: int, gradient: Tensor, output: Tensor, W: Tensor) -> Tensor:
+    def _inner(self, gradient: Tensor, output: Tensor, W: Tensor) -> Tensor:
         """⟨gradient, W⟩, (K,)."""
-        if not self.compressed(b):
+        if not self.compressed:
             return self.dot(gradient.double(), W).cpu()
         columns = (gradient.double() * output.detach().double()).sum(0)
         return self._by_row(columns).cpu()
@@ -275,11 +273,11 @@ class LayerProblem:
 
     def _concave_plane(self, b: int) -> Plane:
         if b not in self._concave:
-            leaves, output = self._leaves(b, self.input(b), self.start)
+            leaves, output = self._leaves(self.input(b), self.start)
             with torch.enable_grad():
                 _, lifted = self._streams(output, self.blocks.labels(b))
                 gradient = self._gradient(lifted, leaves)
-            inner = self._inner(b, gradient, output, self.start)
+            inner = self._inner(gradient, output, self.start)
             self._concave[b] = Plane(lifted.detach().cpu().view(1), gradient, inner)
         return self._concave[b]
 
