@@ -6,6 +6,8 @@ NEED_TORCH = [
     "src/rankwise/torch/*",
     "src/rankwise/benchmarks/torch_*",
     "src/rankwise/benchmarks/finetune*",
+    "src/rankwise/benchmarks/layerwise.py",
     "src/rankwise/detection/cnn.py",
+    "src/rankwise/reproduce/cifar.py",
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH

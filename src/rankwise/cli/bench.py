@@ -17,7 +17,13 @@ _MARKS = {True: "yes", False: "NO", None: ""}
 _FIGURE_LARGEST = {True: 1000, False: 30_000}
 _MQ2008 = "mq2008"
 # The modules of the benchmarks that are tables of rows.
-_TABLES = {"inference": "inference", "training": "training", "torch": "torch_losses", "latent": "latent_scale"}
+_TABLES = {
+    "inference": "inference",
+    "training": "training",
+    "torch": "torch_losses",
+    "lwsvm": "layerwise",
+    "latent": "latent_scale",
+}
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
 _QUICK_SETS, _QUICK_FOLDS = ("corel_dogs", "protein"), 3
@@ -31,6 +37,7 @@ def add_command(commands: Any) -> None:
         "inference": "a call of inference against sorting and the published methods",
         "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
         "torch": "the losses in torch against sorting, the core and other AP losses",
+        "lwsvm": "LW-SVM against Adadelta, from the same start for the same time (CIFAR-10: set RANKWISE_DATA)",
         "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
         "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",

@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRAS:
             raise
-        extra = "detection" if arguments.command in ("detect", "reproduce") else _EXTRAS[package]
+        detecting = arguments.command == "detect" or getattr(arguments, "experiment", None) == "detection"
+        extra = "detection" if detecting else _EXTRAS[package]
         return _fail(f"this needs {package}: pip install 'rankwise[{extra}]'", BAD_INPUT)
     except MemoryError as error:
         return _fail(f"out of memory{f' ({error})' if str(error) else ''}; give fewer samples or features", BAD_INPUT)

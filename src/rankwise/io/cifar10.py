@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
 from rankwise.io.cache import cache_folder
+from rankwise.io.data_folder import data_folder
 
-__all__ = ["Cifar10", "load_cifar10"]
+__all__ = ["ARCHIVE", "Cifar10", "find_cifar10", "load_cifar10"]
 
+ARCHIVE = "cifar10-jpeg.tar.xz"
 _SIZE = 32
 _MEMBER = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\d{1,9})\.jpe?g")
 # No picture of 32 × 32 pixels is larger than this.
@@ -37,6 +39,15 @@ class Cifar10(NamedTuple):
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     classes: tuple[str, ...]
+
+
+def find_cifar10(given: str | Path | None = None) -> Path:
+    """The archive given, or that in the folder given, else in the data folder; FileNotFoundError if there is none."""
+    whole = given is not None and not Path(given).is_dir()
+    archive = data_folder(given) if whole else data_folder(given) / ARCHIVE
+    if not archive.is_file():
+        raise FileNotFoundError(f"no file {archive}: name the archive, or set RANKWISE_DATA to the folder that has it")
+    return archive
 
 
 def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar10:

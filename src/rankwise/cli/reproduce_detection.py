@@ -1,0 +1,159 @@
+"""`rankwise reproduce detection`: Table 5 of the paper, from images to a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rankwise.cli.detect_prepare import Report
+from rankwise.cli.inputs import whole
+from rankwise.cli.output import Voice
+from rankwise.io import write_bytes
+
+__all__ = ["add_command", "table_lines"]
+
+_WINDOWS, _QUICK_WINDOWS = 500, 60
+_QUICK_IMAGES = {"train": 80, "val": 40, "test": 40}
+_QUICK_CS = (1e2, 1e3)
+_EPILOG = """\
+Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in the folder that RANKWISE_DATA names. Their
+features are made once, in the cache (RANKWISE_CACHE_DIR) or in --features.
+
+Killed at any moment, the same command goes on: neither an image nor a finished detector is done twice.
+
+examples:
+  rankwise reproduce detection
+  rankwise reproduce detection --devkit VOCdevkit --out report/ --workers 4
+  rankwise reproduce detection --quick
+"""
+
+
+def add_command(experiments: Any) -> None:
+    """Add `detection` to the experiments."""
+    parser = experiments.add_parser(
+        "detection",
+        help="Table 5: weakly supervised detection",
+        description="Section 4.2: detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_detection)
+    parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
+    parser.add_argument("--year", metavar="YEAR", help="such as 2007, where VOCDEVKIT has several")
+    parser.add_argument("--features", type=Path, metavar="DIR", help="the features folder, made if it is not there")
+    parser.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="(default: report)")
+    parser.add_argument("--quick", action="store_true", help="a few images and windows, to see that all works")
+    parser.add_argument(
+        "--max-windows", type=whole(1), metavar="N", help=f"an image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})"
+    )
+    parser.add_argument(
+        "--workers",
+        type=whole(1, or_all=True),
+        default=-1,
+        metavar="N",
+        help="images at a time, and threads of training (default: -1, one a processor)",
+    )
+
+
+def _detection(arguments: argparse.Namespace) -> int:
+    from rankwise.benchmarks.machine import describe
+    from rankwise.reproduce.detection import Experiment, Plan
+    from rankwise.reproduce.detection_page import conclusions, draw_all, facts, report
+    from rankwise.reproduce.detection_results import (
+        KINDS,
+        as_csv,
+        document,
+        inference_table,
+        judge,
+        measures_table,
+        table5,
+    )
+
+    voice = Voice()
+    out: Path = arguments.out
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder")
+    store, paths, why_not = _store(arguments, voice)
+    plan = Plan(Cs=_QUICK_CS, least=2) if arguments.quick else Plan()
+    experiment = Experiment(store, out / "detection", plan, n_threads=_workers(arguments), say=voice.progress)
+    parts = experiment.run()
+    judged = judge(experiment)
+    found = document(experiment, parts, judged, describe())
+    drawn = draw_all(store, judged, paths, experiment.classes) if paths else []
+    _write(out, found, as_csv(found), report(found, drawn, why_not), drawn)
+    for table in (*(table5(found, kind) for kind in KINDS), measures_table(found), inference_table(found)):
+        voice.say(*table_lines(table), "")
+    voice.say(*facts(found), *conclusions(found), "", f"report: {out / 'detection.html'}")
+    return 0
+
+
+def _workers(arguments: argparse.Namespace) -> int:
+    return os.cpu_count() or 1 if arguments.workers == -1 else int(arguments.workers)
+
+
+def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, Path], str]:
+    """The features, the images' files by id, and why there are none, if so."""
+    from rankwise.detection.store import FeatureStore
+    from rankwise.detection.voc import read_voc
+    from rankwise.detection.writing import OFFSETS
+    from rankwise.reproduce.detection_data import SETS, featured, find_devkit, smaller
+
+    given = arguments.features
+    if given is not None and (given / OFFSETS).exists():
+        store = FeatureStore.open(given)
+        return store, *_pictured(store, arguments)
+    devkit = find_devkit(arguments.devkit)
+    import torch
+
+    torch.set_num_threads(1)
+    if arguments.quick:
+        devkit = smaller(devkit, arguments.year, _QUICK_IMAGES)
+    windows = arguments.max_windows or (_QUICK_WINDOWS if arguments.quick else _WINDOWS)
+    voice.progress(f"images: {devkit}")
+    progress = Report(False)
+    year = None if arguments.quick else arguments.year
+    store = featured(devkit, year, given, workers=_workers(arguments), progress=progress, max_windows=windows)
+    progress.close()
+    return store, {image.image_id: image.path for image in read_voc(devkit, year, SETS).images}, ""
+
+
+def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path], str]:
+    """The files of the images of a features folder, if they are at hand; else, why there are no pictures."""
+    from rankwise.detection.voc import read_voc
+    from rankwise.reproduce.detection_data import SETS, find_devkit
+
+    try:
+        images = read_voc(find_devkit(arguments.devkit), arguments.year, SETS).images
+    except (OSError, ValueError):
+        if arguments.devkit is not None:
+            raise
+        images = ()
+    paths = {image.image_id: image.path for image in images}
+    if all(store.images[i] in paths for i in store.members("test")):
+        return paths, ""
+    return {}, "No pictures: the images of these features are not at hand; pass --devkit."
+
+
+def _write(out: Path, found: dict[str, Any], csv: str, page: str, drawn: list[Any]) -> None:
+    """The report's files, each whole or not at all."""
+    from rankwise.detection.pictures import encode
+
+    pictures = out / "detection" / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for one in drawn:
+        write_bytes(pictures / one.file, encode(one.picture))
+    write_bytes(out / "detection.json", (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
+    write_bytes(out / "detection.csv", csv.encode())
+    write_bytes(out / "detection.html", page.encode())
+
+
+def table_lines(table: Any) -> list[str]:
+    """A table of a page as lines of text."""
+    rows = [list(table.columns), *map(list, table.rows)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    aligned = ([cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    names = (row[0].ljust(widths[0]) for row in rows)
+    return [table.title, *("  ".join([name, *cells[1:]]).rstrip() for name, cells in zip(names, aligned, strict=True))]
