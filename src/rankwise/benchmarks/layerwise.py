@@ -2,9 +2,9 @@
 
 A network is pre-trained with softmax and warmed up by Adadelta for the loss. From there LW-SVM trains its last layers
 in passes, and Adadelta goes on with all of them, with what it has gathered of the gradients: at the rate of the
-warm-up, which is Adadelta continued, and at others. All train on the same fixed blocks, on one thread, and are judged
-by the objective that all lower, F = Σ_b (n_b/n)·J_b + (λ/2)·Σ‖W‖². LW-SVM counts by the first layer that ends when its
-time is up, Adadelta by its lowest F after any epoch that begins before then.
+warm-up, which is Adadelta continued, and at its usual rate of 1. All train on the same fixed blocks, on one thread,
+and are judged by the objective that all lower, F = Σ_b (n_b/n)·J_b + (λ/2)·Σ‖W‖². LW-SVM counts by the first layer that
+ends when its time is up, Adadelta by its lowest F after any epoch that begins before then.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = ["BENCHMARK", "Adadelta", "Sizes", "describe"]
 
 _LOSSES = {"ap": "AP", "ndcg": "NDCG", "hinge": "multi-class hinge"}
 # That of the warm-up first.
-_RATES = (0.1, 1.0, 0.01)
+_RATES = (0.1, 1.0)
 _LAM, _MU = 1e-3, 1e-2
 # When F is compared, in parts of the time.
-_MOMENTS = (1 / 3, 1.0)
+_MOMENTS = (1 / 6, 1 / 2, 1.0)
 
 # Seconds since the start, and F then.
 Path = list[tuple[float, float]]
@@ -62,7 +62,7 @@ class Sizes:
     seeds: int
 
 
-FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 30.0, 3)
+FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 60.0, 3)
 QUICK = Sizes("digits", 300, 4, 100, 2, 1, 2, 2, 0.3, 1)
 
 
@@ -213,7 +213,7 @@ def _rows(sizes: Sizes, loss: str) -> Iterator[Row]:
             where = f"{_LOSSES[loss]}, seed {seed}, {seconds:.1f} s"
             yield Row(f"{where}: F of LW-SVM over that of Adadelta", ours / theirs[_RATES[0]], "x", at_most(1.0), parts)
             best = min(theirs, key=lambda rate: theirs[rate])
-            yield Row(f"  over the lowest of Adadelta at any rate ({best:g})", ours / theirs[best])
+            yield Row(f"  over the lower of Adadelta at both rates ({best:g})", ours / theirs[best])
             yield Row("  F of LW-SVM over that of the start", ours / found.start)
         wins += ours < theirs[_RATES[0]]
     yield Row(
@@ -221,9 +221,14 @@ def _rows(sizes: Sizes, loss: str) -> Iterator[Row]:
     )
 
 
-def _cases(sizes: Sizes) -> list[Case]:
-    return [Case(_LOSSES[loss], partial(_rows, sizes, loss)) for loss in _LOSSES]
+def _cases(loss: str, sizes: Sizes) -> list[Case]:
+    return [Case(_LOSSES[loss], partial(_rows, sizes, loss))]
 
 
-_TITLE = "The training objective F after the same time, from the same warm start"
-BENCHMARK = Benchmark("lwsvm", [Section(1, _TITLE, _cases)], full=FULL, quick=QUICK)
+_SECTIONS = [
+    Section(
+        number, f"{name}: training objective F after the same time, from the same warm start", partial(_cases, loss)
+    )
+    for number, (loss, name) in enumerate(_LOSSES.items(), 1)
+]
+BENCHMARK = Benchmark("lwsvm", _SECTIONS, full=FULL, quick=QUICK)

@@ -66,7 +66,7 @@ class Plan:
     block_size: int = 200
     score_of_zero_one: str = "ap"
     timed_epochs: int = 1
-    timed_rounds: int = 2
+    timed_rounds: int = 1
     timed_blocks: tuple[int, ...] = (200, 2000)
 
 

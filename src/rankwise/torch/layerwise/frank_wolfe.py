@@ -143,13 +143,13 @@ class LayerSolver:
     def state(self) -> dict[str, NDArray[np.float64]]:
         """All that is needed to go on."""
         arrays: dict[str, NDArray[np.float64]] = {
-            "sum": self._sum.cpu().numpy(),
-            "weights": self.weights.cpu().numpy(),
-            "average": self.average.cpu().numpy(),
+            "sum": _copied(self._sum),
+            "weights": _copied(self.weights),
+            "average": _copied(self.average),
             "counts": np.array([self.steps, self.epochs]),
         }
         for b, gradients in self._gradients.items():
-            arrays |= {f"gradients.{b}": gradients.cpu().numpy(), f"offsets.{b}": self._offsets[b].numpy()}
+            arrays |= {f"gradients.{b}": _copied(gradients), f"offsets.{b}": _copied(self._offsets[b])}
         return arrays
 
     def restore(self, arrays: dict[str, NDArray[np.float64]]) -> None:
@@ -163,3 +163,8 @@ class LayerSolver:
         blocks = sorted(int(name.partition(".")[2]) for name in kept if name.startswith("offsets."))
         self._offsets = {b: kept[f"offsets.{b}"] for b in blocks}
         self._gradients = {b: kept[f"gradients.{b}"].to(start.device) for b in blocks}
+
+
+def _copied(values: Tensor) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = values.cpu().clone().numpy()
+    return found

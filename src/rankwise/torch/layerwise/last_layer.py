@@ -74,12 +74,11 @@ def fit_last_layer(
     array = features.detach() if isinstance(features, Tensor) else torch.from_numpy(_as_floats(features))
     if array.dim() != 2:
         raise ValueError(f"features must be (n, d), got shape {tuple(array.shape)}")
-    n_classes = _count_classes(labels)
-    device = array.device
-    size = array.shape[0] if block_size is None else block_size
-    options: dict[str, Any] = {"block_size": max(size, 1), "seed": seed, "dtype": torch.float64, "device": device}
-    blocks = Blocks(array, labels, n_classes, name="features", **options)
-    net = PLCNN(nn.Linear(array.shape[1], n_classes).double().to(device))
+    n_classes = _count_classes(labels, len(array))
+    where: dict[str, Any] = {"dtype": torch.float64, "device": array.device}
+    size = max(len(array), 1) if block_size is None else block_size
+    blocks = Blocks(array, labels, n_classes, name="features", block_size=size, seed=seed, **where)
+    net = PLCNN(nn.utils.skip_init(nn.Linear, array.shape[1], n_classes, **where))
     for parameter in net.parameters():
         nn.init.zeros_(parameter)
     problem = LayerProblem(net, 0, blocks, BlockLoss(loss, n_classes, scale=scale, method=method))
@@ -105,11 +104,14 @@ def _as_floats(features: Any) -> NDArray[Any]:
     return array.astype(np.float64)
 
 
-def _count_classes(labels: Any) -> int:
+def _count_classes(labels: Any, n: int) -> int:
     array = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError(f"labels must be integers (n,), at least one; got dtype {array.dtype}, shape {array.shape}")
-    return max(int(array.max()) + 1, 1)
+    largest = int(array.max())
+    if largest >= max(n, 1):
+        raise ValueError(f"labels go up to {largest}, of {n} samples; number the classes from 0, such as by np.unique")
+    return max(largest + 1, 1)
 
 
 def _check(lam: float, tol: float, max_epochs: int) -> None:
