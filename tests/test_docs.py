@@ -18,7 +18,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Documents that need no Python block.
 WITHOUT_CODE = {"results.md"}
 # Where PyTorch is not installed, blocks that import it are left out, and documents whose every block builds on it.
-WITH_TORCH = {"detection.md", "torch.md"}
+WITH_TORCH = {"detection.md", "layerwise.md", "torch.md"}
 TORCH_IS_THERE = importlib.util.find_spec("torch") is not None
 IMPORTS_TORCH = re.compile(r"^(?:import|from) (?:rankwise\.)?torch\b", re.MULTILINE)
 

@@ -47,6 +47,8 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pretrain_epochs": -1}, ValueError, "pretrain_epochs must be at least 0"),
     ({"warmup_epochs": 1.5}, TypeError, "warmup_epochs must be an integer"),
     ({"seed": -1}, ValueError, "seed must be at least 0"),
+    ({"layers": 0}, ValueError, "layers must be at least 1, got 0"),
+    ({"layers": 1.0}, TypeError, "layers must be an integer, got float"),
     ({"decomposition": "convex"}, ValueError, "unknown decomposition 'convex'; use one of 'auto', 'dc', 'fixed'"),
     ({"method": "bubblesort"}, ValueError, "unknown method 'bubblesort'"),
     ({"loss": "hinge", "method": "yue"}, ValueError, "method='yue' is for rank losses"),
@@ -160,3 +162,26 @@ def test_a_checkpoint_must_be_a_folder(tmp_path: Path) -> None:
 def test_bad_images_are_not_scored(images: Any, match: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"decision_function: .*{match}"):
         LWSVM(network()).predict(images)
+
+
+def test_parts_that_share_weights_are_refused() -> None:
+    dense, relu = nn.Linear(4, 4), nn.ReLU()
+    PLCNN(nn.Linear(4, 4), relu, dense, relu, nn.Linear(4, 3))
+    with pytest.raises(ValueError, match="parts 0 and 2 share weights"):
+        LWSVM(nn.Sequential(dense, relu, dense, nn.Linear(4, 3)))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_loss_that_is_of_no_ranking_is_refused_before_training(stage: str) -> None:
+    model = LWSVM(network(), rw.NDCG(discount="chakrabarti"), score="ndcg")
+    before = {name: value.clone() for name, value in model.net.state_dict().items()}
+    with pytest.raises(rw.NotQSSuitableError):
+        getattr(model, stage)(samples())
+    assert all(torch.equal(value, before[name]) for name, value in model.net.state_dict().items())
+
+
+def test_a_network_is_loaded_like_any_model(tmp_path: Path) -> None:
+    network().save(tmp_path / "net.rw")
+    found = rw.load(tmp_path / "net.rw")
+    assert isinstance(found, PLCNN)
+    assert all(torch.equal(one, other) for one, other in zip(found.parameters(), network().parameters(), strict=True))

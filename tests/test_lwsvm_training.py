@@ -253,3 +253,12 @@ def test_pretraining_that_diverges_says_so() -> None:
     with pytest.raises(ValueError, match="pretrain, epoch 1: the loss is inf; scale the images"):
         LWSVM(net).pretrain((TRAIN[0] * np.float32(1e38 / np.abs(TRAIN[0]).max()), TRAIN[1]))
     assert same(weights(net), before)
+
+
+def test_only_the_last_layers_are_taken_if_so_many_are_asked_for() -> None:
+    net = network()
+    before = weights(net)
+    model = LWSVM(net, layers=2, **QUICK).fit_layers(TRAIN)
+    assert {row["layer"] for row in model.history_ if row["layer"] is not None} == {8, 6}
+    after = weights(net)
+    assert {name.partition(".")[0] for name in after if not torch.equal(after[name], before[name])} == {"8", "6"}

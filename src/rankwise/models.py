@@ -15,6 +15,7 @@ _KINDS = {
     "rank-svm": ("rankwise.linear.rank_svm", "RankSVM"),
     "rank-svm-cv": ("rankwise.linear.rank_svm_cv", "RankSVMCV"),
     "latent-rank-svm": ("rankwise.latent.latent_svm", "LatentRankSVM"),
+    "plcnn": ("rankwise.torch.layerwise.network", "PLCNN"),
     "latent-rank-svm-cv": ("rankwise.latent.latent_svm_cv", "LatentRankSVMCV"),
 }
 

@@ -190,6 +190,8 @@ class LWSVM:
         self._dtype, self._device = _place(self.net)
         loss = self._block_loss()
         samples = self._samples(train, "train")
+        nothing = torch.zeros(samples.size(0), loss.n_classes, dtype=self._dtype, device=self._device)
+        self._block_loss().solve(nothing, samples.labels(0))  # what is no loss of a ranking is refused now
         held_out = None if val is None else self._samples(val, "val")
         score = None if val is None else as_score(self.score, loss.name)
         file = None if checkpoint is None else Checkpoint(checkpoint, self._identity(what, samples, held_out))

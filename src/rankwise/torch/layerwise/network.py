@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rankwise.inputs import is_whole
-from rankwise.io.models import ModelFileError, read_model, write_model
+from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
 from rankwise.torch.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
 __all__ = ["PLCNN"]
@@ -59,6 +59,7 @@ class PLCNN(nn.Sequential):
         if not parts or not isinstance(parts[-1], nn.Linear):
             last = type(parts[-1]).__name__ if parts else "nothing"
             raise TypeError(f"the last part must be a Linear, the scores of the classes; it is {last}")
+        _refuse_shared(parts)
         super().__init__(*parts)
 
     @classmethod
@@ -113,20 +114,35 @@ class PLCNN(nn.Sequential):
     @classmethod
     def load(cls, path: str | Path) -> PLCNN:
         """Read a network that `save` wrote; ModelFileError if the file is not one. It is in inference mode."""
-        found = read_model(path)
-        if found.kind != _KIND:
-            raise ModelFileError(f"{path} holds a model of kind {found.kind!r}, not a network; use rankwise.load")
+        return cls.from_file(read_model(path), path)
+
+    @classmethod
+    def from_file(cls, file: ModelFile, path: str | Path) -> PLCNN:
+        """The network of a model file that was read."""
+        if file.kind != _KIND:
+            raise ModelFileError(f"{path} holds a model of kind {file.kind!r}, not a network; use rankwise.load")
         try:
-            net = cls(*(_TYPES[part["type"]](**part["options"]) for part in found.header["parts"]))
-            state = {name: torch.from_numpy(np.array(array)) for name, array in found.arrays.items()}
+            net = cls(*(_TYPES[part["type"]](**part["options"]) for part in file.header["parts"]))
+            state = {name: torch.from_numpy(np.array(array)) for name, array in file.arrays.items()}
             (dtype,) = {value.dtype for value in state.values() if value.is_floating_point()}
             net.to(dtype).load_state_dict(state)
-            if found.header["channels_last"] is True:
+            if file.header["channels_last"] is True:
                 _in_channels_last(net)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
             why = " ".join(str(error).split())[:120]
             raise ModelFileError(f"{path}: damaged ({why}); copy it again, or train the network again") from None
         return net.eval()
+
+
+def _refuse_shared(parts: list[nn.Module]) -> None:
+    owners: dict[int, int] = {}
+    for k, part in enumerate(parts):
+        for parameter in part.parameters():
+            first = owners.setdefault(id(parameter), k)
+            if first != k:
+                raise ValueError(
+                    f"parts {first} and {k} share weights; layers are trained one by one, give each its own"
+                )
 
 
 def _in_channels_last(net: PLCNN) -> PLCNN:
