@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.benchmarks.tasks import existing
-from rankwise.io.cifar10 import Cifar10, load_cifar10
+from rankwise.io.cifar10 import ARCHIVE, Cifar10, load_cifar10
 from rankwise.io.data_folder import data_folder
 
-__all__ = ["ARCHIVE", "Part", "Problem", "Sizes", "archive", "draw", "load"]
-
-ARCHIVE = "cifar10-jpeg.tar.xz"
+__all__ = ["Part", "Problem", "Sizes", "archive", "draw", "load"]
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.bool_]

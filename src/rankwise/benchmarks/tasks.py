@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 
 from rankwise.io import read_data, write_bytes
 from rankwise.io.cache import cache_folder
+from rankwise.io.cifar10 import ARCHIVE
 from rankwise.io.data_folder import data_folder
 
 __all__ = ["Data", "MissingDataError", "Task", "existing", "load_tasks", "w8a"]
@@ -74,7 +75,6 @@ _KEEL = (
 _W8A_ROWS = 12_000
 _CIFAR_PER_CLASS = 400
 _CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_CIFAR_ARCHIVE = "cifar10-jpeg.tar.xz"
 # Raised whenever the features of the same images change.
 _HOG_VERSION = 1
 
@@ -144,7 +144,7 @@ def _all(data: Path, cache: Path) -> list[Task]:
         Task("digits-8", "scikit-learn", partial(_digits, 8, None)),
         Task("digits-3-of-400", "scikit-learn", partial(_digits, 3, 400)),
         *(
-            Task(f"cifar-{label}", _CIFAR_ARCHIVE, partial(_cifar, data / _CIFAR_ARCHIVE, cache, label))
+            Task(f"cifar-{label}", ARCHIVE, partial(_cifar, data / ARCHIVE, cache, label))
             for label in ("bird", "cat", "deer", "dog")
         ),
     ]

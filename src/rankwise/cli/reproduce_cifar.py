@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise.cli.inputs import whole
-from rankwise.cli.output import Voice
-from rankwise.cli.reproduce_detection import table_lines
+from rankwise.cli.output import Voice, table_lines
 from rankwise.io import write_bytes
 
 __all__ = ["add_command"]

@@ -10,10 +10,10 @@ from typing import Any
 
 from rankwise.cli.detect_prepare import Report
 from rankwise.cli.inputs import whole
-from rankwise.cli.output import Voice
+from rankwise.cli.output import Voice, table_lines
 from rankwise.io import write_bytes
 
-__all__ = ["add_command", "table_lines"]
+__all__ = ["add_command"]
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 80, "val": 40, "test": 40}
@@ -148,12 +148,3 @@ def _write(out: Path, found: dict[str, Any], csv: str, page: str, drawn: list[An
     write_bytes(out / "detection.json", (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
     write_bytes(out / "detection.csv", csv.encode())
     write_bytes(out / "detection.html", page.encode())
-
-
-def table_lines(table: Any) -> list[str]:
-    """A table of a page as lines of text."""
-    rows = [list(table.columns), *map(list, table.rows)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    aligned = ([cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
-    names = (row[0].ljust(widths[0]) for row in rows)
-    return [table.title, *("  ".join([name, *cells[1:]]).rstrip() for name, cells in zip(names, aligned, strict=True))]
