@@ -164,13 +164,6 @@ def test_bad_images_are_not_scored(images: Any, match: str) -> None:
         LWSVM(network()).predict(images)
 
 
-def test_parts_that_share_weights_are_refused() -> None:
-    dense, relu = nn.Linear(4, 4), nn.ReLU()
-    PLCNN(nn.Linear(4, 4), relu, dense, relu, nn.Linear(4, 3))
-    with pytest.raises(ValueError, match="parts 0 and 2 share weights"):
-        LWSVM(nn.Sequential(dense, relu, dense, nn.Linear(4, 3)))
-
-
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_loss_that_is_of_no_ranking_is_refused_before_training(stage: str) -> None:
     model = LWSVM(network(), rw.NDCG(discount="chakrabarti"), score="ndcg")
@@ -185,3 +178,12 @@ def test_a_network_is_loaded_like_any_model(tmp_path: Path) -> None:
     found = rw.load(tmp_path / "net.rw")
     assert isinstance(found, PLCNN)
     assert all(torch.equal(one, other) for one, other in zip(found.parameters(), network().parameters(), strict=True))
+
+
+def test_a_layer_that_is_frozen_in_part_is_refused() -> None:
+    net = network()
+    net[0].bias.requires_grad_(False)
+    with pytest.raises(ValueError, match="part 0 has a bias or a weight that requires gradients and one that does not"):
+        LWSVM(net)
+    net[0].weight.requires_grad_(False)
+    LWSVM(net)

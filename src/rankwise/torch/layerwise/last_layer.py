@@ -71,9 +71,12 @@ def fit_last_layer(
     ((3, 4), True)
     """
     _check(lam, tol, max_epochs)
-    array = features.detach() if isinstance(features, Tensor) else torch.from_numpy(_as_floats(features))
+    array = features.detach().double() if isinstance(features, Tensor) else torch.from_numpy(_as_floats(features))
     if array.dim() != 2:
         raise ValueError(f"features must be (n, d), got shape {tuple(array.shape)}")
+    wrong = ~array.isfinite().all(dim=1)
+    if bool(wrong.any()):
+        raise ValueError(f"features: row {int(wrong.int().argmax())} holds NaN or infinity; remove or repair it")
     n_classes = _count_classes(labels, len(array))
     where: dict[str, Any] = {"dtype": torch.float64, "device": array.device}
     size = max(len(array), 1) if block_size is None else block_size

@@ -265,6 +265,9 @@ def _place(net: PLCNN) -> tuple[torch.dtype, torch.device]:
     """The one dtype and device of a network."""
     if not any(net[k].weight.requires_grad for k in net.trainable):
         raise ValueError("no weights of the network require gradients; there is nothing to train")
+    for k in net.trainable:
+        if len({one.requires_grad for one in net[k].parameters()}) > 1:
+            raise ValueError(f"part {k} has a bias or a weight that requires gradients and one that does not; choose")
     found = {(part.dtype, part.device) for part in net.parameters()}
     if len(found) > 1:
         raise ValueError(f"the network's weights are of several kinds, {found}; call net.to(device, dtype) first")

@@ -122,10 +122,10 @@ class PLCNN(nn.Sequential):
         if file.kind != _KIND:
             raise ModelFileError(f"{path} holds a model of kind {file.kind!r}, not a network; use rankwise.load")
         try:
-            net = cls(*(_TYPES[part["type"]](**part["options"]) for part in file.header["parts"]))
+            with torch.device("meta"):  # no more memory is taken than the file has arrays
+                net = cls(*(_made(part["type"], part["options"]) for part in file.header["parts"]))
             state = {name: torch.from_numpy(np.array(array)) for name, array in file.arrays.items()}
-            (dtype,) = {value.dtype for value in state.values() if value.is_floating_point()}
-            net.to(dtype).load_state_dict(state)
+            net.load_state_dict(state, assign=True)
             if file.header["channels_last"] is True:
                 _in_channels_last(net)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
@@ -154,6 +154,15 @@ def _in_channels_last(net: PLCNN) -> PLCNN:
 def _channels_last(net: nn.Module) -> bool:
     kernels = [value for value in net.parameters() if value.dim() == 4]
     return any(one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous() for one in kernels)
+
+
+def _made(name: str, options: dict[str, Any]) -> nn.Module:
+    """The part of that name; options are numbers, words, None, and lists of numbers, which were tuples."""
+    plain = (bool, int, float, str, type(None))
+    for key, value in options.items():
+        if not all(isinstance(one, plain) for one in (value if isinstance(value, list) else [value])):
+            raise ValueError(f"{key} of a {name}")
+    return _TYPES[name](**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
 
 
 def _options(part: nn.Module) -> dict[str, Any]:

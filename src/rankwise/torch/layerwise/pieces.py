@@ -45,6 +45,8 @@ def flatten(modules: Iterable[nn.Module], where: str = "part") -> list[nn.Module
             raise TypeError(f"{place} ({name}) is not a piecewise-linear part that LW-SVM knows; known are {known}")
         if isinstance(module, nn.MaxPool2d) and (_pair(module.dilation) != (1, 1) or module.return_indices):
             raise TypeError(f"{place} ({name}) has dilation or return_indices; use max-pooling without either")
+        if isinstance(module, nn.AvgPool2d) and (module.divisor_override or 1) < 0:
+            raise TypeError(f"{place} ({name}) divides by {module.divisor_override}; use a positive divisor")
         if isinstance(module, _BATCH_NORMS) and module.running_mean is None:
             raise TypeError(f"{place} ({name}) keeps no statistics; use track_running_stats=True")
         found.append(module)

@@ -1,0 +1,262 @@
+"""PLCNN: the paper's network, files bit for bit that hold nothing that runs, and parts that leave data as they are."""
+
+from __future__ import annotations
+
+import copy
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import rankwise as rw  # noqa: E402
+from rankwise.io.models import ModelFileError, read_model, write_model  # noqa: E402
+from rankwise.torch import LWSVM, PLCNN  # noqa: E402
+from rankwise.torch.layerwise.pieces import KNOWN  # noqa: E402
+
+
+def every_part() -> Any:
+    torch.manual_seed(0)
+    net = PLCNN(
+        nn.Conv2d(2, 4, (3, 2), stride=(1, 2), padding=(1, 0), dilation=1, groups=2, padding_mode="reflect"),
+        nn.BatchNorm2d(4, eps=1e-3, momentum=None), nn.LeakyReLU(-0.3), nn.MaxPool2d((2, 3), 2, padding=1,
+        ceil_mode=True), nn.Conv2d(4, 3, 3, padding="same", bias=False), nn.BatchNorm2d(3, affine=False), nn.ReLU(True),
+        nn.AvgPool2d(2, 1, padding=1, count_include_pad=False, divisor_override=3), nn.Dropout2d(0.1),
+        nn.AdaptiveAvgPool2d((2, None)), nn.Flatten(2), nn.Dropout1d(0.2), nn.BatchNorm1d(3), nn.Flatten(),
+        nn.Identity(), nn.Dropout(0.3), nn.Linear(18, 5, bias=False), nn.LeakyReLU(0.1), nn.Linear(5, 3),
+    )  # fmt: skip
+    with torch.no_grad():
+        for part in net:
+            if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
+                part.running_mean.normal_()
+                part.running_var.uniform_(0.5, 2.0)
+    return net.eval()
+
+
+def images(n: int = 6, dtype: Any = torch.float32) -> Any:
+    return torch.randn(n, 2, 7, 7, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+# --- the paper's network
+
+
+def test_the_papers_network_has_six_convolutions_and_an_svm() -> None:
+    net = PLCNN.cifar10()
+    layers = [net[k] for k in net.trainable]
+    assert [type(one).__name__ for one in layers] == ["Conv2d"] * 6 + ["Linear"]
+    assert [one.out_channels for one in layers[:6]] == [64, 64, 128, 128, 256, 256]
+    assert [one.in_channels for one in layers[:6]] == [3, 64, 64, 128, 128, 256]
+    assert all((one.kernel_size, one.padding, one.stride) == ((3, 3), (1, 1), (1, 1)) for one in layers[:6])
+    block = ["Conv2d", "BatchNorm2d", "ReLU"] * 2 + ["MaxPool2d"]
+    assert [type(one).__name__ for one in net] == [*block * 3, "Flatten", "Linear"]
+    assert (layers[6].in_features, net.n_classes) == (16 * 256, 10)
+
+
+def test_the_papers_network_comes_in_other_sizes() -> None:
+    net = PLCNN.cifar10(4, n_classes=7, in_channels=1, batch_norm=False)
+    assert net(torch.zeros(2, 1, 32, 32)).shape == (2, 7)
+    assert not any(isinstance(one, nn.BatchNorm2d) for one in net)
+    assert PLCNN.cifar10(1)(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
+    squares = sum((one**2).sum() for k in net.trainable for one in (net[k].weight, net[k].bias))
+    torch.testing.assert_close(net.regulariser(), squares)
+    for wrong in (0, -1, 1.5, "64", None, True):
+        with pytest.raises(ValueError, match="width must be a whole number, at least 1"):
+            PLCNN.cifar10(wrong)
+    with pytest.raises(ValueError, match="n_classes must be"):
+        PLCNN.cifar10(n_classes=0)
+    with pytest.raises(ValueError, match="in_channels must be"):
+        PLCNN.cifar10(in_channels=0)
+
+
+def test_batch_normalisation_is_not_in_the_regulariser_and_it_can_be_differentiated() -> None:
+    net = every_part()
+    wanted = sum((one**2).sum() for k in net.trainable for one in net[k].parameters())
+    net.regulariser().backward()
+    torch.testing.assert_close(net.regulariser(), wanted)
+    torch.testing.assert_close(net[0].weight.grad, 2.0 * net[0].weight)
+    assert net[1].weight.grad is None
+
+
+# --- a module among modules
+
+
+def test_a_network_shares_the_modules_of_a_sequential_and_parts_and_slices_are_those() -> None:
+    inner = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(98, 4), nn.ReLU()), nn.Linear(4, 3))
+    net = PLCNN(inner)
+    assert (len(net), net.trainable, net.n_classes) == (4, [1, 3], 3)
+    assert net[1] is inner[1][0]
+    assert net[-1] is inner[2]
+    top = net[:2]
+    assert type(top) is nn.Sequential
+    assert [*top] == [net[0], net[1]]
+    assert len(net[1:1]) == 0
+    assert torch.equal(net[2:](net[:2](images())), net(images()))
+    assert torch.equal(net(images()), inner(images()))
+    with pytest.raises(IndexError):
+        net[4]
+
+
+def test_copies_and_states_are_those_of_any_module() -> None:
+    net = every_part()
+    other = copy.deepcopy(net)
+    assert torch.equal(net(images()), other(images()))
+    with torch.no_grad():
+        other[0].weight.zero_()
+    assert net[0].weight.any()
+    other.load_state_dict(net.state_dict())
+    assert torch.equal(net(images()), other(images()))
+
+
+def test_parts_that_work_in_place_leave_the_users_images_as_they_are() -> None:
+    for first in (nn.ReLU(inplace=True), nn.LeakyReLU(0.1, inplace=True), nn.Dropout(0.5, inplace=True)):
+        torch.manual_seed(0)
+        net = PLCNN(first, nn.Flatten(), nn.Linear(18, 4), nn.ReLU(inplace=True), nn.Linear(4, 3))
+        x = np.random.default_rng(0).normal(size=(12, 2, 3, 3)).astype(np.float32)
+        given, labels = torch.from_numpy(x.copy()), np.arange(12) % 3
+        model = LWSVM(net, block_size=6, pretrain_epochs=1, warmup_epochs=1, max_passes=1, max_epochs=2)
+        model.fit((given, labels), (given, labels))
+        model.predict(given)
+        assert np.array_equal(given.numpy(), x)
+        assert np.array_equal(labels, np.arange(12) % 3)
+
+
+# --- files
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_file_gives_the_network_back_bit_for_bit_whatever_its_parts(dtype: Any, tmp_path: Path) -> None:
+    net = every_part().to(dtype)
+    assert {type(part) for part in net} == set(KNOWN)
+    path = tmp_path / "net.rw"
+    net.save(path)
+    found = PLCNN.load(path)
+    assert [type(part) for part in found] == [type(part) for part in net]
+    assert not found.training
+    there, here = net.state_dict(), found.state_dict()
+    assert list(there) == list(here)
+    assert all(torch.equal(part, here[key]) and part.dtype == here[key].dtype for key, part in there.items())
+    assert torch.equal(found(images(dtype=dtype)), net(images(dtype=dtype)))
+    assert [part.p for part in found if hasattr(part, "p")] == [0.1, 0.2, 0.3]
+    assert (found[1].eps, found[1].momentum) == (1e-3, None)
+    found.save(tmp_path / "again.rw")
+    assert (tmp_path / "again.rw").read_bytes() == path.read_bytes()
+    found.load_state_dict(net.state_dict())
+    with torch.no_grad():
+        found[0].weight.add_(1.0)  # what is read can be written to
+
+
+def test_memory_in_channels_last_is_kept_in_a_file(tmp_path: Path) -> None:
+    net = PLCNN.cifar10(2)
+    net.save(tmp_path / "net.rw")
+    found = PLCNN.load(tmp_path / "net.rw")
+    assert found[3].weight.stride() == net[3].weight.stride()
+    x = torch.randn(2, 3, 32, 32)
+    assert torch.equal(found(x), net.eval()(x))
+
+
+def test_a_file_holds_numbers_and_plain_text_alone(tmp_path: Path) -> None:
+    path = tmp_path / "net.rw"
+    every_part().save(path)
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        json.loads(archive.read(names[0]))
+        for name in names[1:]:
+            assert name.endswith(".npy")
+            with archive.open(name) as member:
+                assert np.lib.format.read_magic(member) == (1, 0)
+                assert not np.lib.format.read_array_header_1_0(member)[2].hasobject
+    assert b"torch" not in path.read_bytes()
+
+
+def small() -> Any:
+    torch.manual_seed(0)
+    return PLCNN(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 2))
+
+
+def edited(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Path:
+    """A file whose header and arrays were changed, with sums that agree."""
+    small().save(path)
+    file = read_model(path)
+    header, arrays = copy.deepcopy(file.header), dict(file.arrays)
+    change(header, arrays)
+    write_model(path, file.kind, header, arrays)
+    return path
+
+
+def options(k: int, **changes: Any) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    return lambda header, arrays: header["parts"][k]["options"].update(changes)
+
+
+def type_of(k: int, name: Any) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    return lambda header, arrays: header["parts"][k].update(type=name)
+
+
+BAD: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+    "another type": type_of(1, "Sigmoid"), "a type of Python": type_of(1, "eval"), "a path": type_of(1, "os.system"),
+    "a number": type_of(1, 3), "a list": type_of(1, ["ReLU"]), "another known type": type_of(4, "ReLU"),
+    "no groups": options(0, groups=0), "negative size": options(0, kernel_size=-1),
+    "a word": options(0, in_channels="1"), "an option of none": options(1, loud=True),
+    "channels": options(0, out_channels=3),
+    "bias": options(0, bias=False), "huge": options(0, in_channels=1 << 40),
+    "large": options(4, in_features=1 << 20, out_features=1 << 20),
+    "nothing": options(0, kernel_size=None), "a device": options(4, device="nowhere"), "padding": options(0,
+    padding="outside"), "mode": options(0, padding_mode="eval"),
+    "no parts": lambda header, arrays: header.pop("parts"), "empty": lambda header, arrays: header.update(parts=[]),
+    "text": lambda header, arrays: header.update(parts="Linear"),
+    "none": lambda header, arrays: header.update(parts=None),
+    "no options": lambda header, arrays: header["parts"][0].pop("options"),
+    "options of text": lambda header, arrays: header["parts"][0].update(options="bias"),
+    "no channels_last": lambda header, arrays: header.pop("channels_last"),
+    "an array less": lambda header, arrays: arrays.pop("0.weight"),
+    "an array more": lambda header, arrays: arrays.update({"9.weight": np.zeros(1)}),
+    "other shape": lambda header, arrays: arrays.update({"0.weight": arrays["0.weight"].T.copy()}),
+    "no arrays": lambda header, arrays: arrays.clear(),
+    "strings": lambda header, arrays: arrays.update({"0.weight": np.array(["a"])}),
+    "whole numbers": lambda header, arrays: arrays.update({k: a.astype(np.int64) for k, a in arrays.items()}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_file_that_says_what_no_network_is_is_refused(case: str, tmp_path: Path) -> None:
+    path = edited(tmp_path / "net.rw", BAD[case])
+    with pytest.raises(ModelFileError, match=r"net\.rw: damaged") as raised:
+        PLCNN.load(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="no such file"):
+        PLCNN.load(tmp_path / "none.rw")
+    path = tmp_path / "net.rw"
+    small().save(path)
+    content = path.read_bytes()
+    for cut in (0, 3, 100, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
+        with pytest.raises(ModelFileError):
+            PLCNN.load(path)
+    at = content.index(b"\x93NUMPY") + 200  # within the numbers of the first array
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    with pytest.raises(ModelFileError):
+        PLCNN.load(path)
+    model = rw.RankSVM(C=1.0).fit(np.eye(4), [0, 1, 0, 1])
+    model.save(path)
+    with pytest.raises(ModelFileError, match=r"not a network; use rankwise\.load"):
+        PLCNN.load(path)
+    torch.save(small().state_dict(), path)
+    with pytest.raises(ModelFileError, match="not a model of rankwise"):
+        PLCNN.load(path)
+
+
+def test_rankwise_load_reads_networks(tmp_path: Path) -> None:
+    net = small()
+    net.save(tmp_path / "net.rw")
+    found = rw.load(tmp_path / "net.rw")
+    assert isinstance(found, PLCNN)
+    assert torch.equal(found[0].weight, net[0].weight)
