@@ -211,3 +211,11 @@ def test_what_cannot_be_fitted_is_refused(case: str) -> None:
 def test_all_options_are_by_name() -> None:
     kinds = [one.kind for one in inspect.signature(fit_last_layer).parameters.values()]
     assert kinds.count(inspect.Parameter.KEYWORD_ONLY) == len(kinds) - 3
+
+
+@pytest.mark.parametrize("loss", ["ap", "hinge", "zero-one"])
+def test_features_that_say_nothing_leave_a_constant_loss_that_is_certified(loss: str) -> None:
+    found = fit_last_layer(np.zeros((30, 4)), np.arange(30) % 3, loss, lam=0.1, block_size=10)
+    assert found.converged
+    assert found.gap < 1e-3
+    np.testing.assert_array_equal(found.weight, 0.0)

@@ -107,9 +107,9 @@ class LayerSolver:
     def _towards(self, b: int, gradient: Tensor, offset: Tensor, change: Tensor, gap: Tensor) -> None:
         """The step of block b's combination towards a plane. change: their difference, as a matrix. gap: at W."""
         length = self.problem.dot(change, change).cpu()
-        # A plane that is the same moves nothing.
         whole = (self.lam + self.mu) * gap / length.clamp(min=1e-300)
-        gamma = torch.where(length > 0.0, whole, 0.0).clamp(0.0, 1.0)
+        # Of two parallel planes, the higher one.
+        gamma = torch.where(length > 0.0, whole, (gap > 0.0).double()).clamp(0.0, 1.0)
         mine, offsets = self._gradients[b][0], self._offsets[b][0]
         offsets += gamma * (offset - offsets)
         part = gamma.to(mine)
