@@ -40,7 +40,7 @@ _LOSSES = {"ap": "AP", "ndcg": "NDCG", "hinge": "multi-class hinge"}
 _RATES = (0.1, 1.0)
 _LAM, _MU = 1e-3, 1e-2
 # When F is compared, in parts of the time.
-_MOMENTS = (1 / 6, 1 / 2, 1.0)
+_MOMENTS = (1 / 4, 1 / 2, 1.0)
 
 # Seconds since the start, and F then.
 Path = list[tuple[float, float]]
@@ -62,7 +62,7 @@ class Sizes:
     seeds: int
 
 
-FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 60.0, 3)
+FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 40.0, 3)
 QUICK = Sizes("digits", 300, 4, 100, 2, 1, 2, 2, 0.3, 1)
 
 
