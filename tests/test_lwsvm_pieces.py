@@ -260,3 +260,10 @@ def test_positions_of_a_large_image_are_kept_whole() -> None:
 def test_networks_here_have_every_known_part_and_enough_segments() -> None:
     assert {type(part) for make, _ in NETS.values() for part in PLCNN(*make())} == set(pieces.KNOWN)
     assert len(PLACES) * SEGMENTS * 3 >= 1_000
+
+
+def test_a_pool_that_reaches_over_the_edge_sums_what_is_there() -> None:
+    part = nn.MaxPool2d(2, ceil_mode=True)
+    found = pieces.concave_part(part, torch.zeros(1, 1, 3, 3), torch.arange(9.0).view(1, 1, 3, 3))
+    assert found is not None
+    assert found.tolist() == [[[[8.0, 7.0], [13.0, 8.0]]]]
