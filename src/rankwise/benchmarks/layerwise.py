@@ -62,7 +62,7 @@ class Sizes:
     seeds: int
 
 
-FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 40.0, 3)
+FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 30.0, 3)
 QUICK = Sizes("digits", 300, 4, 100, 2, 1, 2, 2, 0.3, 1)
 
 

@@ -48,7 +48,8 @@ class Plan:
 
     n_test: test images, all if None. score_of_zero_one: by what 0-1 loss is validated; AP and NDCG loss are by the
     measure that they are of. timed_epochs: at most, a layer, in the pass of LW-SVM that is timed with each method of
-    inference; timed_blocks: its sizes of blocks; timed_rounds: of all methods, the fastest counts.
+    inference; timed_layers: how many it takes, from the last, all if None; timed_blocks: its sizes of blocks;
+    timed_rounds: of all methods, the fastest counts.
     """
 
     width: int = 16
@@ -66,11 +67,14 @@ class Plan:
     block_size: int = 200
     score_of_zero_one: str = "ap"
     timed_epochs: int = 1
-    timed_rounds: int = 1
+    timed_layers: int | None = 3
+    timed_rounds: int = 2
     timed_blocks: tuple[int, ...] = (200, 2000)
 
 
-FULL = Plan(width=64, n_train=45_000, n_val=5_000, pretrain_epochs=100, max_passes=50, max_epochs=100)
+FULL = Plan(
+    width=64, n_train=45_000, n_val=5_000, pretrain_epochs=100, max_passes=50, max_epochs=100, timed_layers=None
+)
 # Enough to see every part at work; its numbers mean nothing.
 QUICK = Plan(
     width=4,
@@ -239,7 +243,7 @@ class Experiment:
         train = self._parts(seed).train
         chosen = json.loads((self.folder / f"seed-{seed}-{loss}.json").read_bytes())
         settings = {"lam": chosen["lam"], "mu": chosen["mu"], "max_passes": 1, "max_epochs": self.plan.timed_epochs}
-        settings |= {"method": method, "block_size": block_size}
+        settings |= {"method": method, "block_size": block_size, "layers": self.plan.timed_layers}
         _compile(loss, method, train.labels[:block_size], len(self.cifar.classes))
         model = self._model(self.network(seed, loss, "warm"), loss, seed, **settings)
         model.fit_layers(train)

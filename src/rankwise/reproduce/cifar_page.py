@@ -137,8 +137,10 @@ def _speed(found: Mapping[str, Any], loss: str) -> str:
 
 
 def _about_time(found: Mapping[str, Any]) -> list[str]:
+    layers = found["plan"]["timed_layers"]
+    which = "all layers" if layers is None else f"the last {layers} layers"
     lines = [
-        "The first seed's network after its warm-up, trained by the same pass with each method, at most "
+        f"The first seed's network after its warm-up, trained by the same pass over {which} with each method, at most "
         f"{found['plan']['timed_epochs']} epochs a layer, on the same blocks, with nothing validated, "
         f"{found['plan']['timed_rounds']} times in turn, of which the fastest count. All methods find a most violating "
         "ranking exactly, so that everything but inference is the same work; how far its time differs tells how far "

@@ -22,6 +22,8 @@ from rankwise.torch.functional import structured_hinge
 __all__ = ["HINGE", "BlockLoss"]
 
 HINGE = "hinge"
+# Scores of a block from which on several threads are quicker than one.
+_WORTH_THREADS = 100_000
 
 
 class BlockLoss:
@@ -69,9 +71,8 @@ class BlockLoss:
         flat = np.ascontiguousarray(scores.T.numpy()).reshape(-1)
         relevant = self._relevant(labels).T.reshape(-1).numpy()
         starts = np.arange(self.n_classes + 1) * count
-        found = solve_queries(
-            flat, relevant, starts, self._loss, self.scale, self.method, n_threads=torch.get_num_threads()
-        )
+        threads = torch.get_num_threads() if flat.size >= _WORTH_THREADS else 1
+        found = solve_queries(flat, relevant, starts, self._loss, self.scale, self.method, n_threads=threads)
         if found is None:
             raise FloatingPointError("scores are not finite: the weights have grown too large; raise lam or mu")
         out, _, gradient = found
