@@ -309,10 +309,10 @@ import os, signal, sys
 import rankwise.inference.compiled
 os.environ |= {"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "data"}
 from rankwise.cli.main import main
-from rankwise.reproduce import cifar
+from rankwise.reproduce import cifar, kept
 
 cifar.QUICK = cifar.Plan(**eval(sys.argv[2]))
-write, left = cifar.write_bytes, [int(sys.argv[1])]
+write, left = kept.write_bytes, [int(sys.argv[1])]
 
 def counted(path, content):
     write(path, content)
@@ -320,7 +320,7 @@ def counted(path, content):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-cifar.write_bytes = counted
+kept.write_bytes = counted
 sys.exit(main(sys.argv[3:]))
 """
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rankwise.io.atomic import write_bytes
 from rankwise.io.cifar10 import Cifar10
 from rankwise.metrics import average_precision, ndcg
 from rankwise.reproduce.cifar_data import Parts, digest, split
+from rankwise.reproduce.kept import check_plan, kept
 from rankwise.torch.layerwise.block_loss import BlockLoss
 from rankwise.torch.layerwise.lwsvm import LWSVM
 from rankwise.torch.layerwise.network import PLCNN
@@ -107,17 +106,7 @@ class Experiment:
         self._say = say
         self._drawn: tuple[int, Parts] | None = None
         self._parts(self.plan.seeds[0])  # sizes are refused before anything is written
-        folder.mkdir(parents=True, exist_ok=True)
-        self._check_head()
-
-    def _check_head(self) -> None:
-        """See that what is in the folder, if anything, is of the same plan and images."""
-        head = {"version": _VERSION, "images": digest(self.cifar), "plan": json.loads(json.dumps(asdict(self.plan)))}
-        path = self.folder / "plan.json"
-        if not path.exists():
-            write_bytes(path, _encoded(head))
-        elif json.loads(path.read_bytes()) != head:
-            raise ValueError(f"{self.folder} has results of another plan or of other images; name another --out")
+        check_plan(folder, self.plan, _VERSION, "images", digest(cifar))
 
     def run(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The results of every seed, and times by loss, size of blocks and method of inference."""
@@ -156,13 +145,7 @@ class Experiment:
         return self._drawn[1]
 
     def _kept(self, name: str, compute: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-        """A part from its file, or computed and then put there."""
-        path, checkpoint = self.folder / f"{name}.json", self.folder / f"{name}.checkpoint"
-        if not path.exists():
-            write_bytes(path, _encoded(compute(checkpoint)))
-        shutil.rmtree(checkpoint, ignore_errors=True)
-        kept: dict[str, Any] = json.loads(path.read_bytes())
-        return kept
+        return kept(self.folder / f"{name}.json", compute)
 
     def _model(self, net: PLCNN, loss: str, seed: int, **settings: Any) -> LWSVM:
         plan = self.plan
@@ -283,7 +266,3 @@ def curve(history: Sequence[Mapping[str, Any]]) -> list[list[float]]:
 
 def _shown(test: Mapping[str, float]) -> str:
     return f"test mean AP {100.0 * test['ap']:.2f} %, mean NDCG {100.0 * test['ndcg']:.2f} %"
-
-
-def _encoded(document: Any) -> bytes:
-    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()

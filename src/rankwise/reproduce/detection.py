@@ -10,12 +10,11 @@ What is finished is kept in a folder, a file a class and loss; a run that was cu
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import shutil
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from rankwise.detection.detector_file import read_detector, write_detector
 from rankwise.detection.store import FeatureStore
 from rankwise.detection.writing import MANIFEST
 from rankwise.hinge import structured_hinge
-from rankwise.io.atomic import write_bytes
+from rankwise.reproduce.kept import check_plan, kept
 
 __all__ = ["LOSSES", "METHODS", "TRAIN", "Experiment", "Plan"]
 
@@ -70,8 +69,8 @@ class Experiment:
         self.store, self.folder, self.plan = store, folder, plan or Plan()
         self._threads, self._say = n_threads, say
         self.classes, self.left_out = self._classes()
-        folder.mkdir(parents=True, exist_ok=True)
-        self._check_head()
+        manifest = hashlib.sha256((store.folder / MANIFEST).read_bytes()).hexdigest()
+        check_plan(folder, self.plan, _VERSION, "features", manifest)
 
     def _classes(self) -> tuple[list[str], list[str]]:
         """Classes that can be learnt and judged, and the others."""
@@ -86,16 +85,6 @@ class Experiment:
                 f"{self.store.folder} has no class in {self.plan.least} images of train, and in val and test"
             )
         return known, others
-
-    def _check_head(self) -> None:
-        """See that what is in the folder, if anything, is of the same plan and features."""
-        manifest = hashlib.sha256((self.store.folder / MANIFEST).read_bytes()).hexdigest()
-        head = {"version": _VERSION, "features": manifest, "plan": json.loads(json.dumps(asdict(self.plan)))}
-        path = self.folder / "plan.json"
-        if not path.exists():
-            write_bytes(path, _encoded(head))
-        elif json.loads(path.read_bytes()) != head:
-            raise ValueError(f"{self.folder} has results of another plan or of other features; name another --out")
 
     def run(self) -> list[dict[str, Any]]:
         """The results of every class: of both losses, and of inference."""
@@ -116,16 +105,9 @@ class Experiment:
 
     def _kept(self, name: str, part: str, compute: Callable[[str, str, Path], dict[str, Any]]) -> dict[str, Any]:
         """A part from its file, or computed and then put there."""
-        path = self._path(name, part, ".json")
-        if not path.exists():
-            checkpoint = self._path(name, part, ".checkpoint")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
-                result = compute(name, part, checkpoint)
-            write_bytes(path, _encoded(result))
-            shutil.rmtree(checkpoint, ignore_errors=True)
-        kept: dict[str, Any] = json.loads(path.read_bytes())
-        return kept
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+            return kept(self._path(name, part, ".json"), partial(compute, name, part))
 
     def _trained(self, name: str, loss: str, checkpoint: Path) -> dict[str, Any]:
         """Choose C, train, write the detector, and judge it."""
@@ -170,7 +152,3 @@ class Experiment:
             self._say(f"{name}, AP loss, {method}: {timing['inference']:.3f} s in {timing['calls']} calls of inference")
         positives = int(known.relevant.sum())
         return {"positives": positives, "negatives": known.relevant.size - positives, "methods": timings}
-
-
-def _encoded(document: Any) -> bytes:
-    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
