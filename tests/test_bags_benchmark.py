@@ -21,8 +21,9 @@ from rankwise.benchmarks.bags import CONTENDERS, REFERENCE, extremes, means, sca
 from rankwise.benchmarks.bags_data import SETS, BagSet, load_sets, read_csv
 from rankwise.benchmarks.contenders import INNER_FOLDS, Contender, Fitted
 from rankwise.benchmarks.quality import Plan, Record
-from rankwise.benchmarks.tasks import Data, MissingDataError
+from rankwise.benchmarks.tasks import Data
 from rankwise.cli.main import main
+from rankwise.io.data_folder import MissingDataError
 from rankwise.linear.cross_validation import split
 
 RTOL = 1e-12

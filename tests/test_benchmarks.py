@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.benchmarks import machine, opponents, processes, scores
+from rankwise.benchmarks import processes
 from rankwise.benchmarks.plan import QUICK
 from rankwise.benchmarks.report import Row, at_least, at_most, write_bytes, write_json
-from rankwise.benchmarks.timing import Progress, Seconds, compare
+from rankwise.measuring import machine, opponents, scores
+from rankwise.measuring.timing import Progress, Seconds, compare
 
 SIZE = (20, 500)
 
@@ -183,7 +184,7 @@ def test_avx512_is_gone_where_it_was_disabled() -> None:
     features = machine.avx512_features()
     if not features:
         pytest.skip("this processor has no AVX-512")
-    code = "from rankwise.benchmarks.machine import avx512_features; print(avx512_features())"
+    code = "from rankwise.measuring.machine import avx512_features; print(avx512_features())"
     environment = processes.environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

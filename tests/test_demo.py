@@ -16,10 +16,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from rankwise.benchmarks.timing import Progress
 from rankwise.cli import demo, demo_tables, plots
 from rankwise.cli.demo_results import Demo, Fit, Timed
 from rankwise.cli.main import main
+from rankwise.measuring.timing import Progress
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SMALL = demo.Settings(train=0.2, splits=2, folds=2, n_Cs=3, fits=1)

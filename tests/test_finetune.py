@@ -21,8 +21,8 @@ from rankwise.benchmarks import finetune, finetune_data, finetune_model  # noqa:
 from rankwise.benchmarks.finetune import Choice, Plan, Record, read, run, summarise, table  # noqa: E402
 from rankwise.benchmarks.finetune_data import Part, Problem, Sizes, draw  # noqa: E402
 from rankwise.benchmarks.finetune_model import ARMS, Arm, cross_entropy, mean_ap, network, one_thread, train  # noqa: E402
-from rankwise.benchmarks.tasks import MissingDataError  # noqa: E402
 from rankwise.io.cifar10 import ARCHIVE, Cifar10  # noqa: E402
+from rankwise.io.data_folder import MissingDataError  # noqa: E402
 
 RTOL = 1e-12
 CLASSES = ("black", "blue", "green", "red")

@@ -26,13 +26,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("latent",),
     ("models",),
     ("detection",),
+    ("measuring",),
     ("reproduce",),
     ("benchmarks",),
     ("cli",),
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 # These stand on the whole of the public interface, and may import it as users do.
-ON_TOP = {"benchmarks", "cli"}
+ON_TOP = {"measuring", "benchmarks", "cli"}
 # Packages that only some parts may know.
 KNOWN_BY = {
     "numba": {"inference"},

@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 from rankwise.benchmarks import contenders, quality, queries, tasks
 from rankwise.benchmarks.contenders import BASELINES, OURS, Contender, Fitted, choose
 from rankwise.benchmarks.quality import Plan, Record, overall_interval, paired_interval, run, summarise, table
-from rankwise.benchmarks.tasks import Data, MissingDataError, Task, load_tasks, w8a
+from rankwise.benchmarks.tasks import Data, Task, load_tasks, w8a
 from rankwise.cli.main import main
-from rankwise.io.data_folder import data_folder
+from rankwise.io.data_folder import MissingDataError, data_folder
 
 TIGHT = {"rtol": 1e-12, "atol": 1e-15}
 DATA = data_folder(None)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from rankwise.benchmarks import training
-from rankwise.benchmarks.timing import Progress
 from rankwise.benchmarks.training import BENCHMARK, Sizes
 from rankwise.cli.main import main
 from rankwise.io.data_folder import data_folder
+from rankwise.measuring.timing import Progress
 
 DATA = data_folder(None)
 # Of the rows of each section, in order, without data.

@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.benchmarks.tasks import Data, MissingDataError, Task, existing
+from rankwise.benchmarks.tasks import Data, Task, existing
+from rankwise.io.data_folder import MissingDataError
 
 __all__ = ["SETS", "BagSet", "load_sets", "read_csv"]
 

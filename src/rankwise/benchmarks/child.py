@@ -12,8 +12,8 @@ import numpy as np
 import rankwise as rw
 from rankwise.benchmarks.peak import growth_of
 from rankwise.benchmarks.plan import SMALL
-from rankwise.benchmarks.scores import normal
-from rankwise.benchmarks.timing import THREADS
+from rankwise.measuring.scores import normal
+from rankwise.measuring.timing import THREADS
 
 
 def sort_on_request(file: str) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.benchmarks import opponents, scores
 from rankwise.benchmarks.plan import SMALL
-from rankwise.benchmarks.timing import Progress, Task, compare
+from rankwise.measuring import opponents, scores
+from rankwise.measuring.timing import Progress, Task, compare
 
 __all__ = ["Panel", "draw", "measure"]
 

@@ -24,7 +24,7 @@ from rankwise.benchmarks.finetune_data import Problem, Sizes, archive, draw, loa
 from rankwise.benchmarks.finetune_model import ARMS, REFERENCE, Arm, cross_entropy, mean_ap, network, one_thread, train
 from rankwise.benchmarks.quality import overall_interval
 from rankwise.benchmarks.results_file import begun, not_ours
-from rankwise.benchmarks.timing import Progress
+from rankwise.measuring.timing import Progress
 
 __all__ = ["QUICK", "Choice", "Plan", "Record", "read", "run", "summarise", "table"]
 

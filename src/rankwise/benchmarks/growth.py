@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 import rankwise as rw
-from rankwise.benchmarks import opponents, scores
-from rankwise.benchmarks.machine import n_cores
 from rankwise.benchmarks.plan import Case, Sizes
 from rankwise.benchmarks.report import Row, at_least, at_most
-from rankwise.benchmarks.timing import THREADS, Task, compare
+from rankwise.measuring import opponents, scores
+from rankwise.measuring.machine import n_cores
+from rankwise.measuring.timing import THREADS, Task, compare
 
 __all__ = ["growth"]
 

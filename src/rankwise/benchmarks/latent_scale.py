@@ -18,7 +18,7 @@ from rankwise import Bags, LatentRankSVM
 from rankwise.benchmarks.peak import growth_of
 from rankwise.benchmarks.plan import Benchmark, Case, Section
 from rankwise.benchmarks.report import Row, at_most
-from rankwise.benchmarks.timing import Seconds, compare
+from rankwise.measuring.timing import Seconds, compare
 
 __all__ = ["BENCHMARK"]
 

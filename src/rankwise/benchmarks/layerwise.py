@@ -24,8 +24,8 @@ from torch import nn
 from rankwise.benchmarks.finetune_model import one_thread
 from rankwise.benchmarks.plan import Benchmark, Case, Section
 from rankwise.benchmarks.report import Row, at_least, at_most
-from rankwise.benchmarks.timing import THREADS
 from rankwise.io.cifar10 import find_cifar10, load_cifar10
+from rankwise.measuring.timing import THREADS
 from rankwise.reproduce.cifar_data import split
 from rankwise.torch.layerwise.block_loss import BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks

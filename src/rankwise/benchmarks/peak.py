@@ -6,7 +6,7 @@ import ctypes
 from contextlib import suppress
 from pathlib import Path
 
-from rankwise.benchmarks.timing import Task
+from rankwise.measuring.timing import Task
 
 __all__ = ["growth_of"]
 

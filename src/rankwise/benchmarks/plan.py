@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rankwise.benchmarks import machine
 from rankwise.benchmarks.report import Row
-from rankwise.benchmarks.timing import Progress
+from rankwise.measuring import machine
+from rankwise.measuring.timing import Progress
 
 __all__ = ["FULL", "QUICK", "SMALL", "Benchmark", "Case", "Section", "Sizes"]
 

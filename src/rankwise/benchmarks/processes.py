@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise
-from rankwise.benchmarks.machine import avx512_features
-from rankwise.benchmarks.timing import Seconds, Task
+from rankwise.measuring.machine import avx512_features
+from rankwise.measuring.timing import Seconds, Task
 
 __all__ = ["CACHE_VARIABLE", "environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
 

@@ -27,8 +27,9 @@ from threadpoolctl import threadpool_limits
 
 from rankwise.benchmarks.contenders import Contender
 from rankwise.benchmarks.results_file import begun, not_ours
-from rankwise.benchmarks.tasks import MissingDataError, Task
-from rankwise.benchmarks.timing import THREADS, Progress
+from rankwise.benchmarks.tasks import Task
+from rankwise.io.data_folder import MissingDataError
+from rankwise.measuring.timing import THREADS, Progress
 
 __all__ = ["Interval", "Plan", "Record", "overall_interval", "paired_interval", "read", "run", "summarise", "table"]
 

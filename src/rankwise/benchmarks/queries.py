@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVMCV
 from rankwise.benchmarks.tasks import existing
-from rankwise.benchmarks.timing import THREADS
 from rankwise.io import read_data
 from rankwise.io.data_folder import data_folder
+from rankwise.measuring.timing import THREADS
 from rankwise.metrics import average_precision, per_query
 
 __all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import rankwise as rw
-from rankwise.benchmarks import opponents, scores
 from rankwise.benchmarks.plan import SMALL, Case, Sizes
 from rankwise.benchmarks.processes import sort_without_avx512
 from rankwise.benchmarks.report import Row, at_least, at_most
-from rankwise.benchmarks.scores import Sample
-from rankwise.benchmarks.timing import Task, compare
 from rankwise.losses import Loss
+from rankwise.measuring import opponents, scores
+from rankwise.measuring.scores import Sample
+from rankwise.measuring.timing import Task, compare
 
 __all__ = ["against_published", "against_sorting", "own_loss", "within_bounds"]
 

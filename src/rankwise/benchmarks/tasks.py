@@ -50,9 +50,9 @@ from numpy.typing import NDArray
 from rankwise.io import read_data, write_bytes
 from rankwise.io.cache import cache_folder
 from rankwise.io.cifar10 import ARCHIVE
-from rankwise.io.data_folder import data_folder
+from rankwise.io.data_folder import MissingDataError, data_folder
 
-__all__ = ["Data", "MissingDataError", "Task", "existing", "load_tasks", "w8a"]
+__all__ = ["Data", "Task", "existing", "load_tasks", "w8a"]
 
 _WHERE = "set RANKWISE_DATA to the folder that has it"
 
@@ -77,10 +77,6 @@ _CIFAR_PER_CLASS = 400
 _CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 # Raised whenever the features of the same images change.
 _HOG_VERSION = 1
-
-
-class MissingDataError(FileNotFoundError):
-    """Data of a task that is not on this machine; the message says, in a line, how to get it."""
 
 
 class Data(NamedTuple):

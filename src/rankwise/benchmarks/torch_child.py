@@ -12,8 +12,8 @@ from contextlib import suppress
 import torch
 
 from rankwise.benchmarks.peak import growth_of
-from rankwise.benchmarks.timing import THREADS, compare
 from rankwise.benchmarks.torch_peers import OURS, PEERS, batch_of, step
+from rankwise.measuring.timing import THREADS, compare
 
 __all__ = ["OUT_OF_MEMORY", "measure"]
 

@@ -20,9 +20,9 @@ import rankwise as rw
 from rankwise.benchmarks.plan import Benchmark, Case, Section
 from rankwise.benchmarks.processes import environment
 from rankwise.benchmarks.report import Row, at_most
-from rankwise.benchmarks.scores import normal
-from rankwise.benchmarks.timing import THREADS, Task, compare
 from rankwise.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, step
+from rankwise.measuring.scores import normal
+from rankwise.measuring.timing import THREADS, Task, compare
 from rankwise.torch import RankHingeLoss
 
 __all__ = ["BENCHMARK", "Sizes", "describe"]

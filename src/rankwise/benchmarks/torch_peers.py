@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rankwise.benchmarks.scores import normal
-from rankwise.benchmarks.timing import Task
+from rankwise.measuring.scores import normal
+from rankwise.measuring.timing import Task
 from rankwise.torch import APHingeLoss, RetrievalLoss
 
 __all__ = ["OURS", "PEERS", "Batch", "Peer", "batch_of", "pairwise_smooth_ap", "step"]

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from rankwise import NDCG, RankSVM, RankSVMCV
 from rankwise.benchmarks.plan import Benchmark, Case, Section
 from rankwise.benchmarks.report import Row, at_least, at_most
-from rankwise.benchmarks.tasks import MissingDataError, w8a
-from rankwise.benchmarks.timing import Seconds, compare
+from rankwise.benchmarks.tasks import w8a
+from rankwise.io.data_folder import MissingDataError
 from rankwise.losses import LossLike
+from rankwise.measuring.timing import Seconds, compare
 
 __all__ = ["BENCHMARK"]
 

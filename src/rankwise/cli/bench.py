@@ -113,9 +113,9 @@ def _table(arguments: argparse.Namespace) -> int:
     figure: Path | None = arguments.figure
     if figure is not None and figure.suffix != ".png":
         raise ValueError(f"--figure {figure}: the name must end in .png")
-    from rankwise.benchmarks import machine
     from rankwise.benchmarks.report import write_bytes, write_json
-    from rankwise.benchmarks.timing import Progress
+    from rankwise.measuring import machine
+    from rankwise.measuring.timing import Progress
 
     module = importlib.import_module(f"rankwise.benchmarks.{_TABLES[arguments.benchmark]}")
     benchmark = module.BENCHMARK
@@ -156,8 +156,9 @@ def _quality(arguments: argparse.Namespace) -> int:
     from rankwise.benchmarks.contenders import BASELINES, OURS
     from rankwise.benchmarks.quality import Plan, run, summarise, table
     from rankwise.benchmarks.report import write_json
-    from rankwise.benchmarks.tasks import MissingDataError, load_tasks
-    from rankwise.benchmarks.timing import Progress
+    from rankwise.benchmarks.tasks import load_tasks
+    from rankwise.io.data_folder import MissingDataError
+    from rankwise.measuring.timing import Progress
 
     names: list[str] | None = arguments.tasks
     if arguments.quick and names is None:
@@ -193,7 +194,7 @@ def _finetune(arguments: argparse.Namespace) -> int:
     check_files({}, {"--json": arguments.json, "--results": results})
     _check_counts(arguments, "seeds", "jobs")
     from rankwise.benchmarks.report import write_json
-    from rankwise.benchmarks.timing import Progress
+    from rankwise.measuring.timing import Progress
 
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
     with TemporaryDirectory() as folder:
@@ -220,7 +221,7 @@ def _bags(arguments: argparse.Namespace) -> int:
     from rankwise.benchmarks.bags_data import load_sets
     from rankwise.benchmarks.quality import Plan, run
     from rankwise.benchmarks.report import write_json
-    from rankwise.benchmarks.timing import Progress
+    from rankwise.measuring.timing import Progress
 
     sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
     repeats, folds = (1, _QUICK_FOLDS) if arguments.quick else (arguments.repeats, bags.FOLDS)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.benchmarks import machine
-from rankwise.benchmarks.timing import Progress
 from rankwise.cli.demo_page import page
 from rankwise.cli.demo_results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed, as_dict
 from rankwise.cli.demo_tables import lines
 from rankwise.cli.plots import Curve, curve_of
 from rankwise.io.atomic import write_bytes
 from rankwise.linear.features import INTERCEPT
+from rankwise.measuring import machine
+from rankwise.measuring.timing import Progress
 from rankwise.metrics import average_precision, ndcg
 
 __all__ = ["PAGE", "Demo", "Settings", "as_dict", "lines", "run", "write_page"]

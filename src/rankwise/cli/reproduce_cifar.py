@@ -103,7 +103,7 @@ def _plan(arguments: argparse.Namespace) -> Any:
 def _machine(threads: int) -> dict[str, Any]:
     import torch
 
-    from rankwise.benchmarks.machine import describe
+    from rankwise.measuring.machine import describe
 
     return {**describe(), "torch": torch.__version__, "torch_threads": threads}
 

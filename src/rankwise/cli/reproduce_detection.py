@@ -59,7 +59,7 @@ def add_command(experiments: Any) -> None:
 
 
 def _detection(arguments: argparse.Namespace) -> int:
-    from rankwise.benchmarks.machine import describe
+    from rankwise.measuring.machine import describe
     from rankwise.reproduce.detection import Experiment, Plan
     from rankwise.reproduce.detection_page import conclusions, draw_all, facts, report
     from rankwise.reproduce.detection_results import (

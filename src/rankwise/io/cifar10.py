@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
 from rankwise.io.cache import cache_folder
-from rankwise.io.data_folder import data_folder
+from rankwise.io.data_folder import MissingDataError, data_folder
 
 __all__ = ["ARCHIVE", "Cifar10", "find_cifar10", "load_cifar10"]
 
@@ -46,7 +46,7 @@ def find_cifar10(given: str | Path | None = None) -> Path:
     whole = given is not None and not Path(given).is_dir()
     archive = data_folder(given) if whole else data_folder(given) / ARCHIVE
     if not archive.is_file():
-        raise FileNotFoundError(f"no file {archive}: name the archive, or set RANKWISE_DATA to the folder that has it")
+        raise MissingDataError(f"no file {archive}: name the archive, or set RANKWISE_DATA to the folder that has it")
     return archive
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["data_folder"]
+__all__ = ["MissingDataError", "data_folder"]
+
+
+class MissingDataError(FileNotFoundError):
+    """Data that are not on this machine; the message says, in a line, how to get or name them."""
 
 
 def data_folder(chosen: str | Path | None = None) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 from rankwise.detection.store import FeatureStore
 from rankwise.detection.voc import Devkit, read_voc
 from rankwise.io.cache import cache_folder
-from rankwise.io.data_folder import data_folder
+from rankwise.io.data_folder import MissingDataError, data_folder
 
 __all__ = ["ARCHIVE", "SETS", "featured", "find_devkit", "smaller"]
 
@@ -32,7 +32,7 @@ def find_devkit(given: Path | None = None) -> Path:
         return folder / "VOCdevkit"
     archive = folder / ARCHIVE
     if not archive.is_file():
-        raise FileNotFoundError(
+        raise MissingDataError(
             f"no images: {folder} has neither VOCdevkit nor {ARCHIVE}; pass --devkit VOCdevkit, or set RANKWISE_DATA "
             "to the folder that has one of them"
         )

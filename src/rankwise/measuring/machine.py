@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise import __version__
-from rankwise.benchmarks.timing import THREADS
+from rankwise.measuring.timing import THREADS
 
 __all__ = ["avx512_features", "describe", "n_cores"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.benchmarks.scores import Sample
-from rankwise.benchmarks.timing import THREADS, Task
 from rankwise.losses import Loss
+from rankwise.measuring.scores import Sample
+from rankwise.measuring.timing import THREADS, Task
 
 __all__ = ["hinge", "sort", "zero_one", "zero_one_hinge"]
 
