@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html.parser
 import io
 import itertools
 import json
@@ -278,31 +277,6 @@ def test_results_of_another_plan_are_not_mixed_in(data: Path, tmp_path: Path) ->
 # The command
 
 
-class Page(html.parser.HTMLParser):
-    """Cells, captions and sources of images; tags that are not closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.cells: list[str] = []
-        self.sources: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if tag in ("img", "script", "link"):
-            self.sources.append(values.get("src") or values.get("href") or "")
-        if tag not in ("img", "meta", "link"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("td", "th"):
-            self.cells.append(data)
-
-
 # The command with a tiny plan, killed when it has written a part for the n-th time.
 KILLED = """
 import os, signal, sys
@@ -335,20 +309,20 @@ def test_a_killed_command_goes_on_to_the_same_report(whole: Whole, data: Path) -
         "seed-3-pretrained.json",
         "seed-3-zero-one.json",
     ]
-    assert not Path("report/cifar.html").exists()
+    assert not Path("report/index.html").exists()
     assert main(command) == 0
     found = json.loads(Path("report/cifar.json").read_text())
     assert untimed(found["seeds"]) == untimed(whole.seeds)
     assert untimed(found["inference"]) == untimed(whole.timed)
 
 
-def test_the_command_writes_a_report(data: Path, capsys: Capture) -> None:
+def test_the_command_writes_a_report(data: Path, capsys: Capture, read_page: Any) -> None:
     command = ["reproduce", "cifar", "--quick", "--threads", "1", "--seeds", "2"]
     assert main(command) == 0
     printed = capsys.readouterr().out
     found = json.loads(Path("report/cifar.json").read_text())
-    text = Path("report/cifar.html").read_text()
-    seen = Page(text)
+    text = Path("report/index.html").read_text()
+    seen = read_page(text)
     assert seen.open == []
     for loss in PLAN.losses:
         for metric in ("ap", "ndcg", "accuracy"):
@@ -369,12 +343,13 @@ def test_the_command_writes_a_report(data: Path, capsys: Capture) -> None:
     assert float(rows[4]["ap"]) == found["seeds"][0]["losses"]["ap"]["test"]["final"]["ap"]
     assert (rows[4]["loss"], rows[4]["stage"]) == ("ap", "final")
     assert all(source.startswith("data:") for source in seen.sources)  # nothing from elsewhere
-    assert len(seen.sources) == 1 + 3
+    assert text.count('<figure class="drawn"') == 3
+    assert len(seen.ids) == len(set(seen.ids))
     assert {path.name for path in Path("report/cifar").glob("objective-*")} == {
         f"objective-{loss}.{form}" for loss in PLAN.losses for form in ("png", "svg")
     }
     assert main(command) == 0
-    assert Path("report/cifar.html").read_text() == text
+    assert Path("report/index.html").read_text() == text
 
 
 def test_options_change_the_plan() -> None:
@@ -407,9 +382,8 @@ def test_without_torch_one_line_says_what_brings_it(
 
 
 def test_a_plan_of_both_sizes_and_an_out_that_is_a_file_are_refused(data: Path, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["reproduce", "cifar", "--quick", "--full"])
-    assert stopped.value.code == 2
+    assert main(["reproduce", "--quick", "cifar", "--full"]) == 2
+    assert "--quick and --full cannot both be given" in capsys.readouterr().err
     assert main(["reproduce", "cifar", "--out", str(data)]) == 2
     assert "is a file; name a folder" in capsys.readouterr().err
 
@@ -493,14 +467,15 @@ def test_without_matplotlib_the_page_says_that_there_is_no_figure(monkeypatch: p
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert draw(found) == {}
-    assert "No figure: Matplotlib is not installed" in cifar_page.report(found, {})
+    assert any("No figures: Matplotlib is not installed" in piece for piece in cifar_page.make_part(found, {}).body)
 
 
 def test_the_page_says_whether_the_objective_rises() -> None:
     found = made_up({"ap": [0.01], "ndcg": [0.0]})
-    assert "It never rises." in cifar_page.report(found, {})
+    assert any("It never rises." in piece for piece in cifar_page.make_part(found, {}).body)
     found["seeds"][0]["losses"]["ap"]["curve"] += [[3.0, 0.55], [4.0, 0.54]]
-    assert "It rises 1 times, by at most 1.0e-01 of its value." in cifar_page.report(found, {})
+    rises = "It rises 1 times, by at most 1.0e-01 of its value."
+    assert any(rises in piece for piece in cifar_page.make_part(found, {}).body)
 
 
 def test_figures_are_the_same_whenever_they_are_drawn() -> None:
@@ -508,5 +483,5 @@ def test_figures_are_the_same_whenever_they_are_drawn() -> None:
     found = made_up({"ap": [0.01, 0.0], "ndcg": [0.0, 0.0]})
     figures = draw(found)
     assert figures == draw(found)
-    assert figures["ap"]["png"].startswith(b"\x89PNG")
-    assert b"<svg" in figures["ndcg"]["svg"]
+    assert figures["objective-ap"].png.startswith(b"\x89PNG")
+    assert b"<svg" in figures["objective-ndcg"].svg

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html.parser
 import io
 import json
 import os
@@ -130,32 +129,7 @@ def test_redrawing_every_image_once_gives_the_average_precision(store: FeatureSt
 # The command
 
 
-class Page(html.parser.HTMLParser):
-    """Headings, cells and sources of images; tags that are not closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.cells: list[str] = []
-        self.sources: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if tag in ("img", "script", "link"):
-            self.sources.append(values.get("src") or values.get("href") or "")
-        if tag not in ("img", "meta", "link"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("td", "th"):
-            self.cells.append(data)
-
-
-def test_the_command_writes_a_report(store: FeatureStore, capsys: Capture) -> None:
+def test_the_command_writes_a_report(store: FeatureStore, capsys: Capture, read_page: Any) -> None:
     command = ["reproduce", "detection", "--features", "features", "--devkit", "kit", "--quick"]
     assert main(command) == 0
     printed = capsys.readouterr().out
@@ -166,8 +140,8 @@ def test_the_command_writes_a_report(store: FeatureStore, capsys: Capture) -> No
     rows = list(csv.DictReader(io.StringIO(Path("report/detection.csv").read_text())))
     assert [row["class"] for row in rows] == ["disc", "square", "mean"]
     assert float(rows[0]["ap:ap_2007"]) == found["classes"][0]["ap"]["ap_2007"]
-    text = Path("report/detection.html").read_text()
-    seen = Page(text)
+    text = Path("report/index.html").read_text()
+    seen = read_page(text)
     assert seen.open == []
     assert {"disc", "square", "mean"} <= set(seen.cells)
     assert len(seen.sources) > 6
@@ -175,12 +149,12 @@ def test_the_command_writes_a_report(store: FeatureStore, capsys: Capture) -> No
     assert "http" not in text.replace("http-equiv", "")
     assert list(Path("report/detection/pictures").glob("disc-*.png"))
     assert main(command) == 0
-    assert Path("report/detection.html").read_text() == text
+    assert Path("report/index.html").read_text() == text
 
 
 def test_without_images_there_are_no_pictures_and_the_page_says_why(store: FeatureStore, capsys: Capture) -> None:
     assert main(["reproduce", "detection", "--features", "features", "--quick", "--out", "r"]) == 0
-    assert "No pictures: the images of these features are not at hand" in Path("r/detection.html").read_text()
+    assert "No pictures: the images of these features are not at hand" in Path("r/index.html").read_text()
 
 
 def test_where_there_are_no_data_one_line_says_what_is_needed(store: FeatureStore, capsys: Capture) -> None:
@@ -235,10 +209,10 @@ def test_the_underwater_set_has_its_images_and_classes(tmp_path: Path, monkeypat
 # The page
 
 
-def test_text_in_a_page_is_escaped() -> None:
+def test_text_in_a_page_is_escaped(read_page: Any) -> None:
     sheet = page.Table("<t>", ["a", "b<"], [["<x>", "1 & 2"]])
     text = page.page("<title>", [page.paragraph("<script>"), page.table(sheet), page.items(["<i>"])])
-    seen = Page(text)
+    seen = read_page(text)
     assert seen.cells == ["a", "b<", "<x>", "1 & 2"]
     assert "<script>" not in text
 

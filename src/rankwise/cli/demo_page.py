@@ -6,7 +6,8 @@ from html import escape
 
 from rankwise.cli import demo_tables as tables
 from rankwise.cli.demo_results import Demo
-from rankwise.cli.plots import as_svg, draw
+from rankwise.cli.plots import draw
+from rankwise.reproduce.drawing import as_svg
 
 __all__ = ["page"]
 

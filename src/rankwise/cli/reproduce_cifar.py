@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rankwise.cli.inputs import whole
-from rankwise.cli.output import Voice, table_lines
-from rankwise.io import write_bytes
+from rankwise.cli.output import Voice
 
-__all__ = ["add_command"]
+__all__ = ["add_command", "run"]
 
 _EPILOG = """\
 Images are cifar10-jpeg.tar.xz, --data; else in the folder that RANKWISE_DATA names. They are CIFAR-10 as JPEG files, so
@@ -28,21 +25,16 @@ examples:
 """
 
 
-def add_command(experiments: Any) -> None:
+def add_command(experiments: Any) -> argparse.ArgumentParser:
     """Add `cifar` to the experiments."""
-    parser = experiments.add_parser(
+    parser: argparse.ArgumentParser = experiments.add_parser(
         "cifar",
         help="section 4.3: a network for CIFAR-10, trained by LW-SVM",
         description="Section 4.3: piecewise-linear networks for CIFAR-10, trained for 0-1, AP and NDCG loss by LW-SVM.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_cifar)
-    parser.add_argument("--data", type=Path, metavar="PATH", help="the archive of images, or the folder that has it")
-    parser.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="(default: report)")
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="few images and a tiny network, to see that all works")
-    size.add_argument("--full", action="store_true", help="all images and the network of the paper: days of two cores")
+    parser.add_argument("--full", action="store_true", help="all images, the paper's network: days of two cores")
     parser.add_argument("--seeds", type=whole(1), metavar="N", help="repetitions (default: 3; quick: 1)")
     parser.add_argument(
         "--width", type=whole(1), metavar="N", help="filters of the first module (default: 16; full: 64)"
@@ -53,22 +45,20 @@ def add_command(experiments: Any) -> None:
     parser.add_argument(
         "--threads", type=whole(1, or_all=True), default=-1, metavar="N", help="(default: -1, one a processor)"
     )
+    return parser
 
 
-def _cifar(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, voice: Voice) -> Any:
+    """Section 4.3 as a part of the report."""
     from rankwise.io.cifar10 import find_cifar10, load_cifar10
 
-    voice = Voice()
-    out: Path = arguments.out
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder")
     archive = find_cifar10(arguments.data)
     import torch
 
     from rankwise.reproduce.cifar import Experiment
     from rankwise.reproduce.cifar_figure import draw
-    from rankwise.reproduce.cifar_page import NO_FIGURE, conclusions, facts, report, tables
-    from rankwise.reproduce.cifar_results import as_csv, document
+    from rankwise.reproduce.cifar_page import make_part
+    from rankwise.reproduce.cifar_results import document
 
     threads = os.cpu_count() or 1 if arguments.threads == -1 else int(arguments.threads)
     before = torch.get_num_threads()
@@ -76,23 +66,19 @@ def _cifar(arguments: argparse.Namespace) -> int:
     try:
         cifar = load_cifar10(archive)
         plan = _plan(arguments)
-        seeds, timed = Experiment(cifar, out / "cifar", plan, say=voice.progress).run()
+        seeds, timed = Experiment(cifar, arguments.out / "cifar", plan, say=voice.progress).run()
     finally:
         torch.set_num_threads(before)
     n_test = cifar.test_labels.size if plan.n_test is None else plan.n_test
     found = document(plan, cifar.classes, n_test, seeds, timed, _machine(threads))
-    figures = draw(found)
-    _write(out, found, as_csv(found), report(found, figures), figures)
-    for table in tables(found).values():
-        voice.say(*table_lines(table), "")
-    lines = [*facts(found), *conclusions(found), *([] if figures else [NO_FIGURE])]
-    voice.say(*lines, "", f"report: {out / 'cifar.html'}")
-    return 0
+    return make_part(found, draw(found))
 
 
 def _plan(arguments: argparse.Namespace) -> Any:
     from rankwise.reproduce.cifar import FULL, QUICK, Plan
 
+    if arguments.quick and arguments.full:
+        raise ValueError("--quick and --full cannot both be given")
     plan = QUICK if arguments.quick else FULL if arguments.full else Plan()
     changes: dict[str, Any] = {"width": arguments.width, "n_train": arguments.train}
     if arguments.seeds is not None:
@@ -106,13 +92,3 @@ def _machine(threads: int) -> dict[str, Any]:
     from rankwise.measuring.machine import describe
 
     return {**describe(), "torch": torch.__version__, "torch_threads": threads}
-
-
-def _write(out: Path, found: dict[str, Any], csv: str, page: str, figures: dict[str, dict[str, bytes]]) -> None:
-    """The report's files, each whole or not at all."""
-    for loss, formats in figures.items():
-        for form, content in formats.items():
-            write_bytes(out / "cifar" / f"objective-{loss}.{form}", content)
-    write_bytes(out / "cifar.json", (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
-    write_bytes(out / "cifar.csv", csv.encode())
-    write_bytes(out / "cifar.html", page.encode())

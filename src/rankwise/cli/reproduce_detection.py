@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from rankwise.cli.detect_prepare import Report
 from rankwise.cli.inputs import whole
-from rankwise.cli.output import Voice, table_lines
-from rankwise.io import write_bytes
+from rankwise.cli.output import Voice
 
-__all__ = ["add_command"]
+__all__ = ["add_command", "run"]
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 80, "val": 40, "test": 40}
 _QUICK_CS = (1e2, 1e3)
 _EPILOG = """\
-Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in the folder that RANKWISE_DATA names. Their
-features are made once, in the cache (RANKWISE_CACHE_DIR) or in --features.
+Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in --data or in the folder that RANKWISE_DATA
+names. Their features are made once, in the cache (RANKWISE_CACHE_DIR) or in --features.
 
 Killed at any moment, the same command goes on: neither an image nor a finished detector is done twice.
 
@@ -31,21 +29,18 @@ examples:
 """
 
 
-def add_command(experiments: Any) -> None:
+def add_command(experiments: Any) -> argparse.ArgumentParser:
     """Add `detection` to the experiments."""
-    parser = experiments.add_parser(
+    parser: argparse.ArgumentParser = experiments.add_parser(
         "detection",
         help="Table 5: weakly supervised detection",
         description="Section 4.2: detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_detection)
     parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
     parser.add_argument("--year", metavar="YEAR", help="such as 2007, where VOCDEVKIT has several")
     parser.add_argument("--features", type=Path, metavar="DIR", help="the features folder, made if it is not there")
-    parser.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="(default: report)")
-    parser.add_argument("--quick", action="store_true", help="a few images and windows, to see that all works")
     parser.add_argument(
         "--max-windows", type=whole(1), metavar="N", help=f"an image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})"
     )
@@ -56,38 +51,25 @@ def add_command(experiments: Any) -> None:
         metavar="N",
         help="images at a time, and threads of training (default: -1, one a processor)",
     )
+    return parser
 
 
-def _detection(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, voice: Voice) -> Any:
+    """Table 5 as a part of the report."""
     from rankwise.measuring.machine import describe
     from rankwise.reproduce.detection import Experiment, Plan
-    from rankwise.reproduce.detection_page import conclusions, draw_all, facts, report
-    from rankwise.reproduce.detection_results import (
-        KINDS,
-        as_csv,
-        document,
-        inference_table,
-        judge,
-        measures_table,
-        table5,
-    )
+    from rankwise.reproduce.detection_page import draw_all, make_part
+    from rankwise.reproduce.detection_results import document, judge
 
-    voice = Voice()
-    out: Path = arguments.out
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder")
     store, paths, why_not = _store(arguments, voice)
     plan = Plan(Cs=_QUICK_CS, least=2) if arguments.quick else Plan()
-    experiment = Experiment(store, out / "detection", plan, n_threads=_workers(arguments), say=voice.progress)
+    folder = arguments.out / "detection"
+    experiment = Experiment(store, folder, plan, n_threads=_workers(arguments), say=voice.progress)
     parts = experiment.run()
     judged = judge(experiment)
     found = document(experiment, parts, judged, describe())
     drawn = draw_all(store, judged, paths, experiment.classes) if paths else []
-    _write(out, found, as_csv(found), report(found, drawn, why_not), drawn)
-    for table in (*(table5(found, kind) for kind in KINDS), measures_table(found), inference_table(found)):
-        voice.say(*table_lines(table), "")
-    voice.say(*facts(found), *conclusions(found), "", f"report: {out / 'detection.html'}")
-    return 0
+    return make_part(found, drawn, why_not)
 
 
 def _workers(arguments: argparse.Namespace) -> int:
@@ -105,7 +87,7 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
     if given is not None and (given / OFFSETS).exists():
         store = FeatureStore.open(given)
         return store, *_pictured(store, arguments)
-    devkit = find_devkit(arguments.devkit)
+    devkit = find_devkit(arguments.devkit, arguments.data)
     import torch
 
     torch.set_num_threads(1)
@@ -126,7 +108,7 @@ def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path
     from rankwise.reproduce.detection_data import SETS, find_devkit
 
     try:
-        images = read_voc(find_devkit(arguments.devkit), arguments.year, SETS).images
+        images = read_voc(find_devkit(arguments.devkit, arguments.data), arguments.year, SETS).images
     except (OSError, ValueError):
         if arguments.devkit is not None:
             raise
@@ -135,16 +117,3 @@ def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path
     if all(store.images[i] in paths for i in store.members("test")):
         return paths, ""
     return {}, "No pictures: the images of these features are not at hand; pass --devkit."
-
-
-def _write(out: Path, found: dict[str, Any], csv: str, page: str, drawn: list[Any]) -> None:
-    """The report's files, each whole or not at all."""
-    from rankwise.detection.pictures import encode
-
-    pictures = out / "detection" / "pictures"
-    pictures.mkdir(parents=True, exist_ok=True)
-    for one in drawn:
-        write_bytes(pictures / one.file, encode(one.picture))
-    write_bytes(out / "detection.json", (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
-    write_bytes(out / "detection.csv", csv.encode())
-    write_bytes(out / "detection.html", page.encode())

@@ -6,19 +6,29 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from rankwise.reproduce.cifar_results import METHODS, METRICS, SHOWN, differences_table, metric_table, ratio, time_table
-from rankwise.reproduce.page import Picture, Table, gallery, heading, items, page, paragraph, small, table, tiles
+from rankwise.reproduce.beside import ratio
+from rankwise.reproduce.cifar_results import (
+    METHODS,
+    METRICS,
+    SHOWN,
+    as_csv,
+    differences_table,
+    metric_table,
+    time_table,
+)
+from rankwise.reproduce.drawing import NO_FIGURES, Drawing
+from rankwise.reproduce.page import Table, drawn, heading, paragraph, side_by_side, table
+from rankwise.reproduce.part import Part
 
-__all__ = ["NO_FIGURE", "conclusions", "facts", "report", "tables"]
+__all__ = ["conclusions", "facts", "make_part", "tables"]
 
-NO_FIGURE = "No figure: Matplotlib is not installed; pip install 'rankwise[plots]'."
 # How far objectives may lie apart that differ by rounding and by the order of ties only.
 _SAME = 1e-3
 _ROUNDING = 1e-6
 
 
-def report(found: Mapping[str, Any], figures: Mapping[str, Mapping[str, bytes]]) -> str:
-    """The page. figures: by loss and format, as drawn; none where Matplotlib is missing."""
+def make_part(found: dict[str, Any], figures: dict[str, Drawing]) -> Part:
+    """The experiment as a part of the report. figures: as drawn; none where Matplotlib is missing."""
     shown = tables(found)
     body = [
         paragraph(
@@ -27,9 +37,7 @@ def report(found: Mapping[str, Any], figures: Mapping[str, Mapping[str, bytes]])
             "NDCG loss: a few epochs of Adadelta, then LW-SVM, a layer at a time. Each class is a query."
         ),
         paragraph(f"The images are {found['data']['what']}."),
-        tiles(_tiles(found)),
-        items(conclusions(found)),
-        heading("Test scores"),
+        heading("Test scores", 3),
         *(table(shown[metric]) for metric in METRICS),
         paragraph(
             "The paper trained the whole data set with a wider network, once: not the height of the numbers, only the "
@@ -40,16 +48,24 @@ def report(found: Mapping[str, Any], figures: Mapping[str, Mapping[str, bytes]])
             "do not compare the scores of classes: accuracy is not what they are trained for."
         ),
         *_gains(found, shown),
-        heading("Time by method of inference"),
+        heading("Time by method of inference", 3),
         table(shown["time"]),
         *map(paragraph, _about_time(found)),
-        heading("The training objective"),
+        heading("The training objective", 3),
         *_figures(found, figures),
-        heading("How it was done"),
-        items(facts(found)),
-        small(_made_by(found["machine"])),
     ]
-    return page("CIFAR-10 with LW-SVM: 0-1, AP and NDCG loss", body)
+    return Part(
+        "cifar",
+        "Section 4.3: CIFAR-10 with LW-SVM",
+        found,
+        as_csv(found),
+        conclusions(found),
+        list(shown.values()),
+        body,
+        facts(found),
+        figures,
+        _tiles(found),
+    )
 
 
 def tables(found: Mapping[str, Any]) -> dict[str, Table]:
@@ -81,7 +97,7 @@ def _gains(found: Mapping[str, Any], shown: Mapping[str, Table]) -> list[str]:
         "Seeds draw the images, the first weights and their order. Differences are between losses of the same seed, "
         "which begin from the same pre-trained network; the interval is Student's, over seeds, and needs three of them."
     )
-    return [heading("What the loss gains"), table(shown["differences"]), paragraph(about)]
+    return [heading("What the loss gains", 3), table(shown["differences"]), paragraph(about)]
 
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
@@ -154,14 +170,15 @@ def _about_time(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _figures(found: Mapping[str, Any], figures: Mapping[str, Mapping[str, bytes]]) -> list[str]:
+def _figures(found: Mapping[str, Any], figures: Mapping[str, Drawing]) -> list[str]:
     about = paragraph(
         "F, the regularised loss on the training blocks, at the start of LW-SVM and after every layer. " + _rise(found)
     )
     if not figures:
-        return [about, paragraph(NO_FIGURE)]
-    pictures = [Picture(one["png"], f"F against seconds, {SHOWN[loss]}", SHOWN[loss]) for loss, one in figures.items()]
-    return [about, gallery(pictures)]
+        return [about, paragraph(NO_FIGURES)]
+    losses = found["plan"]["losses"]
+    pieces = [drawn(figures[f"objective-{loss}"], f"F against seconds, {SHOWN[loss]}", SHOWN[loss]) for loss in losses]
+    return [about, side_by_side(pieces)]
 
 
 def _rise(found: Mapping[str, Any]) -> str:
@@ -190,9 +207,3 @@ def facts(found: Mapping[str, Any]) -> list[str]:
         f"loss by mean NDCG, 0-1 loss by {score}",
         f"seeds: {', '.join(map(str, plan['seeds']))}",
     ]
-
-
-def _made_by(machine: Mapping[str, Any]) -> str:
-    names = ("rankwise", "python", "numpy", "torch", "cpu", "cores", "torch_threads")
-    known = [f"{name.replace('_', ' ')} {machine[name]}" for name in names if name in machine]
-    return f"Made by “rankwise reproduce cifar”. {'; '.join(known)}. Times depend on the machine and its load."

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from rankwise.reproduce.beside import ratio
 from rankwise.reproduce.cifar_data import LOSSY
 from rankwise.reproduce.page import Table
 
@@ -25,7 +26,6 @@ __all__ = [
     "document",
     "interval",
     "metric_table",
-    "ratio",
     "time_table",
 ]
 
@@ -189,11 +189,6 @@ def _time_rows(loss: str, size: Mapping[str, Any], hours: Mapping[str, float]) -
         known = method in hours
         rows.append([*row, *([f"{hours[method]:.3f}", ratio(hours[published], hours[method])] if known else ["", ""])])
     return rows
-
-
-def ratio(first: float, second: float) -> str:
-    """A quotient as text."""
-    return f"{first / second:.2f}" if second else "-"
 
 
 def as_csv(found: Mapping[str, Any]) -> str:

@@ -23,11 +23,11 @@ ARCHIVE = "underwater-voc.tar.xz"
 SETS = ("train", "val", "test")
 
 
-def find_devkit(given: Path | None = None) -> Path:
+def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
     """The VOC folder given, else VOCdevkit in the data folder, else the underwater set, unpacked into the cache."""
     if given is not None:
         return given
-    folder = data_folder()
+    folder = data_folder(data)
     if (folder / "VOCdevkit").is_dir():
         return folder / "VOCdevkit"
     archive = folder / ARCHIVE

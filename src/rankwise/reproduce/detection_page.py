@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 from rankwise.detection.pictures import draw, encode
 from rankwise.detection.store import FeatureStore
 from rankwise.reproduce.detection import LOSSES
-from rankwise.reproduce.detection_results import KINDS, Judged, inference_table, measures_table, table5
-from rankwise.reproduce.page import Picture, gallery, heading, items, page, paragraph, small, table, tiles
+from rankwise.reproduce.detection_results import (
+    KINDS,
+    Judged,
+    as_csv,
+    beside_table,
+    inference_table,
+    measures_table,
+    table5,
+)
+from rankwise.reproduce.page import Picture, gallery, heading, paragraph, table
+from rankwise.reproduce.part import Part
 
-__all__ = ["Drawn", "conclusions", "draw_all", "facts", "report"]
+__all__ = ["Drawn", "conclusions", "draw_all", "facts", "make_part"]
 
 # Pictures of a class: images of the highest scores, and images of the highest scores that are wrong.
 _BEST, _FAILED, _BOXES = 3, 3, 4
@@ -76,38 +85,47 @@ def _drawn(
     return Drawn(name, f"{plain}-{number}.png", failed, picture, caption)
 
 
-def report(found: Mapping[str, Any], drawn: list[Drawn], no_pictures: str = "") -> str:
-    """The page. no_pictures: why there are none, if so."""
+def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") -> Part:
+    """The experiment as a part of the report. no_pictures: why there are none, if so."""
+    by_kind = [table5(found, kind) for kind in KINDS]
+    measures, inference, beside = measures_table(found), inference_table(found), beside_table(found)
     body = [
         paragraph(
             "Section 4.2 of the paper: object detectors are learnt from images that are only said to have a class, not "
             "where. Each image is a bag of windows, and the window of an object is a latent variable. Detectors are "
             "trained for 0-1 loss and for AP loss, everything else alike."
         ),
-        tiles(_tiles(found)),
-        items(conclusions(found)),
-        heading("Table 5: detection AP by class"),
-        *(table(table5(found, kind)) for kind in KINDS),
+        table(beside),
+        heading("Table 5: detection AP by class", 3),
+        *map(table, by_kind),
         *map(paragraph, _about_table5(found)),
-        heading("Other measures"),
-        table(measures_table(found)),
+        heading("Other measures", 3),
+        table(measures),
         paragraph(
             "Images: AP of the ranking of whole test images, by their best window. Best window: the share of training "
             "images with the class whose best window has an IoU of at least 0.5 with an object."
         ),
-        heading("Time in inference"),
-        table(inference_table(found)),
+        heading("Time in inference", 3),
+        table(inference),
         paragraph(
             "The same training problem, once with each method: all of them find a most violating ranking exactly. "
             "Where the numbers of calls differ, rankings of equal value were told apart otherwise."
         ),
-        heading("How it was done"),
-        items(facts(found)),
-        heading("Detections for AP loss, test images"),
+        heading("Detections for AP loss, test images", 3),
         *_pictures(found, drawn, no_pictures),
-        small(_made_by(found["machine"])),
     ]
-    return page("Weakly supervised detection: 0-1 loss and AP loss", body)
+    return Part(
+        "detection",
+        "Table 5: weakly supervised detection",
+        found,
+        as_csv(found),
+        conclusions(found),
+        [beside, *by_kind, measures, inference],
+        body,
+        facts(found),
+        tiles=_tiles(found),
+        pictures={f"pictures/{one.file}": encode(one.picture) for one in drawn},
+    )
 
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -199,10 +217,5 @@ def _pictures(found: Mapping[str, Any], drawn: list[Drawn], no_pictures: str) ->
                 pictures = [
                     Picture(encode(one.picture, "jpeg"), f"{label}: {one.caption}", one.caption) for one in these
                 ]
-                parts += [heading(f"{name}: {title}", 3), gallery(pictures)]
+                parts += [heading(f"{name}: {title}", 4), gallery(pictures)]
     return parts
-
-
-def _made_by(machine: Mapping[str, Any]) -> str:
-    known = [f"{name} {machine[name]}" for name in ("rankwise", "python", "numpy", "cpu", "cores") if name in machine]
-    return f"Made by “rankwise reproduce detection”. {'; '.join(known)}. Times depend on the machine and its load."

