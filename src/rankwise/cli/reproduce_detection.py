@@ -14,7 +14,7 @@ from rankwise.cli.output import Voice
 __all__ = ["add_command", "run"]
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
-_QUICK_IMAGES = {"train": 80, "val": 40, "test": 40}
+_QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
 _QUICK_CS = (1e2, 1e3)
 _EPILOG = """\
 Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in --data or in the folder that RANKWISE_DATA

@@ -77,17 +77,18 @@ FULL = Plan(
 # Enough to see every part at work; its numbers mean nothing.
 QUICK = Plan(
     width=4,
-    n_train=600,
-    n_val=200,
-    n_test=1000,
+    n_train=300,
+    n_val=100,
+    n_test=500,
     seeds=(0,),
     pretrain_epochs=2,
     warmup_epochs=1,
     max_passes=1,
-    max_epochs=2,
+    max_epochs=1,
     block_size=100,
+    timed_layers=2,
     timed_rounds=1,
-    timed_blocks=(100, 600),
+    timed_blocks=(100, 300),
 )
 
 
