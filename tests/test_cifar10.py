@@ -1,4 +1,4 @@
-"""CIFAR-10 from an archive of pictures: what is read, what is refused, and what is kept."""
+"""CIFAR-10 as pictures in an archive or folder: what is read, what is refused, and what is kept."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rankwise.io import cifar10
-from rankwise.io.cifar10 import load_cifar10
-from rankwise.io.data_folder import data_folder
+from rankwise.io import cifar10, cifar10_pictures
+from rankwise.io.cifar10 import ARCHIVE, find_cifar10, load_cifar10
+from rankwise.io.data_folder import MissingDataError, data_folder
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -23,10 +23,14 @@ ATOL = 6
 COLOURS = {"cat": (200, 30, 30), "dog": (30, 200, 30), "emu": (30, 30, 200)}
 
 
-def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (32, 32)) -> bytes:
+def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (32, 32), kind: str = "JPEG") -> bytes:
     buffer = io.BytesIO()
-    Image.new("RGB", size, colour).save(buffer, "JPEG")
+    Image.new("RGB", size, colour).save(buffer, kind)
     return buffer.getvalue()
+
+
+def png(colour: tuple[int, int, int]) -> bytes:
+    return jpeg(colour, kind="PNG")
 
 
 def write_archive(path: Path, members: Mapping[str, bytes]) -> Path:
@@ -72,7 +76,7 @@ def test_what_was_decoded_is_kept_and_read_back_the_same(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = load_cifar10(small, tmp_path / "cache")
-    monkeypatch.setattr(cifar10, "_decode", lambda archive: pytest.fail("decoded again"))
+    monkeypatch.setattr(cifar10, "_archived", lambda archive: pytest.fail("decoded again"))
     second = load_cifar10(str(small), tmp_path / "cache")
     assert second.classes == first.classes
     for a, b in zip(first[:4], second[:4], strict=True):
@@ -108,9 +112,9 @@ def test_other_members_and_links_pass_and_nothing_is_unpacked(tmp_path: Path) ->
 
 
 REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
-    "other size": ({"train/cat/0000.jpg": jpeg((0, 0, 0), (16, 32))}, r"train/cat, picture 0 has 16 × 32 pixels"),
-    "no picture": ({"test/dog/0000.jpg": b"GIF89a"}, r"test/dog, picture 0 is not a JPEG picture"),
-    "cut short": ({"test/dog/0000.jpg": jpeg((9, 9, 9))[:300]}, r"test/dog, picture 0 is not a JPEG picture"),
+    "other size": ({"train/cat/0000.jpg": jpeg((0, 0, 0), (16, 32))}, r"train/cat/0000\.jpg has 16 × 32 pixels"),
+    "no picture": ({"test/dog/0000.jpg": b"GIF89a"}, r"test/dog/0000\.jpg is not a JPEG or PNG picture"),
+    "cut short": ({"test/dog/0000.jpg": jpeg((9, 9, 9))[:300]}, r"test/dog/0000\.jpg is not a JPEG or PNG picture"),
     "huge": ({"train/cat/0000.jpg": bytes(70_000)}, r"train/cat/0000\.jpg has 70000 bytes"),
     "class to train with only": ({"train/fox/0000.jpg": jpeg((0, 0, 0))}, "fox is not in both"),
     "class to test with only": ({"test/fox/0000.jpg": jpeg((0, 0, 0))}, "fox is not in both"),
@@ -125,6 +129,100 @@ def test_an_archive_of_something_else_is_refused_and_nothing_kept(case: str, tmp
         load_cifar10(path, tmp_path / "cache")
     assert "bad.tar.xz" in str(told.value)
     assert not (tmp_path / "cache").exists()
+
+
+def write_folder(folder: Path, members: Mapping[str, bytes]) -> Path:
+    for name, content in members.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_folder_gives_what_an_archive_of_it_gives(small: Path, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", {**small_members(), "train/README": b"", "test/cat/._0000.jpg": b"x"})
+    one, two = load_cifar10(small, tmp_path / "cache"), load_cifar10(folder, tmp_path / "cache")
+    for a, b in zip(one[:4], two[:4], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one[4:] == two[4:]
+
+
+def test_pictures_without_loss_are_read_to_the_pixel_and_said_to_be_so(tmp_path: Path) -> None:
+    pictures = {
+        f"{part}/{name}/{name}-a.png": png(colour) for part in ("train", "test") for name, colour in COLOURS.items()
+    }
+    for path in (write_folder(tmp_path / "f", pictures), write_archive(tmp_path / "a.tar.xz", pictures)):
+        for _ in range(2):  # the second time as they were kept
+            found = load_cifar10(path, tmp_path / "cache")
+            np.testing.assert_array_equal(colours_of(found.train_images), list(COLOURS.values()))
+            assert (found.form, found.original) == ("png", False)
+            assert "PNG files" in found.what
+
+
+def test_one_picture_with_loss_makes_the_whole_lossy_whatever_it_is_called(small: Path, tmp_path: Path) -> None:
+    members = {name.replace(".jpg", ".png"): png((1, 2, 3)) for name in small_members()}
+    path = write_folder(tmp_path / "here", {**members, "train/cat/0001.png": jpeg((0, 0, 0))})
+    found = load_cifar10(path, tmp_path / "cache")
+    assert found.form == load_cifar10(small, tmp_path / "cache").form == "jpeg"
+    assert "slightly lossy" in found.what
+
+
+def test_a_picture_changed_in_a_folder_is_read_again(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", small_members())
+    load_cifar10(folder, tmp_path / "cache")
+    (folder / "train/cat/0000.jpg").write_bytes(jpeg((0, 0, 0)))
+    assert colours_of(load_cifar10(folder, tmp_path / "cache").train_images)[0].max() < ATOL
+
+
+def test_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
+    members = {f"train/cat/{n}.png": png((n, 0, 0)) for n in (10, 9, 100, 1)}
+    found = load_cifar10(
+        write_folder(tmp_path / "f", {**members, "test/cat/1.png": png((0, 0, 0))}), tmp_path / "cache"
+    )
+    assert found.train_images[:, 0, 0, 0].tolist() == [1, 9, 10, 100]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_folder_of_something_else_is_refused(case: str, tmp_path: Path) -> None:
+    members, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        load_cifar10(write_folder(tmp_path / "bad", {**small_members(), **members}), tmp_path / "cache")
+
+
+def test_two_pictures_of_one_name_are_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
+    with pytest.raises(ValueError, match=r"train/cat/0000\.jpg and train/cat/0000\.png are two pictures of one name"):
+        load_cifar10(folder, tmp_path / "cache")
+
+
+def test_a_folder_without_any_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"neither batches\.meta nor train/ and test/ are there"):
+        load_cifar10(tmp_path)
+
+
+def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -> None:
+    rng = np.random.default_rng(0)
+    whole = png((9, 99, 199))
+    told = []
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << rng.integers(8)
+        try:
+            cifar10_pictures._pixels(bytes(damaged), "here.png")
+        except ValueError as error:
+            told.append(str(error))
+    assert len(told) > len(whole) // 2
+    assert all(line.startswith("here.png ") for line in told)
+
+
+def test_folders_of_other_sets_in_the_data_folder_are_not_taken_for_cifar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    write_folder(tmp_path, small_members())
+    assert find_cifar10(tmp_path) == tmp_path
+    with pytest.raises(MissingDataError, match=f"{ARCHIVE}: name the archive, or set RANKWISE_DATA") as told:
+        find_cifar10()
+    assert "\n" not in str(told.value)
 
 
 def test_an_archive_without_pictures_is_refused(tmp_path: Path) -> None:

@@ -422,7 +422,8 @@ def made_up(gains: dict[str, list[float]], n_test: int = 100) -> dict[str, Any]:
         for loss, methods in METHODS.items()
     }
     plan = replace(PLAN, seeds=tuple(range(len(seeds))))
-    return cifar_results.document(plan, ["cat", "dog", "emu"], n_test, seeds, timed, {})
+    cifar = numbered(3, 3, 3)._replace(classes=("cat", "dog", "emu"))
+    return cifar_results.document(plan, cifar, n_test, seeds, timed, {})
 
 
 def test_the_sentence_goes_by_the_interval() -> None:

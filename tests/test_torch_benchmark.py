@@ -229,20 +229,20 @@ def test_a_step_leaves_the_gradient_of_one_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "package", "benchmark"),
-    [("torch", "torch", "torch"), ("torch", "torch", "finetune"), ("PIL", "PIL", "finetune")],
+    ("package", "extra", "benchmark"),
+    [("torch", "bench", "torch"), ("torch", "bench", "finetune"), ("PIL", "images", "finetune")],
 )
-def test_without_a_package_one_line_names_the_extra(module: str, package: str, benchmark: str, tmp_path: Path) -> None:
+def test_without_a_package_one_line_names_the_extra(package: str, extra: str, benchmark: str, tmp_path: Path) -> None:
     (tmp_path / "picture").touch()
     with tarfile.open(tmp_path / "cifar10-jpeg.tar.xz", "w:xz") as archive:
         for part in ("train", "test"):
             archive.add(tmp_path / "picture", f"{part}/cat/0001.jpg")
-    code = WITHOUT.format(module=module)
+    code = WITHOUT.format(module=package)
     command = [sys.executable, "-c", code, "bench", benchmark, "--quick"]
     environment = {**os.environ, "RANKWISE_DATA": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: pip install 'rankwise[bench]'"
+    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: pip install 'rankwise[{extra}]'"
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 

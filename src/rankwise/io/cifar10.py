@@ -1,133 +1,190 @@
-"""CIFAR-10 as pictures in an archive: decoded once, then kept as arrays in a cache folder."""
+"""CIFAR-10 as published or as pictures, in a folder or an archive; what takes long to read is kept in a cache."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import lzma
-import re
 import tarfile
 import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.io import cifar10_batches as batches
+from rankwise.io import cifar10_pictures as pictures
 from rankwise.io.atomic import open_atomic
 from rankwise.io.cache import cache_folder
 from rankwise.io.data_folder import MissingDataError, data_folder
 
-__all__ = ["ARCHIVE", "Cifar10", "find_cifar10", "load_cifar10"]
+__all__ = ["ARCHIVE", "FORMS", "Cifar10", "find_cifar10", "load_cifar10"]
 
 ARCHIVE = "cifar10-jpeg.tar.xz"
-_SIZE = 32
-_MEMBER = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\d{1,9})\.jpe?g")
-# No picture of 32 × 32 pixels is larger than this.
-_MOST_BYTES = 1 << 16
-# Raised whenever the arrays of the same archive change.
-_VERSION = 1
+_BATCHES = "cifar-10-batches-py"
+_PUBLISHED = "cifar-10-python.tar.gz"
+_PICTURES = "cifar10"
+# Raised whenever the arrays of the same files change.
+_VERSION = 2
 
-_Pictures = dict[tuple[str, int], bytes]
+# What the pixels are, by the form that they were read from.
+FORMS = {
+    "original": "CIFAR-10 as it was published",
+    "png": "CIFAR-10 as PNG files, which lose nothing of the pixels they are made of",
+    "jpeg": "CIFAR-10 as JPEG files, so slightly lossy: not the very pixels of the paper",
+}
 
 
 class Cifar10(NamedTuple):
-    """Images (n, 3, 32, 32), red, green and blue from 0 to 255, and labels (n,), which are positions in `classes`."""
+    """Images (n, 3, 32, 32), red, green and blue from 0 to 255, and labels (n,), which are positions in `classes`.
+
+    form: original, png or jpeg (if any image was a JPEG).
+    """
 
     train_images: NDArray[np.uint8]
     train_labels: NDArray[np.int64]
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     classes: tuple[str, ...]
+    form: str = "jpeg"
+
+    @property
+    def original(self) -> bool:
+        """Whether the pixels are those of the files that were published."""
+        return self.form == "original"
+
+    @property
+    def what(self) -> str:
+        """What the pixels are, in words."""
+        return FORMS[self.form]
 
 
 def find_cifar10(given: str | Path | None = None) -> Path:
-    """The archive given, or that in the folder given, else in the data folder; FileNotFoundError if there is none."""
-    whole = given is not None and not Path(given).is_dir()
-    archive = data_folder(given) if whole else data_folder(given) / ARCHIVE
-    if not archive.is_file():
-        raise MissingDataError(f"no file {archive}: name the archive, or set RANKWISE_DATA to the folder that has it")
-    return archive
+    """The file given, or the first of CIFAR-10's forms in the folder given, else in the data folder.
+
+    The published files, unpacked or as an archive, go before pictures in folders, and these before ARCHIVE. A folder
+    given may also be itself one of the forms. MissingDataError if there is none.
+    """
+    folder = data_folder(given)
+    if given is not None and folder.is_file():
+        return folder
+    itself = [folder] if given is not None else []
+    for one in (*itself, folder / _BATCHES):
+        if _is_batches(one):
+            return one
+    if (folder / _PUBLISHED).is_file():
+        return folder / _PUBLISHED
+    for one in (*itself, folder / _PICTURES):
+        if _is_pictures(one):
+            return one
+    if (folder / ARCHIVE).is_file():
+        return folder / ARCHIVE
+    lacking = folder if given is not None and not folder.is_dir() else folder / ARCHIVE
+    raise MissingDataError(
+        f"no file {lacking}: name the archive, or set RANKWISE_DATA to a folder with CIFAR-10, as {ARCHIVE}, "
+        f"{_PUBLISHED}, {_BATCHES}/ or {_PICTURES}/train/ and test/"
+    )
 
 
 def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar10:
-    """CIFAR-10 from a tar archive of train/<class>/NNNN.jpg and test/<class>/NNNN.jpg, by class and number.
+    """CIFAR-10 from any of its forms; which one is seen from what is there.
 
-    classes are the names of the folders of train, sorted. The first reading wants Pillow, takes seconds and keeps the
-    arrays in cache_dir (else RANKWISE_CACHE_DIR, else the user's cache folder), by the archive's content.
+    As published: a folder of data_batch_1 to 5, test_batch and batches.meta, or a tar archive of it; classes in the
+    order of batches.meta. As pictures: a folder or tar archive of train/<class>/NAME.png or .jpg and test/…, by class
+    and name; classes are the names of the folders, sorted. Archives and pictures are kept as arrays in cache_dir (else
+    RANKWISE_CACHE_DIR, else the user's cache folder), by their content; to read pictures first wants Pillow.
     """
-    archive = Path(path)
-    if not archive.is_file():
-        raise FileNotFoundError(f"no file {archive}: wanted is the archive of train/<class>/NNNN.jpg and test/…")
-    cache = cache_folder(cache_dir)
-    with archive.open("rb") as file:
-        kept = cache / f"cifar10-{_digest(file)}-v{_VERSION}.npz"
-    if not kept.exists():
-        found = _decode(archive)
-        arrays = {**found._asdict(), "classes": np.array(found.classes)}
-        cache.mkdir(parents=True, exist_ok=True)
-        with open_atomic(kept) as file:
-            np.savez(file, **arrays)
-        return found
-    with np.load(kept) as stored:
-        arrays = {name: stored[name] for name in Cifar10._fields}
-    return Cifar10(**{**arrays, "classes": tuple(arrays["classes"].tolist())})
+    source = Path(path)
+    if _is_batches(source):
+        return Cifar10(*batches.read_batches(_batch_files(source), str(source)), "original")
+    if source.is_dir():
+        if not _is_pictures(source):
+            raise ValueError(f"{source}: neither batches.meta nor train/ and test/ are there; name a form of CIFAR-10")
+        found = pictures.gather(pictures.in_folder(source), str(source))
+        blocks = (part for name, content in found.values() for part in (name.encode(), b"\0", content))
+        return _kept(_digest(blocks), lambda: _decoded(found, source), cache_dir)
+    if not source.is_file():
+        raise FileNotFoundError(f"no file {source}: wanted is CIFAR-10 as published, or train/<class>/… and test/…")
+    with source.open("rb") as file:
+        digest = _digest(iter(lambda: file.read(1 << 20), b""))
+    return _kept(digest, lambda: _archived(source), cache_dir)
 
 
-def _digest(file: IO[bytes]) -> str:
+def _is_batches(folder: Path) -> bool:
+    return (folder / "batches.meta").is_file()
+
+
+def _is_pictures(folder: Path) -> bool:
+    return (folder / "train").is_dir() and (folder / "test").is_dir()
+
+
+def _digest(blocks: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-    while block := file.read(1 << 20):
+    for block in blocks:
         digest.update(block)
     return digest.hexdigest()[:16]
 
 
-def _decode(archive: Path) -> Cifar10:
-    parts = _pictures(archive)
-    classes = tuple(sorted({name for name, _ in parts["train"]}))
-    strange = {name for name, _ in parts["test"]}.symmetric_difference(classes)
-    if strange or not classes:
-        which = f"{min(strange)} is not in both" if strange else "there is none"
-        raise ValueError(f"{archive}: wanted are train/<class>/NNNN.jpg and test/<class>/NNNN.jpg, {which}")
-    train_images, train_labels = _arrays(parts["train"], classes, f"{archive}: train")
-    test_images, test_labels = _arrays(parts["test"], classes, f"{archive}: test")
-    return Cifar10(train_images, train_labels, test_images, test_labels, classes)
+def _kept(digest: str, read: Callable[[], Cifar10], cache_dir: str | Path | None) -> Cifar10:
+    """What was read from files of that digest, this time or before."""
+    cache = cache_folder(cache_dir)
+    kept = cache / f"cifar10-{digest}-v{_VERSION}.npz"
+    if kept.exists():
+        with np.load(kept) as stored:
+            arrays = {name: stored[name] for name in Cifar10._fields}
+        return Cifar10(**{**arrays, "classes": tuple(arrays["classes"].tolist()), "form": str(arrays["form"])})
+    found = read()
+    cache.mkdir(parents=True, exist_ok=True)
+    with open_atomic(kept) as file:
+        np.savez(file, **{**found._asdict(), "classes": np.array(found.classes), "form": np.array(found.form)})
+    return found
 
 
-def _arrays(pictures: _Pictures, classes: tuple[str, ...], where: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    keys = sorted(pictures)
-    images = np.empty((len(keys), 3, _SIZE, _SIZE), np.uint8)
-    for i, (name, number) in enumerate(keys):
-        images[i] = _pixels(pictures[name, number], f"{where}/{name}, picture {number}")
-    return images, np.array([classes.index(name) for name, _ in keys], np.int64)
+def _batch_files(folder: Path) -> dict[str, bytes]:
+    found = {}
+    for name in batches.FILES:
+        path = folder / name
+        if path.is_file():
+            if path.stat().st_size > batches.MOST_BYTES:
+                raise ValueError(f"{path} has {path.stat().st_size:,} bytes, more than any batch of CIFAR-10")
+            found[name] = path.read_bytes()
+    return found
 
 
-def _pictures(archive: Path) -> dict[str, _Pictures]:
-    """The files of either part by class and number, still encoded; nothing is written to disk, other members pass."""
-    parts: dict[str, _Pictures] = {"train": {}, "test": {}}
+def _decoded(found: pictures.Gathered, source: Path) -> Cifar10:
+    train, test, classes, lossy = pictures.decode(found, str(source))
+    return Cifar10(*train, *test, classes, "jpeg" if lossy else "png")
+
+
+def _archived(archive: Path) -> Cifar10:
+    """From a tar archive: of the published files if they are there, else of pictures."""
+    published, found = _members(archive)
+    if published:
+        return Cifar10(*batches.read_batches(published, f"{archive}: {_BATCHES}"), "original")
+    return _decoded(pictures.gather(found, str(archive)), archive)
+
+
+def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
+    """The published files by name, and pictures by path; nothing is written to disk, other members pass."""
+    published: dict[str, bytes] = {}
+    found: list[tuple[str, bytes]] = []
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
-                match = _MEMBER.fullmatch(member.name)
-                if match is None or not member.isreg():
+                folder, _, name = member.name.removeprefix("./").rpartition("/")
+                batch = folder == _BATCHES and name in batches.FILES
+                if not member.isreg() or not (batch or pictures.is_picture(member.name)):
                     continue
-                if member.size > _MOST_BYTES:
-                    raise ValueError(f"{archive}: {member.name} has {member.size} bytes: no picture of 32 × 32 pixels")
+                if member.size > (batches.MOST_BYTES if batch else pictures.MOST_BYTES):
+                    kind = "batch of CIFAR-10" if batch else "picture of 32 × 32 pixels"
+                    raise ValueError(f"{archive}: {member.name} has {member.size} bytes: no {kind}")
                 file = tar.extractfile(member)
                 assert file is not None
-                parts[match[1]][match[2], int(match[3])] = file.read()
+                if batch:
+                    published[name] = file.read()
+                else:
+                    found.append((member.name, file.read()))
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
         raise ValueError(f"{archive}: not a whole tar archive ({error})") from error
-    return parts
-
-
-def _pixels(encoded: bytes, where: str) -> NDArray[np.uint8]:
-    """The picture as (3, 32, 32)."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(encoded), formats=("JPEG",)) as picture:
-            if picture.size != (_SIZE, _SIZE):
-                raise ValueError(f"{where} has {picture.size[0]} × {picture.size[1]} pixels, wanted are 32 × 32")
-            return np.asarray(picture.convert("RGB")).transpose(2, 0, 1)
-    except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"{where} is not a JPEG picture ({error})") from error
+    return published, found

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from rankwise.io.cifar10 import Cifar10
 from rankwise.io.fingerprint import fingerprint
 
-__all__ = ["LOSSY", "Part", "Parts", "digest", "split"]
+__all__ = ["Part", "Parts", "digest", "in_turn", "split"]
 
-LOSSY = "CIFAR-10 as JPEG files, so slightly lossy: not the very pixels of the paper"
 _AT_ONCE = 1000
 
 
@@ -42,7 +41,7 @@ def split(cifar: Cifar10, n_train: int, n_val: int, seed: int, n_test: int | Non
         raise ValueError(f"{n_train:,} + {n_val:,} images wanted to train and validate with, of which there are {n:,}")
     if n_test is not None and n_test > cifar.test_labels.size:
         raise ValueError(f"{n_test:,} images wanted to test with, of which there are {cifar.test_labels.size:,}")
-    rows = _in_turn(cifar.train_labels, np.random.default_rng([seed, 0]))
+    rows = in_turn(cifar.train_labels, np.random.default_rng([seed, 0]))
     train, val = rows[:n_train], rows[n_train : n_train + n_val]
     test = _spaced(cifar.test_labels.size, n_test)
     mean, deviation = _moments(cifar.train_images[train])
@@ -58,7 +57,7 @@ def split(cifar: Cifar10, n_train: int, n_val: int, seed: int, n_test: int | Non
     )
 
 
-def _in_turn(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def in_turn(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """All rows in chance order, the classes taking turns as long as they last."""
     turn = np.empty(labels.size, np.int64)
     for label in np.unique(labels):

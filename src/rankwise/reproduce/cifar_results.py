@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from rankwise.io.cifar10 import Cifar10
 from rankwise.reproduce.beside import ratio
-from rankwise.reproduce.cifar_data import LOSSY
 from rankwise.reproduce.page import Table
 
 __all__ = [
@@ -50,15 +50,15 @@ _FEWEST = 3
 
 
 def document(
-    plan: Any, classes: Sequence[str], n_test: int, seeds: list[dict[str, Any]], timed: Any, machine: dict[str, Any]
+    plan: Any, cifar: Cifar10, n_test: int, seeds: list[dict[str, Any]], timed: Any, machine: dict[str, Any]
 ) -> dict[str, Any]:
     """Everything as plain data."""
     return {
         "experiment": "cifar",
         "data": {
-            "what": LOSSY,
+            "what": cifar.what,
             "images": {"train": plan.n_train, "val": plan.n_val, "test": n_test},
-            "classes": list(classes),
+            "classes": list(cifar.classes),
         },
         "plan": asdict(plan),
         "seeds": seeds,

@@ -1,0 +1,108 @@
+"""CIFAR-10 as pictures, train/<class>/NAME.png or .jpg and test/<class>/…: decoded to arrays."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_BYTES", "Pictures", "decode", "gather", "in_folder", "is_picture"]
+
+_SIZE = 32
+_PATH = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\w[\w-]{0,99})\.(?:png|jpe?g)", re.IGNORECASE)
+# No picture of 32 × 32 pixels is larger than this.
+MOST_BYTES = 1 << 16
+_WANTED = "wanted are train/<class>/NAME.png or .jpg and test/<class>/…"
+
+
+Part = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+class Pictures(NamedTuple):
+    """Images (n, 3, 32, 32) and labels (n,) by class and name; the classes sorted; whether any image was a JPEG."""
+
+    train: Part
+    test: Part
+    classes: tuple[str, ...]
+    lossy: bool
+
+
+# By part, class and name, as sorting wants it: the path and what is there, still encoded.
+Gathered = dict[tuple[str, str, int, str], tuple[str, bytes]]
+
+
+def is_picture(path: str) -> bool:
+    """Whether a path is that of a picture in the layout wanted."""
+    return _PATH.fullmatch(path) is not None
+
+
+def gather(pictures: Iterable[tuple[str, bytes]], where: str) -> Gathered:
+    """Pictures (path, content) by part, class and name; of one path the last counts, as in archives."""
+    found: Gathered = {}
+    for path, content in pictures:
+        match = _PATH.fullmatch(path)
+        assert match is not None
+        part, name, stem = match.groups()
+        # Names that are numbers are sorted as such.
+        key = part.lower(), name, int(stem) if re.fullmatch(r"\d{1,9}", stem, re.ASCII) else -1, stem
+        if found.get(key, (path,))[0] != path:
+            raise ValueError(f"{where}: {found[key][0]} and {path} are two pictures of one name; remove one")
+        found[key] = path, content
+    return dict(sorted(found.items()))
+
+
+def in_folder(folder: Path) -> Iterable[tuple[str, bytes]]:
+    """The pictures in train/ and test/ of a folder."""
+    for part in ("train", "test"):
+        for path in sorted((folder / part).glob("*/*")):
+            name = path.relative_to(folder).as_posix()
+            if is_picture(name) and path.is_file():
+                size = path.stat().st_size
+                if size > MOST_BYTES:
+                    raise ValueError(f"{folder}: {name} has {size} bytes: no picture of 32 × 32 pixels")
+                yield name, path.read_bytes()
+
+
+def decode(pictures: Gathered, where: str) -> Pictures:
+    """The arrays of all pictures; every class must be in both parts."""
+    names = {part: {name for of, name, _, _ in pictures if of == part} for part in ("train", "test")}
+    classes = tuple(sorted(names["train"]))
+    strange = names["test"].symmetric_difference(classes)
+    if strange or not classes:
+        raise ValueError(f"{where}: {_WANTED}, {f'{min(strange)} is not in both' if strange else 'there is none'}")
+    (train, train_lossy), (test, test_lossy) = (
+        _arrays([(key[1], *picture) for key, picture in pictures.items() if key[0] == part], classes, where)
+        for part in ("train", "test")
+    )
+    return Pictures(train, test, classes, train_lossy or test_lossy)
+
+
+def _arrays(pictures: list[tuple[str, str, bytes]], classes: tuple[str, ...], where: str) -> tuple[Part, bool]:
+    """Images and labels of pictures (class, path, content), and whether one is a JPEG."""
+    images = np.empty((len(pictures), 3, _SIZE, _SIZE), np.uint8)
+    lossy = False
+    for i, (_, path, content) in enumerate(pictures):
+        images[i], jpeg = _pixels(content, f"{where}: {path}")
+        lossy = lossy or jpeg
+    return (images, np.array([classes.index(name) for name, _, _ in pictures], np.int64)), lossy
+
+
+def _pixels(encoded: bytes, where: str) -> tuple[NDArray[np.uint8], bool]:
+    """The picture as (3, 32, 32), and whether it is a JPEG."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(encoded), formats=("JPEG", "PNG")) as picture:
+            size, jpeg = picture.size, picture.format == "JPEG"
+            if size == (_SIZE, _SIZE):
+                return np.asarray(picture.convert("RGB")).transpose(2, 0, 1), jpeg
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
+        raise ValueError(f"{where} is not a JPEG or PNG picture ({error})") from error
+    raise ValueError(f"{where} has {size[0]} × {size[1]} pixels, wanted are 32 × 32")
