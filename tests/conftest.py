@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import html.parser
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,3 +151,66 @@ def write_features() -> Callable[..., Path]:
         return folder
 
     return write
+
+
+class Page(html.parser.HTMLParser):
+    """A page's cells and the sources of what it shows; tags that are not closed; ids."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cells: list[str] = []
+        self.sources: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids += [values["id"] or ""] if "id" in values else []
+        if tag in ("img", "script", "link"):
+            self.sources.append(values.get("src") or values.get("href") or "")
+        if tag not in ("img", "meta", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells.append(data)
+
+
+@pytest.fixture
+def read_page() -> type[Page]:
+    """Reads the text of a page."""
+    return Page
+
+
+_BROWSER_OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium, driven by selenium; get_log("browser") is what its console said."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip(f"{'chromium' if chromium is None else 'chromedriver'} is not on the path")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for option in (*_BROWSER_OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    yield window
+    window.quit()

@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("detection",),
     ("measuring",),
     ("reproduce",),
-    ("benchmarks",),
+    ("benchmarks", "explore"),
     ("cli",),
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rankwise import __version__
-from rankwise.cli import bench, detect, evaluate, fit, predict, reproduce
+from rankwise.cli import bench, detect, evaluate, explore, fit, predict, reproduce
 from rankwise.cli.extras import missing
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writable
 
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
     detect.add_command(commands)
     reproduce.add_command(commands)
+    explore.add_command(commands)
     bench.add_command(commands)
     return parser
 

@@ -1,0 +1,1 @@
+"""The interactive page: scores dragged on an axis, and everything the library computes of them beside it."""

@@ -1,0 +1,217 @@
+"""The page's server: on the loopback interface only, for this machine's own pages only, never down.
+
+GET / and the files it asks for; POST /solve with a request as JSON (see solve.py), answered as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socketserver
+import sys
+import traceback
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any, NamedTuple, NoReturn
+
+from rankwise.explore.solve import BadRequestError, solve
+
+__all__ = ["LARGEST_BODY", "Explorer"]
+
+LOOPBACK = "127.0.0.1"
+LARGEST_BODY = 64 * 1024
+# Seconds a client may be silent in the middle of something.
+PATIENCE = 10.0
+# What is read, unseen, of a body that was refused, so that the client gets to read the answer.
+_DRAINED = 1 << 20
+
+_KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_FILES = ("index.html", "style.css", "app.js", "model.js", "rankings.js", "recursion.js", "svg.js")
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class _RefusedError(Exception):
+    """An answer other than 200: the status, what to say, and the methods allowed."""
+
+    def __init__(self, status: HTTPStatus, message: str, allow: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.allow = status, allow
+
+
+class _File(NamedTuple):
+    kind: str
+    content: bytes
+
+
+class Explorer(ThreadingHTTPServer):
+    """A server on a free port of 127.0.0.1, or on the port given; a thread a connection."""
+
+    daemon_threads = True
+    request_queue_size = 128
+    # On Windows a second server could otherwise take the port of the first.
+    allow_reuse_address = sys.platform != "win32"
+
+    def __init__(self, port: int = 0) -> None:
+        self.pages = {f"/{name}": _read(name) for name in _FILES}
+        self.pages["/"] = self.pages["/index.html"]
+        super().__init__((LOOPBACK, port), _Handler)
+        port = self.server_address[1]
+        self.hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost", "[::1]")}
+        self.address = f"http://{LOOPBACK}:{port}/"
+
+    def server_bind(self) -> None:
+        """Bind without asking for this machine's name, which can take long without a network."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = LOOPBACK, self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are no error; anything else is told to who started the server."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            traceback.print_exc()
+
+
+def _read(name: str) -> _File:
+    kind = _KINDS[name.rpartition(".")[2]]
+    return _File(f"{kind}; charset=utf-8", files("rankwise.explore").joinpath(name).read_bytes())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Checks a request and answers it."""
+
+    server: Explorer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "rankwise", ""
+    timeout = PATIENCE
+
+    def do_GET(self) -> None:
+        self._attempt(self._page)
+
+    def do_HEAD(self) -> None:
+        self._attempt(self._page)
+
+    def do_POST(self) -> None:
+        self._attempt(self._solve)
+
+    def _attempt(self, answer: Any) -> None:
+        try:
+            self._check_origin()
+            status, found = HTTPStatus.OK, answer()
+        except _RefusedError as refused:
+            self._refuse(refused)
+            return
+        except BadRequestError as error:
+            status, found = HTTPStatus.BAD_REQUEST, _as_json({"error": str(error)})
+        except Exception:
+            traceback.print_exc()
+            self._refuse(_RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; its terminal says how"))
+            return
+        self._send(status, found)
+
+    def _check_origin(self) -> None:
+        """Refuse what another page sent: by a name that was bound to this address, or across origins."""
+        hosts, origins = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
+        if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
+            raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Host is not this server's; open {self.server.address}")
+        if any(origin.lower() not in {f"http://{host}" for host in self.server.hosts} for origin in origins):
+            raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Origin is another page; open {self.server.address}")
+
+    def _page(self) -> _File:
+        path = self.path.partition("?")[0]
+        if path == "/solve":
+            raise _RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "/solve takes POST", "POST")
+        if path not in self.server.pages:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here; the page is /")
+        return self.server.pages[path]
+
+    def _solve(self) -> _File:
+        path = self.path.partition("?")[0]
+        if path in self.server.pages:
+            raise _RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes GET; POST goes to /solve", "GET, HEAD")
+        if path != "/solve":
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here; POST goes to /solve")
+        return _as_json(solve(_parse(self._body())))
+
+    def _body(self) -> bytes:
+        if self.headers.get_content_type() != "application/json":
+            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body must be application/json")
+        lengths = self.headers.get_all("Content-Length", [])
+        if not lengths or "Transfer-Encoding" in self.headers:
+            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "send the body's Content-Length, and no Transfer-Encoding")
+        if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,18}", lengths[0]):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "Content-Length must be one whole number")
+        length = int(lengths[0])
+        if length > LARGEST_BODY:
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {LARGEST_BODY} bytes")
+        try:
+            body = self.rfile.read(length)
+        except TimeoutError:
+            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time") from None
+        if len(body) < length:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, f"the body ended at {len(body)} of {length} bytes")
+        return body
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no HTTP, or a method that is not known here."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            self._refuse(_RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "use GET, HEAD or POST", "GET, HEAD, POST"))
+        else:
+            self._refuse(_RefusedError(HTTPStatus(code), f"this is no request: {HTTPStatus(code).phrase}"))
+
+    def _refuse(self, refused: _RefusedError) -> None:
+        """Answer, and end the connection: what is left in it is not read as a request."""
+        self.close_connection = True
+        self.request_version = self.protocol_version  # of what is no HTTP, too: else there would be no headers
+        self._send(refused.status, _as_json({"error": str(refused)}), refused.allow)
+        self.connection.settimeout(0.5)
+        left = _DRAINED
+        try:
+            while left > 0 and (chunk := self.rfile.read1(min(left, 1 << 16))):
+                left -= len(chunk)
+        except OSError:
+            pass
+
+    def _send(self, status: HTTPStatus, answer: _File, allow: str | None = None) -> None:
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.content)))
+        if allow is not None:
+            self.send_header("Allow", allow)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.content)
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing of each request."""
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, BadRequestError):
+            raise
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise BadRequestError(f"the body is not JSON{where}; send an object with scores and relevant") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadRequestError(f"{name} is not finite; send finite numbers")
+
+
+def _as_json(document: dict[str, Any]) -> _File:
+    return _File("application/json", json.dumps(document, allow_nan=False).encode())

@@ -1,0 +1,474 @@
+"""The interactive page in a browser: what it shows is what the library computes of the scores it shows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise.explore.server import Explorer
+from rankwise.explore.solve import LOSSES, solve, warm_up
+from rankwise.inference.quicksort import trace
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+SHOWN = 0.5e-4 + 1e-12  # numbers are shown with four decimals
+FIGURE_1 = "#loss=ap&samples=p2,p0,n1.5,n1,n0.9,n0.8,n0.7,n0.6,n0.5,n0.4,n0.3,n-1,n-2"
+WIDTHS = {"desktop": (1280, 900), "phone": (390, 844), "small phone": (360, 640)}
+
+
+class Page:
+    """The page, driven and read."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.browser, self.address = browser, address
+
+    def open(self, fragment: str = "", size: tuple[int, int] = WIDTHS["desktop"]) -> None:
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self.browser.get("about:blank")  # else only the fragment would change
+        self.browser.get(self.address + fragment)
+        self.settle()
+
+    def wait(self, condition: Callable[[], Any]) -> None:
+        WebDriverWait(self.browser, 15, poll_frequency=0.02).until(lambda _: condition())
+
+    def settle(self) -> None:
+        self.wait(lambda: self.run("return document.querySelector('main').ariaBusy") == "false")
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(script, *arguments)
+
+    def find(self, selector: str) -> Any:
+        return self.browser.find_element("css selector", selector)
+
+    def all(self, selector: str) -> list[Any]:
+        found: list[Any] = self.browser.find_elements("css selector", selector)
+        return found
+
+    def click(self, selector: str) -> None:
+        self.run("arguments[0].scrollIntoView({block: 'center'})", self.find(selector))
+        self.find(selector).click()
+        self.settle()
+
+    def text(self, selector: str) -> str:
+        return str(self.find(selector).text).replace("−", "-")
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.browser, duration=0).send_keys(*keys).perform()
+        self.settle()
+
+    def handle(self, kind: str) -> Any:
+        """The first handle of a kind, in the middle of the window."""
+        found = self.find(f".handle.{kind}")
+        self.run("arguments[0].scrollIntoView({block: 'center'})", found)
+        return found
+
+    def shown(self) -> Shown:
+        """The samples shown, in their order."""
+        seen = self.run(SEEN)
+        scores, relevant = zip(*seen["samples"], strict=True)
+        return Shown(np.array(scores), np.array(relevant), seen["loss"], float(seen["scale"]), seen)
+
+
+SEEN = """
+const one = (id) => document.getElementById(id);
+const words = (element) => element.innerText.replaceAll("−", "-");
+const ranked = (which) => ({
+  pattern: words(one(which + "-pattern")).replaceAll("\\n", ""),
+  ranks: words(one(which + "-ranks")).split(/\\s+/).map(Number),
+});
+return {
+  samples: [...document.querySelectorAll(".handle")].map(
+    (handle) => [Number(handle.getAttribute("aria-valuenow")), handle.classList.contains("positive")]),
+  loss: document.querySelector("#losses input:checked").value,
+  scale: words(one("scale-shown")),
+  numbers: Object.fromEntries(["value", "gap", "violating-loss", "predicted-loss"].map(
+    (id) => [id, [Number(words(one(id))), Number(one(id).value)]])),
+  predicted: ranked("predicted"),
+  violating: ranked("violating"),
+  rows: [...document.querySelectorAll("#numbers tbody tr")].map((row) => [...row.cells].map(words)),
+};
+"""
+
+
+class Shown(NamedTuple):
+    scores: Any
+    relevant: Any
+    loss: str
+    scale: float
+    seen: dict[str, Any]
+
+    def solve(self) -> dict[str, Any]:
+        """What the server answers for it."""
+        scores, relevant = self.scores.tolist(), self.relevant.tolist()
+        return solve({"scores": scores, "relevant": relevant, "loss": self.loss, "scale": self.scale})
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Explorer]:
+    warm_up()
+    with Explorer() as explorer:
+        thread = threading.Thread(target=explorer.serve_forever, args=(0.02,))
+        thread.start()
+        yield explorer
+        explorer.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def page(browser: Any, server: Explorer) -> Iterator[Page]:
+    """The page; whatever a test does, the console must stay silent and nothing be asked for elsewhere."""
+    shown = Page(browser, server.address)
+    yield shown
+    asked = shown.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert asked
+    assert all(name.startswith(server.address) for name in asked), asked
+    assert browser.get_log("browser") == []
+
+
+def check_numbers(page: Page) -> Shown:
+    """Every number on the page is the library's, for the scores on the page."""
+    shown = page.shown()
+    exact = rw.structured_hinge(shown.scores, shown.relevant, shown.loss, scale=shown.scale)
+    predicted = rw.ranking_loss(shown.scores, shown.relevant, shown.loss)
+    gap = exact.value - shown.scale * exact.loss
+    expected = {"value": exact.value, "gap": gap, "violating-loss": exact.loss, "predicted-loss": predicted}
+    for name, (rounded, full) in shown.seen["numbers"].items():
+        assert rounded == pytest.approx(expected[name], abs=SHOWN), name
+        assert full == pytest.approx(expected[name], rel=1e-12, abs=1e-12), name
+    answer = shown.solve()
+    for which in ("predicted", "violating"):
+        assert shown.seen[which] == {key: answer[which][key] for key in ("pattern", "ranks")}
+    assert shown.seen["violating"]["pattern"] == exact.interleaving.pattern()
+    for at, row in zip(answer["predicted"]["order"], shown.seen["rows"], strict=True):
+        assert (row[0][0] == "+", float(row[1])) == (shown.relevant[at], shown.scores[at])
+        assert int(row[3]) == answer["violating"]["order"].index(at) + 1
+        assert float(row[6]) == pytest.approx(exact.gradient[at], abs=SHOWN)
+    return shown
+
+
+def test_a_score_is_dragged_by_mouse(page: Page) -> None:
+    page.open()
+    before = check_numbers(page)
+    drag = ActionChains(page.browser, duration=20).move_to_element_with_offset(page.handle("negative"), 3, 7)
+    drag.click_and_hold().move_by_offset(0, -40).move_by_offset(5, -37).release().perform()
+    page.settle()
+    after = check_numbers(page)
+    moved = np.flatnonzero(after.scores != before.scores)
+    assert moved.tolist() == [int(np.argmin(before.relevant))]
+    plot = page.run("return document.getElementById('rankings').height.baseVal.value") - 88
+    assert after.scores[moved] - before.scores[moved] == pytest.approx(77 * 6 / plot, abs=0.02)
+    ActionChains(page.browser, duration=0).move_by_offset(0, 200).perform()
+    page.settle()
+    assert page.shown().scores.tolist() == after.scores.tolist(), "once released it must stay"
+
+
+DRAWN = """
+const numbers = (text) => text.match(/[-\\d.]+/g).map(Number);
+const place = (element) => numbers(element.getAttribute("transform"));
+return {
+  nodes: [...document.querySelectorAll(".node")].map((node) => [
+    ...place(node), node.querySelector(".label").textContent, node.querySelector(".rank").textContent]),
+  handles: [...document.querySelectorAll(".handle")].map(place),
+  arrows: [...document.querySelectorAll(".arrow")].map((arrow) => numbers(arrow.getAttribute("d"))),
+};
+"""
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_drawing_has_the_places_the_ranks_and_the_gradient(page: Page, loss: str) -> None:
+    still = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", still)
+    try:
+        page.open(f"#loss={loss}")
+        answer, drawn = page.shown().solve(), page.run(DRAWN)
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    names = {at: f"+{k}" for k, at in enumerate(answer["positives"], 1)}
+    names |= {at: f"−{j}" for j, at in enumerate(answer["negatives"], 1)}
+    columns = sorted({node[0] for node in drawn["nodes"]})
+    assert len(columns) == 2
+    for x, which in zip(columns, ("predicted", "violating"), strict=True):
+        column = sorted(node[1:] for node in drawn["nodes"] if node[0] == x)
+        assert [label for _, label, _ in column] == [names[at] for at in answer[which]["order"]]
+        assert [rank for _, _, rank in column if rank] == [f"r = {rank}" for rank in answer[which]["ranks"]]
+    for (x, y), arrow, part in zip(drawn["handles"], drawn["arrows"], answer["gradient"], strict=True):
+        if part == 0.0:
+            assert arrow == [0, 0]
+        else:
+            assert arrow[0] == x
+            assert np.sign(arrow[2] - arrow[1]) == np.sign(arrow[1] - y) == np.sign(part), "down the page is down"
+    lengths = [abs(arrow[2] - arrow[1]) if len(arrow) > 2 else 0.0 for arrow in drawn["arrows"]]
+    assert np.array_equal(np.argsort(np.round(lengths, 6), kind="stable"),
+                          np.argsort(np.round(np.abs(answer["gradient"]), 9), kind="stable"))  # fmt: skip
+
+
+def test_a_score_is_dragged_by_touch_to_the_end_of_the_axis(page: Page) -> None:
+    page.open("#samples=n1,p-1.5,n0,p2", WIDTHS["phone"])
+    before = page.shown()
+    where = page.handle("positive").rect
+    x, y = where["x"] + where["width"] / 2, where["y"] + where["height"] / 2 - page.run("return scrollY")
+    for kind, down in [("touchStart", 0), ("touchMove", 50), ("touchMove", 140), ("touchEnd", None)]:
+        points = [] if down is None else [{"x": x, "y": y + down}]
+        page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    page.settle()
+    after = check_numbers(page)
+    moved = np.flatnonzero(after.scores != before.scores)
+    assert moved.tolist() == [int(np.argmax(before.relevant))]
+    assert after.scores[moved] == -3.0
+
+
+def test_keys_move_flip_and_remove_the_sample_in_focus(page: Page) -> None:
+    page.open("#samples=p1,p0.5,n0,n-1")
+    page.run("arguments[0].focus()", page.handle("positive"))
+    for key, score in [
+        (Keys.ARROW_UP, 1.05), (Keys.ARROW_DOWN, 1.0), (Keys.ARROW_RIGHT, 1.05), (Keys.ARROW_LEFT, 1.0),
+        (Keys.PAGE_UP, 1.5), (Keys.PAGE_DOWN, 1.0), (Keys.END, 3.0), (Keys.HOME, -3.0),
+    ]:  # fmt: skip
+        page.press(key)
+        assert page.shown().scores[0] == score, key
+        assert page.find("#editor-score").get_attribute("value") == f"{score:.2f}"
+    label = page.run("return document.activeElement.getAttribute('aria-label')")
+    assert label == "positive 2, score"
+    page.press(" ")
+    assert check_numbers(page).relevant.tolist() == [False, True, False, False]
+    page.press(Keys.DELETE)
+    shown = check_numbers(page)
+    assert (shown.scores.tolist(), shown.relevant.tolist()) == ([0.5, 0.0, -1.0], [True, False, False])
+    assert "handle" in page.run("return document.activeElement.getAttribute('class')"), "focus must not be lost"
+
+
+def test_tab_reaches_every_sample_and_the_steps(page: Page) -> None:
+    page.open("#samples=p1,n0,n-1")
+    reached = []
+    for _ in range(40):
+        page.press(Keys.TAB)
+        reached.append(
+            page.run("return document.activeElement.id || document.activeElement.getAttribute('aria-label')")
+        )
+    assert {"scale", "preset", "positive 1, score", "negative 1, score", "editor-score", "flip", "next"} <= set(reached)
+
+
+def test_the_last_sample_of_a_class_stays(page: Page) -> None:
+    page.open("#samples=p1,n0,n-1")
+    page.run("arguments[0].focus()", page.handle("positive"))
+    for key in (Keys.DELETE, " "):
+        page.press(key)
+        assert page.text("#message") == "A ranking needs at least one positive and one negative sample."
+        assert page.shown().relevant.tolist() == [True, False, False]
+    page.press(Keys.ARROW_UP)
+    assert not page.find("#message").is_displayed()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_has_its_numbers_and_its_formula(page: Page, loss: str) -> None:
+    page.open("#scale=0.75&samples=p1,n1,n1,p0,p0,n0,n0,n-1,p-1,n0.4")
+    page.click(f"#losses label:has([value='{loss}'])")
+    assert check_numbers(page).loss == loss
+    shown = [part.get_attribute("data-loss") for part in page.all("p[data-loss]") if part.is_displayed()]
+    assert shown == [loss]
+    assert page.find("#recursion").is_displayed() == (loss != "zero-one")
+    assert page.find("#no-recursion").is_displayed() == (loss == "zero-one")
+    page.wait(lambda: f"loss={loss}&scale=0.75" in page.browser.current_url)
+
+
+def test_the_scale_is_chosen(page: Page) -> None:
+    page.open()
+    page.run("arguments[0].focus()", page.find("#scale"))
+    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert check_numbers(page).scale == 1.1
+    page.press(Keys.HOME)
+    assert check_numbers(page).scale == 0.0
+
+
+def test_the_recursion_is_stepped_through_to_the_end(page: Page) -> None:
+    page.open(FIGURE_1)
+    shown = page.shown()
+    steps = trace(shown.scores, shown.relevant, "ap")
+    assert not page.find("#previous").is_enabled()
+    for number, step in enumerate(steps, start=1):
+        assert page.text("#call") == f"OptRanks({step.left}, {step.right}, {step.low}, {step.high})"
+        assert page.text("#count") == f"call {number} of {len(steps)}"
+        dots = {int(dot.get_attribute("data-rank")): float(dot.get_attribute("data-value"))
+                for dot in page.all("#curve [data-rank]")}  # fmt: skip
+        if step.m:
+            assert sorted(dots) == list(range(step.low, step.high + 1))
+            assert max(dots, key=lambda rank: dots[rank]) == step.opt
+            assert [dot.get_attribute("data-rank") for dot in page.all("#curve .best")] == [str(step.opt)]
+            assert f"opt{chr(0x2080 + step.m) if step.m < 10 else '₁₀'} = {step.opt}" in page.text("#curve")
+        else:
+            assert dots == {}
+        if number < len(steps):
+            page.click("#next")
+    assert not page.find("#next").is_enabled()
+    assert "All ranks are known. f was searched for 6 of 11 negatives." in page.text("#said")
+    known = page.find("#grid").get_attribute("aria-label")
+    ranks = rw.most_violating_ranking(shown.scores, shown.relevant, "ap").ranks
+    assert ", ".join(f"{j}: {rank}" for j, rank in enumerate(ranks, start=1)) in known
+    page.click("#first")
+    assert page.text("#count").startswith("call 1 ")
+    page.click("#last")
+    page.click("#previous")
+    assert page.text("#count").startswith(f"call {len(steps) - 1} ")
+    page.wait(lambda: page.browser.current_url.endswith(f"step={len(steps) - 1}"))
+
+
+def test_the_recursion_plays_and_pauses(page: Page) -> None:
+    page.open(FIGURE_1 + "&step=7")
+    page.click("#play")
+    assert page.text("#play") == "Pause"
+    page.wait(lambda: page.text("#count") == "call 8 of 9")
+    page.click("#play")
+    assert page.text("#play") == "Play"
+    page.click("#play")
+    page.wait(lambda: page.text("#count") == "call 9 of 9")
+    page.wait(lambda: page.text("#play") == "Play")
+
+
+def test_samples_are_added_edited_drawn_at_random_and_taken_from_examples(page: Page) -> None:
+    page.open("#samples=p1,n0")
+    page.click("#add-positive")
+    page.click("#add-negative")
+    assert check_numbers(page).relevant.tolist() == [True, False, True, False]
+    page.find("#editor-score").send_keys(Keys.CONTROL, "a", Keys.NULL, "1.37")
+    page.settle()
+    assert check_numbers(page).scores[3] == 1.37
+    page.click("#flip")
+    page.click("#remove")
+    assert check_numbers(page).relevant.tolist() == [True, False, True]
+    for name in ("figure", "separated", "reversed", "ties", "mixed"):
+        page.click(f"#preset option[value={name}]")
+        check_numbers(page)
+    page.click("#random")
+    first = check_numbers(page).scores.tolist()
+    page.click("#random")
+    assert check_numbers(page).scores.tolist() != first
+
+
+def test_training_steps_lower_j_until_nothing_is_left_to_learn(page: Page) -> None:
+    page.open()
+    before = page.shown()
+    value = float(page.text("#value"))
+    page.click("#downhill")
+    assert check_numbers(page).scores == pytest.approx(before.solve()["downhill"], abs=0.00501)
+    assert float(page.text("#value")) < value
+    page.open("#samples=p3,n-3")
+    page.click("#downhill")
+    assert page.text("#message").startswith("The gradient is 0")
+
+
+def test_the_address_holds_the_view(page: Page) -> None:
+    page.open("#loss=ndcg&scale=2.5&samples=p1.25,n0.5,n-2,p-0.75&step=2")
+    view = check_numbers(page)
+    assert (view.loss, view.scale, view.scores.tolist()) == ("ndcg", 2.5, [1.25, 0.5, -2.0, -0.75])
+    page.run("arguments[0].focus()", page.handle("negative"))
+    page.press(Keys.ARROW_UP)
+    page.wait(lambda: page.browser.current_url.endswith("#loss=ndcg&scale=2.5&samples=p1.25,n0.55,n-2,p-0.75&step=2"))
+    page.browser.refresh()
+    page.settle()
+    again = check_numbers(page)
+    assert (again.loss, again.scale, again.scores.tolist()) == ("ndcg", 2.5, [1.25, 0.55, -2.0, -0.75])
+    assert page.text("#count").startswith("call 2 ")
+
+
+UNREADABLE = [
+    "#samples=p1",
+    "#samples=<b>",
+    "#samples=" + ",".join(["p1", "n0"] * 30),
+    "#loss=map",
+    "#scale=-1",
+    "#step=x",
+]
+
+
+def test_an_address_that_cannot_be_read_is_told_of(page: Page) -> None:
+    page.open(UNREADABLE[0])
+    for fragment in UNREADABLE:
+        page.run("location.hash = arguments[0]", fragment)
+        name = fragment[1:].partition("=")[0]
+        told = f"The address has a {name} that cannot be read; the usual takes its place."
+        page.wait(lambda told=told: page.text("#message") == told)
+        page.settle()
+        assert check_numbers(page).loss == "ap"
+
+
+def test_a_server_that_is_gone_is_told_of_and_found_again(page: Page) -> None:
+    page.open()
+    page.run("arguments[0].focus()", page.handle("positive"))
+    offline = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.browser.execute_cdp_cmd("Network.enable", {})
+    page.browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    page.press(Keys.ARROW_UP)
+    assert page.text("#message").startswith("The server does not answer. Start it again")
+    assert len(page.browser.get_log("browser")) == 1  # the browser's own note of the request that failed
+    page.browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**offline, "offline": False})
+    page.press(Keys.ARROW_UP)
+    assert not page.find("#message").is_displayed()
+    check_numbers(page)
+
+
+MANY = "#samples=" + ",".join(f"{'n' if k % 3 else 'p'}{2.9 - 0.14 * (17 * k % 40):.2f}" for k in range(40))
+
+
+@pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
+def test_nothing_is_wider_than_the_window(page: Page, size: tuple[int, int]) -> None:
+    page.open("", size)
+    for fragment, count in {"": 8, FIGURE_1: 13, MANY: 40, "#loss=zero-one": 8}.items():
+        page.run("location.hash = arguments[0]", fragment)
+        page.wait(lambda count=count: len(page.all(".handle")) == count)
+        page.click(".handle")
+        assert page.run("return window.innerWidth") == size[0]
+        assert page.run("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+        assert page.run(OUTSIDE) == []
+        check_numbers(page)
+
+
+OUTSIDE = """
+return [...document.querySelectorAll("main *")].filter((element) => {
+  const box = element.getBoundingClientRect();
+  return box.width && !element.closest(".table") && (box.left < -0.5 || box.right > innerWidth + 0.5);
+}).map((element) => element.outerHTML);
+"""
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of #rrggbb (WCAG 2)."""
+    parts = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+PAIRS = [
+    ("ink", "back"), ("ink", "card"), ("ink", "faint"), ("soft", "back"), ("soft", "card"), ("soft", "faint"),
+    ("on", "mark"), ("on", "positive"), ("on", "negative"), ("mark", "shade"), ("soft", "shade"),
+    ("positive", "wash-positive"), ("negative", "wash-negative"), ("positive", "card"), ("negative", "card"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(page: Page, scheme: str) -> None:
+    feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
+    try:
+        page.open()
+        names = sorted({name for pair in PAIRS for name in pair})
+        values = page.run(
+            "const s = getComputedStyle(document.documentElement);"
+            "return arguments[0].map((name) => s.getPropertyValue('--' + name).trim())",
+            names,
+        )
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    light = {name: luminance(value) for name, value in zip(names, values, strict=True)}
+    assert (light["back"] > 0.5) == (scheme == "light")
+    for pair in PAIRS:
+        lower, higher = sorted(light[name] for name in pair)
+        assert (higher + 0.05) / (lower + 0.05) >= 4.5, pair
