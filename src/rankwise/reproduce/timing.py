@@ -2,8 +2,8 @@
 
 For every class, and at the C that the experiment `action` chose for it, the same model is trained with each method of
 inference in turn, several times over; the least of its times counts. One thread throughout, for inference and for
-products. Products push all else out of a processor's caches; so one call is also timed alone, again and again, at the
-scores of the trained model.
+products. Between two calls, training reads all features once or twice; so that inference can also be seen without what
+that does to a processor's caches, the calls of a training are replayed, one after the other, with each method.
 
 What is finished is kept in a folder, a file a class; a run that was cut off goes on from there.
 """
@@ -14,17 +14,21 @@ import gc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise.hinge import structured_hinge
+from rankwise.linear.features import INTERCEPT, as_features
+from rankwise.linear.objective import Objective, Risk
+from rankwise.linear.pose import pose
 from rankwise.linear.rank_svm import RankSVM
-from rankwise.losses import NDCG, LossLike
+from rankwise.linear.solvers import AUTO, SOLVERS, Settings
+from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise.measuring.timing import THREADS, compare
 from rankwise.reproduce.action import ActionExperiment
 from rankwise.reproduce.kept import check_plan, kept
@@ -33,8 +37,8 @@ __all__ = ["METHODS", "QUICK", "ROUNDS", "Method", "Plan", "TimingExperiment"]
 
 # Raised when the same plan would give other results.
 _VERSION = 1
-# Rounds in which the calls alone take turns.
-ROUNDS = 7
+# Rounds in which the replays of all methods take turns.
+ROUNDS = 5
 
 
 class Method(NamedTuple):
@@ -103,7 +107,6 @@ class TimingExperiment:
         """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""
         relevant = self.action.relevant(k)
         found: dict[str, Any] = {}
-        models: dict[str, RankSVM] = {}
         with threadpool_limits(limits=THREADS), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
             for method in METHODS.values():
@@ -114,28 +117,44 @@ class TimingExperiment:
             try:
                 for _ in range(self.plan.repeats):
                     for key in METHODS:
-                        models[key] = self._train(k, key, found)
+                        self._train(k, key, found)
             finally:
                 if collecting:
                     gc.enable()
-            alone = compare({key: self._call(k, key, model) for key, model in models.items()}, ROUNDS)
+            calls = {method.loss: self._calls(k, method) for method in METHODS.values()}
+            tasks = {key: self._replay(k, method, calls[method.loss]) for key, method in METHODS.items()}
+            replayed = compare(tasks, ROUNDS)
         name = self.action.data.classes[k]
         for key, method in METHODS.items():
             part = found[key]
-            part["alone"] = alone[key]
+            part["replayed"] = {"seconds": replayed[key], "calls": len(calls[method.loss])}
             part["inference"] = min(part["seconds"])
             part["per_call"] = part["inference"] / part["calls"]
             self._say(f"{name}, {method.name}: {part['inference']:.4f} s in {part['calls']} calls of inference")
         positives = int(relevant.sum())
         return {"class": name, "positives": positives, "negatives": relevant.size - positives, "methods": found}
 
-    def _call(self, k: int, key: str, model: RankSVM) -> Callable[[], object]:
-        """A call of a method at the scores of the model."""
-        scores, method = model.decision_function(self.action.X), METHODS[key]
-        relevant, loss = self.action.relevant(k), method.trained_for()
-        return partial(structured_hinge, scores, relevant, loss, method=method.how, n_threads=THREADS)
+    def _calls(self, k: int, method: Method) -> list[NDArray[np.float64]]:
+        """The scores that inference is called with while a model is trained as `_train` does, in order."""
+        loss = as_loss(method.loss)
+        features = as_features(self.action.X, INTERCEPT if method.loss == "zero-one" else 0.0)
+        objective = Objective(features, pose(self.action.relevant(k), loss))
+        objective.risk = listener = _Listener(objective.task, objective.clock)
+        C = self.action.chosen(k, method.loss, method.metric)
+        SOLVERS[AUTO](objective, C, Settings(self.plan.tol))
+        return listener.heard
 
-    def _train(self, k: int, key: str, found: dict[str, Any]) -> RankSVM:
+    def _replay(self, k: int, method: Method, calls: list[NDArray[np.float64]]) -> Callable[[], None]:
+        """All calls of a training, with nothing in between."""
+        relevant, loss = self.action.relevant(k), method.trained_for()
+
+        def replay() -> None:
+            for scores in calls:
+                structured_hinge(scores, relevant, loss, method=method.how, n_threads=THREADS)
+
+        return replay
+
+    def _train(self, k: int, key: str, found: dict[str, Any]) -> None:
         """Train once with a method, and add its time to those found."""
         method = METHODS[key]
         C = self.action.chosen(k, method.loss, method.metric)
@@ -145,4 +164,16 @@ class TimingExperiment:
         part["seconds"].append(model.timing_["inference"])
         part["training"].append(model.timing_["total"])
         part |= {"calls": model.timing_["calls"], "objective": model.objective_, "dual": model.dual_, "gap": model.gap_}
-        return model
+
+
+@dataclass(eq=False)
+class _Listener(Risk):
+    """The risk of a task, which keeps the scores that it is asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.heard: list[NDArray[np.float64]] = []
+
+    def __call__(self, scores: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
+        self.heard.append(scores.copy())
+        return super().__call__(scores)
