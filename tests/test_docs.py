@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "rankwise"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Documents that need no Python block.
-WITHOUT_CODE = {"results.md"}
+WITHOUT_CODE = {"benchmarks.md", "results.md"}
 # Where PyTorch is not installed, blocks that import it are left out, and documents whose every block builds on it.
 WITH_TORCH = {"detection.md", "layerwise.md", "torch.md"}
 TORCH_IS_THERE = importlib.util.find_spec("torch") is not None
