@@ -29,6 +29,8 @@ __all__ = ["conclusions", "draw", "facts", "make_part"]
 
 _NAME = "action"
 _SIGNIFICANT = 0.05
+# As many choices of C are named in a sentence.
+_NAMED = 4
 
 
 def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None]) -> Part:
@@ -73,12 +75,12 @@ def _tables(found: Mapping[str, Any]) -> dict[str, Table]:
 
 def _data(found: Mapping[str, Any]) -> list[str]:
     data = found["data"]
-    parts = [(note if data["stand_in"] else paragraph)(f"The samples are {data['what']}.")]
+    parts = [(note if data["stand_in"] else paragraph)(f"{data['what']}.")]
     if data["stand_in"]:
         parts.append(
             paragraph(
-                "Not the height of the numbers, which is that of other samples and features, only the order of the "
-                "losses and how far they are apart can be compared with the paper's."
+                "These are other samples and features than the paper's: not the numbers themselves, only which loss "
+                "is better and by how much can be compared with the paper's."
             )
         )
     return parts
@@ -105,7 +107,9 @@ def conclusions(found: Mapping[str, Any]) -> list[str]:
         if part[loss][metric]["at_edge"]
     ]
     if edges:
-        lines.append(f"The best C is at an end of its grid, and a better one may lie beyond, for {', '.join(edges)}.")
+        many = f"{len(edges)} of the choices, marked in the last table of this part"
+        which = ", ".join(edges) if len(edges) <= _NAMED else many
+        lines.append(f"The best C is at an end of its grid, and a better one may lie beyond, for {which}.")
     return lines
 
 

@@ -71,6 +71,7 @@ tr.total th, tr.total td { font-weight: 650; border-top: 2px solid var(--line); 
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: .8rem;
   margin: .8rem 0; }
 figure { margin: 0; padding: .5rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
+.drawn { max-width: 40rem; }
 figure img, figure svg { display: block; width: 100%; height: auto; border-radius: .25rem; }
 figcaption { color: var(--soft); font-size: .9rem; margin-top: .4rem; }
 @media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .92rem; } h1 { font-size: 1.4rem; }

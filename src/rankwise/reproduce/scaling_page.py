@@ -116,7 +116,7 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     laws = {loss: found["laws"][loss]["all"]["factor"] for loss in ROWS}
     tiles = [
         (
-            " | ".join(f"{factor:.2f} ×" for factor in laws.values()),
+            " | ".join(f"{factor:.2f}\N{NO-BREAK SPACE}×" for factor in laws.values()),
             f"largest factor between times and law, AP_QS and NDCG_QS (asked for: at most {_TARGET:g})",
         )
     ]
@@ -242,10 +242,6 @@ def facts(found: Mapping[str, Any]) -> list[str]:
     if slow:
         lines.append(f"{len(slow)} panels of training have models that stopped short of the gap")
     return lines
-
-
-def _converged(panel: Mapping[str, Any]) -> list[list[bool]]:
-    return [curve["converged"] for curve in panel["curves"].values() if "converged" in curve]
 
 
 def _stop_lines(found: Mapping[str, Any]) -> list[str]:
