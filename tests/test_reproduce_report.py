@@ -27,6 +27,7 @@ def made_up(name: str) -> Part:
     return Part(
         name,
         f"The part {name}",
+        f"{name} is <measured>.",
         {"experiment": name, "value": 0.5, "machine": {"cpu": "a & b", "cores": 2}},
         "value\n0.5\n",
         [f"{name} was half as long as <expected>."],
@@ -51,6 +52,7 @@ def test_a_part_leaves_its_numbers_its_figures_and_its_section(tmp_path: Path, r
     assert seen.open == []
     assert seen.ids == ["action"]
     assert {"inference, s", "2.00", "1.00", "0.50"} <= set(seen.cells)
+    assert section.index("action is &lt;measured&gt;.") < section.index("was half as long")
     for text in (
         "action was half as long as &lt;expected&gt;.",
         "with a ruler",
@@ -89,6 +91,7 @@ def test_a_section_is_there_only_if_all_its_files_are(tmp_path: Path) -> None:
 
 def test_a_ratio_needs_two_numbers() -> None:
     assert [ratio(1.0, 4.0), ratio(None, 4.0), ratio(1.0, None), ratio(1.0, 0.0)] == ["0.25", "-", "-", "-"]
+    assert [ratio(1.0, 80.0), ratio(-1.0, 80.0), ratio(2.0, 3.0, ".3f")] == ["0.013", "-0.013", "0.667"]
     table = beside("t", [("a", None, 2.0), ("b", 4.0, 1.0)], ".1f")
     assert list(table.columns) == ["", "paper", "ours", "ours / paper"]
     assert table.rows == [["a", "-", "2.0", "-"], ["b", "4.0", "1.0", "0.25"]]

@@ -144,6 +144,15 @@ def test_work_is_that_of_the_theorem() -> None:
     assert plain(3, 7) == 14.0
 
 
+@pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
+def test_times_that_do_not_grow_have_a_law_without_work(seconds: list[float]) -> None:
+    law = fit([(227, 100), (227, 674), (227, 4000)], seconds, plain)
+    least, most = min(seconds), max(seconds)
+    assert law.factor == pytest.approx(math.sqrt(most / least))
+    assert law(plain(227, 100)) == pytest.approx(math.sqrt(most * least))
+    assert law.b * plain(227, 4000) <= 1e-12 * law.a
+
+
 @pytest.mark.parametrize("seconds", [[1.0], [1.0, 0.0], [1.0, math.nan], [1.0, 2.0, 3.0]])
 def test_times_that_no_law_can_be_fitted_to_are_refused(seconds: list[float]) -> None:
     with pytest.raises(ValueError, match="two times or more"):
@@ -290,7 +299,7 @@ def test_laws_are_fitted_to_algorithm_1_alone(found: dict[str, Any]) -> None:
         assert laws["all"]["factor"] == pytest.approx(1.0, abs=1e-9)
         assert set(laws["axes"]) == {"total", "negatives", "positives"}
         assert all(law["points"] == 3 for law in laws["axes"].values())
-        assert set(laws["plain"]) == {"total", "negatives", "total and negatives"}
+        assert set(laws["plain"]) == {"total", "negatives", "1:10 and negatives"}
         assert laws["plain"]["total"]["factor"] > 1.0
         panel = panel_of(found, "calls", loss, "total")
         np.testing.assert_allclose(panel["law"], panel["curves"][QS]["seconds"], rtol=1e-9)
@@ -320,7 +329,7 @@ def test_conclusions_follow_the_numbers(found: dict[str, Any]) -> None:
     assert "within 2.50 ×" in lines[0]
     assert "more than the 2 × asked for. A law for each axis is within" in lines[0]
     (line,) = (line for line in lines if line.startswith("AP over AP_QS"))
-    assert "all samples at 1:10 1.0 × (1.0 × over ours)" in line
+    assert "all samples at 1:10: 1.0 × (1.0 × over ours)" in line
     assert "not always faster" in line
     assert not any("busy" in line for line in lines)
     found["load"][3] = 2.25

@@ -32,6 +32,11 @@ _SIGNIFICANT = 0.05
 # As many choices of C are named in a sentence.
 _NAMED = 4
 
+_WHAT = (
+    "Section 4.1 of the paper: each class is ranked by a linear model, trained for 0-1 loss and for the loss "
+    "of the measure, everything else alike."
+)
+
 
 def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None]) -> Part:
     """Run what is not finished, and put it all together; parts are kept in out / "action"."""
@@ -39,10 +44,6 @@ def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None
     shown = _tables(found)
     figures = draw(found)
     body = [
-        paragraph(
-            "Section 4.1 of the paper: each class is ranked by a linear model, trained for 0-1 loss and for the loss "
-            "of the measure, everything else alike."
-        ),
         *_data(found),
         heading("Tables 3 and 4: by class", 3),
         *(table(shown[metric]) for metric in PAPER),
@@ -61,7 +62,7 @@ def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None
     title = "Tables 3 and 4: ten classes, by loss"
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
     tables = list(shown.values())
-    return Part(_NAME, title, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
+    return Part(_NAME, title, _WHAT, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
 
 
 def _tables(found: Mapping[str, Any]) -> dict[str, Table]:

@@ -23,5 +23,8 @@ def beside(title: str, rows: Iterable[tuple[str, float | None, float | None]], f
 
 
 def ratio(first: float | None, second: float | None, form: str = ".2f") -> str:
-    """A quotient as text, "-" where there is none."""
-    return format(first / second, form) if first is not None and second else "-"
+    """A quotient as text, "-" where there is none; one more digit below a tenth."""
+    if first is None or not second:
+        return "-"
+    quotient = first / second
+    return format(quotient, ".3f" if abs(quotient) < 0.1 else form)

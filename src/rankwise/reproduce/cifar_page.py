@@ -26,16 +26,17 @@ __all__ = ["conclusions", "facts", "make_part", "tables"]
 _SAME = 1e-3
 _ROUNDING = 1e-6
 
+_WHAT = (
+    "Section 4.3 of the paper: a piecewise-linear network of six convolutions and an SVM ranks the images of "
+    "each of the ten classes. From one network, pre-trained with softmax, training goes on for 0-1, AP and "
+    "NDCG loss: a few epochs of Adadelta, then LW-SVM, a layer at a time. Each class is a query."
+)
+
 
 def make_part(found: dict[str, Any], figures: dict[str, Drawing]) -> Part:
     """The experiment as a part of the report. figures: as drawn; none where Matplotlib is missing."""
     shown = tables(found)
     body = [
-        paragraph(
-            "Section 4.3 of the paper: a piecewise-linear network of six convolutions and an SVM ranks the images of "
-            "each of the ten classes. From one network, pre-trained with softmax, training goes on for 0-1, AP and "
-            "NDCG loss: a few epochs of Adadelta, then LW-SVM, a layer at a time. Each class is a query."
-        ),
         paragraph(f"The images are {found['data']['what']}."),
         heading("Test scores", 3),
         *(table(shown[metric]) for metric in METRICS),
@@ -57,6 +58,7 @@ def make_part(found: dict[str, Any], figures: dict[str, Drawing]) -> Part:
     return Part(
         "cifar",
         "Section 4.3: CIFAR-10 with LW-SVM",
+        _WHAT,
         found,
         as_csv(found),
         conclusions(found),

@@ -42,6 +42,13 @@ class Drawn(NamedTuple):
     caption: str
 
 
+_WHAT = (
+    "Section 4.2 of the paper: object detectors are learnt from images that are only said to have a class, not "
+    "where. Each image is a bag of windows, and the window of an object is a latent variable. Detectors are "
+    "trained for 0-1 loss and for AP loss, everything else alike."
+)
+
+
 def draw_all(
     store: FeatureStore, judged: Mapping[tuple[str, str], Judged], paths: Mapping[str, Path], classes: list[str]
 ) -> list[Drawn]:
@@ -90,11 +97,6 @@ def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") 
     by_kind = [table5(found, kind) for kind in KINDS]
     measures, inference, beside = measures_table(found), inference_table(found), beside_table(found)
     body = [
-        paragraph(
-            "Section 4.2 of the paper: object detectors are learnt from images that are only said to have a class, not "
-            "where. Each image is a bag of windows, and the window of an object is a latent variable. Detectors are "
-            "trained for 0-1 loss and for AP loss, everything else alike."
-        ),
         table(beside),
         heading("Table 5: detection AP by class", 3),
         *map(table, by_kind),
@@ -117,6 +119,7 @@ def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") 
     return Part(
         "detection",
         "Table 5: weakly supervised detection",
+        _WHAT,
         found,
         as_csv(found),
         conclusions(found),

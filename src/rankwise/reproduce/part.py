@@ -20,13 +20,15 @@ _VERSIONS = ("rankwise", "python", "numpy", "numba", "torch", "cpu", "cores", "t
 class Part:
     """An experiment that is done.
 
-    found: the document, plain data. csv: its numbers. lines: conclusions, a sentence each. tables: all of them, for a
-    terminal. body: pieces of HTML, headings of level 3 and below. facts: how it was done, a line each. figures: by
-    name. tiles: numbers to be seen first, each with what it is. pictures: further files by name.
+    about: what it is, in a paragraph. found: the document, plain data. csv: its numbers. lines: conclusions, a sentence
+    each. tables: all of them, for a terminal. body: pieces of HTML, headings of level 3 and below. facts: how it was
+    done, a line each. figures: by name. tiles: numbers to be seen first, each with what it is. pictures: further files
+    by name.
     """
 
     name: str
     title: str
+    about: str
     found: dict[str, Any]
     csv: str
     lines: list[str]

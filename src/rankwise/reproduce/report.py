@@ -50,7 +50,7 @@ def write_part(out: Path, part: Part) -> None:
         write_bytes(folder / name, content)
     write_bytes(out / f"{part.name}.json", (json.dumps(part.found, indent=1, allow_nan=False) + "\n").encode())
     write_bytes(out / f"{part.name}.csv", part.csv.encode())
-    body = [*([tiles(part.tiles)] if part.tiles else []), items(part.lines), *part.body]
+    body = [paragraph(part.about), *([tiles(part.tiles)] if part.tiles else []), items(part.lines), *part.body]
     body += [heading("How it was done", 3), items(part.facts), small(made_by(part.name, part.found["machine"]))]
     write_bytes(folder / _SECTION, (section(part.name, part.title, body) + "\n").encode())
 

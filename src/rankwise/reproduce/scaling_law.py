@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 __all__ = ["Law", "fit", "plain", "theorem"]
 
-_HALVINGS = 200
-
 
 class Law(NamedTuple):
     """t = a + b·work. factor: the largest between law and time. slowest, fastest: points furthest above and below."""
@@ -61,8 +59,7 @@ def fit(sizes: Sequence[tuple[int, int]], seconds: Iterable[float], work: Callab
         raise ValueError("a law is fitted to two times or more, above 0, each with its size")
     low, high = 0.0, 1.0  # of c / (c + the greatest work)
     if not _too_flat(t, w, 0.0):
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
+        while low < (middle := 0.5 * (low + high)) < high:  # times that do not grow at all end just below 1
             low, high = (low, middle) if _too_flat(t, w, _ratio(middle, w)) else (middle, high)
     c = _ratio(low, w)
     above, below = _extremes(t, w, c)

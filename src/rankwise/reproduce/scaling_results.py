@@ -21,6 +21,7 @@ __all__ = [
     "call_table",
     "document",
     "law_table",
+    "milliseconds",
     "moves",
     "panel_of",
     "sort_table",
@@ -31,7 +32,7 @@ __all__ = [
 AXES = {"total": "all, 1:10", "negatives": "negatives", "positives": "positives"}
 # The law of N log P is for axes along which N grows.
 _PLAIN = ("total", "negatives")
-_BOTH = "total and negatives"
+_BOTH = "1:10 and negatives"
 
 
 def document(
@@ -153,7 +154,7 @@ def _times_table(found: Mapping[str, Any], part: str, loss: str, title: str, mor
         last = len(curves[published]["x"]) - 1
         times = {name: curve["seconds"][last] for name, curve in curves.items()}
         n_pos, n_neg = panel["sizes"][last]
-        cells = [f"{n_pos:,}", f"{n_neg:,}", *(_milliseconds(seconds) for seconds in times.values())]
+        cells = [f"{n_pos:,}", f"{n_neg:,}", *(milliseconds(seconds) for seconds in times.values())]
         cells += [ratio(times[published], times[name], ".1f") for name in (QS, OURS)]
         cells += ["/".join(dict.fromkeys(str(curves[name]["calls"][last]) for name in row)) for _ in more]
         rows.append([shown, *cells])
@@ -171,7 +172,7 @@ def sort_table(found: Mapping[str, Any]) -> Table:
         qs, ours, zero_one = (panel["curves"][name]["seconds"][-1] for name in (QS, OURS, ZERO_ONE))
         sort = next(point["seconds"] for point in reversed(found["sort"]) if point["axis"] == axis)
         n_pos, n_neg = panel["sizes"][-1]
-        cells = [f"{n_pos:,}", f"{n_neg:,}", *map(_milliseconds, (qs, ours, zero_one, sort))]
+        cells = [f"{n_pos:,}", f"{n_neg:,}", *map(milliseconds, (qs, ours, zero_one, sort))]
         rows.append([f"{shown}, {TITLES[loss]}", *cells, ratio(qs, ours), ratio(qs, sort) if n_neg > n_pos else "-"])
     columns = ["axis, loss", "P", "N", "Algorithm 1", "ours", "0-1", "np.sort of negatives"]
     title = "Milliseconds of one call at the largest sizes"
@@ -196,7 +197,8 @@ def _size(size: Sequence[int]) -> str:
     return " × ".join(f"{n:,}" for n in size)
 
 
-def _milliseconds(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds, to three digits or whole."""
     return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
 
 

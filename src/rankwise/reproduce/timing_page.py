@@ -33,6 +33,11 @@ _NAME = "timing"
 _WIDTH = 20
 _COLOUR = {"zero-one": COLOURS[6], "ap": COLOURS[0], "ndcg": COLOURS[1]}
 
+_WHAT = (
+    "Section 4.1 of the paper: the time that loss-augmented inference takes while a linear model is trained "
+    "for 0-1, AP and NDCG loss, by method. Every method is exact; they differ in time alone."
+)
+
 
 def make_part(data: ActionData, out: Path, plan: Plan, action_plan: action.Plan, say: Callable[[str], None]) -> Part:
     """Run what is not finished, and put it all together; parts are kept in out / "timing", and C in out / "action"."""
@@ -41,11 +46,7 @@ def make_part(data: ActionData, out: Path, plan: Plan, action_plan: action.Plan,
     shown = {"1": table1(found), "2": table2(found), "faster": faster_table(found), "classes": classes_table(found)}
     figures = draw(found)
     body = [
-        paragraph(
-            "Section 4.1 of the paper: the time that loss-augmented inference takes while a linear model is trained "
-            "for 0-1, AP and NDCG loss, by method. Every method is exact; they differ in time alone."
-        ),
-        (note if data.stand_in else paragraph)(f"The samples are {data.what}."),
+        (note if data.stand_in else paragraph)(f"{data.what}."),
         heading("Tables 1 and 2", 3),
         table(shown["1"]),
         table(shown["2"]),
@@ -59,7 +60,7 @@ def make_part(data: ActionData, out: Path, plan: Plan, action_plan: action.Plan,
     title = "Tables 1 and 2: time in inference"
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
     tables = list(shown.values())
-    return Part(_NAME, title, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
+    return Part(_NAME, title, _WHAT, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
 
 
 _ABOUT = (
@@ -102,17 +103,24 @@ def conclusions(found: Mapping[str, Any]) -> list[str]:
 
 
 def _times(quotient: float) -> str:
-    return f"{quotient:.1f} times faster than" if quotient >= 1.0 else f"{1.0 / quotient:.1f} times slower than"
+    """In words, how many times faster; within 5 %, as fast."""
+    if abs(quotient - 1.0) <= 0.05:
+        return "as fast as"
+    return f"{quotient:.1f} times faster than" if quotient > 1.0 else f"{1.0 / quotient:.1f} times slower than"
 
 
 def _aimed(name: str, other: str, part: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     paper = (
         "" if part["paper_total"] is None else f" (paper: {part['paper_total']:.1f} and {part['paper_per_call']:.1f})"
     )
+    aims = {what: verdict(found, part, what) for what in ("total", "replayed")}
+    judged = (
+        aims["total"] if aims["total"].startswith("for") else "{total} in training, {replayed} replayed".format(**aims)
+    )
     return (
-        f"{name} is {_times(part['total'])} {other} over a training and {_times(part['per_call'])} it by call{paper}; "
-        f"replayed, its calls are {_times(part['replayed'])} it. Aim: at least {part['least']:g}, in training "
-        f"{verdict(found, part, 'total')}, replayed {verdict(found, part, 'replayed')}."
+        f"{other} takes {part['total']:.1f} times as long as {name} over a training and {part['per_call']:.1f} times "
+        f"by call{paper}; replayed, its calls take {part['replayed']:.1f} times as long. Aim: at least "
+        f"{part['least']:g}, {judged}."
     )
 
 
