@@ -1,9 +1,10 @@
-"""What several test files share: families of scores, and J by its definition."""
+"""What several test files share: families of scores, J by its definition, pages and a browser to see them with."""
 
 from __future__ import annotations
 
 import html.parser
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -214,3 +215,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     window = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
     yield window
     window.quit()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """The page to play with, served."""
+    from rankwise.explore.server import Explorer
+    from rankwise.explore.solve import warm_up
+
+    warm_up()
+    with Explorer() as explorer:
+        thread = threading.Thread(target=explorer.serve_forever, args=(0.02,))
+        thread.start()
+        yield explorer
+        explorer.shutdown()
+        thread.join()

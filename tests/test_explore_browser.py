@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.explore.server import Explorer
-from rankwise.explore.solve import LOSSES, solve, warm_up
+from rankwise.explore.solve import LOSSES, solve
 from rankwise.inference.quicksort import trace
 
 pytest.importorskip("selenium", reason="selenium is not installed")
@@ -110,17 +109,6 @@ class Shown(NamedTuple):
         """What the server answers for it."""
         scores, relevant = self.scores.tolist(), self.relevant.tolist()
         return solve({"scores": scores, "relevant": relevant, "loss": self.loss, "scale": self.scale})
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Explorer]:
-    warm_up()
-    with Explorer() as explorer:
-        thread = threading.Thread(target=explorer.serve_forever, args=(0.02,))
-        thread.start()
-        yield explorer
-        explorer.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, NoReturn
 
@@ -21,20 +19,9 @@ import pytest
 from rankwise.cli.main import main
 from rankwise.explore import server as server_module
 from rankwise.explore.server import LARGEST_BODY, Explorer
-from rankwise.explore.solve import solve, warm_up
+from rankwise.explore.solve import solve
 
 EXAMPLE = {"scores": [2.0, 1.0, 0.5, 0.0], "relevant": [False, True, False, True]}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Explorer]:
-    warm_up()
-    with Explorer() as explorer:
-        thread = threading.Thread(target=explorer.serve_forever, args=(0.02,))
-        thread.start()
-        yield explorer
-        explorer.shutdown()
-        thread.join()
 
 
 Answer = tuple[int, http.client.HTTPMessage, bytes]

@@ -109,6 +109,19 @@ class ActionExperiment:
             for k in self.classes
         ]
 
+    def described(self) -> dict[str, Any]:
+        """The samples, as plain data."""
+        data = self.data
+        return {
+            "what": data.what,
+            "stand_in": data.stand_in,
+            "digest": data.digest,
+            "samples": {"train": len(data.X), "test": len(data.X_test)},
+            "features": data.X.shape[1],
+            "classes": [data.classes[k] for k in self.classes],
+            "left_out": self.left_out,
+        }
+
     def chosen(self, k: int, loss: str, metric: str) -> float:
         """The C of class k for a loss, chosen by a measure; kept, with all that belongs to it."""
         return float(self._trained(k, loss)[metric]["C"])

@@ -64,20 +64,11 @@ _NUMBERS = {"ap": 3, "ndcg": 4}
 
 def document(experiment: ActionExperiment, machine: dict[str, Any]) -> dict[str, Any]:
     """Everything as plain data: runs what is not finished."""
-    data, parts = experiment.data, experiment.run()
+    parts = experiment.run()
     difference = experiment.difference()
-    names = [part["class"] for part in parts]
     return {
         "experiment": "action",
-        "data": {
-            "what": data.what,
-            "stand_in": data.stand_in,
-            "digest": data.digest,
-            "samples": {"train": len(data.X), "test": len(data.X_test)},
-            "features": data.X.shape[1],
-            "classes": names,
-            "left_out": experiment.left_out,
-        },
+        "data": experiment.described(),
         "plan": asdict(experiment.plan),
         "classes": parts,
         "mean": {

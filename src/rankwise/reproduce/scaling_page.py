@@ -250,6 +250,7 @@ def _stop_lines(found: Mapping[str, Any]) -> list[str]:
         where = ", ".join(f"{n_pos:,} × {n_neg:,} ({_ALONG[axis]})" for axis, (n_pos, n_neg) in ends.items())
         bound = found["plan"]["pairs"] * curve.pairs
         lines.append(
-            f"{curve.label} stops at P × N = {where}: its time grows as P·N, and a call is given at most {bound:,.0f}"
+            f"{curve.label} stops at P × N = {where}: its time grows as P·N, and a call is given at most {bound:,.0f} "
+            "of it"
         )
     return lines

@@ -70,19 +70,11 @@ QUOTIENTS = (
 def document(experiment: TimingExperiment, machine: dict[str, Any]) -> dict[str, Any]:
     """Everything as plain data: runs what is not finished."""
     action = experiment.action
-    data, parts = action.data, experiment.run()
+    parts = experiment.run()
     means = {key: _mean(parts, key) for key in METHODS}
     return {
         "experiment": "timing",
-        "data": {
-            "what": data.what,
-            "stand_in": data.stand_in,
-            "digest": data.digest,
-            "samples": {"train": len(data.X), "test": len(data.X_test)},
-            "features": data.X.shape[1],
-            "classes": [part["class"] for part in parts],
-            "left_out": action.left_out,
-        },
+        "data": action.described(),
         "plan": asdict(experiment.plan),
         "action_plan": asdict(action.plan),
         "threads": THREADS,
