@@ -48,7 +48,7 @@ def add_command(commands: Any) -> None:
     )
     reproduce.set_defaults(quick=False, out=Path("report"), data=None)
     _add_shared(reproduce)
-    experiments = reproduce.add_subparsers(dest="experiment", metavar="EXPERIMENT")
+    experiments = reproduce.add_subparsers(dest="experiment", metavar="[EXPERIMENT]")
     parsers = {name: add(experiments) for name, (add, _) in _EXPERIMENTS.items()}
     for parser in parsers.values():
         _add_shared(parser)
