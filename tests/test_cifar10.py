@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import tarfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -186,6 +188,35 @@ def test_a_folder_of_something_else_is_refused(case: str, tmp_path: Path) -> Non
     members, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         load_cifar10(write_folder(tmp_path / "bad", {**small_members(), **members}), tmp_path / "cache")
+
+
+def huge() -> bytes:
+    """A PNG that claims 60,000 × 60,000 pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    chunks = ((header, 13), (b"IDAT", 0))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", size) + chunk + struct.pack(">I", zlib.crc32(chunk)) for chunk, size in chunks
+    )
+
+
+def deep() -> bytes:
+    """A PNG of 16 bits a pixel, which would be cut to white."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((32, 32), 40_000, np.uint16)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("content", "said"), [(huge(), "DOS attack"), (deep(), "wanted are 8 bits a colour")])
+def test_pictures_that_are_not_what_they_seem_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0009.png": content})
+    with pytest.raises(ValueError, match=rf"train/cat/0009\.png is not a JPEG or PNG picture .*{said}"):
+        load_cifar10(folder, tmp_path / "cache")
+
+
+def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar10_pictures, "MOST_IN_ALL", 1000)
+    with pytest.raises(ValueError, match="its pictures have over 1,000 bytes: not CIFAR-10"):
+        load_cifar10(write_archive(tmp_path / "much.tar.xz", small_members()), tmp_path / "cache")
 
 
 def test_two_pictures_of_one_name_are_refused(tmp_path: Path) -> None:

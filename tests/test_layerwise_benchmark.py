@@ -96,4 +96,4 @@ def test_without_data_one_line_says_what_is_needed(
 ) -> None:
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
     assert main(["bench", "lwsvm"]) == 2
-    assert "set RANKWISE_DATA to the folder that has it" in capsys.readouterr().err.splitlines()[-1]
+    assert "set RANKWISE_DATA to a folder with CIFAR-10" in capsys.readouterr().err.splitlines()[-1]

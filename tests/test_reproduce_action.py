@@ -22,7 +22,7 @@ from rankwise.linear.rank_svm_cv import RankSVMCV
 from rankwise.reproduce import action_page
 from rankwise.reproduce.action import MEASURES, ActionExperiment, Plan, redrawn
 from rankwise.reproduce.action_data import ActionData
-from rankwise.reproduce.action_page import conclusions, make_part
+from rankwise.reproduce.action_page import conclusions, draw, make_part
 from rankwise.reproduce.action_results import PAPER, PAPER_MEANS, measure_table, paired, paper_table
 from rankwise.reproduce.part import Part
 from rankwise.reproduce.report import write_index, write_part
@@ -234,6 +234,9 @@ def test_the_papers_classes_have_its_numbers_beside_ours(part: Part) -> None:
     assert table.rows[1][-4:-1] == ["79.82", "83.29", f"{ours / 79.82:.3f}"]
     assert table.rows[0][-4:-2] == ["32.09", "32.63"]
     assert {len(row) for row in table.rows} == {len(table.columns)}
+    means = [np.mean(pair) for pair in ((32.09, 79.82, 30.62), (32.63, 83.29, 32.05))]
+    mean = next(row for row in table.rows if row[0] == "mean")
+    assert mean[-4:-2] == [f"{value:.2f}" for value in means]
 
 
 @pytest.mark.parametrize(
@@ -288,6 +291,13 @@ def test_the_part_becomes_a_section_with_its_figure(part: Part, tmp_path: Path, 
     assert "sea cow" in page.cells
     assert (tmp_path / "action" / "differences.png").read_bytes() == part.figures["differences"].png
     assert json.loads((tmp_path / "action.json").read_text(encoding="utf-8"))["mean"] == part.found["mean"]
+
+
+def test_a_name_with_a_dollar_is_drawn_as_it_is(part: Part) -> None:
+    pytest.importorskip("matplotlib")
+    text = json.dumps(part.found).replace("sea cow", "a$x_{$b")
+    assert "a$x_{$b" in text
+    assert draw(json.loads(text))["differences"].png.startswith(b"\x89PNG")
 
 
 def test_without_matplotlib_a_line_says_that_there_are_no_figures(

@@ -20,6 +20,7 @@ from rankwise.detection.evaluation import average_precision
 from rankwise.detection.shapes import write_shapes
 from rankwise.detection.store import FeatureStore
 from rankwise.detection.voc import read_voc
+from rankwise.io.data_folder import MissingDataError
 from rankwise.reproduce import detection_data, page
 from rankwise.reproduce.detection import LOSSES, METHODS, Experiment, Plan
 from rankwise.reproduce.detection_results import KINDS, document, judge, redrawn, table5
@@ -178,6 +179,24 @@ def test_an_archive_is_unpacked_once_and_a_part_of_it_copied(store: FeatureStore
     part = read_voc(detection_data.smaller(found, None, {"train": 6, "val": 99, "test": 1}))
     assert {name: len(ids) for name, ids in part.sets.items()} == {"train": 6, "val": 16, "test": 1}
     assert part.sets["train"] == read_voc(kit).sets["train"][::4]
+
+
+def test_a_devkit_without_lists_for_detection_is_passed_over(store: FeatureStore, tmp_path: Path) -> None:
+    kit = tmp_path / "data" / "VOCdevkit"
+    (kit / "VOC2011" / "ImageSets" / "Action").mkdir(parents=True)
+    with pytest.raises(MissingDataError, match="neither VOCdevkit nor"):
+        detection_data.find_devkit()
+    write_shapes(kit)
+    assert detection_data.find_devkit() == kit
+    assert detection_data.default_year(kit) == "VOC2007"
+    for name in detection_data.SETS:
+        other = kit / "VOC2012" / "ImageSets" / "Main" / f"{name}.txt"
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text("")
+    assert detection_data.years_of(kit) == ["VOC2007", "VOC2012"]
+    assert detection_data.default_year(kit) == "VOC2007"
+    (kit / "VOC2007").rename(kit / "VOC2006")
+    assert detection_data.default_year(kit) is None
 
 
 def test_an_archive_that_leads_out_of_its_folder_is_refused(store: FeatureStore, tmp_path: Path) -> None:

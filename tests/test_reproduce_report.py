@@ -138,7 +138,7 @@ def test_all_experiments_run_and_one_that_lacks_something_says_so_in_a_line(
     assert "cifar: not run: this needs torch: pip install 'rankwise[bench]'" in printed
     assert printed[-1] == "report: r/index.html"
     text = Path("r/index.html").read_text()
-    assert text.count("was half as long") == 3
+    assert text.count("was half as long") == text.count("A quick run, with few samples") == 3
     assert "Not run: no images: name a folder" in text
 
 
@@ -160,11 +160,15 @@ def test_an_experiment_of_all_has_the_defaults_of_its_own_options(fake: dict[str
         }
 
 
-def test_an_error_that_is_not_of_missing_things_is_not_hidden(fake: dict[str, Any], capsys: Capture) -> None:
+def test_an_error_that_is_not_of_missing_things_is_told_and_the_others_are_run(
+    fake: dict[str, Any], capsys: Capture
+) -> None:
     fake["scaling"] = ValueError("results of another plan; name another --out")
     assert main(["reproduce"]) == 2
-    assert "name another --out" in capsys.readouterr().err
-    assert "timing was half" in Path("report/index.html").read_text()  # what was done before is there
+    assert "rankwise: scaling: results of another plan; name another --out" in capsys.readouterr().err
+    text = Path("report/index.html").read_text()
+    assert [f"{name} was half" in text for name in NAMES] == [name != "scaling" for name in NAMES]
+    assert "Not run: results of another plan" in text
     fake["timing"] = ModuleNotFoundError("No module named 'nonsense'", name="nonsense")
     with pytest.raises(ModuleNotFoundError):
         main(["reproduce"])

@@ -181,11 +181,14 @@ def test_the_papers_class_is_taken_and_else_the_first(data: ActionData, tmp_path
     assert experiment(data, tmp_path / "c", classes=[2, 0]).k == 2
 
 
-def test_a_class_that_is_too_rare_is_refused_by_name(data: ActionData, tmp_path: Path) -> None:
+def test_a_class_that_is_too_rare_is_passed_over_and_refused_if_there_is_no_other(
+    data: ActionData, tmp_path: Path
+) -> None:
     Y = data.Y.copy()
     Y[60:, 1] = False
+    assert experiment(data._replace(Y=Y), tmp_path / "a").k == 0
     with pytest.raises(ValueError, match="class 'phoning' has too few samples"):
-        experiment(data._replace(Y=Y), tmp_path)
+        experiment(data._replace(Y=Y), tmp_path / "b", classes=[1])
 
 
 # The experiment

@@ -112,6 +112,13 @@ def test_the_calls_replayed_are_those_of_the_training(data: ActionData, folder: 
         np.testing.assert_allclose(calls[0], calls[0][0])  # training begins at w = 0
 
 
+def test_times_at_another_choice_of_C_are_not_mixed_in(data: ActionData, folder: Path, tmp_path: Path) -> None:
+    TimingExperiment(ActionExperiment(data, folder / "action", ACTION_PLAN), tmp_path / "t", PLAN)
+    other = ActionExperiment(data, tmp_path / "other", replace(ACTION_PLAN, folds=3))
+    with pytest.raises(ValueError, match="results of another plan"):
+        TimingExperiment(other, tmp_path / "t", PLAN)
+
+
 def test_the_published_method_alone_takes_logarithms() -> None:
     alone = [key for key, method in METHODS.items() if isinstance(method.trained_for(), NDCG)]
     assert alone == ["ndcg"]

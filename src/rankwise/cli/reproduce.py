@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rankwise.cli import reproduce_action, reproduce_cifar, reproduce_detection
 from rankwise.cli.extras import missing
-from rankwise.cli.output import Voice, table_lines
+from rankwise.cli.output import BAD_INPUT, Voice, table_lines
 from rankwise.io.data_folder import MissingDataError
 
 __all__ = ["add_command"]
@@ -26,6 +27,7 @@ examples:
   rankwise reproduce --data ~/data --out report/
   rankwise reproduce timing
 """
+_QUICK = "A quick run, with few samples: it shows that all works, and its numbers mean little."
 # By name: what adds it to the parser and what runs it, which gives a part of the report.
 _EXPERIMENTS = {
     "timing": (reproduce_action.add_timing, reproduce_action.run_timing),
@@ -80,25 +82,31 @@ def _reproduce(arguments: argparse.Namespace, parsers: dict[str, argparse.Argume
 def _one(arguments: argparse.Namespace, voice: Voice) -> int:
     from rankwise.reproduce.report import write_index, write_part
 
-    part = _EXPERIMENTS[arguments.experiment][1](arguments, voice)
+    part = _run(arguments, voice)
     write_part(arguments.out, part)
     _tell(part, voice)
     voice.say(f"report: {write_index(arguments.out)}")
     return 0
 
 
+def _run(arguments: argparse.Namespace, voice: Voice) -> Any:
+    part = _EXPERIMENTS[arguments.experiment][1](arguments, voice)
+    return replace(part, lines=[_QUICK, *part.lines]) if arguments.quick else part
+
+
 def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentParser], voice: Voice) -> int:
-    """Every experiment; the page is written anew after each."""
+    """Every experiment; the page is written anew after each. One that cannot be run does not keep others from it."""
     from rankwise.reproduce.report import write_index, write_part
 
     lacking: dict[str, str] = {}
-    for name, (_, run) in _EXPERIMENTS.items():
+    status = 0
+    for name in _EXPERIMENTS:
         own = copy(arguments)
         own.experiment = name
         own = parsers[name].parse_args([], namespace=own)
         voice.progress(f"{name} …")
         try:
-            part = run(own, voice)
+            part = _run(own, voice)
         except MissingDataError as error:
             lacking[name] = " ".join(str(error).split())
         except ModuleNotFoundError as error:
@@ -106,6 +114,9 @@ def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentPars
             if said is None:
                 raise
             lacking[name] = said
+        except ValueError as error:  # the others are run all the same
+            lacking[name], status = " ".join(str(error).split()), BAD_INPUT
+            voice.note(f"{name}: {lacking[name]}")
         else:
             write_part(arguments.out, part)
             _tell(part, voice)
@@ -113,7 +124,7 @@ def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentPars
     for name, why in lacking.items():
         voice.say(f"{name}: not run: {why}")
     voice.say(f"report: {write_index(arguments.out, lacking)}")
-    return 0
+    return status
 
 
 def _tell(part: Any, voice: Voice) -> None:

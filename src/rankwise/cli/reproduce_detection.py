@@ -81,22 +81,23 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
     from rankwise.detection.store import FeatureStore
     from rankwise.detection.voc import read_voc
     from rankwise.detection.writing import OFFSETS
-    from rankwise.reproduce.detection_data import SETS, featured, find_devkit, smaller
+    from rankwise.reproduce.detection_data import SETS, default_year, featured, find_devkit, smaller
 
     given = arguments.features
     if given is not None and (given / OFFSETS).exists():
         store = FeatureStore.open(given)
         return store, *_pictured(store, arguments)
     devkit = find_devkit(arguments.devkit, arguments.data)
+    year = arguments.year or default_year(devkit)
     import torch
 
     torch.set_num_threads(1)
     if arguments.quick:
-        devkit = smaller(devkit, arguments.year, _QUICK_IMAGES)
+        devkit = smaller(devkit, year, _QUICK_IMAGES)
     windows = arguments.max_windows or (_QUICK_WINDOWS if arguments.quick else _WINDOWS)
     voice.progress(f"images: {devkit}")
     progress = Report(False)
-    year = None if arguments.quick else arguments.year
+    year = None if arguments.quick else year
     store = featured(devkit, year, given, workers=_workers(arguments), progress=progress, max_windows=windows)
     progress.close()
     return store, {image.image_id: image.path for image in read_voc(devkit, year, SETS).images}, ""
@@ -105,10 +106,11 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
 def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path], str]:
     """The files of the images of a features folder, if they are at hand; else, why there are no pictures."""
     from rankwise.detection.voc import read_voc
-    from rankwise.reproduce.detection_data import SETS, find_devkit
+    from rankwise.reproduce.detection_data import SETS, default_year, find_devkit
 
     try:
-        images = read_voc(find_devkit(arguments.devkit, arguments.data), arguments.year, SETS).images
+        devkit = find_devkit(arguments.devkit, arguments.data)
+        images = read_voc(devkit, arguments.year or default_year(devkit), SETS).images
     except (OSError, ValueError):
         if arguments.devkit is not None:
             raise

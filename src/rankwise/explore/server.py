@@ -66,7 +66,8 @@ class Explorer(ThreadingHTTPServer):
         self.pages["/"] = self.pages["/index.html"]
         super().__init__((LOOPBACK, port), _Handler)
         port = self.server_address[1]
-        self.hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost", "[::1]")}
+        names = (LOOPBACK, "localhost", "[::1]")
+        self.hosts = {f"{name}:{port}" for name in names} | ({*names} if port == 80 else set())
         self.address = f"http://{LOOPBACK}:{port}/"
 
     def server_bind(self) -> None:

@@ -169,6 +169,7 @@ def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
     """The published files by name, and pictures by path; nothing is written to disk, other members pass."""
     published: dict[str, bytes] = {}
     found: list[tuple[str, bytes]] = []
+    total = 0
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
@@ -185,6 +186,11 @@ def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
                     published[name] = file.read()
                 else:
                     found.append((member.name, file.read()))
+                    total += member.size
+                    if total > pictures.MOST_IN_ALL:
+                        raise ValueError(
+                            f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes: not CIFAR-10"
+                        )
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
         raise ValueError(f"{archive}: not a whole tar archive ({error})") from error
     return published, found

@@ -13,12 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_BYTES", "Pictures", "decode", "gather", "in_folder", "is_picture"]
+__all__ = ["MOST_BYTES", "MOST_IN_ALL", "Pictures", "decode", "gather", "in_folder", "is_picture"]
 
 _SIZE = 32
 _PATH = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\w[\w-]{0,99})\.(?:png|jpe?g)", re.IGNORECASE)
 # No picture of 32 × 32 pixels is larger than this.
 MOST_BYTES = 1 << 16
+# Nor are all of them, be they 60,000.
+MOST_IN_ALL = 1 << 29
+_MODES = ("1", "L", "P", "RGB", "RGBA")
 _WANTED = "wanted are train/<class>/NAME.png or .jpg and test/<class>/…"
 
 
@@ -101,8 +104,18 @@ def _pixels(encoded: bytes, where: str) -> tuple[NDArray[np.uint8], bool]:
     try:
         with Image.open(io.BytesIO(encoded), formats=("JPEG", "PNG")) as picture:
             size, jpeg = picture.size, picture.format == "JPEG"
+            if picture.mode not in _MODES:
+                raise ValueError(f"its mode is {picture.mode}, wanted are 8 bits a colour")
             if size == (_SIZE, _SIZE):
                 return np.asarray(picture.convert("RGB")).transpose(2, 0, 1), jpeg
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
+    except (
+        UnidentifiedImageError,
+        Image.DecompressionBombError,
+        OSError,
+        SyntaxError,
+        ValueError,
+        struct.error,
+        zlib.error,
+    ) as error:
         raise ValueError(f"{where} is not a JPEG or PNG picture ({error})") from error
     raise ValueError(f"{where} has {size[0]} × {size[1]} pixels, wanted are 32 × 32")

@@ -38,7 +38,7 @@ from rankwise.models import load
 from rankwise.reproduce.action_data import ActionData
 from rankwise.reproduce.kept import check_plan, kept
 
-__all__ = ["LEVEL", "MEASURES", "QUICK", "ActionExperiment", "Plan", "redrawn"]
+__all__ = ["LEVEL", "MEASURES", "QUICK", "ActionExperiment", "Chosen", "Plan", "redrawn"]
 
 # The measures that a loss is chosen and judged by. A measure's own loss has its name.
 MEASURES = {"zero-one": ("ap", "ndcg"), "ap": ("ap",), "ndcg": ("ndcg",)}
@@ -62,6 +62,15 @@ class Plan:
     tol: float = 1e-3
     draws: int = 1000
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What results that build on the choice of C are of: their own plan, and how C was chosen."""
+
+    own: Any
+    action: Plan
+    version: int = _VERSION
 
 
 QUICK = Plan(Cs=5, ends=(0.0, 3.0), ends_zero_one=(-1.0, 2.0), folds=3, draws=200)

@@ -192,7 +192,7 @@ def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
         axes.plot(values, places[:-1], marker, color=colour, markersize=6, label=metric.upper())
         theirs = PAPER_MEANS[metric][1] - PAPER_MEANS[metric][0]
         axes.plot([theirs], places[-1:], marker, markersize=7, markerfacecolor="none", markeredgecolor=colour)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names, parse_math=False)  # a name may have a $
     axes.invert_yaxis()
     finish(axes, "Own loss less 0-1 loss", "points of the measure, on test", "")
     figure.legend(frameon=False, fontsize=SIZES["tick"], labelcolor=INK, ncols=2, loc="outside lower center")

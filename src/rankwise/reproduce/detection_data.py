@@ -17,10 +17,11 @@ from rankwise.detection.voc import Devkit, read_voc
 from rankwise.io.cache import cache_folder
 from rankwise.io.data_folder import MissingDataError, data_folder
 
-__all__ = ["ARCHIVE", "SETS", "featured", "find_devkit", "smaller"]
+__all__ = ["ARCHIVE", "SETS", "default_year", "featured", "find_devkit", "smaller", "years_of"]
 
 ARCHIVE = "underwater-voc.tar.xz"
 SETS = ("train", "val", "test")
+_YEAR = "VOC2007"
 
 
 def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
@@ -28,7 +29,7 @@ def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
     if given is not None:
         return given
     folder = data_folder(data)
-    if (folder / "VOCdevkit").is_dir():
+    if years_of(folder / "VOCdevkit"):
         return folder / "VOCdevkit"
     archive = folder / ARCHIVE
     if not archive.is_file():
@@ -37,6 +38,19 @@ def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
             "to the folder that has one of them"
         )
     return _unpacked(archive)
+
+
+def years_of(devkit: Path) -> list[str]:
+    """The years in a VOC folder that have lists of images to train, to validate and to test with."""
+    lists = [f"ImageSets/Main/{name}.txt" for name in SETS]
+    found = devkit.glob("VOC*") if devkit.is_dir() else []
+    return sorted(year.name for year in found if all((year / path).is_file() for path in lists))
+
+
+def default_year(devkit: Path) -> str | None:
+    """The paper's year where a VOC folder has it among others, or the only one with all lists; else None."""
+    years = years_of(devkit)
+    return _YEAR if _YEAR in years else years[0] if len(years) == 1 else None
 
 
 def _unpacked(archive: Path) -> Path:

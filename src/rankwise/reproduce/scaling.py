@@ -27,6 +27,7 @@ from rankwise.inference.quicksort import count_work
 from rankwise.linear.rank_svm import RankSVM
 from rankwise.measuring import scores
 from rankwise.measuring.timing import THREADS
+from rankwise.reproduce.action import Chosen as Choice
 from rankwise.reproduce.action_data import ActionData
 from rankwise.reproduce.kept import check_plan, kept
 from rankwise.reproduce.scaling_curves import (
@@ -76,14 +77,6 @@ class Plan:
 QUICK = Plan(training_points=3, points=5, largest=10**5, pairs=5e7)
 
 
-@dataclass(frozen=True)
-class _Plans:
-    """What kept results are of: this plan, and that by which C was chosen."""
-
-    scaling: Plan
-    action: Any
-
-
 def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int) -> NDArray[np.int64]:
     """Rows of n_pos positives and n_neg negatives, ascending; fewer of a kind are among more of it."""
     rng = np.random.default_rng(seed)
@@ -115,15 +108,10 @@ class ScalingExperiment:
         self.data, self.folder, self.plan = data, folder, plan
         self._chosen, self._say = chosen, say
         known = list(range(len(data.classes))) if classes is None else classes
-        self.k = next((k for k in known if data.classes[k] == CLASS), known[0])
+        self.k, self.training_axes = _first_with_enough(data, known, plan.training_points)
         self.relevant = np.ascontiguousarray(data.Y[:, self.k])
-        n_pos = int(self.relevant.sum())
-        try:
-            self.training_axes = largest_of(n_pos, self.relevant.size - n_pos, plan.training_points)
-        except ValueError as error:
-            raise ValueError(f"class {data.classes[self.k]!r} has too few samples: {error}") from None
         self.axes = axes(plan.points, (plan.largest,) * 3)
-        check_plan(folder, _Plans(plan, action_plan), _VERSION, "samples", data.digest)
+        check_plan(folder, Choice(plan, action_plan), _VERSION, "samples", data.digest)
 
     @cached_property
     def Cs(self) -> dict[str, dict[str, float]]:
@@ -200,6 +188,18 @@ class ScalingExperiment:
 
 def _places(all_axes: list[Axis]) -> list[tuple[Axis, int]]:
     return [(axis, i) for axis in all_axes for i in range(len(axis.x))]
+
+
+def _first_with_enough(data: ActionData, known: list[int], points: int) -> tuple[int, Any]:
+    """The paper's class, or the first that has samples enough for the three axes; and those axes."""
+    why = "there is no class"
+    for k in sorted(known, key=lambda k: data.classes[k] != CLASS):
+        n_pos = int(data.Y[:, k].sum())
+        try:
+            return k, largest_of(n_pos, len(data.Y) - n_pos, points)
+        except ValueError as error:
+            why = f"class {data.classes[k]!r} has too few samples: {error}"
+    raise ValueError(why)
 
 
 def _least(points: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -66,9 +66,10 @@ def make_part(data: ActionData, out: Path, plan: Plan, action_plan: action.Plan,
 _ABOUT = (
     "The paper's times are of another machine and of a program that is not public; only quotients can be compared. The "
     "paper's quotients are those of its Tables 1 and 2, and of the time it names for Mohapatra et al. 2014.",
-    "Between two calls, training reads all features. A call then takes longer than when it follows another, by about "
-    "as much for every method, be it ever so fast: cold caches are the likely cause. So quotients are lower in "
-    "training. Replayed: the very scores of a training's calls, one call after the other, with nothing in between.",
+    "Between two calls, training reads all features. A call then takes longer than when it follows another, by some "
+    "tenths of a millisecond for every method, be it ever so fast: cold caches are the likely cause. So quotients are "
+    "lower in training. Replayed: the very scores of a training's calls, one call after the other, with nothing in "
+    "between.",
     "Of Mohapatra et al. 2014 the paper says that its own method is “around 3 times faster”; its figures, 0.0985 s and "
     "0.0625 s, make that 1.6 times.",
     "Chakrabarti et al. as published: the logarithm of a discount is taken wherever one is used. Tabulated: the "
@@ -81,7 +82,7 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     for one in (QUOTIENTS[0], QUOTIENTS[1], QUOTIENTS[4], QUOTIENTS[5]):
         part = found["faster"][one.name]
         theirs = "" if part["paper_total"] is None else f" (paper: {part['paper_total']:.1f})"
-        tiles.append((f"{part['replayed']:.1f} ×", f"{one.name}, replayed; {part['total']:.1f} × in training{theirs}"))
+        tiles.append((f"{part['total']:.1f} ×", f"{one.name}, in training{theirs}; {part['replayed']:.1f} × replayed"))
     return tiles
 
 
