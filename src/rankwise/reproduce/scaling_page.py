@@ -232,7 +232,7 @@ def facts(found: Mapping[str, Any]) -> list[str]:
         f"one thread; methods take turns, {plan['training_repeats']} × in training and {plan['repeats']} × in each of "
         f"{plan['rounds']} rounds of calls, and the least time of each counts; nothing is compiled while it is timed",
         *_stop_lines(found),
-        "NDCG takes logarithms wherever a discount is used, as published; tabulated, it looks them up",
+        "NDCG takes a logarithm at each step, as published; tabulated, it looks discounts up",
     ]
     if found["load"]:
         lines.append(f"load average while timing: {min(found['load']):.1f} to {max(found['load']):.1f}")

@@ -55,7 +55,7 @@ class Method(NamedTuple):
         return NDCG(tabulate=False) if self.evaluate_logarithms else self.loss
 
 
-# By key: "published" is as its authors wrote it, with a logarithm wherever a discount is used.
+# By key: "published" is as its authors wrote it, with a logarithm at each step.
 METHODS = {
     "zero_one": Method("0-1", "zero-one", "ap", "auto"),
     "ap": Method("AP, Yue et al. 2007", "ap", "ap", "yue"),

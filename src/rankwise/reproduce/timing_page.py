@@ -72,8 +72,8 @@ _ABOUT = (
     "between.",
     "Of Mohapatra et al. 2014 the paper says that its own method is “around 3 times faster”; its figures, 0.0985 s and "
     "0.0625 s, make that 1.6 times.",
-    "Chakrabarti et al. as published: the logarithm of a discount is taken wherever one is used. Tabulated: the "
-    "discounts are looked up, as in all our own methods.",
+    "Chakrabarti et al. as published: a logarithm is taken at each step of the search. Tabulated: the discounts are "
+    "looked up, as in all our own methods.",
 )
 
 
