@@ -162,24 +162,14 @@ def _half(number: str) -> float:
 # A run that is killed
 
 KILLED = """
-import os, signal, sys
+import os, sys
 import pytest
 sys.path.insert(0, sys.argv[2])
 import test_reproduce_command as tests
-from rankwise.reproduce import kept
 
-os.environ |= {"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "empty"}
+os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "empty"}}
 tests.shrink(pytest.MonkeyPatch())
-write, left = kept.write_bytes, [int(sys.argv[1])]
-
-def counted(path, content):
-    write(path, content)
-    left[0] -= 1
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-kept.write_bytes = counted
-sys.exit(tests.main(sys.argv[3:]))
+{dying}sys.exit(tests.main(sys.argv[3:]))
 """
 # Of two runs that were killed one after the other: files written before the end, and how many of each part there are.
 ENDS = [(13, {"action": 10, "timing": 3}), (6, {"action": 10, "timing": 4, "scaling": 5})]
@@ -193,7 +183,7 @@ def pieces(report: Path) -> dict[str, tuple[bytes, int]]:
 
 # Keys of what is a time, or made of times.
 TIMES = {"seconds", "training", "inference", "per_call", "replayed", "total", "load", "law", "laws", "sort", "mean"}
-TIMES |= {"faster", "alone"}
+TIMES |= {"faster"}
 
 
 def untimed(found: Any) -> Any:
@@ -205,13 +195,13 @@ def untimed(found: Any) -> Any:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_command_that_is_killed_in_two_parts_goes_on_to_the_same_report(
-    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
 ) -> None:
     without_data(monkeypatch, tmp_path)
     report = tmp_path / "report"
     before: dict[str, tuple[bytes, int]] = {}
     for writes, counts in ENDS:
-        killed = [sys.executable, "-c", KILLED, str(writes), str(Path(__file__).parent), *COMMAND]
+        killed = [sys.executable, "-c", KILLED.format(dying=dying), str(writes), str(Path(__file__).parent), *COMMAND]
         assert subprocess.run(killed, env=ENVIRONMENT, check=False, capture_output=True).returncode == -signal.SIGKILL
         now = pieces(report)
         assert now | before == now

@@ -38,7 +38,7 @@ from rankwise.models import load
 from rankwise.reproduce.action_data import ActionData
 from rankwise.reproduce.kept import check_plan, kept
 
-__all__ = ["LEVEL", "MEASURES", "QUICK", "ActionExperiment", "Chosen", "Plan", "redrawn"]
+__all__ = ["LEVEL", "MEASURES", "QUICK", "ActionExperiment", "Plan", "PlanAtC", "redrawn"]
 
 # The measures that a loss is chosen and judged by. A measure's own loss has its name.
 MEASURES = {"zero-one": ("ap", "ndcg"), "ap": ("ap",), "ndcg": ("ndcg",)}
@@ -65,7 +65,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class PlanAtC:
     """What results that build on the choice of C are of: their own plan, and how C was chosen."""
 
     own: Any

@@ -27,7 +27,7 @@ from rankwise.inference.quicksort import count_work
 from rankwise.linear.rank_svm import RankSVM
 from rankwise.measuring import scores
 from rankwise.measuring.timing import THREADS
-from rankwise.reproduce.action import Chosen as Choice
+from rankwise.reproduce.action import PlanAtC
 from rankwise.reproduce.action_data import ActionData
 from rankwise.reproduce.kept import check_plan, kept
 from rankwise.reproduce.scaling_curves import (
@@ -111,7 +111,7 @@ class ScalingExperiment:
         self.k, self.training_axes = _first_with_enough(data, known, plan.training_points)
         self.relevant = np.ascontiguousarray(data.Y[:, self.k])
         self.axes = axes(plan.points, (plan.largest,) * 3)
-        check_plan(folder, Choice(plan, action_plan), _VERSION, "samples", data.digest)
+        check_plan(folder, PlanAtC(plan, action_plan), _VERSION, "samples", data.digest)
 
     @cached_property
     def Cs(self) -> dict[str, dict[str, float]]:

@@ -30,7 +30,7 @@ from rankwise.linear.rank_svm import RankSVM
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings
 from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise.measuring.timing import THREADS, compare
-from rankwise.reproduce.action import ActionExperiment, Chosen
+from rankwise.reproduce.action import ActionExperiment, PlanAtC
 from rankwise.reproduce.kept import check_plan, kept
 
 __all__ = ["METHODS", "QUICK", "ROUNDS", "Method", "Plan", "TimingExperiment"]
@@ -91,7 +91,7 @@ class TimingExperiment:
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.action, self.folder, self.plan, self._say = action, folder, plan or Plan(), say
-        check_plan(folder, Chosen(self.plan, action.plan), _VERSION, "samples", action.data.digest)
+        check_plan(folder, PlanAtC(self.plan, action.plan), _VERSION, "samples", action.data.digest)
 
     def run(self) -> list[dict[str, Any]]:
         """The times of every class, by method."""
