@@ -1,139 +1,274 @@
-"""The fast engine: Algorithm 1 over buckets of scores instead of scores, in a few passes over the data.
+"""The fast engine: Algorithm 1 over buckets of scores instead of scores, in two passes over the data.
 
-1. a pass puts every score into one of many narrow buckets and counts them (buckets.py);
-2. Algorithm 1 over the bucket edges brackets the ranks in every bucket (edges.py);
-3. a pass writes the gradient of every bucket whose ranks agree, and gathers the few members of the others;
+1. a pass puts every score into one of many narrow buckets and counts them (buckets.py, charts.py);
+2. each positive's place among the negatives is narrowed down to one bucket (edges.py);
+3. a pass writes the gradient of every bucket in which no positive has its place, and gathers the others' members;
 4. Algorithm 1 proper solves those (regions.py).
 
 Scores are numbers, so this passes the paper's lower bound for comparison-based methods; where buckets separate
-badly the work falls back on Algorithm 1 and its guarantee. Many small queries go through one compiled loop,
-`solve_queries`; a large one through the same steps with threads and a map of its own, in large.py.
+badly the work falls back on Algorithm 1 and its guarantee. The steps work on parts of a query, so that large.py can
+share them among threads; whatever is added up is added up per block of a fixed size, or in integers, so that the number
+of threads changes nothing.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import BucketMap, linear_buckets
+from rankwise.inference.buckets import CHUNK, place_all
+from rankwise.inference.charts import choose
 from rankwise.inference.compiled import kernel
-from rankwise.inference.edges import REGION_COLUMNS, assign, bracket, cumulate, grade
+from rankwise.inference.edges import cumulate, find_homes, reference, settle
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
 from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import solve_regions
+from rankwise.inference.regions import REGION_COLUMNS, START, STOP, solve_regions
+
+# Samples whose part of J is added up by itself.
+BLOCK = 1 << 16
+# Equal scores hit one counter again and again; so many counters in turn keep it from waiting for itself.
+_COPIES = 4
+# The bit that makes a flag true, of eight of them.
+_LOW_BITS = np.uint64(0x0101_0101_0101_0101)
 
 
 @kernel
-def range_map(low, high, n_buckets):
-    """A linear map of [low, high] onto n_buckets, or onto one where the range is too narrow to divide."""
-    rate = n_buckets / (high - low) if high > low else np.inf
-    if rate > 1e300:
-        return BucketMap(low, 0.0, 1.0, 1.0, 0.0, 1)
-    return BucketMap(low, 0.0, rate, 1.0 / rate, 0.0, n_buckets)
+def all_within(scores, limit):
+    """Whether all scores are within ±limit, and so finite."""
+    fine = True
+    for k in range(scores.shape[0]):
+        fine &= abs(scores[k]) <= limit
+    return fine
 
 
 @kernel
-def extent(bits, flip, words, values):
-    """Least and greatest score, given as bit patterns: as integers they compare alike, once negatives are flipped.
+def count_true(flags):
+    """How many flags are true, eight at a time."""
+    n_words = flags.shape[0] >> 3
+    words = flags[: 8 * n_words].view(np.uint64)
+    total = np.uint64(0)
+    for k in range(n_words):
+        total += ((words[k] & _LOW_BITS) * _LOW_BITS) >> np.uint64(56)
+    for k in range(8 * n_words, flags.shape[0]):
+        total += np.uint64(flags[k])
+    return np.int64(total)
 
-    A NaN is beyond either infinity. flip has all bits but the sign; words and values are two views of one memory.
+
+@kernel
+def positions(flags, where):
+    """Fill `where` with the positions of true flags, ascending; how many. It needs room for one more."""
+    n_words, at, room = flags.shape[0] >> 3, np.uint64(0), np.uint64(where.shape[0] - 1)
+    words = flags[: 8 * n_words].view(np.uint64)
+    for k in range(n_words):
+        if words[k] & _LOW_BITS:
+            for q in range(8 * k, 8 * k + 8):  # no branch depends on a flag
+                where[at] = q
+                at = min(at + np.uint64(flags[q]), room)
+    for q in range(8 * n_words, flags.shape[0]):
+        where[at] = q
+        at = min(at + np.uint64(flags[q]), room)
+    return np.int64(at)
+
+
+@kernel
+def order_positives(scores, relevant, n_pos, limit):
+    """Positions of the n_pos positives in ascending order, by descending score, and their scores.
+
+    The second and third are empty if one of the scores is not within ±limit, or there are not so many positives.
     """
-    zero = flip ^ flip
-    low = high = bits[0] ^ (flip if bits[0] < zero else zero)
-    for k in range(bits.shape[0]):
-        key = bits[k] ^ (flip if bits[k] < zero else zero)
-        low, high = min(low, key), max(high, key)
-    words[0] = low ^ (flip if low < zero else zero)
-    least = np.float64(values[0])
-    words[0] = high ^ (flip if high < zero else zero)
-    return least, np.float64(values[0])
+    where, idx, pos = np.empty(n_pos + 1, np.int64), np.empty(n_pos, np.int64), np.empty(n_pos)
+    if positions(relevant, where) != n_pos:
+        return where[:0], idx[:0], pos[:0]
+    for k in range(n_pos):
+        pos[k], idx[k] = scores[where[k]], where[k]
+    if not all_within(pos, limit):
+        return where[:n_pos], idx[:0], pos[:0]
+    spare, slot = np.empty(n_pos, np.int64), np.empty(2 * n_pos + 1, np.int64)
+    sort_descending(pos, idx, n_pos, np.empty(n_pos), spare, slot, np.zeros(3, np.int64))
+    return where[:n_pos], idx, pos
 
 
 @kernel
-def buckets_for(n):
-    """How many buckets for a small query: a power of two, half a sample to one each."""
-    size = 16
-    while size < n:
-        size *= 2
-    return size
+def bucket_count(chart, pivot):
+    """How many buckets a map has."""
+    return 3 * (chart.last + 1) if pivot.shape[0] > 0 else chart.last + 1
+
+
+@kernel
+def counters(n_buckets, pivot):
+    """A histogram of zeros: a row, or several where frequent scores are expected; the last column is the positives'."""
+    return np.zeros((_COPIES if pivot.shape[0] > 0 else 1, n_buckets + 1), np.uint32)
+
+
+@kernel
+def count(scores, first, stop, where, limit, chart, pivot, hist):
+    """Count scores[first:stop] by bucket in hist, positives apart; False if one of them is not within ±limit."""
+    typed = np.empty(2, scores.dtype)
+    typed[0], typed[1] = limit, chart.last
+    limit, last = typed[0], typed[1]
+    slots = np.empty(min(CHUNK, stop - first), np.int32)
+    own = np.int32(hist.shape[1] - 1)
+    p = np.searchsorted(where, first)
+    fine = True
+    for start in range(first, stop, CHUNK):
+        end = min(start + CHUNK, stop)
+        part, slot = scores[start:end], slots[: end - start]
+        fine &= all_within(part, limit)
+        place_all(part, chart, last, pivot, slot)
+        while p < where.shape[0] and where[p] < end:
+            slot[where[p] - start] = own
+            p += 1
+        if hist.shape[0] == 1:
+            for k in range(slot.shape[0]):
+                hist[0, np.uint32(slot[k])] += np.uint32(1)
+        else:
+            for k in range(slot.shape[0]):
+                hist[k % _COPIES, np.uint32(slot[k])] += np.uint32(1)
+    for row in range(1, hist.shape[0]):
+        for b in range(hist.shape[1]):
+            hist[0, b] += hist[row, b]
+    return fine
+
+
+@kernel
+def narrow_down(weight, discount, tail, pos, n_pos, chart, pivot, hist, unit, value, at_rank, typed, stack):
+    """Steps 2 and 3 up to the members: the regions, Σ gradient·(score − ref) of rounded ties, and ref."""
+    n_buckets = value.shape[0] - 1
+    above, home = np.empty(n_buckets + 1, np.int64), np.empty(n_pos, np.int64)
+    regions = np.empty((min(n_pos, n_buckets), REGION_COLUMNS), np.int64)
+    cumulate(hist, n_buckets, above)
+    find_homes(weight, discount, tail, pos, n_pos, chart, pivot, n_buckets, above, typed, home)
+    ref = reference(pos, n_pos, above, home)
+    n_regions, lack = settle(
+        weight, discount, tail, pos, n_pos, pivot, n_buckets, above, home, unit, ref, value, at_rank, regions, stack
+    )
+    return regions[:n_regions], lack, ref
+
+
+@kernel(fastmath={"reassoc", "nsz"})
+def write(values, unit, ref, scores, gradient):
+    """gradient = unit·values; Σ gradient·(score − ref). Sums are reassociated, else they would take most of the time."""
+    total = 0.0
+    for k in range(scores.shape[0]):
+        g = unit * np.float64(values[k])
+        gradient[k] = g
+        total += g * (np.float64(scores[k]) - ref)
+    return total
+
+
+@kernel
+def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, ends, mixed, index, gradient, partial):
+    """Write the gradient of scores[first:stop] in settled buckets, gather the others from cursor on, by region.
+
+    partial[block] gets Σ gradient·(score − ref) of the former; `first` is the beginning of a block. Positives have a
+    bucket of their own, where the gradient is 0. Returns whether each region got the members counted, up to ends: not
+    so if somebody wrote to the scores meanwhile.
+    """
+    typed = np.empty(2, scores.dtype)
+    typed[1] = chart.last
+    last = typed[1]
+    zero = last - last
+    size = min(CHUNK, stop - first)
+    slots, values, members = np.empty(size, np.int32), np.empty(size, scores.dtype), np.empty(size + 1, np.int32)
+    own = np.int32(value.shape[0] - 1)
+    p = np.searchsorted(where, first)
+    for start in range(first, stop, CHUNK):
+        end = min(start + CHUNK, stop)
+        part, slot, found = scores[start:end], slots[: end - start], values[: end - start]
+        place_all(part, chart, last, pivot, slot)
+        while p < where.shape[0] and where[p] < end:
+            slot[where[p] - start] = own
+            p += 1
+        for k in range(part.shape[0]):
+            found[k] = value[np.uint32(slot[k])]
+        n_members = np.uint64(0)
+        for k in range(part.shape[0]):  # no branch depends on a score
+            members[n_members] = np.int32(k)
+            n_members += np.uint64(found[k] < zero)
+        for q in range(n_members):
+            k = np.uint64(members[q])
+            region = np.uint64(-found[k]) - np.uint64(1)
+            at = np.uint64(cursor[region])
+            cursor[region] = at + np.uint64(1)
+            if at < np.uint64(ends[region]):
+                mixed[at], index[at] = part[k], np.uint64(start) + k
+            found[k] = zero
+        partial[start // BLOCK] += write(found, unit, ref, part, gradient[start:end])
+    fine = True
+    for r in range(ends.shape[0]):
+        fine &= cursor[r] == ends[r]
+    return fine
 
 
 @kernel
 def solve_queries(
-    scores, bits, flip, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale,
-    bucket, gradient, out, counts, above_pos, order_pos,
+    scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, gradient, out, counts,
+    above_pos, order_pos,
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
     Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives. If
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
-    bits is a view of scores as integers (see `extent`), bucket one of gradient as unsigned integers: each slot is read
-    before it is overwritten.
-    Returns the position after the last query solved, less than `last` if scores there are not finite.
+    Returns the position after the last query solved, less than `last` if scores there are not finite, or change.
     """
     size = most = 0  # samples and positives of the largest queries
     for q in range(first, last):
         size = max(size, starts[q + 1] - starts[q])
-        n_pos = 0
-        for k in range(starts[q], starts[q + 1]):
-            n_pos += relevant[k]
-        most = max(most, n_pos)
-    room = buckets_for(size)
+        most = max(most, count_true(relevant[starts[q] : starts[q + 1]]))
     pos, pos_spare, weights = np.empty(most), np.empty(most), np.empty(most)
-    idx, idx_spare, at_rank = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most + 2, np.int64)
-    slot, queue = np.empty(2 * most + 1, np.int64), np.empty((6, most + 2), np.int64)
-    mixed, index, rank = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
-    hist, value = np.empty(room + 1, np.uint32), np.empty(room + 1, np.float32)
-    above, bound = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
-    # Each region has ranks that no other has: there are at most as many as positives.
-    regions, cursor, partial = np.empty((most, REGION_COLUMNS), np.int64), np.empty(most, np.int64), np.empty(most)
-    no_ties = np.empty(0)
+    where, idx, idx_spare = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    at_rank, slot = np.empty(most + 2, np.int64), np.empty(2 * most + 1, np.int64)
+    mixed, index, rank = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+    places = np.empty(most, np.int64)
+    partial, typed = np.empty(max(-(-size // BLOCK), most)), np.empty(2, scores.dtype)
     stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        n_pos = 0
-        for k in range(begin, end):
-            idx[n_pos] = k
-            n_pos += relevant[k]
-        n_neg = end - begin - n_pos
+        n = end - begin
+        part, slopes = scores[begin:end], gradient[begin:end]
+        n_pos = positions(relevant[begin:end], where)
+        n_neg = n - n_pos
         counts[q, 0], counts[q, 1] = n_pos, n_neg
         out[q, 0] = out[q, 1] = 0.0
-        part, slots, slopes = scores[begin:end], bucket[begin:end], gradient[begin:end]
-        low, high = extent(bits[begin:end], flip, slots, slopes)
-        if not (low >= -limit and high <= limit):
-            return q
         if n_pos == 0 or n_neg == 0:
+            if not all_within(part, limit):
+                return q
             slopes[:] = 0.0
             continue
         for k in range(n_pos):
-            pos[k] = scores[idx[k]]
+            pos[k], idx[k] = part[where[k]], where[k]
+        if not all_within(pos[:n_pos], limit):
+            return q
         sort_descending(pos, idx, n_pos, pos_spare, idx_spare, slot, work)
         norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
         unit = 2.0 / (float(n_pos) * float(n_neg))
 
-        chart = range_map(low, high, buckets_for(end - begin))
-        n_buckets = chart.n_buckets
-        hist[: n_buckets + 1] = 0
-        linear_buckets(part, chart, slots)
-        for k in range(slots.shape[0]):
-            hist[slots[k]] += np.uint32(1)
-        for k in range(n_pos):  # positives go to a bucket of their own, whose gradient is overwritten
-            hist[bucket[idx[k]]] -= np.uint32(1)
-            bucket[idx[k]] = n_buckets
-        value[n_buckets] = 0.0
+        chart, pivot = choose(part, n_pos, limit)
+        n_buckets = bucket_count(chart, pivot)
+        hist = counters(n_buckets, pivot)
+        if not count(part, 0, n, where[:n_pos], limit, chart, pivot, hist):
+            return q
+        value = np.empty(n_buckets + 1, scores.dtype)
         at_rank[: n_pos + 2] = 0
-        cumulate(hist, n_buckets, above)
-        bracket(weights, discount, tail, pos, n_pos, chart, above, bound, queue)
-        n_regions = grade(above, bound, n_buckets, n_pos, value, at_rank, regions)
-        for r in range(n_regions):
-            cursor[r] = regions[r, 0]
-        total = assign(part, slots, value, unit, cursor, mixed, index, begin, n_regions, no_ties, no_ties, slopes)
+        regions, lack, ref = narrow_down(
+            weights, discount, tail, pos, n_pos, chart, pivot, hist[0], unit, value, at_rank, typed, stack
+        )
+        n_regions = regions.shape[0]
+        gathered = regions[n_regions - 1, STOP] if n_regions > 0 else 0
+        if gathered > mixed.shape[0]:
+            mixed, index, rank = np.empty(gathered), np.empty(gathered, np.int64), np.empty(gathered, np.int64)
+        partial[:] = 0.0
+        if not assign(
+            part, 0, n, where[:n_pos], chart, pivot, value, unit, ref, regions[:, START].copy(),
+            regions[:, STOP].copy(), mixed, index, slopes, partial,
+        ):  # fmt: skip
+            return q
+        total = lack + partial[: -(-n // BLOCK)].sum()
         solve_regions(
-            weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, unit, at_rank, gradient,
-            partial, stack, work,
+            weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, places, unit, ref, at_rank,
+            slopes, partial, stack, work,
         )  # fmt: skip
-        for r in range(n_regions):
-            total += partial[r]
-        total += finish_positives(pos, idx, n_pos, at_rank, n_neg, gradient)
+        total += partial[:n_regions].sum()
+        total += finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, slopes)
         lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
         out[q, 0] = scale * lost + total
         out[q, 1] = lost

@@ -1,117 +1,94 @@
-"""Buckets: a monotone map from score to bucket that spreads the negatives thinly, its edges, and the counts.
+"""Buckets: a map from score to bucket that never falls as scores rise, for one chunk of scores or for one.
 
-A bucket is the integer part of a monotone function of the score, computed in float64 for every dtype:
+    linear   ⌊(s − centre)·rate⌋, in the scores' own precision
+    keyed    (⌊order(s)/2⌋ − key) >> shift, order(s) being the bits of s as an integer that orders like the scores
 
-    linear   t = (s − centre)·rate + offset
-    log      t = sign(y)·log(1 + |y|)·rate + offset,  y = (s − centre)·zoom
+Both are clipped to 0..last; the second keeps magnitudes apart. Where `pivot` has an entry a cell, a bucket is a third of
+a cell: the scores below its pivot, equal to it, above it, so that a frequent score has a bucket of its own.
 
-with log read off the exponent and leading mantissa bits (piecewise linear, no table, no library call): the second
-keeps heavy tails apart. Both are clipped to 0..n_buckets−1.
+All that the engine relies on is that the map never falls (rounding never reverses an order, and nothing else happens
+here) and that everybody asks the same map: a score s lies in bucket b or above exactly if place(s) ≥ b. No edge is ever
+computed by an inverse; docs/theory.md has the argument.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise.inference.compiled import inline, kernel
 
-_ONE = np.int32(0x3FF00000)  # high word of 1.0
-_MAGNITUDE = np.int32(0x7FFFFFFF)
-_SIGN = np.int32(31)
-KEYS_PER_OCTAVE = 1 << 20
-_CHUNK = 2048  # scores worked on at a time: they stay in the first-level cache
+# Scores worked on at a time: with their buckets they stay in the first-level cache.
+CHUNK = 2048
+_ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_SIGN, _HALF = np.int64(63), np.int64(1)
 
 
 class BucketMap(NamedTuple):
-    """Parameters of the map; zoom = 0 means linear."""
+    """Parameters of the map, centre and rate of the scores' type; rate = 0 means keyed. Cells are 0..last."""
 
-    centre: float
-    zoom: float
-    rate: float
-    width: float  # 1/rate
-    offset: float
-    n_buckets: int
-
-
-@inline
-def clipped(t, last):
-    """t in [0, last]; 0 where it is not a number."""
-    t = t if t > 0.0 else 0.0
-    return t if t < last else last
-
-
-@kernel
-def linear_buckets(scores, chart, bucket):
-    """The bucket of each score under a linear map."""
-    centre, rate, offset, last = chart.centre, chart.rate, chart.offset, float(chart.n_buckets - 1)
-    for k in range(scores.shape[0]):
-        t = (np.float64(scores[k]) - centre) * rate + offset
-        bucket[k] = np.uint32(np.int32(clipped(t, last)))
-
-
-@kernel
-def log_buckets(scores, chart, bucket, buffer):
-    """The bucket of each score under a logarithmic map."""
-    centre, zoom = chart.centre, chart.zoom
-    rate, offset, last = chart.rate, chart.offset, float(chart.n_buckets - 1)
-    words = buffer.view(np.int32)  # little-endian: the high word is the odd one
-    for k in range(scores.shape[0]):
-        y = (np.float64(scores[k]) - centre) * zoom + 0.0  # −0.0 is 0.0
-        buffer[k] = np.copysign(1.0 + abs(y), y)
-    for k in range(scores.shape[0]):
-        word = words[2 * k + 1]
-        key = ((word & _MAGNITUDE) - _ONE) ^ (word >> _SIGN)  # ~key for negatives
-        bucket[k] = np.uint32(np.int32(clipped(np.float64(key) * rate + offset, last)))
-
-
-@kernel
-def all_within(scores, limit):
-    """Whether all scores are within ±limit, and so finite."""
-    fine = True
-    for k in range(scores.shape[0]):
-        fine &= abs(scores[k]) <= limit
-    return fine
-
-
-@kernel
-def count(scores, limit, chart, bucket, hist):
-    """Put each score into its bucket, add them up in hist; False if one is not finite or beyond ±limit."""
-    fine = True
-    buffer = np.empty(_CHUNK if chart.zoom != 0.0 else 0, np.float64)
-    for first in range(0, scores.shape[0], _CHUNK):
-        part, slot = scores[first : first + _CHUNK], bucket[first : first + _CHUNK]
-        fine &= all_within(part, limit)
-        if chart.zoom == 0.0:
-            linear_buckets(part, chart, slot)
-        else:
-            log_buckets(part, chart, slot, buffer)
-        for k in range(slot.shape[0]):
-            hist[slot[k]] += np.uint32(1)
-    return fine
+    centre: np.floating
+    rate: np.floating
+    key: int
+    shift: int
+    last: int
 
 
 @inline
-def edge(chart, b):
-    """The score at which bucket b begins: buckets ≥ b hold scores ≥ it, up to float64 rounding; 0 < b < n_buckets."""
-    if chart.zoom == 0.0:
-        return chart.centre + (b - chart.offset) * chart.width
-    return log_edge(chart, b)
-
-
-@kernel
-def log_edge(chart, b):
-    """`edge` of a logarithmic map."""
-    key = np.ceil((b - chart.offset) * chart.width)
-    if key >= 0.0:
-        return chart.centre + magnitude(key) / chart.zoom
-    return chart.centre - magnitude(-key) / chart.zoom
+def order_of(score):
+    """The place of a number in the order of all float64 numbers; −0.0 counts as 0.0."""
+    bits = np.float64(np.float64(score) + 0.0).view(np.int64)
+    return bits ^ ((bits >> _SIGN) & _ALL_BUT_SIGN)
 
 
 @inline
-def magnitude(key):
-    """The least |y| whose key is `key`."""
-    octave = np.floor(key / KEYS_PER_OCTAVE)
-    return math.ldexp(1.0 + key / KEYS_PER_OCTAVE - octave, int(octave)) - 1.0
+def number_of(order):
+    """The inverse of `order_of`."""
+    return np.int64(order ^ ((order >> _SIGN) & _ALL_BUT_SIGN)).view(np.float64)
+
+
+@inline
+def linear_cell(score, centre, rate, last):
+    """The cell under a linear map; 0 for NaN."""
+    t = (score - centre) * rate
+    zero = last - last
+    t = t if t > zero else zero
+    return np.int32(t if t < last else last)
+
+
+@inline
+def keyed_cell(score, key, shift, last):
+    """The cell under a keyed map; an end for NaN."""
+    t = ((order_of(score) >> _HALF) - key) >> shift
+    return np.int32(min(max(t, np.int64(0)), last))
+
+
+@kernel
+def place_all(scores, chart, last, pivot, slots):
+    """The bucket of each of a chunk of scores; `last` is chart.last in the scores' type."""
+    centre, rate, key, shift, end = chart
+    if rate > 0:
+        for k in range(scores.shape[0]):
+            slots[k] = linear_cell(scores[k], centre, rate, last)
+    else:
+        for k in range(scores.shape[0]):
+            slots[k] = keyed_cell(scores[k], key, shift, np.int64(end))
+    if pivot.shape[0] > 0:
+        for k in range(scores.shape[0]):
+            p = pivot[np.uint32(slots[k])]
+            slots[k] = np.int32(3) * slots[k] + np.int32(scores[k] >= p) + np.int32(scores[k] > p)
+
+
+@inline
+def place(score, chart, last, pivot):
+    """`place_all` of one number of the scores' type."""
+    if chart.rate > 0:
+        b = np.int64(linear_cell(score, chart.centre, chart.rate, last))
+    else:
+        b = np.int64(keyed_cell(score, chart.key, chart.shift, np.int64(chart.last)))
+    if pivot.shape[0] > 0:
+        p = pivot[np.uint64(b)]
+        b = 3 * b + np.int64(score >= p) + np.int64(score > p)
+    return b

@@ -1,69 +1,149 @@
-"""Which map from score to bucket suits a large query: judged by a small sample of its scores."""
+"""Which map from score to bucket suits a query: judged by a small sample of its scores."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwise.inference.buckets import KEYS_PER_OCTAVE, BucketMap
+from rankwise.inference.buckets import BucketMap, order_of, place
+from rankwise.inference.compiled import kernel
+from rankwise.inference.positives import sort_descending
 
+# A query with at least so many samples has a sample drawn; a smaller one is divided evenly from least to greatest.
+SAMPLED = 512
 SAMPLE = 2048
 _CELLS = 256
-_JUDGES = 512  # of the sample, to choose among logarithmic maps
-# Mean crowding (1 if even, 2 for normal scores) from which a logarithmic map is tried.
-_CROWDED = 5.0
+# Mean crowding (1 if even, 2 for normal scores) from which other maps than the plain one are tried.
+_CROWDED = 4.0
+# Frequent scores get buckets of their own where so large a part of a sample is tied, and in so many cells at most.
+_TIED = 1 / 16
+_TIED_CELLS = 1 << 14
 
 
-def draw(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """A sorted sample of the finite scores, at fixed, irregular positions."""
+@kernel
+def choose(scores, n_pos, limit):
+    """The map for these scores, and the pivots of its cells, none where ties are few."""
     n = scores.shape[0]
-    k = np.arange(min(SAMPLE, n), dtype=np.int64)
-    stride = max(1, n // SAMPLE)
-    sample = scores[k * stride + (k * 2654435761) % stride].astype(np.float64)
-    return np.sort(sample[np.isfinite(sample)])
+    wanted = n_cells(n, n_pos)
+    no_pivot = np.empty(0, scores.dtype)
+    if n < SAMPLED:
+        low, high = np.float64(scores[0]), np.float64(scores[0])
+        for k in range(n):
+            low, high = min(low, np.float64(scores[k])), max(high, np.float64(scores[k]))
+        return range_map(low, high, wanted, scores), no_pivot
+    sample, m = draw(scores, limit)
+    if m == 0:
+        return range_map(0.0, 0.0, 1, scores), no_pivot
+    tied = 0
+    for k in range(m):
+        same_as_next, same_as_last = k + 1 < m and sample[k] == sample[k + 1], k > 0 and sample[k] == sample[k - 1]
+        tied += np.int64(same_as_next or same_as_last)
+    if tied < _TIED * m:
+        return least_crowded(sample, m, wanted, scores), no_pivot
+    chart = least_crowded(sample, m, min(wanted, _TIED_CELLS), scores)
+    return chart, frequent(sample, m, chart, limit, scores)
 
 
-def choose(sample: NDArray[np.float64], n_buckets: int) -> BucketMap:
-    """The map under which the distinct scores of a sorted sample crowd least."""
-    if sample.size == 0 or sample[0] == sample[-1]:
-        return BucketMap(0.0, 0.0, 1.0, 1.0, 0.0, 1)
-    distinct = sample[np.concatenate([[True], sample[1:] > sample[:-1]])]
-    low, high = distinct[0], distinct[-1]
-    if _crowding(distinct - low) <= _CROWDED:
-        return _linear(low, high, n_buckets)
-    few = np.concatenate([distinct[:: max(1, distinct.size // _JUDGES)], [high]])
-    best, chart = _crowding(few - low), _linear(low, high, n_buckets)
-    middle, spread = few[few.size // 2], few[3 * few.size // 4] - few[few.size // 4]
-    for centre in (middle, low, 0.0):
-        for width in (spread, np.partition(np.abs(few - centre), few.size // 50)[few.size // 50]):
-            if not 1e-280 < width < 1e280 or max(centre - low, high - centre) > 1e280 * min(width, 1.0):
-                continue
-            zoom = float(16.0 / width)
-            y = (few - centre) * zoom
-            key = np.copysign(np.log2(1.0 + np.abs(y)), y)
-            crowding = _crowding(key - key[0])
-            if crowding < 0.8 * best:
-                best, chart = crowding, _logarithmic(centre, zoom, key[0], key[-1], n_buckets)
+@kernel
+def n_cells(n, n_pos):
+    """A power of two: few members a cell, few changes of rank a cell, and within the second-level cache."""
+    wanted = min(max(n // 16, 32 * n_pos), 1 << 16 if n_pos < 8192 else 1 << 18)
+    if n < 1 << 14:
+        wanted = n
+    size = 16
+    while size < wanted:
+        size *= 2
+    return size
+
+
+@kernel
+def draw(scores, limit):
+    """A sample of the scores within ±limit, at fixed, irregular positions, in descending order, and its size."""
+    n = scores.shape[0]
+    size = min(max(n // 64, 128), SAMPLE)
+    stride = n // size
+    sample, m = np.empty(size), 0
+    for k in range(size):
+        value = np.float64(scores[k * stride + (k * 2654435761) % stride])
+        if abs(value) <= limit:
+            sample[m] = value
+            m += 1
+    spare, slot = np.empty(m), np.empty(2 * m + 1, np.int64)
+    sort_descending(sample, np.empty(m, np.int64), m, spare, np.empty(m, np.int64), slot, np.zeros(3, np.int64))
+    return sample, m
+
+
+@kernel
+def least_crowded(sample, m, wanted, scores):
+    """The map onto `wanted` cells under which the distinct scores of a descending sample crowd least."""
+    low, high = sample[m - 1], sample[0]
+    best = crowding(sample, m, range_map(low, high, _CELLS, scores), scores)
+    if best <= _CROWDED:
+        return range_map(low, high, wanted, scores)
+    chart = range_map(low, high, wanted, scores)
+    for trim in (m // 128, m // 16):  # tails share a bucket at either end
+        low, high = sample[m - 1 - trim], sample[trim]
+        found = crowding(sample, m, range_map(low, high, _CELLS, scores), scores)
+        if found < best:
+            best, chart = found, range_map(low, high, wanted, scores)
+    low, high = sample[m - 1], sample[0]
+    if crowding(sample, m, keyed_map(low, high, _CELLS, scores), scores) < best:
+        chart = keyed_map(low, high, wanted, scores)
     return chart
 
 
-def _crowding(t: NDArray[np.float64]) -> float:
-    """How many times more neighbours a value has than if they were spread evenly, t ascending from 0."""
-    if not 1e-300 < t[-1] < 1e300:  # nothing to divide
-        return np.inf
-    cells = np.minimum(t * (_CELLS / t[-1]), _CELLS - 1).astype(np.int64)
-    share = np.bincount(cells, minlength=_CELLS) / t.size
-    return float(np.sum(share * share) * _CELLS)
+@kernel
+def range_map(low, high, cells, scores):
+    """A linear map of [low, high] onto cells, in the scores' type; a keyed one where rounding would rule."""
+    typed = np.empty(2, scores.dtype)
+    typed[0] = low
+    typed[1] = cells / (high - low) if high > low else 0.0
+    if not 1e-30 < typed[1] < 1e30:
+        return keyed_map(low, high, cells, scores)
+    return BucketMap(typed[0], typed[1], np.int64(0), np.int64(0), np.int64(cells - 1))
 
 
-def _linear(low: float, high: float, n_buckets: int) -> BucketMap:
-    if not 1e-300 < high - low < 1e300:
-        return BucketMap(0.0, 0.0, 1.0, 1.0, 0.0, 1)
-    rate = (n_buckets - 2) / (high - low)
-    return BucketMap(float(low), 0.0, float(rate), float(1.0 / rate), 1.0, n_buckets)
+@kernel
+def keyed_map(low, high, cells, scores):
+    """A map of the keys of [low, high] onto at most `cells`."""
+    nought = np.zeros(1, scores.dtype)[0]
+    key, shift = order_of(low) >> np.int64(1), np.int64(0)
+    span = (order_of(high) >> np.int64(1)) - key
+    while (span >> shift) >= cells:
+        shift += 1
+    return BucketMap(nought, nought, key, shift, span >> shift)
 
 
-def _logarithmic(centre: float, zoom: float, low: float, high: float, n_buckets: int) -> BucketMap:
-    rate = (n_buckets - 2) / ((high - low) * KEYS_PER_OCTAVE)
-    offset = 1.0 - low * KEYS_PER_OCTAVE * rate
-    return BucketMap(float(centre), float(zoom), float(rate), float(1.0 / rate), float(offset), n_buckets)
+@kernel
+def crowding(sample, m, chart, scores):
+    """How many times more neighbours a distinct value has than if they were spread evenly over _CELLS cells."""
+    typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
+    typed[1] = chart.last
+    share = np.zeros(_CELLS, np.int64)
+    distinct = 0
+    for k in range(m):
+        if k == 0 or sample[k] != sample[k - 1]:
+            typed[0] = sample[k]
+            share[place(typed[0], chart, typed[1], no_pivot)] += 1
+            distinct += 1
+    total = 0.0
+    for cell in range(_CELLS):
+        total += float(share[cell]) * float(share[cell])
+    return total * _CELLS / (float(distinct) * float(distinct))
+
+
+@kernel
+def frequent(sample, m, chart, limit, scores):
+    """A pivot a cell: the score most frequent in the sample, the greatest possible where none is there twice."""
+    typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
+    typed[1] = chart.last
+    pivot = np.full(chart.last + 1, limit).astype(scores.dtype)
+    most = np.ones(chart.last + 1, np.int64)
+    begin = 0
+    for k in range(1, m + 1):
+        if k == m or sample[k] != sample[begin]:
+            typed[0] = sample[begin]
+            cell = place(typed[0], chart, typed[1], no_pivot)
+            if k - begin > most[cell]:
+                most[cell], pivot[cell] = k - begin, typed[0]
+            begin = k
+    return pivot

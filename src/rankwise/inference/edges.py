@@ -1,21 +1,26 @@
-"""From bucket counts to ranks: Algorithm 1 over bucket edges, and what that settles.
+"""From bucket counts to ranks: in which bucket each positive's place among the negatives lies, and what that settles.
 
-Bucket b holds the negatives j = above[b+1]+1 … above[b]. Their ranks lie between bound[b+1] and bound[b], the best
-ranks at its two edges. Where these agree the whole bucket is done; the others are *regions*, whose members are gathered
-and solved in regions.py. `value` holds P + 1 − r for the rank r of a bucket's members, or −1−region.
+Bucket b holds the negatives j = above[b+1]+1 … above[b]. c_k, the number of negatives above the k-th positive, lies
+between above[home_k + 1] and above[home_k]: all buckets above home_k are above that positive, all below it below. A
+bucket that is nobody's home is done, all its members have one rank. The others are *regions*: their members are gathered
+and solved in regions.py, unless they are equal by construction. `value` holds P + 1 − r for the rank r of a bucket's
+members, or −1−region.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import edge
-from rankwise.inference.compiled import kernel
-from rankwise.inference.steps import best_by_discount, drop
+from rankwise.inference.buckets import number_of, order_of, place
+from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.positives import middle_by_weight
+from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_tie
+from rankwise.inference.steps import drop, rank_by_discount
 
-# Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
-START, STOP, J, LOW, HIGH, BUCKET = range(6)
-REGION_COLUMNS = 6
+# In the order of all float64 numbers: where infinity is, how far two float32 numbers are apart, a large step.
+_INFINITE = np.int64(0x7FF0_0000_0000_0000)
+_SINGLE = np.int64(1 << 29)
+_LARGEST_STEP = np.int64(1 << 61)
 
 
 @kernel
@@ -29,107 +34,179 @@ def cumulate(hist, n_buckets, above):
 
 
 @kernel
-def bracket(weight, discount, tail, pos, n_pos, chart, above, bound, queue):
-    """bound[b] = the best rank at the lower edge of bucket b, or 0 where it is that of the next evaluated b above.
+def find_homes(weight, discount, tail, pos, n_pos, chart, pivot, n_buckets, above, typed, home):
+    """home_k of each positive, first as if it were alone, then together where those do not fall as k grows.
 
-    Algorithm 1 with edges in place of samples, level by level: all open intervals of one depth, then their halves,
-    so that the processor need not guess where to go next; intervals in which a single rank gives way to the next are
-    kept for the end. queue (6, ≥ P + 2) holds the bottoms and tops of this level, of the next, and of those.
+    Alone, negative j belongs above positive k if s_j − s⁺_k + w_k·(D(k+j−1) − D(k+j)) > 0, and that falls as j grows, by
+    (C2). So all of bucket b and above belong there if τ_b = s⁺_k − w_k·drop(k + above[b] + 1) is below bucket b, and
+    nothing below b does if it is not: b ≤ place(τ_b). The home is the last such b; place(τ_b) falls as b grows, so each b
+    that is looked at leaves only what lies between it and place(τ_b).
     """
-    n_buckets = chart.n_buckets
-    bound[: n_buckets + 1] = 0
-    bound[0], bound[n_buckets] = n_pos + 1, 1
-    queue[0, 0], queue[1, 0] = 0, n_buckets
-    size = 1 if n_buckets > 1 else 0
-    now, after = 0, 2  # rows of bottoms, each followed by its row of tops
-    one = np.uint64(1)
-    kept = np.uint64(0)
-    while size > 0:
-        later = np.uint64(0)
-        for q in range(size):
-            bottom, top = np.uint64(queue[now, q]), np.uint64(queue[now + 1, q])
-            m = (bottom + top) >> one
-            low, high, here = bound[top], bound[bottom], above[m]
-            rank = best_by_discount(weight, discount, tail, pos, edge(chart, np.float64(m)), here + 1, low, high)
-            bound[m] = rank
-            is_open = (rank < high) & (m - bottom > one) & (above[bottom] > here)
-            queue[after, later], queue[after + 1, later] = bottom, m
-            queue[4, kept], queue[5, kept] = bottom, m
-            later += np.uint64(is_open & (high - rank > 1))
-            kept += np.uint64(is_open & (high - rank == 1))
-            is_open = (low < rank) & (top - m > one) & (here > above[top])
-            queue[after, later], queue[after + 1, later] = m, top
-            queue[4, kept], queue[5, kept] = m, top
-            later += np.uint64(is_open & (rank - low > 1))
-            kept += np.uint64(is_open & (rank - low == 1))
-        size = np.int64(later)
-        now, after = after, now
-    for q in range(np.int64(kept)):
-        bottom, top = np.uint64(queue[4, q]), np.uint64(queue[5, q])
-        low = bound[top]
-        w, level = weight[np.uint64(low - 1)], pos[np.uint64(low - 1)]
-        while top - bottom > one:
-            m = (bottom + top) >> one
-            bar = w * drop(discount, tail, low + above[m] + 1)
-            passed = level - edge(chart, np.float64(m)) - bar >= 0.0
-            bound[m] = low + np.int64(passed)
-            bottom = m if passed else bottom
-            top = top if passed else m
+    typed[1] = chart.last
+    last = typed[1]
+    guess = n_buckets - 1
+    least, falling = n_buckets, True
+    for k in range(1, n_pos + 1):
+        w, level = weight[np.uint64(k - 1)], pos[np.uint64(k - 1)]
+        bottom, top = 0, n_buckets - 1
+        b, tries = guess, 0
+        while True:
+            typed[0] = level - w * drop(discount, tail, k + above[np.uint64(b)] + 1)
+            found = place(typed[0], chart, last, pivot)
+            if b <= found:
+                bottom, top = b, min(top, found)
+            else:
+                bottom, top = max(bottom, found), b - 1
+            if bottom >= top:
+                break
+            tries += 1
+            b = min(max(found, bottom + 1), top) if tries < 3 else (bottom + top + 1) >> 1
+        home[np.uint64(k - 1)] = guess = bottom
+        falling &= bottom <= least
+        least = min(least, bottom)
+    if not falling:
+        straighten(weight, discount, tail, pos, n_pos, chart, pivot, above, typed, home)
 
 
 @kernel
-def grade(above, bound, n_buckets, n_pos, value, at_rank, regions):
-    """Settle the undivided buckets in value and at_rank (negatives per rank), list the others; how many regions."""
-    n_regions = 0
-    gathered = 0
-    low = high = 1
-    settled = 0  # negatives of rank `low` since at_rank was last written
-    for b in range(n_buckets - 1, -1, -1):
-        low = high
-        high = bound[b] if bound[b] > 0 else low
-        size = above[b] - above[b + 1]
-        if low == high:  # also where the bucket is empty: no need to ask
-            value[b] = n_pos + 1 - low
-            settled += size
+def straighten(weight, discount, tail, pos, n_pos, chart, pivot, above, typed, home):
+    """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
+
+    Between positives k and k + 1 the problem falls apart if no home up to k is below one after it.
+    """
+    highest = np.empty(n_pos, np.int64)  # of the homes from k on
+    highest[n_pos - 1] = home[n_pos - 1]
+    for k in range(n_pos - 2, -1, -1):
+        highest[k] = max(home[k], highest[k + 1])
+    stack = np.empty((80, 4), np.int64)
+    begin = 0
+    while begin < n_pos:
+        end, lowest = begin + 1, home[begin]
+        while end < n_pos and lowest < highest[end]:
+            lowest = min(lowest, home[end])
+            end += 1
+        if end - begin > 1 and highest[begin] > lowest:
+            top = highest[begin] + 1
+            divide_edges(
+                weight, discount, tail, pos, chart, pivot, above, typed, home, stack, lowest, top, begin + 1, end + 1
+            )
+        begin = end
+
+
+@kernel
+def divide_edges(weight, discount, tail, pos, chart, pivot, above, typed, home, stack, bottom, top, low, high):
+    """Algorithm 1 with edges bottom < b < top in place of negatives: homes of positives low … high − 1."""
+    depth = 0
+    while True:
+        if top - bottom == 1 or above[bottom] == above[top]:
+            home[low - 1 : high - 1] = bottom
+        elif low < high:
+            m = (bottom + top) >> 1
+            score = edge(chart, pivot, m, typed)
+            rank = rank_by_discount(weight, discount, tail, pos, score, above[m] + 1, low, high)
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
+            depth += 1
+            top, low = m, rank
             continue
-        at_rank[low] += settled
-        settled = 0
-        if size > 0:
+        if depth == 0:
+            return
+        depth -= 1
+        bottom, top, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+
+
+@kernel
+def edge(chart, pivot, b, typed):
+    """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
+
+    From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
+    unit there is the difference of two neighbours of the scores' type.
+    """
+    typed[0], typed[1] = 1.0 / 3.0, chart.last
+    last = typed[1]
+    unit = np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
+    cell = b // 3 if pivot.shape[0] > 0 else b
+    if chart.rate > 0:
+        guess = order_of(np.float64(chart.centre) + cell / np.float64(chart.rate))
+    else:
+        guess = (chart.key + (cell << chart.shift)) << np.int64(1)
+    high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
+    step = unit
+    if reaches(low, b, chart, pivot, last, typed):
+        while reaches(low, b, chart, pivot, last, typed):
+            high = low
+            low = low - step if low > step - _INFINITE else -_INFINITE
+            step = min(2 * step, _LARGEST_STEP)
+    else:
+        while not reaches(high, b, chart, pivot, last, typed):
+            low = high
+            high = high + step if high < _INFINITE - step else _INFINITE
+            step = min(2 * step, _LARGEST_STEP)
+    while high - unit > low:
+        middle = ((low >> np.int64(1)) + (high >> np.int64(1))) // unit * unit
+        middle = max(middle, low + unit)
+        if reaches(middle, b, chart, pivot, last, typed):
+            high = middle
+        else:
+            low = middle
+    typed[0] = number_of(high)
+    return np.float64(typed[0])
+
+
+@inline
+def reaches(order, b, chart, pivot, last, typed):
+    """Whether the number there in the order of all numbers lies in bucket b or above."""
+    typed[0] = number_of(order)
+    return place(typed[0], chart, last, pivot) >= b
+
+
+@kernel
+def reference(pos, n_pos, above, home):
+    """A score amid those that matter: the middle one of the positives, each counted as often as negatives are surely above
+    it.
+
+    The gradient sums to zero, so J may be summed up from any reference; near the scores whose gradient is large, an
+    offset or a far-off score costs no digits.
+    """
+    return middle_by_weight(pos, n_pos, above[home + 1])
+
+
+@kernel
+def settle(
+    weight, discount, tail, pos, n_pos, pivot, n_buckets, above, home, unit, ref, value, at_rank, regions, stack
+):
+    """Settle in value and at_rank (negatives per rank) all that needs no look at members, list the regions.
+
+    Returns how many regions there are, and what Σ gradient·(score − ref) lacks where the mean gradient of a tie is
+    rounded to the type of value.
+    """
+    n_regions, gathered, k = 0, 0, 0
+    done = n_buckets  # buckets from here on are settled
+    lack = 0.0
+    value[n_buckets] = 0
+    while k < n_pos:
+        b, low = home[k], k + 1
+        for q in range(b + 1, done):
+            value[q] = n_pos - k
+        at_rank[low] += above[b + 1] - above[done]
+        while k < n_pos and home[k] == b:
+            k += 1
+        size = above[b] - above[b + 1]
+        done = b
+        if size == 0:
+            value[b] = 0
+        elif pivot.shape[0] > 0 and b % 3 == 1:
+            score = np.float64(pivot[b // 3])
+            mean = solve_tie(weight, discount, tail, pos, score, above[b + 1] + 1, size, low, k + 1, at_rank, stack)
+            value[b] = n_pos + 1 - mean
+            lack += unit * (n_pos + 1 - mean - np.float64(value[b])) * size * (score - ref)
+        else:
             value[b] = -1 - n_regions
             regions[n_regions, START], regions[n_regions, STOP] = gathered, gathered + size
-            regions[n_regions, J] = above[b + 1] + 1
-            regions[n_regions, LOW], regions[n_regions, HIGH], regions[n_regions, BUCKET] = low, high, b
+            regions[n_regions, J], regions[n_regions, BUCKET] = above[b + 1] + 1, b
+            regions[n_regions, LOW], regions[n_regions, HIGH] = low, k + 1
             gathered += size
             n_regions += 1
-    at_rank[high] += settled
-    return n_regions
-
-
-@kernel
-def assign(scores, bucket, value, unit, cursor, mixed, index, offset, n_plain, tie_score, tie_slope, gradient):
-    """Write the gradient of members of undivided buckets, gather the others; Σ gradient·score of those written.
-
-    Positions are counted from `offset`, where these scores begin. A bucket whose value is −1−n_plain−h holds the h-th
-    frequent score, which has a gradient of its own; those above it go to region n_plain + 2h, those below to the next.
-    """
-    total = 0.0
-    for k in range(scores.shape[0]):
-        v = value[bucket[k]]
-        if v >= 0:
-            g = unit * np.float64(v)
-            gradient[k] = g
-            total += g * np.float64(scores[k])
-            continue
-        region = np.int64(-v) - 1
-        if region >= n_plain:
-            tie = region - n_plain
-            if scores[k] == tie_score[tie]:
-                gradient[k] = tie_slope[tie]
-                total += tie_slope[tie] * np.float64(scores[k])
-                continue
-            region = n_plain + 2 * tie + np.int64(scores[k] < tie_score[tie])
-        at = np.uint64(cursor[region])
-        cursor[region] = at + np.uint64(1)
-        mixed[at] = scores[k]
-        index[at] = offset + k
-    return total
+    for q in range(done):
+        value[q] = 0
+    at_rank[n_pos + 1] += above[0] - above[done]
+    return n_regions, lack

@@ -29,7 +29,8 @@ def interleavings(n_pos: int, n_neg: int) -> NDArray[np.int64]:
 
 def best_above(pos: NDArray[np.float64], neg: NDArray[np.float64], loss: Loss, scale: float) -> NDArray[np.int64]:
     """The c_k of a ranking that maximises scale·Δ(R*, R) + F(R) − F(R*); scores in any order."""
-    pos, neg = np.sort(pos)[::-1], np.sort(neg)[::-1]
+    middle = pos[pos.size // 2]  # a common offset cancels, and would cost digits
+    pos, neg = np.sort(pos - middle)[::-1], np.sort(neg - middle)[::-1]
     above = interleavings(pos.size, neg.size)
     unit = 2.0 / (pos.size * neg.size)
     highest = np.concatenate([[0.0], np.cumsum(neg)])  # Σ_j (P + 1 − r_j) s_j = Σ_k Σ_{j ≤ c_k} s_j

@@ -13,17 +13,11 @@ from rankwise.inference import chakrabarti, dynamic, exhaustive, mohapatra2014, 
 from rankwise.inference.bucketed import solve_queries
 from rankwise.inference.large import solve_large
 from rankwise.inference.problem import Problem, Solution, conclude, pose
-from rankwise.inference.threads import run
+from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import DiscountedLoss, Loss
 
 # From here on a query is worth a map of its own, and threads.
 LARGE = 1 << 16
-# By a score's size: the type of a bucket in the memory of its gradient, of its bits, and all of these but the sign.
-_WORDS: dict[int, tuple[Any, Any, Any]] = {
-    4: (np.dtype(np.uint32), np.dtype(np.int32), np.int32(2**31 - 1)),
-    8: (np.dtype(np.uint64), np.dtype(np.int64), np.int64(2**63 - 1)),
-}
-
 _RANKS: dict[str, Callable[[Problem], NDArray[np.int64]]] = {
     "quicksort": quicksort.ranks,
     "yue": yue.ranks,
@@ -53,25 +47,22 @@ def solve(
         loss.normaliser(n_pos, n_neg)
     if method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss):
         tables = loss.tables(n_pos, scores.shape[0])
-        if scores.shape[0] >= LARGE:
-            return solve_large(scores, relevant, tables, scale, limit, n_threads)
-        return _solve_small(scores, relevant, tables, scale, limit, n_pos)
+        threads = worth(scores.shape[0], n_threads)
+        if threads > 1:
+            return solve_large(scores, relevant, n_pos, tables, scale, limit, threads)
+        return _solve_alone(scores, relevant, tables, scale, limit, n_pos)
     lay_out = method in _RANKS or method == "chakrabarti"
     problem = pose(scores, relevant, n_pos, loss, scale, limit, lay_out)
     return None if problem is None else conclude(problem, _ranks(problem, method, cutoff), scores.dtype)
 
 
-def _solve_small(scores, relevant, tables, scale, limit, n_pos):
+def _solve_alone(scores, relevant, tables, scale, limit, n_pos):
     gradient = np.empty_like(scores)
-    slot, bits, flip = _WORDS[gradient.itemsize]
-    bucket = gradient.view(slot)
     out, counts, above, positives = np.empty((1, 2)), _empty((1, 2)), _empty((1, n_pos + 1)), _empty((1, n_pos))
     starts = _empty(2)
     starts[0], starts[1] = 0, scores.shape[0]
     solved = solve_queries(
         scores,
-        scores.view(bits),
-        flip,
         relevant,
         starts,
         0,
@@ -79,7 +70,6 @@ def _solve_small(scores, relevant, tables, scale, limit, n_pos):
         limit,
         *tables,
         scale,
-        bucket,
         gradient,
         out,
         counts,
@@ -162,15 +152,12 @@ def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_thre
     sizes = np.diff(starts[first : last + 1])
     loss.check_many(relevant, starts[first : last + 1])
     tables = loss.tables(int(sizes.max()), int(sizes.max()))
-    slot, bits, flip = _WORDS[scores.itemsize]
-    seen, bucket = scores.view(bits), batch.gradient.view(slot)
     goals = np.linspace(starts[first], starts[last], n_threads + 1)
     cuts = np.unique(np.clip(np.searchsorted(starts, goals), first, last))
     cuts[0], cuts[-1] = first, last
     by_query, none = (batch.gradient, batch.out, batch.counts), np.empty((0, 0), np.int64)
     jobs: list[tuple[Any, ...]] = [
-        (scores, seen, flip, relevant, starts, a, b, limit, *tables, scale, bucket, *by_query, none, none)
-        for a, b in pairwise(cuts)
+        (scores, relevant, starts, a, b, limit, *tables, scale, *by_query, none, none) for a, b in pairwise(cuts)
     ]
     stops = run(solve_queries, jobs)
     return next((stop for stop, b in zip(stops, cuts[1:], strict=True) if stop < b), last)

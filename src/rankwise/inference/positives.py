@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.compiled import kernel
+from rankwise.inference.compiled import inline, kernel
 from rankwise.inference.quicksort import SHORT, insertion_sort
 from rankwise.inference.steps import discount_at
+
+
+# From here on a counting sort goes over two digits of an interval's number: more streams would miss the caches.
+_SCATTERED = 1 << 15
+_DIGIT = np.int64(10)
 
 
 @kernel
@@ -22,13 +27,23 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     low = high = val[0]
     for k in range(n):
         low, high = min(low, val[k]), max(high, val[k])
-    rate = (n - 1) / (high - low) if high > low else 0.0
-    if rate > 1e300:
-        rate = 0.0
+    n_intervals = min(n, 1 << (2 * _DIGIT))
+    rate = (n_intervals - 1) / (high - low) if high > low else 0.0
+    last = float(n_intervals - 1)
+    if n > _SCATTERED:
+        for shift in (np.int64(0), _DIGIT):
+            radix_pass(val, idx, n, high, rate, last, shift, val_spare, idx_spare)
+            val[:n] = val_spare[:n]
+            idx[:n] = idx_spare[:n]
+        if longest_run(val, n, high, rate, last) > SHORT:
+            merge_sort(val, idx, n, val_spare, idx_spare, work)
+            return
+        insertion_sort(val, idx, 0, n - 1, work)
+        return
     slot[: n + 1] = 0  # the first n + 1: where an interval begins; the others: a value's interval
     most = 0
     for k in range(n):
-        b = np.int64((high - val[k]) * rate)
+        b = interval_of(val[k], high, rate, last)
         slot[n + 1 + k] = b
         slot[b + 1] += 1
         most = max(most, slot[b + 1])
@@ -45,6 +60,45 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     val[:n] = val_spare[:n]
     idx[:n] = idx_spare[:n]
     insertion_sort(val, idx, 0, n - 1, work)
+
+
+@inline
+def interval_of(value, high, rate, last):
+    """The interval of a value, counted from the highest, 0 … last whatever the value is."""
+    t = (high - value) * rate
+    t = t if t > 0.0 else 0.0
+    return np.uint64(np.int64(t if t < last else last))
+
+
+@kernel
+def radix_pass(val, idx, n, high, rate, last, shift, to_val, to_idx):
+    """Copy val[:n] and idx[:n] in the order of one digit of their intervals, stably."""
+    mask, by = np.uint64((1 << 10) - 1), np.uint64(shift)
+    begin = np.zeros(1 << 10, np.int64)
+    for k in range(n):
+        begin[(interval_of(val[k], high, rate, last) >> by) & mask] += 1
+    total = 0
+    for b in range(begin.shape[0]):
+        size = begin[b]
+        begin[b] = total
+        total += size
+    for k in range(n):
+        b = (interval_of(val[k], high, rate, last) >> by) & mask
+        at = np.uint64(begin[b])
+        begin[b] = at + np.uint64(1)
+        to_val[at], to_idx[at] = val[k], idx[k]
+
+
+@kernel
+def longest_run(val, n, high, rate, last):
+    """The most values in one interval, val being sorted by interval."""
+    longest, begin, before = 0, 0, interval_of(val[0], high, rate, last)
+    for k in range(1, n):
+        b = interval_of(val[k], high, rate, last)
+        if b != before:
+            begin, before = k, b
+        longest = max(longest, k - begin + 1)
+    return longest
 
 
 @kernel
@@ -84,8 +138,22 @@ def scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, out):
 
 
 @kernel
-def finish_positives(pos, idx, n_pos, at_rank, n_neg, gradient):
-    """Positives' gradient −2 c_k/(PN), shared among ties, from the negatives per rank; Σ gradient·score.
+def middle_by_weight(pos, n_pos, weight):
+    """The middle one of the positives if the k-th counts weight[k − 1] times; the last one if none counts."""
+    total = 0.0
+    for k in range(n_pos):
+        total += float(weight[k])
+    so_far = 0.0
+    for k in range(n_pos):
+        so_far += float(weight[k])
+        if 2.0 * so_far > total:
+            return pos[k]
+    return pos[n_pos - 1]
+
+
+@kernel
+def finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient):
+    """Positives' gradient −2 c_k/(PN), shared among ties, from the negatives per rank; Σ gradient·(score − ref).
 
     c_k, the number of negatives above the k-th positive, replaces at_rank[k].
     """
@@ -103,7 +171,7 @@ def finish_positives(pos, idx, n_pos, at_rank, n_neg, gradient):
         g = -unit * above / (end - k)
         for q in range(k, end):
             gradient[idx[q]] = g
-        total += g * pos[k] * (end - k)
+        total += g * (pos[k] - ref) * (end - k)
         k = end
     return total
 

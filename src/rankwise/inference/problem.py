@@ -7,9 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inference.buckets import all_within
+from rankwise.inference.bucketed import all_within
 from rankwise.inference.compiled import kernel
-from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
+from rankwise.inference.positives import (
+    discounted_loss,
+    finish_positives,
+    middle_by_weight,
+    scaled_weights,
+    sort_descending,
+)
 from rankwise.loss_forms import DiscountedLoss, Loss, StepLoss, Tail
 
 # Steps of a StepLoss are laid out as a matrix up to this many; beyond, only rounds.py serves.
@@ -111,18 +117,33 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
 
 @kernel
 def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
-    """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ if there are weights."""
+    """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ if there are weights.
+
+    The gradient sums to zero: scores are counted from one of them, so that a common offset costs no digits.
+    """
     n_pos = pos.shape[0]
-    total = finish_negatives(neg, neg_idx, ranks, n_pos, at_rank, gradient)
-    total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], gradient)
+    ref = middle_of(pos, ranks)
+    total = finish_negatives(neg, neg_idx, ranks, n_pos, ref, at_rank, gradient)
+    total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], ref, gradient)
     if weight.shape[0] == 0:
         return total, 0.0
     return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
 
 
 @kernel
-def finish_negatives(neg, idx, ranks, n_pos, at_rank, gradient):
-    """Negatives' gradient 2(P + 1 − r)/(PN), shared among ties, and negatives per rank; Σ gradient·score. O(N + P).
+def middle_of(pos, ranks):
+    """The middle one of the positives, each counted as often as negatives are above it (`reference` of edges.py)."""
+    n_pos = pos.shape[0]
+    at_rank = np.zeros(n_pos + 2, np.int64)
+    for r in ranks:
+        at_rank[r] += 1
+    above = np.cumsum(at_rank)
+    return middle_by_weight(pos, n_pos, above[1:])
+
+
+@kernel
+def finish_negatives(neg, idx, ranks, n_pos, ref, at_rank, gradient):
+    """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
 
     Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
     greatest of the next: no sort is needed to find them.
@@ -153,7 +174,7 @@ def finish_negatives(neg, idx, ranks, n_pos, at_rank, gradient):
         for q in range(neg.shape[0]):
             g = unit * (n_pos + 1 - ranks[q])
             gradient[idx[q]] = g
-            total += g * neg[q]
+            total += g * (neg[q] - ref)
         return total
     rank_sum, size = np.zeros(n_ties), np.zeros(n_ties)
     for final in range(2):
@@ -167,7 +188,7 @@ def finish_negatives(neg, idx, ranks, n_pos, at_rank, gradient):
             if final == 1:
                 g = unit * (n_pos + 1 - (float(r) if tie < 0 else rank_sum[tie] / size[tie]))
                 gradient[idx[q]] = g
-                total += g * neg[q]
+                total += g * (neg[q] - ref)
             elif tie >= 0:
                 rank_sum[tie] += r
                 size[tie] += 1

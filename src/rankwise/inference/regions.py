@@ -8,12 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.compiled import inline, kernel
-from rankwise.inference.edges import HIGH, LOW, START, STOP, J
+from rankwise.inference.positives import sort_descending
 from rankwise.inference.quicksort import opt_ranks
 from rankwise.inference.steps import drop, rank_by_discount
 
+# Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
+START, STOP, J, LOW, HIGH, BUCKET = range(6)
+REGION_COLUMNS = 6
 # Regions of at most so many members are sorted outright.
 FEW_MEMBERS = np.uint64(16)
+# A larger one is sorted, too, unless it has more members a rank than this.
+_MEMBERS_PER_RANK = 8
 
 
 @kernel
@@ -29,14 +34,16 @@ def solve_regions(
     mixed,
     index,
     rank,
+    places,
     unit,
+    ref,
     at_rank,
     gradient,
     partial,
     stack,
     work,
 ):
-    """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·score in partial[r].
+    """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·(score − ref) in partial[r].
 
     Most regions are small and divide one rank from the next: those are split without a call or a slice, which
     would cost more than the split. Other small ones are sorted; large ones go through Algorithm 1.
@@ -61,23 +68,23 @@ def solve_regions(
                         q = min(start + np.uint64(t), stop - np.uint64(1))
                         g = g_high if level - mixed[q] - bar >= 0.0 else g_low
                         gradient[np.uint64(index[q])] = g
-                        total += g * mixed[q] if start + np.uint64(t) < stop else 0.0
+                        total += g * (mixed[q] - ref) if start + np.uint64(t) < stop else 0.0
                 else:
                     for q in range(start, stop):
                         g = g_high if level - mixed[q] - bar >= 0.0 else g_low
                         gradient[np.uint64(index[q])] = g
-                        total += g * mixed[q]
+                        total += g * (mixed[q] - ref)
                 partial[r] = total
                 continue
         if stop - start <= FEW_MEMBERS:
-            partial[r] = solve_few(
-                weight, discount, tail, pos, worst, mixed, index, start, stop, j, low, high, unit, at_rank, gradient,
-                stack,
-            )  # fmt: skip
+            sort_few(mixed, index, start, stop)
+            a, b = np.int64(start), np.int64(stop)
+            walk(weight, discount, tail, pos, mixed, rank, places, a, b, j, low, high, stack, work)
+            partial[r] = conclude_sorted(mixed, index, rank, a, b, unit, ref, worst, at_rank, gradient)
             continue
         partial[r] = solve_hard(
-            weight, discount, tail, pos, n_pos, mixed, index, rank, np.int64(start), np.int64(stop), j, low, high,
-            unit, at_rank, gradient, stack, work,
+            weight, discount, tail, pos, n_pos, mixed, index, rank, places, np.int64(start), np.int64(stop), j, low,
+            high, unit, ref, at_rank, gradient, stack, work,
         )  # fmt: skip
 
 
@@ -127,10 +134,8 @@ def above_bar(level, bar, mixed, start, stop):
 
 
 @inline
-def solve_few(
-    weight, discount, tail, pos, worst, mixed, index, start, stop, j, low, high, unit, at_rank, gradient, stack
-):
-    """A small region, sorted by insertion and gone down: ranks never fall. Σ gradient·score."""
+def sort_few(mixed, index, start, stop):
+    """Sort the members of a small region by insertion, from the highest down."""
     for a in range(start + np.uint64(1), stop):
         v, i = mixed[a], index[a]
         b = a
@@ -138,38 +143,101 @@ def solve_few(
             mixed[b], index[b] = mixed[b - np.uint64(1)], index[b - np.uint64(1)]
             b -= np.uint64(1)
         mixed[b], index[b] = v, i
+
+
+@kernel
+def walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, high, stack, work):
+    """rank[start:stop], members being sorted: positives low … high − 1 in turn go down the members that belong above.
+
+    As in edges.py, each positive's place is found as if it were alone; where places rise, the stretch is solved by
+    Algorithm 1. places[k − low], how many members are above positive k, needs room for high − low.
+    """
+    size, c, most, in_order = stop - start, 0, 0, True
+    for k in range(low, high):
+        w, level = weight[np.uint64(k - 1)], pos[np.uint64(k - 1)]
+        while c < size and mixed[np.uint64(start + c)] - level + w * drop(discount, tail, k + j + c) > 0.0:
+            c += 1
+        while c > 0 and not mixed[np.uint64(start + c - 1)] - level + w * drop(discount, tail, k + j + c - 1) > 0.0:
+            c -= 1
+        places[np.uint64(k - low)] = c
+        in_order &= c >= most
+        most = max(most, c)
+    if not in_order:
+        straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j, low, high, stack, work)
+    at = start
+    for k in range(low, high):
+        for q in range(at, start + places[np.uint64(k - low)]):
+            rank[np.uint64(q)] = k
+        at = start + places[np.uint64(k - low)]
+    for q in range(at, stop):
+        rank[np.uint64(q)] = high
+
+
+@kernel
+def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j, low, high, stack, work):
+    """Solve together each stretch of positives whose places fall somewhere, by Algorithm 1 on sorted members."""
+    n = high - low
+    least, no_trace, no_table = np.empty(n, np.int64), np.empty((0, 6), np.int64), np.empty((0, 0))
+    no_index = np.empty(0, np.int64)
+    least[n - 1] = places[n - 1]
+    for k in range(n - 2, -1, -1):
+        least[k] = min(places[k], least[k + 1])
+    begin = 0
+    while begin < n:
+        end, most = begin + 1, places[begin]
+        while end < n and most > least[end]:
+            most = max(most, places[end])
+            end += 1
+        first, last = least[begin], most
+        if end - begin > 1 and first < last:
+            opt_ranks(
+                weight, discount, tail, no_table, pos, mixed, no_index, rank, start + first, start + last, j + first,
+                low + begin, low + end, 1, stack, work, no_trace,
+            )  # fmt: skip
+            q = first
+            for k in range(begin, end):  # members of rank up to low + k are above positive low + k
+                while q < last and rank[start + q] <= low + k:
+                    q += 1
+                places[k] = q
+        begin = end
+
+
+@kernel
+def conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, gradient):
+    """Gradients of sorted members whose ranks are known, shared among ties; negatives per rank; Σ gradient·(s − ref)."""
     total = 0.0
     q = start
     while q < stop:
-        score = mixed[q]
-        end = q + np.uint64(1)
-        while end < stop and mixed[end] == score:
-            end += np.uint64(1)
-        if end - q == np.uint64(1):
-            if low < high:
-                low = rank_by_discount(weight, discount, tail, pos, score, j, low, high)
-            at_rank[np.uint64(low)] += 1
-            g = unit * (worst - low)
-        else:
-            size = np.int64(end - q)
-            g = unit * (worst - solve_tie(weight, discount, tail, pos, score, j, size, low, high, at_rank, stack))
-            if low < high:
-                low = rank_by_discount(weight, discount, tail, pos, score, j + size - 1, low, high)
+        score, sum_of_ranks = mixed[np.uint64(q)], 0.0
+        end = q
+        while end < stop and mixed[np.uint64(end)] == score:
+            r = rank[np.uint64(end)]
+            at_rank[np.uint64(r)] += 1
+            sum_of_ranks += float(r)
+            end += 1
+        g = unit * (worst - (sum_of_ranks / (end - q) if end - q > 1 else sum_of_ranks))
         for p in range(q, end):
-            gradient[np.uint64(index[p])] = g
-            total += g * score
-        j += np.int64(end - q)
+            gradient[np.uint64(index[np.uint64(p)])] = g
+        total += g * (score - ref) * (end - q)
         q = end
     return total
 
 
 @kernel
 def solve_hard(
-    weight, discount, tail, pos, n_pos, mixed, index, rank, start, stop, j, low, high, unit, at_rank, gradient,
-    stack, work,
+    weight, discount, tail, pos, n_pos, mixed, index, rank, places, start, stop, j, low, high, unit, ref, at_rank,
+    gradient, stack, work,
 ):  # fmt: skip
-    """A region by Algorithm 1: gradients, negatives per rank; Σ gradient·score."""
-    worst = n_pos + 1
+    """A large region: gradients, negatives per rank; Σ gradient·(score − ref).
+
+    Sorted and walked where that is as good as Algorithm 1, which it is if there are ranks enough; else by Algorithm 1.
+    """
+    worst, size = n_pos + 1, stop - start
+    if size <= _MEMBERS_PER_RANK * (high - low):
+        spare, slot = np.empty(size), np.empty(2 * size + 1, np.int64)
+        sort_descending(mixed[start:stop], index[start:stop], size, spare, np.empty(size, np.int64), slot, work)
+        walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, high, stack, work)
+        return conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, gradient)
     same = 1
     for q in range(start + 1, stop):
         if mixed[q] != mixed[start]:
@@ -177,30 +245,15 @@ def solve_hard(
             break
     no_trace, no_table = np.empty((0, 6), np.int64), np.empty((0, 0))
     opt_ranks(
-        weight,
-        discount,
-        tail,
-        no_table,
-        pos,
-        mixed,
-        index,
-        rank,
-        start,
-        stop,
-        j,
-        low,
-        high,
-        same,
-        stack,
-        work,
+        weight, discount, tail, no_table, pos, mixed, index, rank, start, stop, j, low, high, same, stack, work,
         no_trace,
-    )
+    )  # fmt: skip
     total = 0.0
     for q in range(start, stop):
         at_rank[rank[q]] += 1
         g = unit * (worst - rank[q])
         gradient[index[q]] = g
-        total += g * mixed[q]
+        total += g * (mixed[q] - ref)
     share_among_ties(mixed, index, rank, start, stop, unit, worst, gradient)
     return total
 
