@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 import rankwise as rw
+
+# hostile.py and exact_hinge.py are imported by their names.
+sys.path.append(str(Path(__file__).parent))
 
 SEED = 20180618
 

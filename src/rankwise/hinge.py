@@ -127,7 +127,7 @@ def structured_hinge(
         return HingeResult(0.0, _read_only(np.zeros(array.shape[0], dtype)), 0.0)
     value, lost, gradient, above, positives = solve_one(array, truth, n_pos, loss, scale, method, cutoff, n_threads)
     ranking = _Ranking(gradient, above, positives)
-    return HingeResult(value, _read_only(gradient.astype(dtype, copy=False)), lost, None, ranking)
+    return HingeResult(value, _read_only(_as_type(gradient, dtype)), lost, None, ranking)
 
 
 def most_violating_ranking(
@@ -223,7 +223,7 @@ def _hinge_of_many(
         _refuse_empty(empty, f"query {grouping.ids[q]}", int(counts[q, 0]), int(counts[q, 1]))
     used = out.shape[0] - (int(is_empty.sum()) if empty == "skip" else 0)
     np.multiply(gradient, gradient.dtype.type(1.0 / max(used, 1)), out=gradient)
-    gradient = grouping.scatter(gradient).astype(dtype, copy=False)
+    gradient = _as_type(grouping.scatter(gradient), dtype)
     per_query = PerQuery(grouping.ids, out[:, 0].copy(), out[:, 1].copy(), counts[:, 0].copy(), counts[:, 1].copy())
     value, lost = (float(total) / max(used, 1) for total in out.sum(axis=0))
     return HingeResult(value, _read_only(gradient), lost, per_query)
@@ -235,6 +235,15 @@ def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:
             f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass "
             "empty='zero' or empty='skip'"
         )
+
+
+def _as_type(gradient: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArray[np.floating]:
+    """The gradient in the scores' own type."""
+    if dtype != np.float16:
+        return gradient.astype(dtype, copy=False)
+    from rankwise.inference.half import to_half
+
+    return to_half(gradient)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

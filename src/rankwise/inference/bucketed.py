@@ -15,18 +15,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import CHUNK, place_all
+from rankwise.inference.buckets import CHUNK, cells_of, third
 from rankwise.inference.charts import choose
 from rankwise.inference.compiled import kernel
 from rankwise.inference.edges import cumulate, find_homes, reference, settle
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
 from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import REGION_COLUMNS, START, STOP, solve_regions
+from rankwise.inference.regions import HIGH, LOW, START, STOP, J, solve_regions
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
+# A region of at least so many members gets buckets of its own.
+DIVIDED = 1 << 10
+# Up to so many members of a chunk are found one by one.
+_FEW = CHUNK // 8
 # Equal scores hit one counter again and again; so many counters in turn keep it from waiting for itself.
-_COPIES = 4
+_COPIES = 2
+# Buckets beyond the others, where positives are put: as many as a cell may have.
+OWN = 3
 # The bit that makes a flag true, of eight of them.
 _LOW_BITS = np.uint64(0x0101_0101_0101_0101)
 
@@ -70,6 +76,26 @@ def positions(flags, where):
 
 
 @kernel
+def few_positions(flags, where):
+    """`positions` of a chunk in which few flags are true: from word to word, and from one true flag to the next."""
+    n_words, at, one = flags.shape[0] >> 3, np.uint64(0), np.uint64(1)
+    words = flags[: 8 * n_words].view(np.uint64)
+    for k in range(n_words):
+        word = words[k]
+        while word != 0:
+            below = (word & (~word + one)) - one  # the bits below the lowest one set; a true flag is a byte of 1
+            byte = ((below & _LOW_BITS) * _LOW_BITS) >> np.uint64(56)
+            where[at] = np.int32(8 * k + np.int64(byte))
+            at += one
+            word &= word - one
+    for q in range(8 * n_words, flags.shape[0]):
+        if flags[q]:
+            where[at] = np.int32(q)
+            at += one
+    return at
+
+
+@kernel
 def order_positives(scores, relevant, n_pos, limit):
     """Positions of the n_pos positives in ascending order, by descending score, and their scores.
 
@@ -95,8 +121,8 @@ def bucket_count(chart, pivot):
 
 @kernel
 def counters(n_buckets, pivot):
-    """A histogram of zeros: a row, or several where frequent scores are expected; the last column is the positives'."""
-    return np.zeros((_COPIES if pivot.shape[0] > 0 else 1, n_buckets + 1), np.uint32)
+    """A histogram of zeros: a row, or several where frequent scores are expected; positives go beyond n_buckets."""
+    return np.zeros((_COPIES if pivot.shape[0] > 0 else 1, n_buckets + OWN), np.uint32)
 
 
 @kernel
@@ -105,24 +131,22 @@ def count(scores, first, stop, where, limit, chart, pivot, hist):
     typed = np.empty(2, scores.dtype)
     typed[0], typed[1] = limit, chart.last
     limit, last = typed[0], typed[1]
-    slots = np.empty(min(CHUNK, stop - first), np.int32)
-    own = np.int32(hist.shape[1] - 1)
+    cells = np.empty(min(CHUNK, stop - first), np.int32)
     p = np.searchsorted(where, first)
     fine = True
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
-        part, slot = scores[start:end], slots[: end - start]
+        part, cell = scores[start:end], cells[: end - start]
         fine &= all_within(part, limit)
-        place_all(part, chart, last, pivot, slot)
-        while p < where.shape[0] and where[p] < end:
-            slot[where[p] - start] = own
-            p += 1
-        if hist.shape[0] == 1:
-            for k in range(slot.shape[0]):
-                hist[0, np.uint32(slot[k])] += np.uint32(1)
+        cells_of(part, chart, last, cell)
+        p = set_apart(where, p, start, end, chart.last, cell)
+        if pivot.shape[0] == 0:
+            for k in range(cell.shape[0]):
+                hist[0, np.uint32(cell[k])] += np.uint32(1)
         else:
-            for k in range(slot.shape[0]):
-                hist[k % _COPIES, np.uint32(slot[k])] += np.uint32(1)
+            for k in range(cell.shape[0]):
+                at = np.uint32(cell[k])
+                hist[k % _COPIES, third(at, part[k], pivot[at])] += np.uint32(1)
     for row in range(1, hist.shape[0]):
         for b in range(hist.shape[1]):
             hist[0, b] += hist[row, b]
@@ -130,23 +154,28 @@ def count(scores, first, stop, where, limit, chart, pivot, hist):
 
 
 @kernel
-def narrow_down(weight, discount, tail, pos, n_pos, chart, pivot, hist, unit, value, at_rank, typed, stack):
-    """Steps 2 and 3 up to the members: the regions, Σ gradient·(score − ref) of rounded ties, and ref."""
-    n_buckets = value.shape[0] - 1
-    above, home = np.empty(n_buckets + 1, np.int64), np.empty(n_pos, np.int64)
-    regions = np.empty((min(n_pos, n_buckets), REGION_COLUMNS), np.int64)
+def set_apart(where, p, start, end, last, cell):
+    """Put the positives where[p], … of a chunk into a cell of their own; p for the next chunk."""
+    while p < where.shape[0] and where[p] < end:
+        cell[where[p] - start] = last + 1
+        p += 1
+    return p
+
+
+@kernel
+def locate(weight, discount, tail, pos, low, high, j, chart, pivot, hist, typed):
+    """How many negatives are in each bucket and above, and the homes of positives low … high − 1 among them."""
+    n_buckets = hist.shape[0] - OWN
+    above, home = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64)
     cumulate(hist, n_buckets, above)
-    find_homes(weight, discount, tail, pos, n_pos, chart, pivot, n_buckets, above, typed, home)
-    ref = reference(pos, n_pos, above, home)
-    n_regions, lack = settle(
-        weight, discount, tail, pos, n_pos, pivot, n_buckets, above, home, unit, ref, value, at_rank, regions, stack
-    )
-    return regions[:n_regions], lack, ref
+    some, ahead = slice(low - 1, high - 1), low + j - 2
+    find_homes(weight[some], discount, tail, pos[some], ahead, chart, pivot, n_buckets, above, typed, home)
+    return above, home
 
 
 @kernel(fastmath={"reassoc", "nsz"})
 def write(values, unit, ref, scores, gradient):
-    """gradient = unit·values; Σ gradient·(score − ref). Sums are reassociated, else they would take most of the time."""
+    """gradient = unit·values; Σ gradient·(score − ref), added up in any order: one after the other takes too long."""
     total = 0.0
     for k in range(scores.shape[0]):
         g = unit * np.float64(values[k])
@@ -168,22 +197,29 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
     last = typed[1]
     zero = last - last
     size = min(CHUNK, stop - first)
-    slots, values, members = np.empty(size, np.int32), np.empty(size, scores.dtype), np.empty(size + 1, np.int32)
-    own = np.int32(value.shape[0] - 1)
+    cells, values = np.empty(size, np.int32), np.empty(size, scores.dtype)
+    flags, members = np.empty(size, np.bool_), np.empty(size + 1, np.int32)
     p = np.searchsorted(where, first)
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
-        part, slot, found = scores[start:end], slots[: end - start], values[: end - start]
-        place_all(part, chart, last, pivot, slot)
-        while p < where.shape[0] and where[p] < end:
-            slot[where[p] - start] = own
-            p += 1
-        for k in range(part.shape[0]):
-            found[k] = value[np.uint32(slot[k])]
+        part, cell, found = scores[start:end], cells[: end - start], values[: end - start]
+        cells_of(part, chart, last, cell)
+        p = set_apart(where, p, start, end, chart.last, cell)
+        if pivot.shape[0] == 0:
+            for k in range(part.shape[0]):
+                found[k] = value[np.uint32(cell[k])]
+        else:
+            for k in range(part.shape[0]):
+                at = np.uint32(cell[k])
+                found[k] = value[third(at, part[k], pivot[at])]
         n_members = np.uint64(0)
-        for k in range(part.shape[0]):  # no branch depends on a score
-            members[n_members] = np.int32(k)
-            n_members += np.uint64(found[k] < zero)
+        for k in range(part.shape[0]):
+            flags[k] = found[k] < zero
+            n_members += np.uint64(flags[k])
+        if n_members <= _FEW:
+            few_positions(flags[: end - start], members)
+        else:
+            positions(flags[: end - start], members)
         for q in range(n_members):
             k = np.uint64(members[q])
             region = np.uint64(-found[k]) - np.uint64(1)
@@ -200,6 +236,61 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
 
 
 @kernel
+def solve_members(
+    weight, discount, tail, pos, regions, first, last, mixed, index, unit, ref, limit, at_rank, gradient, partial
+):  # fmt: skip
+    """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·(score − ref) in partial[r]."""
+    places, rank = np.empty(pos.shape[0], np.int64), np.empty(mixed.shape[0], np.int64)
+    stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
+    for r in range(first, last):
+        if regions[r, STOP] - regions[r, START] >= DIVIDED:
+            partial[r] = divide_region(
+                weight, discount, tail, pos, regions[r], mixed, index, rank, places, unit, ref, limit, at_rank,
+                gradient, stack, work,
+            )  # fmt: skip
+            regions[r, STOP] = regions[r, START]
+    solve_regions(
+        weight, discount, tail, pos, regions, first, last, mixed, index, rank, places, unit, ref, at_rank, gradient,
+        partial, stack, work,
+    )  # fmt: skip
+
+
+@kernel
+def divide_region(
+    weight, discount, tail, pos, region, mixed, index, rank, places, unit, ref, limit, at_rank, gradient, stack, work
+):  # fmt: skip
+    """A large region as a query of its own, with buckets of its own; Σ gradient·(score − ref)."""
+    start, stop, low, high, j = region[START], region[STOP], region[LOW], region[HIGH], region[J]
+    scores, n = mixed[start:stop], stop - start
+    nobody, typed = np.empty(0, np.int64), np.empty(2, mixed.dtype)
+    chart, pivot = choose(scores, high - low, limit)
+    n_buckets = bucket_count(chart, pivot)
+    hist, value = counters(n_buckets, pivot), np.empty(n_buckets + OWN, mixed.dtype)
+    count(scores, 0, n, nobody, limit, chart, pivot, hist)
+    above, home = locate(weight, discount, tail, pos, low, high, j, chart, pivot, hist[0], typed)
+    regions, total = settle(
+        weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, stack,
+        typed,
+    )  # fmt: skip
+    gathered = regions[-1, STOP] if regions.shape[0] > 0 else 0
+    members, slopes = np.empty(gathered, mixed.dtype), np.empty(n, gradient.dtype)
+    where, partial = np.empty(gathered, np.int64), np.zeros(max(-(-n // BLOCK), regions.shape[0]))
+    cursor, ends = regions[:, START].copy(), regions[:, STOP].copy()
+    assign(scores, 0, n, nobody, chart, pivot, value, unit, ref, cursor, ends, members, where, slopes, partial)
+    total += partial.sum()
+    for q in range(n):
+        gradient[index[start + q]] = slopes[q]
+    for q in range(gathered):
+        where[q] = index[start + where[q]]
+    partial[:] = 0.0
+    solve_regions(
+        weight, discount, tail, pos, regions, 0, regions.shape[0], members, where, rank, places, unit, ref, at_rank,
+        gradient, partial, stack, work,
+    )  # fmt: skip
+    return total + partial[: regions.shape[0]].sum()
+
+
+@kernel
 def solve_queries(
     scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, gradient, out, counts,
     above_pos, order_pos,
@@ -210,16 +301,13 @@ def solve_queries(
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
     Returns the position after the last query solved, less than `last` if scores there are not finite, or change.
     """
-    size = most = 0  # samples and positives of the largest queries
+    most = 0  # positives of a query
     for q in range(first, last):
-        size = max(size, starts[q + 1] - starts[q])
         most = max(most, count_true(relevant[starts[q] : starts[q + 1]]))
     pos, pos_spare, weights = np.empty(most), np.empty(most), np.empty(most)
     where, idx, idx_spare = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     at_rank, slot = np.empty(most + 2, np.int64), np.empty(2 * most + 1, np.int64)
-    mixed, index, rank = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
-    places = np.empty(most, np.int64)
-    partial, typed = np.empty(max(-(-size // BLOCK), most)), np.empty(2, scores.dtype)
+    typed = np.empty(2, scores.dtype)
     stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
@@ -247,25 +335,29 @@ def solve_queries(
         hist = counters(n_buckets, pivot)
         if not count(part, 0, n, where[:n_pos], limit, chart, pivot, hist):
             return q
-        value = np.empty(n_buckets + 1, scores.dtype)
+        value = np.empty(n_buckets + OWN, scores.dtype)
         at_rank[: n_pos + 2] = 0
-        regions, lack, ref = narrow_down(
-            weights, discount, tail, pos, n_pos, chart, pivot, hist[0], unit, value, at_rank, typed, stack
-        )
+        level = pos[:n_pos]
+        above, home = locate(weights, discount, tail, level, 1, n_pos + 1, 1, chart, pivot, hist[0], typed)
+        ref = reference(level, above, home)
+        regions, total = settle(
+            weights, discount, tail, level, 1, n_pos + 1, 1, pivot, n_buckets, above, home, unit, ref, value,
+            at_rank, stack, typed,
+        )  # fmt: skip
         n_regions = regions.shape[0]
         gathered = regions[n_regions - 1, STOP] if n_regions > 0 else 0
-        if gathered > mixed.shape[0]:
-            mixed, index, rank = np.empty(gathered), np.empty(gathered, np.int64), np.empty(gathered, np.int64)
-        partial[:] = 0.0
+        mixed, index = np.empty(gathered, scores.dtype), np.empty(gathered, np.int64)
+        partial = np.zeros(max(-(-n // BLOCK), n_regions))
+        cursor, ends = regions[:, START].copy(), regions[:, STOP].copy()
         if not assign(
-            part, 0, n, where[:n_pos], chart, pivot, value, unit, ref, regions[:, START].copy(),
-            regions[:, STOP].copy(), mixed, index, slopes, partial,
-        ):  # fmt: skip
+            part, 0, n, where[:n_pos], chart, pivot, value, unit, ref, cursor, ends, mixed, index, slopes, partial
+        ):
             return q
-        total = lack + partial[: -(-n // BLOCK)].sum()
-        solve_regions(
-            weights, discount, tail, pos, n_pos, regions, 0, n_regions, mixed, index, rank, places, unit, ref, at_rank,
-            slopes, partial, stack, work,
+        total += partial.sum()
+        partial[:] = 0.0
+        solve_members(
+            weights, discount, tail, level, regions, 0, n_regions, mixed, index, unit, ref, limit, at_rank, slopes,
+            partial,
         )  # fmt: skip
         total += partial[:n_regions].sum()
         total += finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, slopes)

@@ -1,10 +1,13 @@
 """Buckets: a map from score to bucket that never falls as scores rise, for one chunk of scores or for one.
 
-    linear   ⌊(s − centre)·rate⌋, in the scores' own precision
-    keyed    (⌊order(s)/2⌋ − key) >> shift, order(s) being the bits of s as an integer that orders like the scores
+    linear   ⌊(s − low)·rate⌋, in the scores' own precision
+    keyed    (order(s) − key) >> shift, order(s) being half the bits of s as an integer that orders like the scores:
+             it keeps magnitudes apart
+    folded   the same of s − low below `middle`, and of high − s, mirrored, from there on: it keeps apart what crowds at
+             either end, as saturated sigmoids do
 
-Both are clipped to 0..last; the second keeps magnitudes apart. Where `pivot` has an entry a cell, a bucket is a third of
-a cell: the scores below its pivot, equal to it, above it, so that a frequent score has a bucket of its own.
+All are clipped to cells 0..last. A cell is a bucket, or, where `pivot` has entries, three: the scores below the cell's
+pivot, equal to it, above it, so that a frequent score has a bucket of its own.
 
 All that the engine relies on is that the map never falls (rounding never reverses an order, and nothing else happens
 here) and that everybody asks the same map: a score s lies in bucket b or above exactly if place(s) ≥ b. No edge is ever
@@ -16,7 +19,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.inference.compiled import inline, kernel
 
@@ -24,13 +26,18 @@ from rankwise.inference.compiled import inline, kernel
 CHUNK = 2048
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _SIGN, _HALF = np.int64(63), np.int64(1)
+# Kinds of map.
+LINEAR, KEYED, FOLDED = 0, 1, 2
 
 
 class BucketMap(NamedTuple):
-    """Parameters of the map, centre and rate of the scores' type; rate = 0 means keyed. Cells are 0..last."""
+    """Parameters of the map; low, rate, middle and high are of the scores' type."""
 
-    centre: np.floating
+    kind: int
+    low: np.floating
     rate: np.floating
+    middle: np.floating
+    high: np.floating
     key: int
     shift: int
     last: int
@@ -50,9 +57,9 @@ def number_of(order):
 
 
 @inline
-def linear_cell(score, centre, rate, last):
+def linear_cell(score, low, rate, last):
     """The cell under a linear map; 0 for NaN."""
-    t = (score - centre) * rate
+    t = (score - low) * rate
     zero = last - last
     t = t if t > zero else zero
     return np.int32(t if t < last else last)
@@ -65,30 +72,45 @@ def keyed_cell(score, key, shift, last):
     return np.int32(min(max(t, np.int64(0)), last))
 
 
+@inline
+def folded_cell(score, low, middle, high, key, shift, last):
+    """The cell under a folded map; an end for NaN. last is odd: as many cells for either end."""
+    is_low = score < middle
+    distance = np.float64(score) - np.float64(low) if is_low else np.float64(high) - np.float64(score)
+    t = keyed_cell(distance, key, shift, last >> _HALF)
+    return t if is_low else np.int32(last) - t
+
+
 @kernel
-def place_all(scores, chart, last, pivot, slots):
-    """The bucket of each of a chunk of scores; `last` is chart.last in the scores' type."""
-    centre, rate, key, shift, end = chart
-    if rate > 0:
+def cells_of(scores, chart, last, cells):
+    """The cell of each of a chunk of scores; `last` is chart.last in the scores' type."""
+    kind, low, rate, middle, high, key, shift, end = chart
+    if kind == LINEAR:
         for k in range(scores.shape[0]):
-            slots[k] = linear_cell(scores[k], centre, rate, last)
+            cells[k] = linear_cell(scores[k], low, rate, last)
+    elif kind == KEYED:
+        for k in range(scores.shape[0]):
+            cells[k] = keyed_cell(scores[k], key, shift, end)
     else:
         for k in range(scores.shape[0]):
-            slots[k] = keyed_cell(scores[k], key, shift, np.int64(end))
-    if pivot.shape[0] > 0:
-        for k in range(scores.shape[0]):
-            p = pivot[np.uint32(slots[k])]
-            slots[k] = np.int32(3) * slots[k] + np.int32(scores[k] >= p) + np.int32(scores[k] > p)
+            cells[k] = folded_cell(scores[k], low, middle, high, key, shift, end)
+
+
+@inline
+def third(cell, score, pivot):
+    """The bucket of a score in a cell with a pivot."""
+    return np.uint32(3) * cell + np.uint32(score >= pivot) + np.uint32(score > pivot)
 
 
 @inline
 def place(score, chart, last, pivot):
-    """`place_all` of one number of the scores' type."""
-    if chart.rate > 0:
-        b = np.int64(linear_cell(score, chart.centre, chart.rate, last))
+    """The bucket of one number of the scores' type."""
+    if chart.kind == LINEAR:
+        b = np.int64(linear_cell(score, chart.low, chart.rate, last))
+    elif chart.kind == KEYED:
+        b = np.int64(keyed_cell(score, chart.key, chart.shift, chart.last))
     else:
-        b = np.int64(keyed_cell(score, chart.key, chart.shift, np.int64(chart.last)))
+        b = np.int64(folded_cell(score, chart.low, chart.middle, chart.high, chart.key, chart.shift, chart.last))
     if pivot.shape[0] > 0:
-        p = pivot[np.uint64(b)]
-        b = 3 * b + np.int64(score >= p) + np.int64(score > p)
+        b = np.int64(third(np.uint32(b), score, pivot[np.uint64(b)]))
     return b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import BucketMap, order_of, place
+from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, order_of, place
 from rankwise.inference.compiled import kernel
 from rankwise.inference.positives import sort_descending
 
@@ -14,7 +14,7 @@ SAMPLE = 2048
 _CELLS = 256
 # Mean crowding (1 if even, 2 for normal scores) from which other maps than the plain one are tried.
 _CROWDED = 4.0
-# Frequent scores get buckets of their own where so large a part of a sample is tied, and in so many cells at most.
+# Frequent scores get buckets of their own where so large a part of a sample is tied, in so many cells, or a quarter.
 _TIED = 1 / 16
 _TIED_CELLS = 1 << 14
 
@@ -39,7 +39,7 @@ def choose(scores, n_pos, limit):
         tied += np.int64(same_as_next or same_as_last)
     if tied < _TIED * m:
         return least_crowded(sample, m, wanted, scores), no_pivot
-    chart = least_crowded(sample, m, min(wanted, _TIED_CELLS), scores)
+    chart = least_crowded(sample, m, min(wanted, max(_TIED_CELLS, wanted >> 2)), scores)
     return chart, frequent(sample, m, chart, limit, scores)
 
 
@@ -74,43 +74,69 @@ def draw(scores, limit):
 
 @kernel
 def least_crowded(sample, m, wanted, scores):
-    """The map onto `wanted` cells under which the distinct scores of a descending sample crowd least."""
+    """The map onto at most `wanted` cells under which the distinct scores of a descending sample crowd least."""
     low, high = sample[m - 1], sample[0]
+    chart = range_map(low, high, wanted, scores)
     best = crowding(sample, m, range_map(low, high, _CELLS, scores), scores)
     if best <= _CROWDED:
-        return range_map(low, high, wanted, scores)
-    chart = range_map(low, high, wanted, scores)
-    for trim in (m // 128, m // 16):  # tails share a bucket at either end
-        low, high = sample[m - 1 - trim], sample[trim]
-        found = crowding(sample, m, range_map(low, high, _CELLS, scores), scores)
+        return chart
+    for trim in (m // 128, m // 32, m // 16):  # tails share a bucket at either end
+        a, b = sample[m - 1 - trim], sample[trim]
+        found = crowding(sample, m, range_map(a, b, _CELLS, scores), scores)
         if found < best:
-            best, chart = found, range_map(low, high, wanted, scores)
-    low, high = sample[m - 1], sample[0]
-    if crowding(sample, m, keyed_map(low, high, _CELLS, scores), scores) < best:
-        chart = keyed_map(low, high, wanted, scores)
+            best, chart = found, range_map(a, b, wanted, scores)
+    found = crowding(sample, m, keyed_map(low, high, _CELLS, scores), scores)
+    if found < best:
+        best, chart = found, keyed_map(low, high, wanted, scores)
+    if crowding(sample, m, folded_map(sample, m, _CELLS, scores), scores) < best:
+        chart = folded_map(sample, m, wanted, scores)
     return chart
 
 
 @kernel
 def range_map(low, high, cells, scores):
     """A linear map of [low, high] onto cells, in the scores' type; a keyed one where rounding would rule."""
-    typed = np.empty(2, scores.dtype)
+    typed = np.zeros(3, scores.dtype)
     typed[0] = low
     typed[1] = cells / (high - low) if high > low else 0.0
     if not 1e-30 < typed[1] < 1e30:
         return keyed_map(low, high, cells, scores)
-    return BucketMap(typed[0], typed[1], np.int64(0), np.int64(0), np.int64(cells - 1))
+    nought = np.int64(0)
+    return BucketMap(LINEAR, typed[0], typed[1], typed[2], typed[2], nought, nought, np.int64(cells - 1))
 
 
 @kernel
 def keyed_map(low, high, cells, scores):
-    """A map of the keys of [low, high] onto at most `cells`."""
+    """A keyed map of [low, high] onto at most so many cells."""
     nought = np.zeros(1, scores.dtype)[0]
-    key, shift = order_of(low) >> np.int64(1), np.int64(0)
-    span = (order_of(high) >> np.int64(1)) - key
+    key, shift, last = keys_between(low, high, cells)
+    return BucketMap(KEYED, nought, nought, nought, nought, key, shift, last)
+
+
+@kernel
+def folded_map(sample, m, cells, scores):
+    """A folded map of a descending sample onto at most so many cells, from its ends to its median."""
+    typed = np.empty(4, scores.dtype)
+    typed[0], typed[1], typed[2], typed[3] = sample[m - 1], 0.0, sample[m // 2], sample[0]
+    low, middle, high = np.float64(typed[0]), np.float64(typed[2]), np.float64(typed[3])
+    nearest, farthest = np.inf, max(middle - low, high - middle)
+    for k in range(m):
+        distance = sample[k] - low if sample[k] < middle else high - sample[k]
+        if distance > 0.0:
+            nearest = min(nearest, distance)
+    key, shift, last = keys_between(min(nearest, farthest), farthest, cells >> 1)
+    return BucketMap(FOLDED, typed[0], typed[1], typed[2], typed[3], key, shift, 2 * last + 1)
+
+
+@kernel
+def keys_between(low, high, cells):
+    """Where keys begin, and by how much they are shifted onto cells 0..last of at most so many: key, shift, last."""
+    one = np.int64(1)
+    key, shift = order_of(low) >> one, np.int64(0)
+    span = (order_of(high) >> one) - key
     while (span >> shift) >= cells:
-        shift += 1
-    return BucketMap(nought, nought, key, shift, span >> shift)
+        shift += one
+    return key, shift, span >> shift
 
 
 @kernel
@@ -133,11 +159,11 @@ def crowding(sample, m, chart, scores):
 
 @kernel
 def frequent(sample, m, chart, limit, scores):
-    """A pivot a cell: the score most frequent in the sample, the greatest possible where none is there twice."""
+    """A pivot a cell, and one beyond: the score most frequent in the sample, the limit where none is there."""
     typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
     typed[1] = chart.last
-    pivot = np.full(chart.last + 1, limit).astype(scores.dtype)
-    most = np.ones(chart.last + 1, np.int64)
+    pivot = np.full(chart.last + 2, limit).astype(scores.dtype)
+    most = np.zeros(chart.last + 1, np.int64)
     begin = 0
     for k in range(1, m + 1):
         if k == m or sample[k] != sample[begin]:

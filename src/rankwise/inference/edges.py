@@ -2,25 +2,27 @@
 
 Bucket b holds the negatives j = above[b+1]+1 … above[b]. c_k, the number of negatives above the k-th positive, lies
 between above[home_k + 1] and above[home_k]: all buckets above home_k are above that positive, all below it below. A
-bucket that is nobody's home is done, all its members have one rank. The others are *regions*: their members are gathered
-and solved in regions.py, unless they are equal by construction. `value` holds P + 1 − r for the rank r of a bucket's
-members, or −1−region.
+bucket that is nobody's home is done, all its members have one rank. The others are *regions*: their members are
+gathered and solved in regions.py, unless they are equal by construction. `value` holds P + 1 − r for the rank r of a
+bucket's members, or −1−region.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.buckets import number_of, order_of, place
+from rankwise.inference.buckets import KEYED, LINEAR, number_of, order_of, place
 from rankwise.inference.compiled import inline, kernel
 from rankwise.inference.positives import middle_by_weight
-from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_tie
+from rankwise.inference.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
 from rankwise.inference.steps import drop, rank_by_discount
 
 # In the order of all float64 numbers: where infinity is, how far two float32 numbers are apart, a large step.
 _INFINITE = np.int64(0x7FF0_0000_0000_0000)
 _SINGLE = np.int64(1 << 29)
 _LARGEST_STEP = np.int64(1 << 61)
+# Positives whose homes are looked for together.
+_TOGETHER = 32
 
 
 @kernel
@@ -34,46 +36,58 @@ def cumulate(hist, n_buckets, above):
 
 
 @kernel
-def find_homes(weight, discount, tail, pos, n_pos, chart, pivot, n_buckets, above, typed, home):
+def find_homes(weight, discount, tail, pos, ahead, chart, pivot, n_buckets, above, typed, home):
     """home_k of each positive, first as if it were alone, then together where those do not fall as k grows.
 
-    Alone, negative j belongs above positive k if s_j − s⁺_k + w_k·(D(k+j−1) − D(k+j)) > 0, and that falls as j grows, by
+    If the problem is a part of a larger one, `ahead` samples are above all of it, so that D is moved by as much.
+
+    Alone, negative j belongs above positive k if s_j − s⁺_k + w_k·(D(k+j−1) − D(k+j)) > 0, which falls as j grows, by
     (C2). So all of bucket b and above belong there if τ_b = s⁺_k − w_k·drop(k + above[b] + 1) is below bucket b, and
-    nothing below b does if it is not: b ≤ place(τ_b). The home is the last such b; place(τ_b) falls as b grows, so each b
-    that is looked at leaves only what lies between it and place(τ_b).
+    nothing below b does if it is not: b ≤ place(τ_b). The home is the last such b. As place(τ_b) falls while b grows,
+    each b that is looked at leaves only what lies between it and place(τ_b). Several positives take a look in turn,
+    round by round: one's next look would have to wait for its last, another's need not.
     """
+    n_pos = pos.shape[0]
     typed[1] = chart.last
     last = typed[1]
-    guess = n_buckets - 1
-    least, falling = n_buckets, True
-    for k in range(1, n_pos + 1):
-        w, level = weight[np.uint64(k - 1)], pos[np.uint64(k - 1)]
-        bottom, top = 0, n_buckets - 1
-        b, tries = guess, 0
-        while True:
-            typed[0] = level - w * drop(discount, tail, k + above[np.uint64(b)] + 1)
-            found = place(typed[0], chart, last, pivot)
-            if b <= found:
-                bottom, top = b, min(top, found)
-            else:
-                bottom, top = max(bottom, found), b - 1
-            if bottom >= top:
-                break
-            tries += 1
-            b = min(max(found, bottom + 1), top) if tries < 3 else (bottom + top + 1) >> 1
-        home[np.uint64(k - 1)] = guess = bottom
-        falling &= bottom <= least
-        least = min(least, bottom)
+    look, most, open_ones = np.empty(n_pos, np.int64), np.empty(n_pos, np.int64), np.empty(_TOGETHER, np.uint64)
+    shift = 0.0  # s⁺_k − τ of a positive just before: where to look first
+    for first in range(0, n_pos, _TOGETHER):
+        n_open, rounds = min(_TOGETHER, n_pos - first), 0
+        for q in range(n_open):
+            k = np.uint64(first + q)
+            typed[0] = pos[k] - shift
+            look[k], home[k], most[k], open_ones[q] = place(typed[0], chart, last, pivot), 0, n_buckets - 1, k
+        while n_open > 0:
+            rounds += 1
+            left = np.uint64(0)
+            for q in range(np.uint64(n_open)):
+                k = open_ones[q]
+                b, bottom, top = look[k], home[k], most[k]
+                shift = weight[k] * drop(discount, tail, np.int64(k) + 2 + above[np.uint64(b)] + ahead)
+                typed[0] = pos[k] - shift
+                found = place(typed[0], chart, last, pivot)
+                top = min(top, found if b <= found else b - 1)
+                bottom = max(bottom, min(b, found))
+                home[k], most[k] = bottom, top
+                look[k] = min(max(found, bottom + 1), top) if rounds < 4 else (bottom + top + 1) >> 1
+                open_ones[left] = k
+                left += np.uint64(bottom < top)
+            n_open = np.int64(left)
+    falling = True
+    for k in range(1, n_pos):
+        falling &= home[k] <= home[k - 1]
     if not falling:
-        straighten(weight, discount, tail, pos, n_pos, chart, pivot, above, typed, home)
+        straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home)
 
 
 @kernel
-def straighten(weight, discount, tail, pos, n_pos, chart, pivot, above, typed, home):
+def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home):
     """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
 
     Between positives k and k + 1 the problem falls apart if no home up to k is below one after it.
     """
+    n_pos = pos.shape[0]
     highest = np.empty(n_pos, np.int64)  # of the homes from k on
     highest[n_pos - 1] = home[n_pos - 1]
     for k in range(n_pos - 2, -1, -1):
@@ -88,13 +102,14 @@ def straighten(weight, discount, tail, pos, n_pos, chart, pivot, above, typed, h
         if end - begin > 1 and highest[begin] > lowest:
             top = highest[begin] + 1
             divide_edges(
-                weight, discount, tail, pos, chart, pivot, above, typed, home, stack, lowest, top, begin + 1, end + 1
-            )
+                weight, discount, tail, pos, ahead, chart, pivot, above, typed, home, stack, lowest, top, begin + 1,
+                end + 1,
+            )  # fmt: skip
         begin = end
 
 
 @kernel
-def divide_edges(weight, discount, tail, pos, chart, pivot, above, typed, home, stack, bottom, top, low, high):
+def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home, stack, bottom, top, low, high):
     """Algorithm 1 with edges bottom < b < top in place of negatives: homes of positives low … high − 1."""
     depth = 0
     while True:
@@ -103,7 +118,7 @@ def divide_edges(weight, discount, tail, pos, chart, pivot, above, typed, home, 
         elif low < high:
             m = (bottom + top) >> 1
             score = edge(chart, pivot, m, typed)
-            rank = rank_by_discount(weight, discount, tail, pos, score, above[m] + 1, low, high)
+            rank = rank_by_discount(weight, discount, tail, pos, score, above[m] + 1 + ahead, low, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
             depth += 1
             top, low = m, rank
@@ -125,10 +140,12 @@ def edge(chart, pivot, b, typed):
     last = typed[1]
     unit = np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
     cell = b // 3 if pivot.shape[0] > 0 else b
-    if chart.rate > 0:
-        guess = order_of(np.float64(chart.centre) + cell / np.float64(chart.rate))
-    else:
+    if chart.kind == LINEAR:
+        guess = order_of(np.float64(chart.low) + cell / np.float64(chart.rate))
+    elif chart.kind == KEYED:
         guess = (chart.key + (cell << chart.shift)) << np.int64(1)
+    else:
+        guess = order_of(chart.middle)
     high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
     step = unit
     if reaches(low, b, chart, pivot, last, typed):
@@ -160,53 +177,53 @@ def reaches(order, b, chart, pivot, last, typed):
 
 
 @kernel
-def reference(pos, n_pos, above, home):
-    """A score amid those that matter: the middle one of the positives, each counted as often as negatives are surely above
-    it.
+def reference(pos, above, home):
+    """A score amid those that matter: the middle positive, each counted as often as negatives are surely above it.
 
     The gradient sums to zero, so J may be summed up from any reference; near the scores whose gradient is large, an
     offset or a far-off score costs no digits.
     """
-    return middle_by_weight(pos, n_pos, above[home + 1])
+    return middle_by_weight(pos, pos.shape[0], above[home + 1])
 
 
 @kernel
 def settle(
-    weight, discount, tail, pos, n_pos, pivot, n_buckets, above, home, unit, ref, value, at_rank, regions, stack
-):
+    weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, stack, typed
+):  # fmt: skip
     """Settle in value and at_rank (negatives per rank) all that needs no look at members, list the regions.
 
-    Returns how many regions there are, and what Σ gradient·(score − ref) lacks where the mean gradient of a tie is
-    rounded to the type of value.
+    Negatives are j, j + 1, … and have ranks low … high. Returns the regions, and what Σ gradient·(score − ref) lacks
+    where the mean gradient of a tie is rounded to the type of value.
     """
-    n_regions, gathered, k = 0, 0, 0
+    regions = np.empty((min(home.shape[0], n_buckets), REGION_COLUMNS), np.int64)
+    n_regions, gathered, rank, worst = 0, 0, low, pos.shape[0] + 1
     done = n_buckets  # buckets from here on are settled
     lack = 0.0
-    value[n_buckets] = 0
-    while k < n_pos:
-        b, low = home[k], k + 1
-        for q in range(b + 1, done):
-            value[q] = n_pos - k
-        at_rank[low] += above[b + 1] - above[done]
-        while k < n_pos and home[k] == b:
-            k += 1
-        size = above[b] - above[b + 1]
+    value[n_buckets:] = 0  # of positives
+    while rank < high:
+        b, first = home[rank - low], rank
+        typed[0] = worst - rank
+        value[b + 1 : done] = typed[0]
+        at_rank[rank] += above[b + 1] - above[done]
+        while rank < high and home[rank - low] == b:
+            rank += 1
+        size, begin = above[b] - above[b + 1], above[b + 1] + j
         done = b
         if size == 0:
             value[b] = 0
         elif pivot.shape[0] > 0 and b % 3 == 1:
             score = np.float64(pivot[b // 3])
-            mean = solve_tie(weight, discount, tail, pos, score, above[b + 1] + 1, size, low, k + 1, at_rank, stack)
-            value[b] = n_pos + 1 - mean
-            lack += unit * (n_pos + 1 - mean - np.float64(value[b])) * size * (score - ref)
+            mean = solve_tie(weight, discount, tail, pos, score, begin, size, first, rank, at_rank, stack)
+            value[b] = mean
+            lack += unit * (mean - np.float64(value[b])) * size * (score - ref)
         else:
             value[b] = -1 - n_regions
             regions[n_regions, START], regions[n_regions, STOP] = gathered, gathered + size
-            regions[n_regions, J], regions[n_regions, BUCKET] = above[b + 1] + 1, b
-            regions[n_regions, LOW], regions[n_regions, HIGH] = low, k + 1
+            regions[n_regions, J], regions[n_regions, BUCKET] = begin, b
+            regions[n_regions, LOW], regions[n_regions, HIGH] = first, rank
             gathered += size
             n_regions += 1
-    for q in range(done):
-        value[q] = 0
-    at_rank[n_pos + 1] += above[0] - above[done]
-    return n_regions, lack
+    typed[0] = worst - high
+    value[:done] = typed[0]
+    at_rank[high] += above[0] - above[done]
+    return regions[:n_regions], lack

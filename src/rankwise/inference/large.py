@@ -7,12 +7,24 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inference.bucketed import BLOCK, assign, bucket_count, count, counters, narrow_down, order_positives
+from rankwise.inference.bucketed import (
+    BLOCK,
+    OWN,
+    assign,
+    bucket_count,
+    count,
+    counters,
+    locate,
+    order_positives,
+    solve_members,
+)
+from rankwise.inference.buckets import BucketMap
 from rankwise.inference.charts import choose
+from rankwise.inference.edges import reference, settle
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights
 from rankwise.inference.problem import Solution
 from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import BUCKET, START, STOP, solve_regions
+from rankwise.inference.regions import BUCKET, START, STOP
 from rankwise.inference.threads import run
 from rankwise.loss_forms import LossTables
 
@@ -35,10 +47,11 @@ def solve_large(
         return None
     weights, unit = np.empty(n_pos), 2.0 / (float(n_pos) * float(n_neg))
     norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-    loss_data = (weights, discount, tail, pos, n_pos)
 
     # Pass 1: buckets and their counts.
     chart, pivot = choose(scores, n_pos, limit)
+    kind = scores.dtype.type  # on its way through Python it has lost it
+    chart = BucketMap(chart[0], *map(kind, chart[1:5]), *chart[5:])
     n_buckets = bucket_count(chart, pivot)
     parts = _parts(n, n_threads)
     hists = [counters(n_buckets, pivot) for _ in parts]
@@ -50,17 +63,20 @@ def solve_large(
 
     # In which buckets the positives have their places.
     of_part = np.stack([hist[0] for hist in hists])
-    value, at_rank = np.empty(n_buckets + 1, scores.dtype), np.zeros(n_pos + 2, np.int64)
+    value, at_rank = np.empty(n_buckets + OWN, scores.dtype), np.zeros(n_pos + 2, np.int64)
     typed, stack = np.empty(2, scores.dtype), np.empty((STACK_ROWS, 5), np.int64)
-    whole = of_part.sum(axis=0, dtype=np.uint32)
-    regions, lack, ref = narrow_down(*loss_data, chart, pivot, whole, unit, value, at_rank, typed, stack)
+    loss_data = (weights, discount, tail, pos)
+    problem = (*loss_data, 1, n_pos + 1, 1)
+    above, home = locate(*problem, chart, pivot, of_part.sum(axis=0, dtype=np.uint32), typed)
+    ref = reference(pos, above, home)
+    regions, total = settle(*problem, pivot, n_buckets, above, home, unit, ref, value, at_rank, stack, typed)
 
     # Pass 2: gradients of settled buckets, members of the others.
     members = of_part[:, regions[:, BUCKET]].astype(np.int64)
     ends = regions[:, START] + np.cumsum(members, axis=0)
     cursor = ends - members
     gathered = int(regions[-1, STOP]) if regions.size else 0
-    mixed, index, rank = np.empty(gathered), np.empty(gathered, np.int64), np.empty(gathered, np.int64)
+    mixed, index = np.empty(gathered, scores.dtype), np.empty(gathered, np.int64)
     gradient, partial = np.empty_like(scores), np.zeros(-(-n // BLOCK))
     shared = (where, chart, pivot, value, unit, ref)
     fine = run(
@@ -75,15 +91,14 @@ def solve_large(
     cuts = np.concatenate([[0], cuts, [regions.shape[0]]])
     ranked, of_regions = np.zeros((len(parts), n_pos + 2), np.int64), np.zeros(regions.shape[0])
     run(
-        solve_regions,
+        solve_members,
         [
-            (*loss_data, regions, cuts[t], cuts[t + 1], mixed, index, rank, np.empty(n_pos, np.int64), unit, ref,
-             ranked[t], gradient, of_regions, np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64))
-            for t in range(len(parts))
+            (*loss_data, regions, a, b, mixed, index, unit, ref, limit, ranked[t], gradient, of_regions)
+            for t, (a, b) in enumerate(pairwise(cuts))
         ],
-    )  # fmt: skip
+    )
     at_rank += ranked.sum(axis=0)
-    total = lack + float(partial.sum()) + float(of_regions.sum())
+    total += float(partial.sum()) + float(of_regions.sum())
     total += finish_positives(pos, order, n_pos, at_rank, n_neg, ref, gradient)
     lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
     return Solution(scale * lost + total, lost, gradient, at_rank[: n_pos + 1], order)

@@ -8,7 +8,6 @@ from rankwise.inference.compiled import inline, kernel
 from rankwise.inference.quicksort import SHORT, insertion_sort
 from rankwise.inference.steps import discount_at
 
-
 # From here on a counting sort goes over two digits of an interval's number: more streams would miss the caches.
 _SCATTERED = 1 << 15
 _DIGIT = np.int64(10)

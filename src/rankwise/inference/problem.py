@@ -176,7 +176,7 @@ def finish_negatives(neg, idx, ranks, n_pos, ref, at_rank, gradient):
             gradient[idx[q]] = g
             total += g * (neg[q] - ref)
         return total
-    rank_sum, size = np.zeros(n_ties), np.zeros(n_ties)
+    below, size = np.zeros(n_ties), np.zeros(n_ties)  # positives below the members of a tie, in all
     for final in range(2):
         for q in range(neg.shape[0]):
             r = ranks[q]
@@ -186,10 +186,10 @@ def finish_negatives(neg, idx, ranks, n_pos, ref, at_rank, gradient):
             elif tie_above[r] >= 0 and neg[q] == most[r]:
                 tie = tie_above[r]
             if final == 1:
-                g = unit * (n_pos + 1 - (float(r) if tie < 0 else rank_sum[tie] / size[tie]))
+                g = unit * (float(n_pos + 1 - r) if tie < 0 else below[tie] / size[tie])
                 gradient[idx[q]] = g
                 total += g * (neg[q] - ref)
             elif tie >= 0:
-                rank_sum[tie] += r
+                below[tie] += n_pos + 1 - r
                 size[tie] += 1
     return total

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.compiled import inline, kernel
-from rankwise.inference.positives import sort_descending
 from rankwise.inference.quicksort import opt_ranks
 from rankwise.inference.steps import drop, rank_by_discount
 
@@ -17,42 +16,22 @@ START, STOP, J, LOW, HIGH, BUCKET = range(6)
 REGION_COLUMNS = 6
 # Regions of at most so many members are sorted outright.
 FEW_MEMBERS = np.uint64(16)
-# A larger one is sorted, too, unless it has more members a rank than this.
-_MEMBERS_PER_RANK = 8
 
 
 @kernel
 def solve_regions(
-    weight,
-    discount,
-    tail,
-    pos,
-    n_pos,
-    regions,
-    first,
-    last,
-    mixed,
-    index,
-    rank,
-    places,
-    unit,
-    ref,
-    at_rank,
-    gradient,
-    partial,
-    stack,
-    work,
-):
+    weight, discount, tail, pos, regions, first, last, mixed, index, rank, places, unit, ref, at_rank, gradient,
+    partial, stack, work,
+):  # fmt: skip
     """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·(score − ref) in partial[r].
 
     Most regions are small and divide one rank from the next: those are split without a call or a slice, which
     would cost more than the split. Other small ones are sorted; large ones go through Algorithm 1.
     """
-    worst = n_pos + 1
+    worst = pos.shape[0] + 1
     for r in range(first, last):
         start, stop = np.uint64(regions[r, START]), np.uint64(regions[r, STOP])
         j, low, high = regions[r, J], regions[r, LOW], regions[r, HIGH]
-        partial[r] = 0.0
         if start == stop:
             continue
         if high - low == 1:
@@ -83,8 +62,8 @@ def solve_regions(
             partial[r] = conclude_sorted(mixed, index, rank, a, b, unit, ref, worst, at_rank, gradient)
             continue
         partial[r] = solve_hard(
-            weight, discount, tail, pos, n_pos, mixed, index, rank, places, np.int64(start), np.int64(stop), j, low,
-            high, unit, ref, at_rank, gradient, stack, work,
+            weight, discount, tail, pos, mixed, index, rank, np.int64(start), np.int64(stop), j, low, high, unit, ref,
+            at_rank, gradient, stack, work,
         )  # fmt: skip
 
 
@@ -106,13 +85,15 @@ def split(w, level, discount, tail, mixed, start, stop, m):
 @kernel
 def split_between(w, level, discount, tail, mixed, start, stop, m, least, most):
     """`split` where least ≤ k ≤ most."""
-    k, found = least, most
-    while True:
-        bar = w * drop(discount, tail, m + k)
-        found = above_bar(level, bar, mixed, start, stop)
-        if found <= k:
-            break
-        k += 1
+    while least < most:
+        middle = (least + most) >> 1
+        if above_bar(level, w * drop(discount, tail, m + middle), mixed, start, stop) <= middle:
+            most = middle
+        else:
+            least = middle + 1
+    k = least
+    bar = w * drop(discount, tail, m + k)
+    found = above_bar(level, bar, mixed, start, stop)
     if found < k:  # some of the k highest are below bar k: bar k − 1 must tell them from the rest
         bar = w * drop(discount, tail, m + k - 1)
         found = above_bar(level, bar, mixed, start, stop)
@@ -204,18 +185,18 @@ def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j
 
 @kernel
 def conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, gradient):
-    """Gradients of sorted members whose ranks are known, shared among ties; negatives per rank; Σ gradient·(s − ref)."""
+    """Gradients of sorted members by their ranks, shared among ties; negatives per rank; Σ gradient·(score − ref)."""
     total = 0.0
     q = start
     while q < stop:
-        score, sum_of_ranks = mixed[np.uint64(q)], 0.0
+        score, below = mixed[np.uint64(q)], 0  # below: positives below the members of a tie, in all
         end = q
         while end < stop and mixed[np.uint64(end)] == score:
             r = rank[np.uint64(end)]
             at_rank[np.uint64(r)] += 1
-            sum_of_ranks += float(r)
+            below += worst - r
             end += 1
-        g = unit * (worst - (sum_of_ranks / (end - q) if end - q > 1 else sum_of_ranks))
+        g = unit * (float(below) / float(end - q) if end - q > 1 else float(below))
         for p in range(q, end):
             gradient[np.uint64(index[np.uint64(p)])] = g
         total += g * (score - ref) * (end - q)
@@ -225,19 +206,11 @@ def conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, 
 
 @kernel
 def solve_hard(
-    weight, discount, tail, pos, n_pos, mixed, index, rank, places, start, stop, j, low, high, unit, ref, at_rank,
-    gradient, stack, work,
+    weight, discount, tail, pos, mixed, index, rank, start, stop, j, low, high, unit, ref, at_rank, gradient, stack,
+    work,
 ):  # fmt: skip
-    """A large region: gradients, negatives per rank; Σ gradient·(score − ref).
-
-    Sorted and walked where that is as good as Algorithm 1, which it is if there are ranks enough; else by Algorithm 1.
-    """
-    worst, size = n_pos + 1, stop - start
-    if size <= _MEMBERS_PER_RANK * (high - low):
-        spare, slot = np.empty(size), np.empty(2 * size + 1, np.int64)
-        sort_descending(mixed[start:stop], index[start:stop], size, spare, np.empty(size, np.int64), slot, work)
-        walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, high, stack, work)
-        return conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, gradient)
+    """A region by Algorithm 1: gradients, negatives per rank; Σ gradient·(score − ref)."""
+    worst = pos.shape[0] + 1
     same = 1
     for q in range(start + 1, stop):
         if mixed[q] != mixed[start]:
@@ -260,19 +233,19 @@ def solve_hard(
 
 @kernel
 def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_rank, stack):
-    """Algorithm 1 on `size` negatives of one score: adds to at_rank, returns their mean rank."""
-    total = 0.0
+    """Algorithm 1 on `size` negatives of one score: adds to at_rank, returns their mean of P + 1 − rank."""
+    total, worst = 0.0, pos.shape[0] + 1
     left, right = j_start, j_start + size - 1
     depth = 0
     while True:
         if low == high:
             at_rank[low] += right - left + 1
-            total += float(low) * (right - left + 1)
+            total += float(worst - low) * float(right - left + 1)
         else:
             m = (left + right) >> 1
             opt = rank_by_discount(weight, discount, tail, pos, score, m, low, high)
             at_rank[opt] += 1
-            total += opt
+            total += float(worst - opt)
             if m < right:
                 stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m + 1, right, opt, high
                 depth += 1
@@ -305,9 +278,9 @@ def share_among_ties(mixed, index, rank, start, stop, unit, worst, gradient):
         total, size = 0.0, 0
         for q in range(first, reach):
             if mixed[q] == tied:
-                total += rank[q]
+                total += float(worst - rank[q])
                 size += 1
-        g = unit * (worst - total / size)
+        g = unit * (total / size)
         for q in range(first, reach):
             if mixed[q] == tied:
                 gradient[index[q]] = g
