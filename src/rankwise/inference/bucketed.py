@@ -8,7 +8,7 @@
 Scores are numbers, so this passes the paper's lower bound for comparison-based methods; where buckets separate
 badly the work falls back on Algorithm 1 and its guarantee. The steps work on parts of a query, so that large.py can
 share them among threads; whatever is added up is added up per block of a fixed size, or in integers, so that the number
-of threads changes nothing.
+of threads changes nothing. Small queries go through one compiled loop, `solve_queries`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.buckets import CHUNK, cells_of, third
-from rankwise.inference.charts import choose
-from rankwise.inference.compiled import kernel
+from rankwise.inference.charts import small_map
+from rankwise.inference.compiled import kernel, part
 from rankwise.inference.edges import cumulate, find_homes, reference, settle
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
-from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import HIGH, LOW, START, STOP, J, solve_regions
+from rankwise.inference.regions import START, STOP, solve_regions
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
-# A region of at least so many members gets buckets of its own.
-DIVIDED = 1 << 10
 # Up to so many members of a chunk are found one by one.
 _FEW = CHUNK // 8
 # Equal scores hit one counter again and again; so many counters in turn keep it from waiting for itself.
@@ -37,7 +34,7 @@ OWN = 3
 _LOW_BITS = np.uint64(0x0101_0101_0101_0101)
 
 
-@kernel
+@part
 def all_within(scores, limit):
     """Whether all scores are within ±limit, and so finite."""
     fine = True
@@ -46,7 +43,7 @@ def all_within(scores, limit):
     return fine
 
 
-@kernel
+@part
 def count_true(flags):
     """How many flags are true, eight at a time."""
     n_words = flags.shape[0] >> 3
@@ -75,7 +72,39 @@ def positions(flags, where):
     return np.int64(at)
 
 
-@kernel
+@part
+def first_from(where, first):
+    """How many of the ascending positions are before `first`."""
+    low, high = np.int64(0), np.int64(where.shape[0])
+    while low < high:
+        middle = (low + high) >> 1
+        if where[middle] < first:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def take(regions, column):
+    """A column of `regions`."""
+    result = np.empty(regions.shape[0], np.int64)
+    for r in range(result.shape[0]):
+        result[r] = regions[r, column]
+    return result
+
+
+@part
+def drain(partial):
+    """The sum of partial, which is set to 0."""
+    total = 0.0
+    for k in range(partial.shape[0]):
+        total += partial[k]
+        partial[k] = 0.0
+    return total
+
+
+@part
 def few_positions(flags, where):
     """`positions` of a chunk in which few flags are true: from word to word, and from one true flag to the next."""
     n_words, at, one = flags.shape[0] >> 3, np.uint64(0), np.uint64(1)
@@ -96,21 +125,24 @@ def few_positions(flags, where):
 
 
 @kernel
-def order_positives(scores, relevant, n_pos, limit):
-    """Positions of the n_pos positives in ascending order, by descending score, and their scores.
+def begin(scores, relevant, n_pos, limit, weight, discount, tail, per_pair, scale):
+    """The n_pos positives: positions in ascending order and by descending score, scores, scaled weights; and C.
 
-    The second and third are empty if one of the scores is not within ±limit, or there are not so many positives.
+    All are empty if one of the scores is not within ±limit, or there are not so many positives.
     """
     where, idx, pos = np.empty(n_pos + 1, np.int64), np.empty(n_pos, np.int64), np.empty(n_pos)
-    if positions(relevant, where) != n_pos:
-        return where[:0], idx[:0], pos[:0]
-    for k in range(n_pos):
-        pos[k], idx[k] = scores[where[k]], where[k]
-    if not all_within(pos, limit):
-        return where[:n_pos], idx[:0], pos[:0]
-    spare, slot = np.empty(n_pos, np.int64), np.empty(2 * n_pos + 1, np.int64)
-    sort_descending(pos, idx, n_pos, np.empty(n_pos), spare, slot, np.zeros(3, np.int64))
-    return where[:n_pos], idx, pos
+    fine = positions(relevant, where) == n_pos
+    if fine:
+        for k in range(n_pos):
+            pos[k], idx[k] = scores[where[k]], where[k]
+        fine = all_within(pos, limit)
+    if not fine:
+        return where[:0], idx[:0], pos[:0], pos[:0], 0.0
+    weights, slot = np.empty(n_pos), np.empty(2 * n_pos + 1, np.int64)
+    sort_descending(pos, idx, n_pos, np.empty(n_pos), np.empty(n_pos, np.int64), slot, np.zeros(3, np.int64))
+    n_neg = scores.shape[0] - n_pos
+    norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
+    return where[:n_pos], idx, pos, weights, norm
 
 
 @kernel
@@ -132,7 +164,7 @@ def count(scores, first, stop, where, limit, chart, pivot, hist):
     typed[0], typed[1] = limit, chart.last
     limit, last = typed[0], typed[1]
     cells = np.empty(min(CHUNK, stop - first), np.int32)
-    p = np.searchsorted(where, first)
+    p = first_from(where, first)
     fine = True
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
@@ -153,7 +185,7 @@ def count(scores, first, stop, where, limit, chart, pivot, hist):
     return fine
 
 
-@kernel
+@part
 def set_apart(where, p, start, end, last, cell):
     """Put the positives where[p], … of a chunk into a cell of their own; p for the next chunk."""
     while p < where.shape[0] and where[p] < end:
@@ -163,14 +195,22 @@ def set_apart(where, p, start, end, last, cell):
 
 
 @kernel
-def locate(weight, discount, tail, pos, low, high, j, chart, pivot, hist, typed):
-    """How many negatives are in each bucket and above, and the homes of positives low … high − 1 among them."""
+def narrow_down(weight, discount, tail, pos, low, high, j, chart, pivot, hist, unit, ref, value, at_rank):
+    """Step 2, for negatives j, j + 1, … that have ranks low … high: what it settles goes to value and at_rank.
+
+    Returns the regions, what the sum of `settle` lacks, and ref, which is chosen here where it is not a number.
+    """
     n_buckets = hist.shape[0] - OWN
-    above, home = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64)
+    above, home, typed = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64), np.empty(2, value.dtype)
     cumulate(hist, n_buckets, above)
-    some, ahead = slice(low - 1, high - 1), low + j - 2
-    find_homes(weight[some], discount, tail, pos[some], ahead, chart, pivot, n_buckets, above, typed, home)
-    return above, home
+    levels, ahead = pos[low - 1 : high - 1], low + j - 2
+    find_homes(weight[low - 1 : high - 1], discount, tail, levels, ahead, chart, pivot, n_buckets, above, typed, home)
+    if ref != ref:
+        ref = reference(levels, above, home)
+    regions, lack = settle(
+        weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, typed
+    )
+    return regions, lack, ref
 
 
 @kernel(fastmath={"reassoc", "nsz"})
@@ -199,7 +239,7 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
     size = min(CHUNK, stop - first)
     cells, values = np.empty(size, np.int32), np.empty(size, scores.dtype)
     flags, members = np.empty(size, np.bool_), np.empty(size + 1, np.int32)
-    p = np.searchsorted(where, first)
+    p = first_from(where, first)
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
         part, cell, found = scores[start:end], cells[: end - start], values[: end - start]
@@ -236,58 +276,11 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
 
 
 @kernel
-def solve_members(
-    weight, discount, tail, pos, regions, first, last, mixed, index, unit, ref, limit, at_rank, gradient, partial
-):  # fmt: skip
-    """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·(score − ref) in partial[r]."""
-    places, rank = np.empty(pos.shape[0], np.int64), np.empty(mixed.shape[0], np.int64)
-    stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
-    for r in range(first, last):
-        if regions[r, STOP] - regions[r, START] >= DIVIDED:
-            partial[r] = divide_region(
-                weight, discount, tail, pos, regions[r], mixed, index, rank, places, unit, ref, limit, at_rank,
-                gradient, stack, work,
-            )  # fmt: skip
-            regions[r, STOP] = regions[r, START]
-    solve_regions(
-        weight, discount, tail, pos, regions, first, last, mixed, index, rank, places, unit, ref, at_rank, gradient,
-        partial, stack, work,
-    )  # fmt: skip
-
-
-@kernel
-def divide_region(
-    weight, discount, tail, pos, region, mixed, index, rank, places, unit, ref, limit, at_rank, gradient, stack, work
-):  # fmt: skip
-    """A large region as a query of its own, with buckets of its own; Σ gradient·(score − ref)."""
-    start, stop, low, high, j = region[START], region[STOP], region[LOW], region[HIGH], region[J]
-    scores, n = mixed[start:stop], stop - start
-    nobody, typed = np.empty(0, np.int64), np.empty(2, mixed.dtype)
-    chart, pivot = choose(scores, high - low, limit)
-    n_buckets = bucket_count(chart, pivot)
-    hist, value = counters(n_buckets, pivot), np.empty(n_buckets + OWN, mixed.dtype)
-    count(scores, 0, n, nobody, limit, chart, pivot, hist)
-    above, home = locate(weight, discount, tail, pos, low, high, j, chart, pivot, hist[0], typed)
-    regions, total = settle(
-        weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, stack,
-        typed,
-    )  # fmt: skip
-    gathered = regions[-1, STOP] if regions.shape[0] > 0 else 0
-    members, slopes = np.empty(gathered, mixed.dtype), np.empty(n, gradient.dtype)
-    where, partial = np.empty(gathered, np.int64), np.zeros(max(-(-n // BLOCK), regions.shape[0]))
-    cursor, ends = regions[:, START].copy(), regions[:, STOP].copy()
-    assign(scores, 0, n, nobody, chart, pivot, value, unit, ref, cursor, ends, members, where, slopes, partial)
-    total += partial.sum()
-    for q in range(n):
-        gradient[index[start + q]] = slopes[q]
-    for q in range(gathered):
-        where[q] = index[start + where[q]]
-    partial[:] = 0.0
-    solve_regions(
-        weight, discount, tail, pos, regions, 0, regions.shape[0], members, where, rank, places, unit, ref, at_rank,
-        gradient, partial, stack, work,
-    )  # fmt: skip
-    return total + partial[: regions.shape[0]].sum()
+def finish(weight, discount, tail, norm, pos, idx, n_neg, at_rank, ref, gradient):
+    """Gradients of the positives, c_k in at_rank; Σ gradient·(score − ref) of these, and Δ."""
+    n_pos = pos.shape[0]
+    total = finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient)
+    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
 
 
 @kernel
@@ -295,20 +288,20 @@ def solve_queries(
     scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, gradient, out, counts,
     above_pos, order_pos,
 ):  # fmt: skip
-    """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
+    """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]]. Large ones are better off in large.py.
 
     Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives. If
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
     Returns the position after the last query solved, less than `last` if scores there are not finite, or change.
     """
-    most = 0  # positives of a query
+    nought, one = np.int64(0), np.int64(1)
+    most = nought  # positives of a query
     for q in range(first, last):
         most = max(most, count_true(relevant[starts[q] : starts[q + 1]]))
     pos, pos_spare, weights = np.empty(most), np.empty(most), np.empty(most)
     where, idx, idx_spare = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     at_rank, slot = np.empty(most + 2, np.int64), np.empty(2 * most + 1, np.int64)
-    typed = np.empty(2, scores.dtype)
-    stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
+    work, no_pivot = np.zeros(3, np.int64), np.empty(0, scores.dtype)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
         n = end - begin
@@ -317,54 +310,49 @@ def solve_queries(
         n_neg = n - n_pos
         counts[q, 0], counts[q, 1] = n_pos, n_neg
         out[q, 0] = out[q, 1] = 0.0
+        if not all_within(part, limit):
+            return q
         if n_pos == 0 or n_neg == 0:
-            if not all_within(part, limit):
-                return q
             slopes[:] = 0.0
             continue
         for k in range(n_pos):
             pos[k], idx[k] = part[where[k]], where[k]
-        if not all_within(pos[:n_pos], limit):
-            return q
         sort_descending(pos, idx, n_pos, pos_spare, idx_spare, slot, work)
         norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
         unit = 2.0 / (float(n_pos) * float(n_neg))
 
-        chart, pivot = choose(part, n_pos, limit)
-        n_buckets = bucket_count(chart, pivot)
-        hist = counters(n_buckets, pivot)
-        if not count(part, 0, n, where[:n_pos], limit, chart, pivot, hist):
+        chart = small_map(part, limit)
+        n_buckets = chart.last + 1
+        hist, value = counters(n_buckets, no_pivot), np.empty(n_buckets + OWN, scores.dtype)
+        if not count(part, nought, n, where[:n_pos], limit, chart, no_pivot, hist):
             return q
-        value = np.empty(n_buckets + OWN, scores.dtype)
         at_rank[: n_pos + 2] = 0
         level = pos[:n_pos]
-        above, home = locate(weights, discount, tail, level, 1, n_pos + 1, 1, chart, pivot, hist[0], typed)
-        ref = reference(level, above, home)
-        regions, total = settle(
-            weights, discount, tail, level, 1, n_pos + 1, 1, pivot, n_buckets, above, home, unit, ref, value,
-            at_rank, stack, typed,
-        )  # fmt: skip
+        regions, total, ref = narrow_down(
+            weights, discount, tail, level, one, n_pos + 1, one, chart, no_pivot, hist[0], unit, np.nan, value, at_rank
+        )
         n_regions = regions.shape[0]
-        gathered = regions[n_regions - 1, STOP] if n_regions > 0 else 0
+        gathered = regions[n_regions - 1, STOP] if n_regions > 0 else nought
         mixed, index = np.empty(gathered, scores.dtype), np.empty(gathered, np.int64)
         partial = np.zeros(max(-(-n // BLOCK), n_regions))
-        cursor, ends = regions[:, START].copy(), regions[:, STOP].copy()
+        cursor, ends = take(regions, START), take(regions, STOP)
         if not assign(
-            part, 0, n, where[:n_pos], chart, pivot, value, unit, ref, cursor, ends, mixed, index, slopes, partial
-        ):
+            part, nought, n, where[:n_pos], chart, no_pivot, value, unit, ref, cursor, ends, mixed, index, slopes,
+            partial,
+        ):  # fmt: skip
             return q
-        total += partial.sum()
-        partial[:] = 0.0
-        solve_members(
-            weights, discount, tail, level, regions, 0, n_regions, mixed, index, unit, ref, limit, at_rank, slopes,
+        total += drain(partial)
+        solve_regions(
+            weights, discount, tail, level, regions, nought, n_regions, mixed, index, unit, ref, at_rank, slopes,
             partial,
         )  # fmt: skip
-        total += partial[:n_regions].sum()
-        total += finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, slopes)
-        lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+        total += drain(partial)
+        of_pos, lost = finish(weight, discount, tail, norm, level, idx, n_neg, at_rank, ref, slopes)
+        total += of_pos
         out[q, 0] = scale * lost + total
         out[q, 1] = lost
         if above_pos.shape[0] > 0:
-            above_pos[q, : n_pos + 1] = at_rank[: n_pos + 1]
-            order_pos[q, :n_pos] = idx[:n_pos]
+            above_pos[q, 0] = 0
+            for k in range(n_pos):
+                above_pos[q, k + 1], order_pos[q, k] = at_rank[k + 1], idx[k]
     return last

@@ -20,14 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.compiled import inline, part
 
 # Scores worked on at a time: with their buckets they stay in the first-level cache.
 CHUNK = 2048
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _SIGN, _HALF = np.int64(63), np.int64(1)
 # Kinds of map.
-LINEAR, KEYED, FOLDED = 0, 1, 2
+LINEAR, KEYED, FOLDED = np.int64(0), np.int64(1), np.int64(2)
 
 
 class BucketMap(NamedTuple):
@@ -81,7 +81,7 @@ def folded_cell(score, low, middle, high, key, shift, last):
     return t if is_low else np.int32(last) - t
 
 
-@kernel
+@part
 def cells_of(scores, chart, last, cells):
     """The cell of each of a chunk of scores; `last` is chart.last in the scores' type."""
     kind, low, rate, middle, high, key, shift, end = chart

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, order_of, place
-from rankwise.inference.compiled import kernel
+from rankwise.inference.compiled import kernel, part
 from rankwise.inference.positives import sort_descending
+from rankwise.inference.quicksort import insertion_sort
 
-# A query with at least so many samples has a sample drawn; a smaller one is divided evenly from least to greatest.
-SAMPLED = 512
 SAMPLE = 2048
-_CELLS = 256
+# Small queries of at least so many samples are looked at for outliers, by so few of them.
+_WITH_OUTLIERS, _FEW = 256, 32
+_CELLS = np.int64(256)
 # Mean crowding (1 if even, 2 for normal scores) from which other maps than the plain one are tried.
 _CROWDED = 4.0
 # Frequent scores get buckets of their own where so large a part of a sample is tied, in so many cells, or a quarter.
@@ -19,20 +20,36 @@ _TIED = 1 / 16
 _TIED_CELLS = 1 << 14
 
 
+@part
+def small_map(scores, limit):
+    """A linear map for a small query: from the least score to the greatest, but not far beyond what most scores are."""
+    n = scores.shape[0]
+    low, high = np.float64(scores[0]), np.float64(scores[0])
+    for k in range(n):
+        low, high = min(low, np.float64(scores[k])), max(high, np.float64(scores[k]))
+    cells = np.int64(16)
+    while cells < n:
+        cells *= 2
+    if n >= _WITH_OUTLIERS:
+        sample, m = np.empty(_FEW), np.int64(_FEW)
+        for k in range(_FEW):
+            sample[k] = scores[k * (n // _FEW)]
+        insertion_sort(sample, np.empty(_FEW, np.int64), np.int64(0), m - 1, np.zeros(3, np.int64))
+        bottom, top = sample[m - 1 - m // 8], sample[m // 8]
+        if top > bottom:
+            low, high = max(low, bottom - 8.0 * (top - bottom)), min(high, top + 8.0 * (top - bottom))
+    return range_map(low, high, cells, scores)
+
+
 @kernel
 def choose(scores, n_pos, limit):
-    """The map for these scores, and the pivots of its cells, none where ties are few."""
+    """The map for the scores of a large query, and the pivots of its cells, none where ties are few."""
     n = scores.shape[0]
     wanted = n_cells(n, n_pos)
     no_pivot = np.empty(0, scores.dtype)
-    if n < SAMPLED:
-        low, high = np.float64(scores[0]), np.float64(scores[0])
-        for k in range(n):
-            low, high = min(low, np.float64(scores[k])), max(high, np.float64(scores[k]))
-        return range_map(low, high, wanted, scores), no_pivot
     sample, m = draw(scores, limit)
     if m == 0:
-        return range_map(0.0, 0.0, 1, scores), no_pivot
+        return range_map(0.0, 0.0, np.int64(1), scores), no_pivot
     tied = 0
     for k in range(m):
         same_as_next, same_as_last = k + 1 < m and sample[k] == sample[k + 1], k > 0 and sample[k] == sample[k - 1]
@@ -43,25 +60,23 @@ def choose(scores, n_pos, limit):
     return chart, frequent(sample, m, chart, limit, scores)
 
 
-@kernel
+@part
 def n_cells(n, n_pos):
     """A power of two: few members a cell, few changes of rank a cell, and within the second-level cache."""
-    wanted = min(max(n // 16, 32 * n_pos), 1 << 16 if n_pos < 8192 else 1 << 18)
-    if n < 1 << 14:
-        wanted = n
-    size = 16
+    wanted = min(max(n // 16, 32 * n_pos), 1 << 16 if n_pos < 8192 else 1 << 18, n)
+    size = np.int64(16)
     while size < wanted:
         size *= 2
     return size
 
 
-@kernel
+@part
 def draw(scores, limit):
     """A sample of the scores within ±limit, at fixed, irregular positions, in descending order, and its size."""
     n = scores.shape[0]
     size = min(max(n // 64, 128), SAMPLE)
     stride = n // size
-    sample, m = np.empty(size), 0
+    sample, m = np.empty(size), np.int64(0)
     for k in range(size):
         value = np.float64(scores[k * stride + (k * 2654435761) % stride])
         if abs(value) <= limit:
@@ -72,7 +87,7 @@ def draw(scores, limit):
     return sample, m
 
 
-@kernel
+@part
 def least_crowded(sample, m, wanted, scores):
     """The map onto at most `wanted` cells under which the distinct scores of a descending sample crowd least."""
     low, high = sample[m - 1], sample[0]
@@ -93,7 +108,7 @@ def least_crowded(sample, m, wanted, scores):
     return chart
 
 
-@kernel
+@part
 def range_map(low, high, cells, scores):
     """A linear map of [low, high] onto cells, in the scores' type; a keyed one where rounding would rule."""
     typed = np.zeros(3, scores.dtype)
@@ -105,7 +120,7 @@ def range_map(low, high, cells, scores):
     return BucketMap(LINEAR, typed[0], typed[1], typed[2], typed[2], nought, nought, np.int64(cells - 1))
 
 
-@kernel
+@part
 def keyed_map(low, high, cells, scores):
     """A keyed map of [low, high] onto at most so many cells."""
     nought = np.zeros(1, scores.dtype)[0]
@@ -113,7 +128,7 @@ def keyed_map(low, high, cells, scores):
     return BucketMap(KEYED, nought, nought, nought, nought, key, shift, last)
 
 
-@kernel
+@part
 def folded_map(sample, m, cells, scores):
     """A folded map of a descending sample onto at most so many cells, from its ends to its median."""
     typed = np.empty(4, scores.dtype)
@@ -128,7 +143,7 @@ def folded_map(sample, m, cells, scores):
     return BucketMap(FOLDED, typed[0], typed[1], typed[2], typed[3], key, shift, 2 * last + 1)
 
 
-@kernel
+@part
 def keys_between(low, high, cells):
     """Where keys begin, and by how much they are shifted onto cells 0..last of at most so many: key, shift, last."""
     one = np.int64(1)
@@ -139,7 +154,7 @@ def keys_between(low, high, cells):
     return key, shift, span >> shift
 
 
-@kernel
+@part
 def crowding(sample, m, chart, scores):
     """How many times more neighbours a distinct value has than if they were spread evenly over _CELLS cells."""
     typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
@@ -157,12 +172,13 @@ def crowding(sample, m, chart, scores):
     return total * _CELLS / (float(distinct) * float(distinct))
 
 
-@kernel
+@part
 def frequent(sample, m, chart, limit, scores):
     """A pivot a cell, and one beyond: the score most frequent in the sample, the limit where none is there."""
     typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
     typed[1] = chart.last
-    pivot = np.full(chart.last + 2, limit).astype(scores.dtype)
+    pivot = np.empty(chart.last + 2, scores.dtype)
+    pivot[:] = limit
     most = np.zeros(chart.last + 1, np.int64)
     begin = 0
     for k in range(1, m + 1):

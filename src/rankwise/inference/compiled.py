@@ -17,6 +17,7 @@ from typing import Any
 
 from numba import config, njit
 from numba.core import event
+from numba.extending import register_jitable
 
 
 def _digest() -> str:
@@ -62,9 +63,14 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         settings.CACHE_DIR = before
 
 
+def part(function: Callable[..., Any]) -> Any:
+    """A function that only kernels call: compiled with them, plain Python elsewhere. It needs no way in from Python."""
+    return register_jitable(nogil=True, error_model="numpy")(function)
+
+
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile a function into its callers: for the few that are called so often that a call would show."""
-    return njit(inline="always")(function)
+    """A part so small and so frequent that a call would show: the compiler puts it into its callers."""
+    return register_jitable(nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 class _Announcement(event.Listener):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.buckets import KEYED, LINEAR, number_of, order_of, place
-from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.compiled import inline, part
 from rankwise.inference.positives import middle_by_weight
 from rankwise.inference.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
 from rankwise.inference.steps import drop, rank_by_discount
@@ -25,7 +25,7 @@ _LARGEST_STEP = np.int64(1 << 61)
 _TOGETHER = 32
 
 
-@kernel
+@part
 def cumulate(hist, n_buckets, above):
     """above[b] = the number of negatives in buckets ≥ b."""
     total = np.int64(0)
@@ -35,7 +35,7 @@ def cumulate(hist, n_buckets, above):
         above[b] = total
 
 
-@kernel
+@part
 def find_homes(weight, discount, tail, pos, ahead, chart, pivot, n_buckets, above, typed, home):
     """home_k of each positive, first as if it were alone, then together where those do not fall as k grows.
 
@@ -81,7 +81,7 @@ def find_homes(weight, discount, tail, pos, ahead, chart, pivot, n_buckets, abov
         straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home)
 
 
-@kernel
+@part
 def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home):
     """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
 
@@ -108,7 +108,7 @@ def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, h
         begin = end
 
 
-@kernel
+@part
 def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home, stack, bottom, top, low, high):
     """Algorithm 1 with edges bottom < b < top in place of negatives: homes of positives low … high − 1."""
     depth = 0
@@ -129,7 +129,7 @@ def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed,
         bottom, top, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
 
 
-@kernel
+@part
 def edge(chart, pivot, b, typed):
     """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
 
@@ -176,20 +176,21 @@ def reaches(order, b, chart, pivot, last, typed):
     return place(typed[0], chart, last, pivot) >= b
 
 
-@kernel
+@part
 def reference(pos, above, home):
     """A score amid those that matter: the middle positive, each counted as often as negatives are surely above it.
 
     The gradient sums to zero, so J may be summed up from any reference; near the scores whose gradient is large, an
     offset or a far-off score costs no digits.
     """
-    return middle_by_weight(pos, pos.shape[0], above[home + 1])
+    weight = np.empty(pos.shape[0], np.int64)
+    for k in range(pos.shape[0]):
+        weight[k] = above[home[k] + 1]
+    return middle_by_weight(pos, weight)
 
 
-@kernel
-def settle(
-    weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, stack, typed
-):  # fmt: skip
+@part
+def settle(weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, typed):
     """Settle in value and at_rank (negatives per rank) all that needs no look at members, list the regions.
 
     Negatives are j, j + 1, … and have ranks low … high. Returns the regions, and what Σ gradient·(score − ref) lacks
@@ -213,7 +214,7 @@ def settle(
             value[b] = 0
         elif pivot.shape[0] > 0 and b % 3 == 1:
             score = np.float64(pivot[b // 3])
-            mean = solve_tie(weight, discount, tail, pos, score, begin, size, first, rank, at_rank, stack)
+            mean = solve_tie(weight, discount, tail, pos, score, begin, size, first, rank, at_rank)
             value[b] = mean
             lack += unit * (mean - np.float64(value[b])) * size * (score - ref)
         else:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inference.bucketed import (
-    BLOCK,
-    OWN,
-    assign,
-    bucket_count,
-    count,
-    counters,
-    locate,
-    order_positives,
-    solve_members,
-)
+from rankwise.inference.bucketed import BLOCK, OWN, assign, begin, count, counters, finish, narrow_down
 from rankwise.inference.buckets import BucketMap
 from rankwise.inference.charts import choose
-from rankwise.inference.edges import reference, settle
-from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights
 from rankwise.inference.problem import Solution
-from rankwise.inference.quicksort import STACK_ROWS
-from rankwise.inference.regions import BUCKET, START, STOP
-from rankwise.inference.threads import run
+from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
+from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import LossTables
+
+# A region of at least so many members gets buckets of its own, and one of its regions, and so on so many times.
+_DIVIDED, _DEPTH = 1 << 10, 4
+_NOBODY = np.empty(0, np.int64)
+
+
+class _Query(NamedTuple):
+    """What the steps need beside the scores; at_rank counts the negatives per rank."""
+
+    weight: NDArray[np.float64]
+    discount: NDArray[np.float64]
+    tail: int
+    pos: NDArray[np.float64]
+    unit: float
+    limit: float
+    at_rank: NDArray[np.int64]
 
 
 def solve_large(
@@ -39,69 +43,111 @@ def solve_large(
     n_threads: int,
 ) -> Solution | None:
     """Solve one query with positives and negatives; None if a score is not within ±limit."""
-    n = scores.shape[0]
-    n_neg = n - n_pos
-    weight, discount, tail, per_pair = tables
-    where, order, pos = order_positives(scores, relevant, n_pos, limit)
-    if order.size < n_pos:
+    n_neg = scores.shape[0] - n_pos
+    where, order, pos, weight, norm = begin(scores, relevant, n_pos, limit, *tables, scale)
+    if pos.size < n_pos:
         return None
-    weights, unit = np.empty(n_pos), 2.0 / (float(n_pos) * float(n_neg))
-    norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-
-    # Pass 1: buckets and their counts.
-    chart, pivot = choose(scores, n_pos, limit)
-    kind = scores.dtype.type  # on its way through Python it has lost it
-    chart = BucketMap(chart[0], *map(kind, chart[1:5]), *chart[5:])
-    n_buckets = bucket_count(chart, pivot)
-    parts = _parts(n, n_threads)
-    hists = [counters(n_buckets, pivot) for _ in parts]
-    fine = run(
-        count, [(scores, *part, where, limit, chart, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
+    unit = 2.0 / (float(n_pos) * float(n_neg))
+    query = _Query(weight, tables.discount, tables.tail, pos, unit, limit, np.zeros(n_pos + 2, np.int64))
+    gradient = np.empty_like(scores)
+    found = _passes(query, scores, where, 1, n_pos + 1, 1, np.nan, gradient, worth(scores.shape[0], n_threads), _DEPTH)
+    if found is None:
+        return None
+    total, ref = found
+    of_pos, lost = finish(
+        tables.weight, tables.discount, tables.tail, norm, pos, order, n_neg, query.at_rank, ref, gradient
     )
-    if not all(fine):
+    return Solution(scale * lost + total + of_pos, lost, gradient, query.at_rank[: n_pos + 1], order)
+
+
+def _passes(
+    query: _Query,
+    scores: NDArray[np.floating],
+    where: NDArray[np.int64],
+    low: int,
+    high: int,
+    j: int,
+    ref: float,
+    gradient: NDArray[np.floating],
+    n_threads: int,
+    depth: int,
+) -> tuple[float, float] | None:
+    """Gradients of the negatives among these scores, which are j, j + 1, … of the query and have ranks low … high.
+
+    `where` are the positives among them. Returns Σ gradient·(score − ref) and ref; None if a score is beyond ±limit.
+    """
+    loss_data = query[:4]
+    # Pass 1: buckets and their counts.
+    chart, pivot = _chart(scores, high - low, query.limit)
+    n_buckets = (chart.last + 1) * (3 if pivot.size else 1)
+    parts = _parts(scores.shape[0], n_threads)
+    hists = [counters(n_buckets, pivot) for _ in parts]
+    jobs = [(scores, *part, where, query.limit, chart, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
+    if not all(run(count, jobs)):
         return None
-
     # In which buckets the positives have their places.
-    of_part = np.stack([hist[0] for hist in hists])
-    value, at_rank = np.empty(n_buckets + OWN, scores.dtype), np.zeros(n_pos + 2, np.int64)
-    typed, stack = np.empty(2, scores.dtype), np.empty((STACK_ROWS, 5), np.int64)
-    loss_data = (weights, discount, tail, pos)
-    problem = (*loss_data, 1, n_pos + 1, 1)
-    above, home = locate(*problem, chart, pivot, of_part.sum(axis=0, dtype=np.uint32), typed)
-    ref = reference(pos, above, home)
-    regions, total = settle(*problem, pivot, n_buckets, above, home, unit, ref, value, at_rank, stack, typed)
-
+    of_part = hists[0][:1] if len(parts) == 1 else np.stack([hist[0] for hist in hists])
+    whole = of_part[0] if len(parts) == 1 else of_part.sum(axis=0, dtype=np.uint32)
+    value = np.empty(n_buckets + OWN, scores.dtype)
+    regions, total, ref = narrow_down(
+        *loss_data, low, high, j, chart, pivot, whole, query.unit, ref, value, query.at_rank
+    )
     # Pass 2: gradients of settled buckets, members of the others.
     members = of_part[:, regions[:, BUCKET]].astype(np.int64)
     ends = regions[:, START] + np.cumsum(members, axis=0)
     cursor = ends - members
     gathered = int(regions[-1, STOP]) if regions.size else 0
     mixed, index = np.empty(gathered, scores.dtype), np.empty(gathered, np.int64)
-    gradient, partial = np.empty_like(scores), np.zeros(-(-n // BLOCK))
-    shared = (where, chart, pivot, value, unit, ref)
+    partial = np.zeros(-(-scores.shape[0] // BLOCK))
+    shared = (where, chart, pivot, value, query.unit, ref)
     fine = run(
         assign,
         [(scores, *p, *shared, cursor[t], ends[t], mixed, index, gradient, partial) for t, p in enumerate(parts)],
     )
     if not all(fine):
         return None
+    total += float(partial.sum())
+    # Large regions as this one; Algorithm 1 proper on the others.
+    for region in regions[regions[:, STOP] - regions[:, START] >= _DIVIDED] if depth else ():
+        start, stop = region[START], region[STOP]
+        slopes = np.empty(stop - start, scores.dtype)
+        inner = _passes(
+            query, mixed[start:stop], _NOBODY, region[LOW], region[HIGH], region[J], ref, slopes, 1, depth - 1
+        )
+        assert inner is not None  # its members were looked at
+        total += inner[0]
+        gradient[index[start:stop]] = slopes
+    if depth:
+        regions = regions[regions[:, STOP] - regions[:, START] < _DIVIDED]
+    return total + _solve_regions(query, regions, mixed, index, ref, gradient, len(parts)), ref
 
-    # Algorithm 1 proper on those.
-    cuts = np.searchsorted(regions[:, STOP], np.linspace(0, gathered, len(parts) + 1)[1:-1])
-    cuts = np.concatenate([[0], cuts, [regions.shape[0]]])
-    ranked, of_regions = np.zeros((len(parts), n_pos + 2), np.int64), np.zeros(regions.shape[0])
+
+def _chart(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
+    chart, pivot = choose(scores, n_pos, limit)
+    kind = scores.dtype.type  # on its way through Python it is lost
+    return BucketMap(chart[0], *map(kind, chart[1:5]), *chart[5:]), pivot
+
+
+def _solve_regions(query, regions, mixed, index, ref, gradient, n_parts):
+    """The ranks in regions, divided evenly among threads: gradients, negatives per rank; Σ gradient·(score − ref)."""
+    of_regions = np.zeros(regions.shape[0])
+    if n_parts == 1:
+        args = (0, regions.shape[0], mixed, index, query.unit, ref, query.at_rank, gradient, of_regions)
+        solve_regions(*query[:4], regions, *args)
+        return float(of_regions.sum())
+    done = np.cumsum(regions[:, STOP] - regions[:, START])
+    goals = np.linspace(0, done[-1] if done.size else 0, n_parts + 1)[1:-1]
+    cuts = np.concatenate([[0], np.searchsorted(done, goals), [regions.shape[0]]])
+    ranked = np.zeros((n_parts, query.at_rank.size), np.int64)
     run(
-        solve_members,
+        solve_regions,
         [
-            (*loss_data, regions, a, b, mixed, index, unit, ref, limit, ranked[t], gradient, of_regions)
+            (*query[:4], regions, a, b, mixed, index, query.unit, ref, ranked[t], gradient, of_regions)
             for t, (a, b) in enumerate(pairwise(cuts))
         ],
     )
-    at_rank += ranked.sum(axis=0)
-    total += float(partial.sum()) + float(of_regions.sum())
-    total += finish_positives(pos, order, n_pos, at_rank, n_neg, ref, gradient)
-    lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-    return Solution(scale * lost + total, lost, gradient, at_rank[: n_pos + 1], order)
+    query.at_rank[:] += ranked.sum(axis=0)
+    return float(of_regions.sum())
 
 
 def _parts(n: int, n_threads: int) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import DiscountedLoss, Loss
 
 # From here on a query is worth a map of its own, and threads.
-LARGE = 1 << 16
+LARGE = 1 << 13
 _RANKS: dict[str, Callable[[Problem], NDArray[np.int64]]] = {
     "quicksort": quicksort.ranks,
     "yue": yue.ranks,
@@ -47,9 +47,8 @@ def solve(
         loss.normaliser(n_pos, n_neg)
     if method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss):
         tables = loss.tables(n_pos, scores.shape[0])
-        threads = worth(scores.shape[0], n_threads)
-        if threads > 1:
-            return solve_large(scores, relevant, n_pos, tables, scale, limit, threads)
+        if scores.shape[0] >= LARGE:
+            return solve_large(scores, relevant, n_pos, tables, scale, limit, n_threads)
         return _solve_alone(scores, relevant, tables, scale, limit, n_pos)
     lay_out = method in _RANKS or method == "chakrabarti"
     problem = pose(scores, relevant, n_pos, loss, scale, limit, lay_out)
@@ -152,6 +151,7 @@ def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_thre
     sizes = np.diff(starts[first : last + 1])
     loss.check_many(relevant, starts[first : last + 1])
     tables = loss.tables(int(sizes.max()), int(sizes.max()))
+    n_threads = worth(int(starts[last] - starts[first]), n_threads)
     goals = np.linspace(starts[first], starts[last], n_threads + 1)
     cuts = np.unique(np.clip(np.searchsorted(starts, goals), first, last))
     cuts[0], cuts[-1] = first, last

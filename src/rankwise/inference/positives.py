@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.compiled import inline, kernel, part
 from rankwise.inference.quicksort import SHORT, insertion_sort
 from rankwise.inference.steps import discount_at
 
@@ -13,7 +13,7 @@ _SCATTERED = 1 << 15
 _DIGIT = np.int64(10)
 
 
-@kernel
+@part
 def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     """Sort val[:n] in descending order, idx along with it.
 
@@ -21,7 +21,7 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     slot has room for 2·n + 1 numbers.
     """
     if n <= SHORT:
-        insertion_sort(val, idx, 0, n - 1, work)
+        insertion_sort(val, idx, np.int64(0), n - 1, work)
         return
     low = high = val[0]
     for k in range(n):
@@ -32,12 +32,11 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     if n > _SCATTERED:
         for shift in (np.int64(0), _DIGIT):
             radix_pass(val, idx, n, high, rate, last, shift, val_spare, idx_spare)
-            val[:n] = val_spare[:n]
-            idx[:n] = idx_spare[:n]
+            copy_pairs(val_spare, idx_spare, n, val, idx)
         if longest_run(val, n, high, rate, last) > SHORT:
             merge_sort(val, idx, n, val_spare, idx_spare, work)
             return
-        insertion_sort(val, idx, 0, n - 1, work)
+        insertion_sort(val, idx, np.int64(0), n - 1, work)
         return
     slot[: n + 1] = 0  # the first n + 1: where an interval begins; the others: a value's interval
     most = 0
@@ -56,9 +55,15 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
         at = slot[b]
         slot[b] = at + 1
         val_spare[at], idx_spare[at] = val[k], idx[k]
-    val[:n] = val_spare[:n]
-    idx[:n] = idx_spare[:n]
-    insertion_sort(val, idx, 0, n - 1, work)
+    copy_pairs(val_spare, idx_spare, n, val, idx)
+    insertion_sort(val, idx, np.int64(0), n - 1, work)
+
+
+@part
+def copy_pairs(val, idx, n, to_val, to_idx):
+    """The first n values and their positions: a loop, since slices of unknown lengths take seconds to compile."""
+    for k in range(n):
+        to_val[k], to_idx[k] = val[k], idx[k]
 
 
 @inline
@@ -69,7 +74,7 @@ def interval_of(value, high, rate, last):
     return np.uint64(np.int64(t if t < last else last))
 
 
-@kernel
+@part
 def radix_pass(val, idx, n, high, rate, last, shift, to_val, to_idx):
     """Copy val[:n] and idx[:n] in the order of one digit of their intervals, stably."""
     mask, by = np.uint64((1 << 10) - 1), np.uint64(shift)
@@ -88,7 +93,7 @@ def radix_pass(val, idx, n, high, rate, last, shift, to_val, to_idx):
         to_val[at], to_idx[at] = val[k], idx[k]
 
 
-@kernel
+@part
 def longest_run(val, n, high, rate, last):
     """The most values in one interval, val being sorted by interval."""
     longest, begin, before = 0, 0, interval_of(val[0], high, rate, last)
@@ -100,7 +105,7 @@ def longest_run(val, n, high, rate, last):
     return longest
 
 
-@kernel
+@part
 def merge_sort(val, idx, n, val_spare, idx_spare, work):
     """Sort val[:n] in descending order, idx along with it, merging sorted runs."""
     for left in range(0, n, SHORT):
@@ -117,8 +122,7 @@ def merge_sort(val, idx, n, val_spare, idx_spare, work):
                 else:
                     val_spare[k], idx_spare[k] = val[b], idx[b]
                     b += 1
-        val[:n] = val_spare[:n]
-        idx[:n] = idx_spare[:n]
+        copy_pairs(val_spare, idx_spare, n, val, idx)
         width *= 2
 
 
@@ -136,18 +140,17 @@ def scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, out):
     return norm
 
 
-@kernel
-def middle_by_weight(pos, n_pos, weight):
+@part
+def middle_by_weight(pos, weight):
     """The middle one of the positives if the k-th counts weight[k − 1] times; the last one if none counts."""
-    total = 0.0
-    for k in range(n_pos):
+    total = so_far = 0.0
+    for k in range(pos.shape[0]):
         total += float(weight[k])
-    so_far = 0.0
-    for k in range(n_pos):
+    for k in range(pos.shape[0]):
         so_far += float(weight[k])
         if 2.0 * so_far > total:
             return pos[k]
-    return pos[n_pos - 1]
+    return pos[pos.shape[0] - 1]
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.bucketed import all_within
-from rankwise.inference.compiled import kernel
+from rankwise.inference.compiled import kernel, part
 from rankwise.inference.positives import (
     discounted_loss,
     finish_positives,
@@ -130,18 +130,18 @@ def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_r
     return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
 
 
-@kernel
+@part
 def middle_of(pos, ranks):
     """The middle one of the positives, each counted as often as negatives are above it (`reference` of edges.py)."""
-    n_pos = pos.shape[0]
-    at_rank = np.zeros(n_pos + 2, np.int64)
+    above = np.zeros(pos.shape[0] + 2, np.int64)
     for r in ranks:
-        at_rank[r] += 1
-    above = np.cumsum(at_rank)
-    return middle_by_weight(pos, n_pos, above[1:])
+        above[r] += 1
+    for k in range(1, above.shape[0]):
+        above[k] += above[k - 1]
+    return middle_by_weight(pos, above[1:])
 
 
-@kernel
+@part
 def finish_negatives(neg, idx, ranks, n_pos, ref, at_rank, gradient):
     """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.compiled import inline, kernel, part
 from rankwise.inference.steps import best_rank
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
     return result
 
 
-@kernel
+@part
 def opt_ranks(
     weight, discount, tail, table, pos, val, idx, rank, start, stop, j_start, low, high, is_sorted,
     stack, work, trace,
@@ -145,7 +145,7 @@ def opt_ranks(
         low, high, is_sorted = stack[depth, 2], stack[depth, 3], stack[depth, 4]
 
 
-@kernel
+@part
 def divide(val, idx, left, right, work):
     """Rearrange val[left..right] around an element near its median; where that element then is."""
     middle = (left + right) >> 1
@@ -195,7 +195,7 @@ def swap(val, idx, a, b):
     val[b], idx[b] = v, i
 
 
-@kernel
+@part
 def insertion_sort(val, idx, left, right, work):
     """Sort val[left..right] in descending order, idx along with it."""
     for a in range(left + 1, right + 1):
@@ -208,7 +208,7 @@ def insertion_sort(val, idx, left, right, work):
         work[1] += a - b
 
 
-@kernel
+@part
 def select(val, idx, left, right, k, work):
     """Rearrange val[left..right] so that val[k] is in its place: nothing smaller before it, nothing larger after."""
     budget = 6 * (right - left + 1)  # what quickselect may look at before it must be sure of halving
@@ -222,7 +222,7 @@ def select(val, idx, left, right, k, work):
     insertion_sort(val, idx, left, right, work)
 
 
-@kernel
+@part
 def select_surely(val, idx, left, right, k, work):
     """`select` around medians of medians: linear whatever the input (Blum et al. 1973).
 
@@ -263,7 +263,7 @@ def narrow(val, idx, left, right, k, pivot, work):
     return (left, b) if k <= b else (a, right) if k >= a else (k, k)
 
 
-@kernel
+@part
 def gather_medians(val, idx, left, right, work):
     """Bring the median of each group of five to the front of val[left..right]; the position of the last one."""
     end = left - 1

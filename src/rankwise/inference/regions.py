@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.compiled import inline, kernel
-from rankwise.inference.quicksort import opt_ranks
+from rankwise.inference.compiled import inline, kernel, part
+from rankwise.inference.quicksort import STACK_ROWS, opt_ranks
 from rankwise.inference.steps import drop, rank_by_discount
 
 # Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
@@ -20,8 +20,7 @@ FEW_MEMBERS = np.uint64(16)
 
 @kernel
 def solve_regions(
-    weight, discount, tail, pos, regions, first, last, mixed, index, rank, places, unit, ref, at_rank, gradient,
-    partial, stack, work,
+    weight, discount, tail, pos, regions, first, last, mixed, index, unit, ref, at_rank, gradient, partial
 ):  # fmt: skip
     """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·(score − ref) in partial[r].
 
@@ -29,6 +28,8 @@ def solve_regions(
     would cost more than the split. Other small ones are sorted; large ones go through Algorithm 1.
     """
     worst = pos.shape[0] + 1
+    places, rank = np.empty(pos.shape[0], np.int64), np.empty(mixed.shape[0], np.int64)
+    stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
     for r in range(first, last):
         start, stop = np.uint64(regions[r, START]), np.uint64(regions[r, STOP])
         j, low, high = regions[r, J], regions[r, LOW], regions[r, HIGH]
@@ -82,7 +83,7 @@ def split(w, level, discount, tail, mixed, start, stop, m):
     return split_between(w, level, discount, tail, mixed, start, stop, m, found, most)
 
 
-@kernel
+@part
 def split_between(w, level, discount, tail, mixed, start, stop, m, least, most):
     """`split` where least ≤ k ≤ most."""
     while least < most:
@@ -126,7 +127,7 @@ def sort_few(mixed, index, start, stop):
         mixed[b], index[b] = v, i
 
 
-@kernel
+@part
 def walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, high, stack, work):
     """rank[start:stop], members being sorted: positives low … high − 1 in turn go down the members that belong above.
 
@@ -154,7 +155,7 @@ def walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, 
         rank[np.uint64(q)] = high
 
 
-@kernel
+@part
 def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j, low, high, stack, work):
     """Solve together each stretch of positives whose places fall somewhere, by Algorithm 1 on sorted members."""
     n = high - low
@@ -173,7 +174,7 @@ def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j
         if end - begin > 1 and first < last:
             opt_ranks(
                 weight, discount, tail, no_table, pos, mixed, no_index, rank, start + first, start + last, j + first,
-                low + begin, low + end, 1, stack, work, no_trace,
+                low + begin, low + end, np.int64(1), stack, work, no_trace,
             )  # fmt: skip
             q = first
             for k in range(begin, end):  # members of rank up to low + k are above positive low + k
@@ -183,7 +184,7 @@ def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j
         begin = end
 
 
-@kernel
+@part
 def conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, gradient):
     """Gradients of sorted members by their ranks, shared among ties; negatives per rank; Σ gradient·(score − ref)."""
     total = 0.0
@@ -204,17 +205,17 @@ def conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, 
     return total
 
 
-@kernel
+@part
 def solve_hard(
     weight, discount, tail, pos, mixed, index, rank, start, stop, j, low, high, unit, ref, at_rank, gradient, stack,
     work,
 ):  # fmt: skip
     """A region by Algorithm 1: gradients, negatives per rank; Σ gradient·(score − ref)."""
     worst = pos.shape[0] + 1
-    same = 1
+    same = np.int64(1)
     for q in range(start + 1, stop):
         if mixed[q] != mixed[start]:
-            same = 0
+            same = np.int64(0)
             break
     no_trace, no_table = np.empty((0, 6), np.int64), np.empty((0, 0))
     opt_ranks(
@@ -231,10 +232,11 @@ def solve_hard(
     return total
 
 
-@kernel
-def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_rank, stack):
+@part
+def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_rank):
     """Algorithm 1 on `size` negatives of one score: adds to at_rank, returns their mean of P + 1 − rank."""
     total, worst = 0.0, pos.shape[0] + 1
+    stack = np.empty((STACK_ROWS, 4), np.int64)
     left, right = j_start, j_start + size - 1
     depth = 0
     while True:
@@ -258,7 +260,7 @@ def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_r
         left, right, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
 
 
-@kernel
+@part
 def share_among_ties(mixed, index, rank, start, stop, unit, worst, gradient):
     """Give equal scores their mean gradient: they differ only where one rank ends and the next begins amid a tie.
 
@@ -287,7 +289,7 @@ def share_among_ties(mixed, index, rank, start, stop, unit, worst, gradient):
         first = last
 
 
-@kernel
+@part
 def tie_reach(mixed, rank, first, stop, tied):
     """Begin and end of the last of the ranks, from `first` on, that hold the value `tied` without a gap."""
     begin = end = first

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.compiled import inline, kernel
+from rankwise.inference.compiled import inline, kernel, part
 from rankwise.loss_forms import Tail
 
 _RECIPROCAL, _LOG2, _LINEAR = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR)
@@ -64,13 +64,13 @@ def best_by_discount(weight, discount, tail, pos, score, j, low, high):
     return best_of_many(weight, discount, tail, pos, score, j, low, high)
 
 
-@kernel
+@part
 def rank_by_discount(weight, discount, tail, pos, score, j, low, high):
     """`best_by_discount` as a call: where it is not so frequent that a call would show."""
     return best_by_discount(weight, discount, tail, pos, score, j, low, high)
 
 
-@kernel
+@part
 def best_of_many(weight, discount, tail, pos, score, j, low, high):
     """best_rank over any number of ranks."""
     best = low
@@ -123,7 +123,7 @@ def tabulated_step(weight, discount, pos, score, j, i):
     return pos[at] - score - weight[at] * (discount[np.uint64(m - np.uint64(1))] - discount[m])
 
 
-@kernel
+@part
 def best_by_table(table, pos, score, j, low, high):
     """best_rank of a loss whose steps are given."""
     best = low
