@@ -8,7 +8,7 @@
 Scores are numbers, so this passes the paper's lower bound for comparison-based methods; where buckets separate
 badly the work falls back on Algorithm 1 and its guarantee. The steps work on parts of a query, so that large.py can
 share them among threads; whatever is added up is added up per block of a fixed size, or in integers, so that the number
-of threads changes nothing. Small queries go through one compiled loop, `solve_queries`.
+of threads changes nothing. Small queries are sorted instead, in small.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.buckets import CHUNK, cells_of, third
-from rankwise.inference.charts import small_map
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.edges import cumulate, find_homes, reference, settle
-from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights, sort_descending
-from rankwise.inference.regions import START, STOP, solve_regions
+from rankwise.inference.flags import LOW_BITS, all_within, positions
+from rankwise.inference.positives import (
+    MANY,
+    discounted_loss,
+    finish_positives,
+    scaled_weights,
+    sort_descending,
+    sort_many,
+)
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
@@ -30,46 +36,6 @@ _FEW = CHUNK // 8
 _COPIES = 2
 # Buckets beyond the others, where positives are put: as many as a cell may have.
 OWN = 3
-# The bit that makes a flag true, of eight of them.
-_LOW_BITS = np.uint64(0x0101_0101_0101_0101)
-
-
-@part
-def all_within(scores, limit):
-    """Whether all scores are within ±limit, and so finite."""
-    fine = True
-    for k in range(scores.shape[0]):
-        fine &= abs(scores[k]) <= limit
-    return fine
-
-
-@part
-def count_true(flags):
-    """How many flags are true, eight at a time."""
-    n_words = flags.shape[0] >> 3
-    words = flags[: 8 * n_words].view(np.uint64)
-    total = np.uint64(0)
-    for k in range(n_words):
-        total += ((words[k] & _LOW_BITS) * _LOW_BITS) >> np.uint64(56)
-    for k in range(8 * n_words, flags.shape[0]):
-        total += np.uint64(flags[k])
-    return np.int64(total)
-
-
-@kernel
-def positions(flags, where):
-    """Fill `where` with the positions of true flags, ascending; how many. It needs room for one more."""
-    n_words, at, room = flags.shape[0] >> 3, np.uint64(0), np.uint64(where.shape[0] - 1)
-    words = flags[: 8 * n_words].view(np.uint64)
-    for k in range(n_words):
-        if words[k] & _LOW_BITS:
-            for q in range(8 * k, 8 * k + 8):  # no branch depends on a flag
-                where[at] = q
-                at = min(at + np.uint64(flags[q]), room)
-    for q in range(8 * n_words, flags.shape[0]):
-        where[at] = q
-        at = min(at + np.uint64(flags[q]), room)
-    return np.int64(at)
 
 
 @part
@@ -86,25 +52,6 @@ def first_from(where, first):
 
 
 @part
-def take(regions, column):
-    """A column of `regions`."""
-    result = np.empty(regions.shape[0], np.int64)
-    for r in range(result.shape[0]):
-        result[r] = regions[r, column]
-    return result
-
-
-@part
-def drain(partial):
-    """The sum of partial, which is set to 0."""
-    total = 0.0
-    for k in range(partial.shape[0]):
-        total += partial[k]
-        partial[k] = 0.0
-    return total
-
-
-@part
 def few_positions(flags, where):
     """`positions` of a chunk in which few flags are true: from word to word, and from one true flag to the next."""
     n_words, at, one = flags.shape[0] >> 3, np.uint64(0), np.uint64(1)
@@ -113,7 +60,7 @@ def few_positions(flags, where):
         word = words[k]
         while word != 0:
             below = (word & (~word + one)) - one  # the bits below the lowest one set; a true flag is a byte of 1
-            byte = ((below & _LOW_BITS) * _LOW_BITS) >> np.uint64(56)
+            byte = ((below & LOW_BITS) * LOW_BITS) >> np.uint64(56)
             where[at] = np.int32(8 * k + np.int64(byte))
             at += one
             word &= word - one
@@ -138,17 +85,15 @@ def begin(scores, relevant, n_pos, limit, weight, discount, tail, per_pair, scal
         fine = all_within(pos, limit)
     if not fine:
         return where[:0], idx[:0], pos[:0], pos[:0], 0.0
-    weights, slot = np.empty(n_pos), np.empty(2 * n_pos + 1, np.int64)
-    sort_descending(pos, idx, n_pos, np.empty(n_pos), np.empty(n_pos, np.int64), slot, np.zeros(3, np.int64))
+    weights, work = np.empty(n_pos), np.zeros(3, np.int64)
+    spare, idx_spare = np.empty(n_pos), np.empty(n_pos, np.int64)
+    if n_pos < MANY:
+        sort_descending(pos, idx, n_pos, spare, idx_spare, np.empty(2 * n_pos + 1, np.int64), work)
+    else:
+        sort_many(pos, idx, n_pos, spare, idx_spare, work)
     n_neg = scores.shape[0] - n_pos
     norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
     return where[:n_pos], idx, pos, weights, norm
-
-
-@kernel
-def bucket_count(chart, pivot):
-    """How many buckets a map has."""
-    return 3 * (chart.last + 1) if pivot.shape[0] > 0 else chart.last + 1
 
 
 @kernel
@@ -281,78 +226,3 @@ def finish(weight, discount, tail, norm, pos, idx, n_neg, at_rank, ref, gradient
     n_pos = pos.shape[0]
     total = finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient)
     return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-
-
-@kernel
-def solve_queries(
-    scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, gradient, out, counts,
-    above_pos, order_pos,
-):  # fmt: skip
-    """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]]. Large ones are better off in large.py.
-
-    Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives. If
-    above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
-    Returns the position after the last query solved, less than `last` if scores there are not finite, or change.
-    """
-    nought, one = np.int64(0), np.int64(1)
-    most = nought  # positives of a query
-    for q in range(first, last):
-        most = max(most, count_true(relevant[starts[q] : starts[q + 1]]))
-    pos, pos_spare, weights = np.empty(most), np.empty(most), np.empty(most)
-    where, idx, idx_spare = np.empty(most + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    at_rank, slot = np.empty(most + 2, np.int64), np.empty(2 * most + 1, np.int64)
-    work, no_pivot = np.zeros(3, np.int64), np.empty(0, scores.dtype)
-    for q in range(first, last):
-        begin, end = starts[q], starts[q + 1]
-        n = end - begin
-        part, slopes = scores[begin:end], gradient[begin:end]
-        n_pos = positions(relevant[begin:end], where)
-        n_neg = n - n_pos
-        counts[q, 0], counts[q, 1] = n_pos, n_neg
-        out[q, 0] = out[q, 1] = 0.0
-        if not all_within(part, limit):
-            return q
-        if n_pos == 0 or n_neg == 0:
-            slopes[:] = 0.0
-            continue
-        for k in range(n_pos):
-            pos[k], idx[k] = part[where[k]], where[k]
-        sort_descending(pos, idx, n_pos, pos_spare, idx_spare, slot, work)
-        norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-        unit = 2.0 / (float(n_pos) * float(n_neg))
-
-        chart = small_map(part, limit)
-        n_buckets = chart.last + 1
-        hist, value = counters(n_buckets, no_pivot), np.empty(n_buckets + OWN, scores.dtype)
-        if not count(part, nought, n, where[:n_pos], limit, chart, no_pivot, hist):
-            return q
-        at_rank[: n_pos + 2] = 0
-        level = pos[:n_pos]
-        regions, total, ref = narrow_down(
-            weights, discount, tail, level, one, n_pos + 1, one, chart, no_pivot, hist[0], unit, np.nan, value, at_rank
-        )
-        n_regions = regions.shape[0]
-        gathered = regions[n_regions - 1, STOP] if n_regions > 0 else nought
-        mixed, index = np.empty(gathered, scores.dtype), np.empty(gathered, np.int64)
-        partial = np.zeros(max(-(-n // BLOCK), n_regions))
-        cursor, ends = take(regions, START), take(regions, STOP)
-        if not assign(
-            part, nought, n, where[:n_pos], chart, no_pivot, value, unit, ref, cursor, ends, mixed, index, slopes,
-            partial,
-        ):  # fmt: skip
-            return q
-        total += drain(partial)
-        solve_regions(
-            weights, discount, tail, level, regions, nought, n_regions, mixed, index, unit, ref, at_rank, slopes,
-            partial,
-        )  # fmt: skip
-        total += drain(partial)
-        of_pos, lost = finish(weight, discount, tail, norm, level, idx, n_neg, at_rank, ref, slopes)
-        total += of_pos
-        out[q, 0] = scale * lost + total
-        out[q, 1] = lost
-        if above_pos.shape[0] > 0:
-            above_pos[q, 0] = 0
-            for k in range(n_pos):
-                above_pos[q, k + 1], order_pos[q, k] = at_rank[k + 1], idx[k]
-    return last

@@ -7,38 +7,14 @@ import numpy as np
 from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, order_of, place
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.positives import sort_descending
-from rankwise.inference.quicksort import insertion_sort
 
 SAMPLE = 2048
-# Small queries of at least so many samples are looked at for outliers, by so few of them.
-_WITH_OUTLIERS, _FEW = 256, 32
 _CELLS = np.int64(256)
 # Mean crowding (1 if even, 2 for normal scores) from which other maps than the plain one are tried.
 _CROWDED = 4.0
 # Frequent scores get buckets of their own where so large a part of a sample is tied, in so many cells, or a quarter.
 _TIED = 1 / 16
 _TIED_CELLS = 1 << 14
-
-
-@part
-def small_map(scores, limit):
-    """A linear map for a small query: from the least score to the greatest, but not far beyond what most scores are."""
-    n = scores.shape[0]
-    low, high = np.float64(scores[0]), np.float64(scores[0])
-    for k in range(n):
-        low, high = min(low, np.float64(scores[k])), max(high, np.float64(scores[k]))
-    cells = np.int64(16)
-    while cells < n:
-        cells *= 2
-    if n >= _WITH_OUTLIERS:
-        sample, m = np.empty(_FEW), np.int64(_FEW)
-        for k in range(_FEW):
-            sample[k] = scores[k * (n // _FEW)]
-        insertion_sort(sample, np.empty(_FEW, np.int64), np.int64(0), m - 1, np.zeros(3, np.int64))
-        bottom, top = sample[m - 1 - m // 8], sample[m // 8]
-        if top > bottom:
-            low, high = max(low, bottom - 8.0 * (top - bottom)), min(high, top + 8.0 * (top - bottom))
-    return range_map(low, high, cells, scores)
 
 
 @kernel

@@ -2,7 +2,8 @@
 
 Numba's own cache looks at one file's date, not at the files it takes functions from; here the folder of the cache is
 named after a digest of all kernel sources, so that no stale kernel is ever run. It lies in `RANKWISE_CACHE_DIR` if that
-is set, else beside this file, else in the user's cache folder; where none can be written, kernels live for one process.
+is set, else beside this file, else in the user's cache folder, else in a temporary folder of the user's own: in the
+first of these that can be written. Where none can, kernels live for one process.
 """
 
 from __future__ import annotations
@@ -10,14 +11,23 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Callable
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
 from numba.core import event
 from numba.extending import register_jitable
+
+# What all kernels of a first call take to compile, measured on a two-core server of 2024.
+_SECONDS = 10
+_VARIABLE = "RANKWISE_CACHE_DIR"
+_BESIDE = Path(__file__).parent / "__pycache__"
 
 
 def _digest() -> str:
@@ -29,22 +39,56 @@ def _digest() -> str:
 
 
 def _cache_folder() -> Path | None:
+    """The folder for kernels of these sources; a warning if it is not where it was told to be."""
     name = f"kernels-{_digest()}"
-    chosen = os.environ.get("RANKWISE_CACHE_DIR")
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    candidates = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", user / "rankwise"]
-    for base in candidates:
-        folder = base / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            if base.parent == Path(__file__).parent:  # beside the sources, other digests are of sources that are gone
-                for stale in set(base.glob("kernels-*")) - {folder}:
-                    shutil.rmtree(stale, ignore_errors=True)
-            return folder
+    chosen = os.environ.get(_VARIABLE)
+    obstacle = _obstacle(Path(chosen) / name) if chosen else None
+    if chosen and obstacle is None:
+        return Path(chosen) / name
+    found = next((base / name for base in _places() if _obstacle(base / name) is None), None)
+    if chosen:
+        warnings.warn(f"{_VARIABLE}: {obstacle}; compiled kernels are {_kept(found)}", RuntimeWarning, stacklevel=2)
+    if found is not None and found.parent == _BESIDE:  # other digests there are of sources that are gone
+        for stale in set(_BESIDE.glob("kernels-*")) - {found}:
+            shutil.rmtree(stale, ignore_errors=True)
+    return found
+
+
+def _places() -> Iterator[Path]:
+    """Where kernels may be kept unless one is told where, the best place first."""
+    yield _BESIDE
+    with suppress(RuntimeError):  # no home folder
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
+    with suppress(OSError):
+        yield _own_temporary()
+
+
+def _own_temporary() -> Path:
+    """A temporary folder of this user's alone: a cache is made of pickles, and to read one is to run it."""
+    if not hasattr(os, "getuid"):
+        raise PermissionError("this system does not tell whose a folder is")
+    folder = Path(tempfile.gettempdir()) / f"rankwise-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()  # of a link, not of what it leads to
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is not a folder of this user's alone")
+    return folder
+
+
+def _obstacle(folder: Path) -> OSError | None:
+    """Why the folder cannot be made and written, by trying: permissions do not tell of read-only file systems."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(b"written")
+    except OSError as error:
+        return error
     return None
+
+
+def _kept(folder: Path | None) -> str:
+    return "for this process only: no cache folder can be written" if folder is None else f"kept in {folder.parent}"
 
 
 _FOLDER = _cache_folder()
@@ -65,16 +109,16 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def part(function: Callable[..., Any]) -> Any:
     """A function that only kernels call: compiled with them, plain Python elsewhere. It needs no way in from Python."""
-    return register_jitable(nogil=True, error_model="numpy")(function)
+    return register_jitable(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
     """A part so small and so frequent that a call would show: the compiler puts it into its callers."""
-    return register_jitable(nogil=True, error_model="numpy", forceinline=True)(function)
+    return register_jitable(nogil=True, error_model="numpy", no_cfunc_wrapper=True, forceinline=True)(function)
 
 
 class _Announcement(event.Listener):
-    """Says on standard error, once in a process, that kernels are being compiled."""
+    """Says on standard error, once in a process, that kernels are being compiled, how long it takes, where they go."""
 
     said = False
 
@@ -82,8 +126,8 @@ class _Announcement(event.Listener):
         name = event.data["dispatcher"].py_func.__module__
         if not self.said and name.startswith("rankwise."):
             self.said = True
-            kept = "kept for the next time" if _FOLDER else "for this process only: no cache folder can be written"
-            print(f"rankwise: compiling its kernels for this machine ({kept}) …", file=sys.stderr, flush=True)
+            what = f"compiling its kernels for this machine, about {_SECONDS} s"
+            print(f"rankwise: {what} ({_kept(_FOLDER)}) …", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         pass

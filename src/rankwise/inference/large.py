@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rankwise.inference.bucketed import BLOCK, OWN, assign, begin, count, counters, finish, narrow_down
 from rankwise.inference.buckets import BucketMap
 from rankwise.inference.charts import choose
-from rankwise.inference.problem import Solution
+from rankwise.inference.problem import Solution, finish_negatives
+from rankwise.inference.quicksort import TRACE_COLUMNS, ranks_between
 from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import LossTables
@@ -97,7 +98,7 @@ def _passes(
     ends = regions[:, START] + np.cumsum(members, axis=0)
     cursor = ends - members
     gathered = int(regions[-1, STOP]) if regions.size else 0
-    mixed, index = np.empty(gathered, scores.dtype), np.empty(gathered, np.int64)
+    mixed, index = np.empty(gathered), np.empty(gathered, np.int64)
     partial = np.zeros(-(-scores.shape[0] // BLOCK))
     shared = (where, chart, pivot, value, query.unit, ref)
     fine = run(
@@ -107,19 +108,32 @@ def _passes(
     if not all(fine):
         return None
     total += float(partial.sum())
-    # Large regions as this one; Algorithm 1 proper on the others.
-    for region in regions[regions[:, STOP] - regions[:, START] >= _DIVIDED] if depth else ():
-        start, stop = region[START], region[STOP]
-        slopes = np.empty(stop - start, scores.dtype)
-        inner = _passes(
-            query, mixed[start:stop], _NOBODY, region[LOW], region[HIGH], region[J], ref, slopes, 1, depth - 1
-        )
-        assert inner is not None  # its members were looked at
-        total += inner[0]
-        gradient[index[start:stop]] = slopes
-    if depth:
-        regions = regions[regions[:, STOP] - regions[:, START] < _DIVIDED]
-    return total + _solve_regions(query, regions, mixed, index, ref, gradient, len(parts)), ref
+    # Large regions as this one, or by Algorithm 1 if that has not helped; small ones are sorted.
+    is_large = regions[:, STOP] - regions[:, START] >= _DIVIDED
+    for region in regions[is_large]:
+        part = slice(region[START], region[STOP])
+        slopes = np.empty(part.stop - part.start, scores.dtype)
+        if depth:
+            place = (region[LOW], region[HIGH], region[J], ref)
+            inner = _passes(query, mixed[part].astype(scores.dtype), _NOBODY, *place, slopes, 1, depth - 1)
+            assert inner is not None  # its members were looked at
+            total += inner[0]
+        else:
+            total += _by_algorithm_1(query, region, mixed[part], ref, slopes)
+        gradient[index[part]] = slopes
+    return total + _solve_regions(query, regions[~is_large], mixed, index, ref, gradient, len(parts)), ref
+
+
+def _by_algorithm_1(query, region, neg, ref, slopes):
+    """Gradients of a region's members; Σ gradient·(score − ref)."""
+    n_pos = query.pos.size
+    no_table, work, no_trace = np.empty((0, 0)), np.zeros(3, np.int64), np.empty((0, TRACE_COLUMNS), np.int64)
+    place = (region[J], region[LOW], region[HIGH])
+    ranks = ranks_between(query.pos, neg, *query[:3], no_table, *place, work, no_trace)
+    at_rank = np.zeros_like(query.at_rank)
+    total = finish_negatives(neg, np.arange(neg.size), ranks, n_pos, query.unit, ref, at_rank, slopes)
+    query.at_rank[:] += at_rank
+    return total
 
 
 def _chart(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:

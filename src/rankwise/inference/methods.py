@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference import chakrabarti, dynamic, exhaustive, mohapatra2014, quicksort, rounds, yue
-from rankwise.inference.bucketed import solve_queries
 from rankwise.inference.large import solve_large
 from rankwise.inference.problem import Problem, Solution, conclude, pose
+from rankwise.inference.small import solve_queries
 from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import DiscountedLoss, Loss
 

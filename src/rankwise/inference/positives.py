@@ -9,8 +9,10 @@ from rankwise.inference.quicksort import SHORT, insertion_sort
 from rankwise.inference.steps import discount_at
 
 # From here on a counting sort goes over two digits of an interval's number: more streams would miss the caches.
-_SCATTERED = 1 << 15
+MANY = 1 << 15
 _DIGIT = np.int64(10)
+# At least so many values are looked at for outliers, by a few of them.
+_WITH_OUTLIERS, _FEW = 256, np.int64(32)
 
 
 @part
@@ -18,45 +20,45 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     """Sort val[:n] in descending order, idx along with it.
 
     A counting sort into as many equal intervals as values, then insertion; a merge sort where those are uneven.
-    slot has room for 2·n + 1 numbers.
+    slot has room for 2·n + 1 numbers. Of very many values, see `sort_many`.
     """
     if n <= SHORT:
         insertion_sort(val, idx, np.int64(0), n - 1, work)
         return
-    low = high = val[0]
-    for k in range(n):
-        low, high = min(low, val[k]), max(high, val[k])
-    n_intervals = min(n, 1 << (2 * _DIGIT))
-    rate = (n_intervals - 1) / (high - low) if high > low else 0.0
-    last = float(n_intervals - 1)
-    if n > _SCATTERED:
-        for shift in (np.int64(0), _DIGIT):
-            radix_pass(val, idx, n, high, rate, last, shift, val_spare, idx_spare)
-            copy_pairs(val_spare, idx_spare, n, val, idx)
-        if longest_run(val, n, high, rate, last) > SHORT:
-            merge_sort(val, idx, n, val_spare, idx_spare, work)
-            return
-        insertion_sort(val, idx, np.int64(0), n - 1, work)
-        return
-    slot[: n + 1] = 0  # the first n + 1: where an interval begins; the others: a value's interval
-    most = 0
-    for k in range(n):
+    low, high = range_of(val, n, val_spare, work)
+    rate = (n - 1) / (high - low) if high > low else 0.0
+    last = float(n - 1)
+    begin, interval, most = slot[: n + 1], slot[n + 1 :], np.int64(0)
+    begin[:] = 0
+    for k in range(np.uint64(n)):
         b = interval_of(val[k], high, rate, last)
-        slot[n + 1 + k] = b
-        slot[b + 1] += 1
-        most = max(most, slot[b + 1])
+        interval[k] = np.int64(b)
+        size = begin[b + np.uint64(1)] + 1
+        begin[b + np.uint64(1)] = size
+        most = max(most, size)
     if most > SHORT:
         merge_sort(val, idx, n, val_spare, idx_spare, work)
         return
-    for b in range(n):
-        slot[b + 1] += slot[b]
-    for k in range(n):
-        b = slot[n + 1 + k]
-        at = slot[b]
-        slot[b] = at + 1
+    for b in range(np.uint64(1), np.uint64(n)):
+        begin[b] += begin[b - np.uint64(1)]
+    for k in range(np.uint64(n)):
+        b = np.uint64(interval[k])
+        at = np.uint64(begin[b])
+        begin[b] = np.int64(at) + 1
         val_spare[at], idx_spare[at] = val[k], idx[k]
-    copy_pairs(val_spare, idx_spare, n, val, idx)
-    insertion_sort(val, idx, np.int64(0), n - 1, work)
+    insert_all(val_spare, idx_spare, n, val, idx)
+
+
+@part
+def insert_all(val, idx, n, to_val, to_idx):
+    """Copy pairs that are nearly in descending order, each to its place."""
+    one = np.uint64(1)
+    for a in range(np.uint64(n)):
+        v, i, b = val[a], idx[a], a
+        while b > np.uint64(0) and to_val[b - one] < v:
+            to_val[b], to_idx[b] = to_val[b - one], to_idx[b - one]
+            b -= one
+        to_val[b], to_idx[b] = v, i
 
 
 @part
@@ -72,6 +74,37 @@ def interval_of(value, high, rate, last):
     t = (high - value) * rate
     t = t if t > 0.0 else 0.0
     return np.uint64(np.int64(t if t < last else last))
+
+
+@part
+def range_of(val, n, spare, work):
+    """From the least value to the greatest, but not far beyond where most of them are."""
+    low = high = val[0]
+    for k in range(n):
+        low, high = min(low, val[k]), max(high, val[k])
+    if n >= _WITH_OUTLIERS:
+        for k in range(_FEW):
+            spare[k] = val[k * (n // _FEW)]
+        insertion_sort(spare, np.empty(_FEW, np.int64), np.int64(0), _FEW - 1, work)
+        top, bottom = spare[_FEW // 8], spare[_FEW - 1 - _FEW // 8]
+        if top > bottom:
+            low, high = max(low, bottom - 8.0 * (top - bottom)), min(high, top + 8.0 * (top - bottom))
+    return low, high
+
+
+@part
+def sort_many(val, idx, n, val_spare, idx_spare, work):
+    """`sort_descending` of very many values: two digits of an interval's number, one after the other."""
+    low, high = range_of(val, n, val_spare, work)
+    last = float((1 << (2 * _DIGIT)) - 1)
+    rate = last / (high - low) if high > low else 0.0
+    radix_pass(val, idx, n, high, rate, last, np.int64(0), val_spare, idx_spare)
+    radix_pass(val_spare, idx_spare, n, high, rate, last, _DIGIT, val, idx)
+    if longest_run(val, n, high, rate, last) > SHORT:
+        merge_sort(val, idx, n, val_spare, idx_spare, work)
+    else:
+        copy_pairs(val, idx, n, val_spare, idx_spare)
+        insert_all(val_spare, idx_spare, n, val, idx)
 
 
 @part
@@ -108,7 +141,7 @@ def longest_run(val, n, high, rate, last):
 @part
 def merge_sort(val, idx, n, val_spare, idx_spare, work):
     """Sort val[:n] in descending order, idx along with it, merging sorted runs."""
-    for left in range(0, n, SHORT):
+    for left in range(np.int64(0), n, SHORT):
         insertion_sort(val, idx, left, min(left + SHORT, n) - 1, work)
     width = SHORT
     while width < n:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inference.bucketed import all_within
 from rankwise.inference.compiled import kernel, part
+from rankwise.inference.flags import all_within
 from rankwise.inference.positives import (
     discounted_loss,
     finish_positives,
@@ -123,7 +123,8 @@ def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_r
     """
     n_pos = pos.shape[0]
     ref = middle_of(pos, ranks)
-    total = finish_negatives(neg, neg_idx, ranks, n_pos, ref, at_rank, gradient)
+    unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
+    total = finish_negatives(neg, neg_idx, ranks, n_pos, unit, ref, at_rank, gradient)
     total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], ref, gradient)
     if weight.shape[0] == 0:
         return total, 0.0
@@ -141,14 +142,13 @@ def middle_of(pos, ranks):
     return middle_by_weight(pos, above[1:])
 
 
-@part
-def finish_negatives(neg, idx, ranks, n_pos, ref, at_rank, gradient):
+@kernel
+def finish_negatives(neg, idx, ranks, n_pos, unit, ref, at_rank, gradient):
     """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
 
     Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
     greatest of the next: no sort is needed to find them.
     """
-    unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
     least, most = np.full(n_pos + 2, np.inf), np.full(n_pos + 2, -np.inf)
     for q in range(neg.shape[0]):
         r = ranks[q]

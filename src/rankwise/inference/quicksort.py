@@ -92,11 +92,16 @@ def _run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[
 @kernel
 def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
     """Algorithm 1 on a whole query: OptRanks(1, N, 1, P + 1)."""
+    return ranks_between(pos, neg, weight, discount, tail, table, 1, 1, pos.shape[0] + 1, work, rows)
+
+
+@kernel
+def ranks_between(pos, neg, weight, discount, tail, table, j, low, high, work, rows):
+    """Algorithm 1 on negatives j, j + 1, … that have ranks low … high: OptRanks(j, j + N − 1, low, high)."""
     n = neg.shape[0]
     val, idx, rank, result = neg.copy(), np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
     stack = np.empty((STACK_ROWS, 5), np.int64)
-    worst = pos.shape[0] + 1
-    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, n, 1, 1, worst, 0, stack, work, rows)
+    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, n, j, low, high, 0, stack, work, rows)
     for q in range(n):
         result[idx[q]] = rank[q]
     return result

@@ -1,6 +1,7 @@
 """Regions: the negatives of a bucket in which ranks change, gathered, and how their ranks are found.
 
-Most regions are small and divide one rank from the next; counting splits those. Algorithm 1 solves the rest.
+Most divide one rank from the next; counting splits those. The rest is sorted, and Algorithm 1 on sorted members finds
+what the positives' places as if they were alone do not tell.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.compiled import inline, kernel, part
-from rankwise.inference.quicksort import STACK_ROWS, opt_ranks
+from rankwise.inference.positives import merge_sort
+from rankwise.inference.quicksort import STACK_ROWS
 from rankwise.inference.steps import drop, rank_by_discount
 
 # Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
@@ -25,11 +27,10 @@ def solve_regions(
     """The ranks in regions first ≤ r < last: gradients, negatives per rank, Σ gradient·(score − ref) in partial[r].
 
     Most regions are small and divide one rank from the next: those are split without a call or a slice, which
-    would cost more than the split. Other small ones are sorted; large ones go through Algorithm 1.
+    would cost more than the split. The others are sorted.
     """
     worst = pos.shape[0] + 1
-    places, rank = np.empty(pos.shape[0], np.int64), np.empty(mixed.shape[0], np.int64)
-    stack, work = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64)
+    places, work = np.empty(pos.shape[0], np.int64), np.zeros(3, np.int64)
     for r in range(first, last):
         start, stop = np.uint64(regions[r, START]), np.uint64(regions[r, STOP])
         j, low, high = regions[r, J], regions[r, LOW], regions[r, HIGH]
@@ -56,16 +57,14 @@ def solve_regions(
                         total += g * (mixed[q] - ref)
                 partial[r] = total
                 continue
+        a, b = np.int64(start), np.int64(stop)
         if stop - start <= FEW_MEMBERS:
             sort_few(mixed, index, start, stop)
-            a, b = np.int64(start), np.int64(stop)
-            walk(weight, discount, tail, pos, mixed, rank, places, a, b, j, low, high, stack, work)
-            partial[r] = conclude_sorted(mixed, index, rank, a, b, unit, ref, worst, at_rank, gradient)
-            continue
-        partial[r] = solve_hard(
-            weight, discount, tail, pos, mixed, index, rank, np.int64(start), np.int64(stop), j, low, high, unit, ref,
-            at_rank, gradient, stack, work,
-        )  # fmt: skip
+        else:
+            spare, index_spare = np.empty(b - a), np.empty(b - a, np.int64)
+            merge_sort(mixed[a:b], index[a:b], b - a, spare, index_spare, work)
+        walk(weight, discount, tail, pos, mixed, places, a, b, j, low, high)
+        partial[r] = conclude_sorted(mixed, index, places, a, b, low, high, unit, ref, worst, at_rank, gradient)
 
 
 @inline
@@ -128,13 +127,13 @@ def sort_few(mixed, index, start, stop):
 
 
 @part
-def walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, high, stack, work):
-    """rank[start:stop], members being sorted: positives low … high − 1 in turn go down the members that belong above.
+def walk(weight, discount, tail, pos, mixed, places, start, stop, j, low, high):
+    """places[k − low] = how many sorted members are above positive k, low ≤ k < high: each in turn goes down them.
 
-    As in edges.py, each positive's place is found as if it were alone; where places rise, the stretch is solved by
-    Algorithm 1. places[k − low], how many members are above positive k, needs room for high − low.
+    As in edges.py, each positive's place is found as if it were alone; where places fall, the stretch is solved by
+    Algorithm 1.
     """
-    size, c, most, in_order = stop - start, 0, 0, True
+    size, c, most, in_order = stop - start, np.int64(0), np.int64(0), True
     for k in range(low, high):
         w, level = weight[np.uint64(k - 1)], pos[np.uint64(k - 1)]
         while c < size and mixed[np.uint64(start + c)] - level + w * drop(discount, tail, k + j + c) > 0.0:
@@ -145,22 +144,14 @@ def walk(weight, discount, tail, pos, mixed, rank, places, start, stop, j, low, 
         in_order &= c >= most
         most = max(most, c)
     if not in_order:
-        straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j, low, high, stack, work)
-    at = start
-    for k in range(low, high):
-        for q in range(at, start + places[np.uint64(k - low)]):
-            rank[np.uint64(q)] = k
-        at = start + places[np.uint64(k - low)]
-    for q in range(at, stop):
-        rank[np.uint64(q)] = high
+        straighten_places(weight, discount, tail, pos, mixed, places, start, j, low, high)
 
 
 @part
-def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j, low, high, stack, work):
+def straighten_places(weight, discount, tail, pos, mixed, places, start, j, low, high):
     """Solve together each stretch of positives whose places fall somewhere, by Algorithm 1 on sorted members."""
     n = high - low
-    least, no_trace, no_table = np.empty(n, np.int64), np.empty((0, 6), np.int64), np.empty((0, 0))
-    no_index = np.empty(0, np.int64)
+    least = np.empty(n, np.int64)  # of the places from k on
     least[n - 1] = places[n - 1]
     for k in range(n - 2, -1, -1):
         least[k] = min(places[k], least[k + 1])
@@ -170,66 +161,74 @@ def straighten_places(weight, discount, tail, pos, mixed, rank, places, start, j
         while end < n and most > least[end]:
             most = max(most, places[end])
             end += 1
-        first, last = least[begin], most
-        if end - begin > 1 and first < last:
-            opt_ranks(
-                weight, discount, tail, no_table, pos, mixed, no_index, rank, start + first, start + last, j + first,
-                low + begin, low + end, np.int64(1), stack, work, no_trace,
+        if end - begin > 1:
+            divide_members(
+                weight, discount, tail, pos, mixed, places, start, j, low, least[begin], most, low + begin, low + end
             )  # fmt: skip
-            q = first
-            for k in range(begin, end):  # members of rank up to low + k are above positive low + k
-                while q < last and rank[start + q] <= low + k:
-                    q += 1
-                places[k] = q
         begin = end
 
 
 @part
-def conclude_sorted(mixed, index, rank, start, stop, unit, ref, worst, at_rank, gradient):
-    """Gradients of sorted members by their ranks, shared among ties; negatives per rank; Σ gradient·(score − ref)."""
-    total = 0.0
-    q = start
-    while q < stop:
-        score, below = mixed[np.uint64(q)], 0  # below: positives below the members of a tie, in all
-        end = q
-        while end < stop and mixed[np.uint64(end)] == score:
-            r = rank[np.uint64(end)]
-            at_rank[np.uint64(r)] += 1
-            below += worst - r
-            end += 1
-        g = unit * (float(below) / float(end - q) if end - q > 1 else float(below))
-        for p in range(q, end):
-            gradient[np.uint64(index[np.uint64(p)])] = g
-        total += g * (score - ref) * (end - q)
-        q = end
+def divide_members(weight, discount, tail, pos, mixed, places, start, j, base, left, right, low, high):
+    """Algorithm 1 on sorted members left … right − 1 of a region: places[k − base] of positives low ≤ k < high."""
+    stack, depth = np.empty((STACK_ROWS, 4), np.int64), 0
+    while True:
+        if left == right:
+            for k in range(low, high):
+                places[k - base] = left
+        elif low < high:
+            m = (left + right) >> 1
+            score = np.float64(mixed[start + m])
+            rank = rank_by_discount(weight, discount, tail, pos, score, j + m, low, high)
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m + 1, right, rank, high
+            depth += 1
+            right, high = m, rank
+            continue
+        if depth == 0:
+            return
+        depth -= 1
+        left, right, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+
+
+@part
+def conclude_sorted(mixed, index, places, start, stop, low, high, unit, ref, worst, at_rank, gradient):
+    """Gradients of sorted members by the positives' places, negatives per rank; Σ gradient·(score − ref)."""
+    total, at = 0.0, start
+    for k in range(low, high + 1):
+        end = start + places[np.uint64(k - low)] if k < high else stop
+        g, in_all = unit * float(worst - k), 0.0
+        for q in range(np.uint64(at), np.uint64(end)):
+            gradient[np.uint64(index[q])] = g
+            in_all += mixed[q] - ref
+        total += g * in_all
+        at_rank[np.uint64(k)] += end - at
+        at = end
+    share_among_ties(mixed, index, places, start, stop, low, high, unit, worst, gradient)
     return total
 
 
 @part
-def solve_hard(
-    weight, discount, tail, pos, mixed, index, rank, start, stop, j, low, high, unit, ref, at_rank, gradient, stack,
-    work,
-):  # fmt: skip
-    """A region by Algorithm 1: gradients, negatives per rank; Σ gradient·(score − ref)."""
-    worst = pos.shape[0] + 1
-    same = np.int64(1)
-    for q in range(start + 1, stop):
-        if mixed[q] != mixed[start]:
-            same = np.int64(0)
-            break
-    no_trace, no_table = np.empty((0, 6), np.int64), np.empty((0, 0))
-    opt_ranks(
-        weight, discount, tail, no_table, pos, mixed, index, rank, start, stop, j, low, high, same, stack, work,
-        no_trace,
-    )  # fmt: skip
-    total = 0.0
-    for q in range(start, stop):
-        at_rank[rank[q]] += 1
-        g = unit * (worst - rank[q])
-        gradient[index[q]] = g
-        total += g * (mixed[q] - ref)
-    share_among_ties(mixed, index, rank, start, stop, unit, worst, gradient)
-    return total
+def share_among_ties(mixed, index, places, start, stop, low, high, unit, worst, gradient):
+    """Give equal scores their mean gradient: they differ only where a positive has its place amid a tie."""
+    n, k = high - low, np.int64(0)
+    while k < n:
+        c = start + places[k]
+        if not (start < c < stop and mixed[c - 1] == mixed[c]):
+            k += 1
+            continue
+        first, last = c - 1, c + 1
+        while first > start and mixed[first - 1] == mixed[c]:
+            first -= 1
+        while last < stop and mixed[last] == mixed[c]:
+            last += 1
+        below = (worst - high) * (last - first)  # positives below the members, in all
+        while k < n and start + places[k] < last:
+            below += start + places[k] - first
+            k += 1
+        below += (n - k) * (last - first)
+        g = unit * (float(below) / float(last - first))
+        for q in range(first, last):
+            gradient[index[q]] = g
 
 
 @part
@@ -258,48 +257,3 @@ def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_r
             return total / size
         depth -= 1
         left, right, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
-
-
-@part
-def share_among_ties(mixed, index, rank, start, stop, unit, worst, gradient):
-    """Give equal scores their mean gradient: they differ only where one rank ends and the next begins amid a tie.
-
-    rank ascends along mixed[start:stop]; the scores of one rank are in no order, but none is below the next rank's.
-    """
-    first = start
-    while first < stop:
-        end = first
-        tied = mixed[first]  # the least score of this rank
-        while end < stop and rank[end] == rank[first]:
-            tied = min(tied, mixed[end])
-            end += 1
-        last, reach = tie_reach(mixed, rank, end, stop, tied)
-        if reach == end:
-            first = end
-            continue
-        total, size = 0.0, 0
-        for q in range(first, reach):
-            if mixed[q] == tied:
-                total += float(worst - rank[q])
-                size += 1
-        g = unit * (total / size)
-        for q in range(first, reach):
-            if mixed[q] == tied:
-                gradient[index[q]] = g
-        first = last
-
-
-@part
-def tie_reach(mixed, rank, first, stop, tied):
-    """Begin and end of the last of the ranks, from `first` on, that hold the value `tied` without a gap."""
-    begin = end = first
-    while end < stop:
-        found = False
-        q = end
-        while q < stop and rank[q] == rank[end]:
-            found |= mixed[q] == tied
-            q += 1
-        if not found:
-            break
-        begin, end = end, q
-    return begin, end
