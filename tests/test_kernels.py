@@ -8,16 +8,19 @@ from math import log2
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numba import njit
 
 import rankwise as rw
 from rankwise.inference import charts, quicksort
-from rankwise.inference.bucketed import range_map
-from rankwise.inference.buckets import BucketMap, all_within, count, log_edge
+from rankwise.inference.bucketed import begin, count, counters, few_positions
+from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
+from rankwise.inference.edges import edge
+from rankwise.inference.flags import all_within, positions
 from rankwise.inference.grouping import order_by_key
-from rankwise.inference.large import positions
+from rankwise.inference.half import from_half, to_half
 from rankwise.inference.positives import order_descending
 from rankwise.inference.regions import share_among_ties
 
@@ -25,7 +28,6 @@ from rankwise.inference.regions import share_among_ties
 MOVES = 12
 # Reads of an element by a selection, at most so many a number: quickselect alone needs n/5 of them on its worst input.
 READS = 40
-EDGE_RTOL = 1e-12  # of the largest score: edges are exact up to rounding
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -170,87 +172,177 @@ def test_a_counting_sort_is_a_stable_argsort(n: int, n_keys: int, rng: np.random
     assert np.array_equal(ends, np.cumsum(np.bincount(keys, minlength=n_keys)))
 
 
+@pytest.mark.parametrize("kind", UNEVEN)
+def test_very_many_positives_are_sorted_stably_too(kind: str, rng: np.random.Generator) -> None:
+    values = np.append(UNEVEN[kind](rng, 40_000), 0.0)
+    relevant = np.arange(values.size) < 40_000
+    tables = rw.AveragePrecision().tables(40_000, values.size)
+    where, order, found, _, _ = begin(values, relevant, 40_000, 1e300, *tables, 1.0)
+    assert np.array_equal(where, np.arange(40_000))
+    assert np.array_equal(order, np.argsort(-values[:-1], kind="stable"))
+    assert np.array_equal(found, values[order])
+
+
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 1000, 1003])
 def test_positions_of_positives_are_all_found(n: int, rng: np.random.Generator) -> None:
     for share in (0.0, 0.05, 0.5, 1.0):
         relevant = rng.random(n) < share
-        found = positions(relevant, np.empty(int(relevant.sum()), np.int64))
-        assert np.array_equal(found, np.flatnonzero(relevant))
+        for find in (positions, njit(lambda flags, where: few_positions(flags, where))):
+            where = np.empty(int(relevant.sum()) + 1, np.int64)
+            assert np.array_equal(where[: int(find(relevant, where))], np.flatnonzero(relevant))
 
 
-def buckets_of(scores: np.ndarray, chart: BucketMap) -> np.ndarray:
-    bucket, hist = np.empty(scores.size, np.uint64), np.zeros(chart.n_buckets + 1, np.uint32)
-    assert count(scores, np.inf, chart, bucket, hist)
-    assert np.array_equal(hist[:-1], np.bincount(bucket.astype(np.int64), minlength=chart.n_buckets))
-    return bucket.astype(np.int64)
+def test_positions_stay_within_their_room() -> None:
+    where = np.full(4, -7, np.int64)
+    assert positions(np.ones(100, bool), where[:3]) == 2
+    assert where[3] == -7
 
 
-def edge_of(chart: BucketMap, b: int) -> float:
-    if chart.zoom == 0.0:
-        return chart.centre + (b - chart.offset) * chart.width
-    return float(log_edge(chart, float(b)))
+@njit
+def cells_and_buckets(scores, chart, last, pivot):
+    """The cell of each score as a chunk has it, its bucket as a chunk and as a single score has it."""
+    cells, chunk, single = (
+        np.empty(scores.size, np.int32),
+        np.empty(scores.size, np.int64),
+        np.empty(scores.size, np.int64),
+    )
+    cells_of(scores, chart, last, cells)
+    for k in range(scores.size):
+        at = np.uint32(cells[k])
+        chunk[k] = np.int64(third(at, scores[k], pivot[at])) if pivot.size > 0 else np.int64(at)
+        single[k] = place(scores[k], chart, last, pivot)
+    return cells, chunk, single
 
 
-def assert_chart_is_sound(scores: np.ndarray, chart: BucketMap) -> None:
-    """Buckets rise with scores, and each edge divides the scores as the buckets do."""
+@njit
+def edges_of(chart, pivot, buckets, typed):
+    return np.array([edge(chart, pivot, b, typed) for b in buckets])
+
+
+@njit
+def made(kind, ordered, n_cells, scores):
+    """A map of one kind for scores in descending order."""
+    if kind == FOLDED:
+        return charts.folded_map(ordered, np.int64(ordered.size), n_cells, scores)
+    if kind == LINEAR:
+        return charts.range_map(ordered[-1], ordered[0], n_cells, scores)
+    return charts.keyed_map(ordered[-1], ordered[0], n_cells, scores)
+
+
+def chart_of(kind: int, scores: np.ndarray, n_cells: int) -> BucketMap:
+    """A map of one kind for these scores, in their own type."""
+    chart = made(kind, np.sort(scores).astype(np.float64)[::-1].copy(), n_cells, scores)
+    own = scores.dtype.type
+    return BucketMap(int(chart[0]), *(own(value) for value in chart[1:5]), *(int(value) for value in chart[5:]))
+
+
+def assert_map_is_sound(scores: np.ndarray, chart: BucketMap, pivot: np.ndarray) -> None:
+    """Buckets never fall as scores rise, a chunk and a single score agree, and an edge divides as the buckets do."""
     scores = np.sort(scores)
-    bucket = buckets_of(scores, chart)
-    assert (bucket >= 0).all()
-    assert (bucket < chart.n_buckets).all()
-    assert (np.diff(bucket) >= 0).all()
-    slack = EDGE_RTOL * np.abs(scores).max()
-    for b in np.unique(bucket):
-        inside = scores[bucket == b]
-        if b > 0:
-            assert inside[0] >= edge_of(chart, int(b)) - slack
-        if b + 1 < chart.n_buckets:
-            assert inside[-1] <= edge_of(chart, int(b) + 1) + slack
+    typed = np.empty(2, scores.dtype)
+    cells, chunk, single = cells_and_buckets(scores, chart, scores.dtype.type(chart.last), pivot)
+    assert cells.min() >= 0
+    assert cells.max() <= chart.last
+    assert np.array_equal(chunk, single)
+    assert (np.diff(chunk) >= 0).all()
+    found = np.unique(chunk[chunk > 0])
+    for b, x in zip(found, edges_of(chart, pivot, found, typed), strict=True):
+        assert scores[chunk < b].max(initial=-np.inf) < x <= scores[chunk >= b].min()
 
 
-finite = st.floats(-1e6, 1e6, width=64) | st.integers(-5, 5).map(float)
+def near(values: np.ndarray) -> np.ndarray:
+    """Numbers and their neighbours."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.concatenate([values, np.nextafter(values, np.inf), np.nextafter(values, -np.inf)])
 
 
-@settings(max_examples=300, deadline=None)
-@given(hnp.arrays(np.float64, st.integers(2, 60), elements=finite), st.sampled_from([16, 64, 1024]))
-def test_a_linear_map_of_the_range_is_sound(scores: np.ndarray, n_buckets: int) -> None:
-    assert_chart_is_sound(scores, BucketMap(*range_map(scores.min(), scores.max(), n_buckets)))
+LARGEST = {np.float32: float(np.finfo(np.float32).max), np.float64: 1e300}
+HARD: dict[str, Callable[[np.random.Generator, float], np.ndarray]] = {
+    "powers of two": lambda rng, m: near(2.0 ** rng.integers(-30, 30, 200) * rng.choice([-1.0, 1.0], 200)),
+    "an octave's edge": lambda rng, m: near(524288.0 + rng.integers(-8, 8, 200) / 8),
+    "both extremes": lambda rng, m: np.concatenate([[m, -m], rng.normal(size=300)]),
+    "denormals": lambda rng, m: rng.integers(-500, 500, 400) * (5e-324 if m < 1e301 and m > 1e200 else 1e-45),
+    "an offset": lambda rng, m: 1e8 + rng.normal(size=400),
+    "a large offset": lambda rng, m: 1e15 + rng.normal(size=400) * 8,
+    "all magnitudes": lambda rng, m: rng.choice([-1.0, 1.0], 400) * 10.0 ** rng.uniform(-37, 37, 400),
+    "saturated": lambda rng, m: 1 / (1 + np.exp(-12 * rng.normal(size=400))),
+    "few values": lambda rng, m: rng.integers(0, 4, 400) / 3,
+    "zeros of both signs": lambda rng, m: rng.choice([0.0, -0.0, 1.0, -1.0], 50),
+    "one value": lambda rng, m: np.full(20, 0.1),
+    "all but alike": lambda rng, m: near(near(np.full(20, 0.1))),
+}
 
 
-@settings(max_examples=300, deadline=None)
-@given(hnp.arrays(np.float64, st.integers(2, 60), elements=finite), st.sampled_from([1 << 10, 1 << 14]))
-def test_the_chosen_chart_is_sound(scores: np.ndarray, n_buckets: int) -> None:
-    assume(np.ptp(scores) > 1e-9 * np.abs(scores).max())
-    assert_chart_is_sound(scores, charts.choose(np.unique(scores), n_buckets))
+@pytest.mark.parametrize("kind", [LINEAR, KEYED, FOLDED], ids=["linear", "keyed", "folded"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("family", HARD)
+def test_every_kind_of_map_is_sound(family: str, dtype: type, kind: int, rng: np.random.Generator) -> None:
+    for n_cells in (16, 256, 1 << 14):
+        with np.errstate(under="ignore"):
+            scores = HARD[family](rng, LARGEST[dtype]).astype(dtype)
+        chart = chart_of(kind, scores, n_cells)
+        asked = np.concatenate([scores, near(scores.astype(dtype)), rng.normal(size=50).astype(dtype)])
+        asked = asked[np.abs(asked) <= LARGEST[dtype]]
+        assert_map_is_sound(asked, chart, np.empty(0, dtype))
+        pivot = np.full(chart.last + 2, LARGEST[dtype], dtype)
+        cells = cells_and_buckets(scores, chart, dtype(chart.last), np.empty(0, dtype))[0]
+        pivot[cells] = scores
+        assert_map_is_sound(asked, chart, pivot)
 
 
-@settings(max_examples=300, deadline=None)
+finite = st.floats(-1e6, 1e6, width=32) | st.integers(-5, 5).map(float) | st.integers(-20, 20).map(lambda e: 2.0**e)
+
+
+@settings(max_examples=200, deadline=None)
 @given(
     hnp.arrays(np.float64, st.integers(2, 60), elements=finite),
-    st.sampled_from([0.0, -3.5, 1000.0]),
-    st.sampled_from([1e-3, 1.0, 1e5]),
+    st.sampled_from([LINEAR, KEYED, FOLDED]),
+    st.sampled_from([16, 64, 1 << 14]),
 )
-def test_a_logarithmic_map_is_sound(scores: np.ndarray, centre: float, zoom: float) -> None:
-    y = (np.array([scores.min(), scores.max()]) - centre) * zoom
-    low, high = np.copysign(np.log2(1 + np.abs(y)), y)
-    assume(high - low > 1e-3)
-    assert_chart_is_sound(scores, charts._logarithmic(centre, zoom, float(low), float(high), 1 << 12))
+def test_a_map_of_any_scores_is_sound(scores: np.ndarray, kind: int, n_cells: int) -> None:
+    assert_map_is_sound(scores, chart_of(kind, scores, n_cells), np.empty(0))
 
 
-def test_heavy_tails_get_a_logarithmic_chart_and_even_scores_a_linear_one(rng: np.random.Generator) -> None:
-    assert charts.choose(np.sort(rng.normal(size=2000)), 1 << 12).zoom == 0.0
-    heavy = np.sort(rng.standard_cauchy(2000))
-    chart = charts.choose(heavy, 1 << 12)
-    assert chart.zoom > 0.0
-    equal_widths = charts._linear(heavy[0], heavy[-1], 1 << 12)
-    fullest, fullest_of_equal = (np.bincount(buckets_of(heavy, c)).max() for c in (chart, equal_widths))
-    assert 10 * fullest < fullest_of_equal
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [LINEAR, KEYED, FOLDED], ids=["linear", "keyed", "folded"])
+def test_no_map_leaves_its_cells_whatever_it_is_given(kind: int, bad: float, rng: np.random.Generator) -> None:
+    chart = chart_of(kind, rng.normal(size=100), 64)
+    cells = cells_and_buckets(np.array([bad, 1.7e308, -1.7e308]), chart, float(chart.last), np.empty(0))[0]
+    assert ((cells >= 0) & (cells <= chart.last)).all()
 
 
-def test_zeros_of_both_signs_share_a_bucket() -> None:
-    zeros = np.array([0.0, -0.0])
-    for octaves in range(10, 40):
-        chart = charts._logarithmic(0.0, 16.0, -float(octaves), float(octaves), 1 << 14)
-        assert np.unique(buckets_of(zeros, chart)).size == 1
+def test_the_map_suits_the_scores(rng: np.random.Generator) -> None:
+    def kind_of(scores: np.ndarray) -> tuple[int, int]:
+        chart, pivot = charts.choose(scores, 100, 1e300)
+        return int(chart[0]), pivot.size
+
+    normal = rng.normal(size=100_000)
+    assert kind_of(normal) == (LINEAR, 0)
+    assert kind_of(10.0 ** rng.uniform(-300, 299, 100_000)) == (KEYED, 0)
+    saturated = (1 / (1 + np.exp(-12 * normal))).astype(np.float32)
+    kind, n_pivots = kind_of(saturated)
+    assert kind == FOLDED
+    assert n_pivots > 0
+    assert kind_of(np.round(normal, 1))[1] > 0
+
+
+def test_frequent_scores_have_buckets_of_their_own(rng: np.random.Generator) -> None:
+    scores = rng.choice(rng.normal(size=20), 50_000)
+    chart, pivot = charts.choose(scores, 100, 1e300)
+    hist = counters(3 * (int(chart[-1]) + 1), pivot)
+    assert count(scores, 0, scores.size, np.empty(0, np.int64), 1e300, chart, pivot, hist)
+    equal = hist[0][1::3]
+    assert equal.sum() == scores.size
+    assert np.array_equal(np.sort(equal[equal > 0]), np.sort(np.unique(scores, return_counts=True)[1]))
+
+
+def test_half_precision_is_converted_as_numpy_does(rng: np.random.Generator) -> None:
+    every = np.arange(1 << 16).astype(np.uint16).view(np.float16)
+    assert np.array_equal(from_half(every).view(np.uint32), every.astype(np.float32).view(np.uint32))
+    some = from_half(every[np.isfinite(every)])
+    values = np.concatenate([near(some), (some[1:] + some[:-1]) / 2, rng.normal(size=10_000) * 1e-6]).astype(np.float32)
+    values = values[np.abs(values) <= 65_504]
+    assert np.array_equal(to_half(values).view(np.uint16), values.astype(np.float16).view(np.uint16))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -264,12 +356,12 @@ def test_a_score_beyond_the_limit_is_seen(dtype: type, bad: float) -> None:
 
 
 def test_ties_across_ranks_share_their_mean_gradient() -> None:
-    # Ranks 1 1 2 2 3 4: the score 5 spans ranks 1 and 2, the score 3 spans 2, 3 and 4; in no order within a rank.
-    mixed = np.array([5.0, 7.0, 3.0, 5.0, 3.0, 3.0])
-    rank = np.array([1, 1, 2, 2, 3, 4])
+    # Of four positives the first is below 2 members, the second below 4, then 5 and 6: ranks are 1 1 2 2 3 4. The score
+    # 5 spans ranks 1 and 2, the score 3 spans 2, 3 and 4.
+    mixed, rank, places = np.array([7.0, 5.0, 5.0, 3.0, 3.0, 3.0]), np.array([1, 1, 2, 2, 3, 4]), np.array([2, 4, 5, 6])
     index, unit, worst = np.array([4, 0, 2, 1, 3, 5]), 0.5, 5
     gradient = np.empty(6)
     gradient[index] = unit * (worst - rank)
-    share_among_ties(mixed, index, rank, 0, 6, unit, worst, gradient)
+    share_among_ties(mixed, index, places, 0, 6, 1, worst, unit, worst, gradient)
     expected = {5.0: unit * (5 - (1 + 2) / 2), 7.0: unit * (5 - 1), 3.0: unit * (5 - (2 + 3 + 4) / 3)}
     assert gradient[index].tolist() == [expected[score] for score in mixed]

@@ -149,12 +149,12 @@ def edge(chart, pivot, b, typed):
     high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
     step = unit
     if reaches(low, b, chart, pivot, last, typed):
-        while reaches(low, b, chart, pivot, last, typed):
+        while low > -_INFINITE and reaches(low, b, chart, pivot, last, typed):
             high = low
             low = low - step if low > step - _INFINITE else -_INFINITE
             step = min(2 * step, _LARGEST_STEP)
     else:
-        while not reaches(high, b, chart, pivot, last, typed):
+        while high < _INFINITE and not reaches(high, b, chart, pivot, last, typed):
             low = high
             high = high + step if high < _INFINITE - step else _INFINITE
             step = min(2 * step, _LARGEST_STEP)
