@@ -6,19 +6,23 @@ import io
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.benchmarks import processes
+from rankwise.benchmarks import processes, small, sorting
 from rankwise.benchmarks.plan import QUICK
-from rankwise.benchmarks.report import Row, at_least, at_most, write_bytes, write_json
+from rankwise.benchmarks.report import Row, Target, at_least, at_most, write_bytes, write_json
 from rankwise.measuring import machine, opponents, scores
 from rankwise.measuring.timing import Progress, Seconds, compare
 
 SIZE = (20, 500)
+
+Make = Callable[..., scores.Sample]
 
 
 def test_compare_warms_up_and_then_alternates_opponents() -> None:
@@ -77,11 +81,24 @@ def test_progress_on_a_terminal_draws_and_clears_a_bar() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [scores.normal, scores.separated, scores.heavy_tailed, scores.two_valued, scores.constant]
+    ("make", "dtype"),
+    [
+        (scores.normal, np.float32),
+        (partial(scores.normal, dtype="float64"), np.float64),
+        (partial(scores.normal, dtype="float16"), np.float16),
+        (scores.separated, np.float32),
+        (scores.heavy_tailed, np.float32),
+        (scores.two_valued, np.float32),
+        (partial(scores.few_values, 10), np.float32),
+        (scores.saturated, np.float32),
+        (scores.all_magnitudes, np.float64),
+        (scores.denormal, np.float64),
+        (scores.constant, np.float32),
+    ],
 )
-def test_scores_are_float32_with_positives_at_random_places(make: type) -> None:
+def test_scores_have_their_type_and_positives_at_random_places(make: Make, dtype: type) -> None:
     sample = make(*SIZE)
-    assert sample.scores.dtype == np.float32
+    assert sample.scores.dtype == dtype
     assert sample.scores.shape == sample.relevant.shape == (sum(SIZE),)
     assert sample.relevant.sum() == SIZE[0]
     assert not sample.relevant[: SIZE[0]].all()
@@ -109,6 +126,65 @@ def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -
 
 def test_two_valued_scores_have_two_values() -> None:
     assert set(scores.two_valued(*SIZE).scores) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("n_values", [10, 100, 1000])
+def test_scores_of_few_values_have_that_many_and_are_higher_for_positives(n_values: int) -> None:
+    found, relevant = scores.few_values(n_values, 5000, 20_000)
+    assert np.unique(found).size == n_values
+    # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3; the last of n values is 1 − 1/n.
+    assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.5 / n_values + 0.02)
+    assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.5 / n_values + 0.02)
+
+
+def test_saturated_scores_are_often_exactly_one() -> None:
+    found = scores.saturated(*SIZE).scores
+    assert 0.1 < np.mean(found == 1) < 0.3
+    assert 0.1 < np.mean(found < 1e-7) < 0.3
+
+
+def test_extreme_scores_are_as_extreme_as_they_are_said_to_be() -> None:
+    wide = np.abs(scores.all_magnitudes(*SIZE).scores)
+    assert 1e-300 <= wide.min() < 1e-290
+    assert 1e290 < wide.max() <= 1e300
+    assert np.abs(scores.denormal(*SIZE).scores).max() < np.finfo(np.float64).tiny
+
+
+def test_an_outlier_is_one_negative() -> None:
+    plain = scores.normal(*SIZE)
+    sample = scores.with_outlier(plain)
+    (changed,) = np.flatnonzero(sample.scores != plain.scores)
+    assert not sample.relevant[changed]
+    assert sample.scores[changed] == np.float32(1e12)
+
+
+def test_queries_have_a_tenth_of_relevant_samples_each() -> None:
+    equal, ragged = small.equal_queries(30), small.ragged_queries(10_000)
+    assert np.bincount(equal.qid).tolist() == 30 * [100]
+    assert np.bincount(equal.qid, equal.relevant).tolist() == 30 * [10]
+    sizes = np.bincount(ragged.qid)
+    assert sizes.min() >= 10
+    assert sizes.max() <= 1000
+    assert 5000 < sizes.sum() < 20_000
+    assert (np.diff(ragged.qid) >= 0).all()
+    assert np.bincount(ragged.qid, ragged.relevant).tolist() == np.ceil(0.1 * sizes).tolist()
+
+
+@pytest.mark.parametrize(
+    ("is_small", "vendor", "sorts_with", "target"),
+    [
+        (True, "Intel", "AVX-512", at_most(1.0)),
+        (False, "Intel", "AVX-512", at_most(0.6)),
+        (False, "Intel", "AVX2", None),
+        (True, "AMD", "AVX-512", at_most(0.15)),
+        (False, "AMD", "AVX2", at_most(0.15)),
+        (False, "arm64", "NEON", None),
+    ],
+)
+def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with(
+    is_small: bool, vendor: str, sorts_with: str, target: Target | None
+) -> None:
+    assert sorting._target(is_small, vendor, sorts_with) == target
 
 
 @pytest.mark.parametrize("order", scores.ORDERS)
@@ -184,10 +260,11 @@ def test_avx512_is_gone_where_it_was_disabled() -> None:
     features = machine.avx512_features()
     if not features:
         pytest.skip("this processor has no AVX-512")
-    code = "from rankwise.measuring.machine import avx512_features; print(avx512_features())"
+    assert machine.numpy_sorts_with() == "AVX-512"
+    code = "from rankwise.measuring.machine import *; print(avx512_features(), numpy_sorts_with())"
     environment = processes.environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "[] AVX2"
 
 
 def test_a_process_that_fails_says_why() -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise import loss_forms
 from rankwise.losses import as_loss
 
 BUILT_IN = ("ap", "ndcg", "mrr", "auc")
 SIZES = [(1, 1), (1, 9), (9, 1), (3, 5), (40, 70)]
 ROUNDING = 1e-15
 VALUE_RTOL = 1e-9  # of J
+AP_BY_STEPS = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p)
 
 
 def cut(k: int) -> Callable[[Any], Any]:
@@ -143,8 +146,128 @@ def test_rounding_is_not_taken_for_a_breach(discount: Any) -> None:
 
 
 def test_a_step_that_only_rounds_is_suitable() -> None:
-    rw.check_qs_suitable(rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p), 200, 3000)
+    rw.check_qs_suitable(AP_BY_STEPS, 200, 3000)
     rw.check_qs_suitable(rw.StepLoss(lambda i, j, p, n: -0.1 * i / (p * n)), 200, 3000)
+
+
+@pytest.mark.parametrize("n_pos", [1, 2, 15])
+def test_a_step_that_is_a_difference_of_larger_numbers_may_round_as_they_do(n_pos: int) -> None:
+    rw.check_qs_suitable(AP_BY_STEPS, n_pos, 1_000_000)
+    falls = rw.StepLoss(lambda i, j, p, n: (((j - 1) / (j + i - 1) - j / (j + i)) - 1e-14 * (j == n - 1)) / p)
+    with pytest.raises(rw.NotQSSuitableError) as refused:
+        rw.check_qs_suitable(falls, n_pos, 1_000_000)
+    assert (refused.value.i, refused.value.j) == (1, 999_998)
+
+
+def test_falls_too_small_to_tell_from_rounding_do_not_add_up() -> None:
+    drifts = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p - 1e-16 * j / p)
+    rw.check_qs_suitable(drifts, 5, 1000)  # while those of AP rise by more
+    with pytest.raises(rw.NotQSSuitableError):
+        rw.check_qs_suitable(drifts, 5, 1_000_000)
+
+
+def breaks_only_at(i_bad: int, j_bad: int) -> rw.StepLoss:
+    """Steps of −1/(PN), but for one that is lower than the one before it."""
+    return rw.StepLoss(lambda i, j, p, n: -(1.0 + ((i == i_bad) & (j == j_bad + 1))) / (p * n), name="one place")
+
+
+@pytest.mark.parametrize("at", [(1, 1), (3001, 2999), (4099, 4100), (4100, 4099)])
+def test_one_place_among_millions_is_found_before_a_loss_is_used(at: tuple[int, int], rng: np.random.Generator) -> None:
+    scores, relevant = rng.normal(size=2 * 4101), np.arange(2 * 4101) < 4101  # 4101² > 2²⁴
+    loss = breaks_only_at(*at)
+    for _ in range(2):
+        with pytest.raises(rw.NotQSSuitableError) as refused:
+            rw.structured_hinge(scores, relevant, loss)
+        assert (refused.value.i, refused.value.j) == at
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch, loss: rw.StepLoss, n_pos: int, n_neg: int) -> set[int]:
+    """Every i of which all j are looked at where (C2) is checked in part: of 64 steps, if there are more."""
+    monkeypatch.setattr(loss_forms, "_AT_ONCE", 64)
+    seen, step = set[tuple[int, int]](), loss.step
+
+    def watched(i: Any, j: Any, p: int, n: int) -> Any:
+        seen.update(zip(*(numbers.ravel().tolist() for numbers in np.broadcast_arrays(i, j)), strict=True))
+        return step(i, j, p, n)
+
+    rw.StepLoss(watched).check(n_pos, n_neg, thorough=False)
+    return {i for i in range(1, n_pos + 1) if all((i, j) in seen for j in range(1, n_neg + 1))}
+
+
+@pytest.mark.parametrize(("size", "rows"), [((4, 16), 4), ((5, 16), 4), ((200, 10), 6), ((50, 200), 4)])
+def test_of_very_many_steps_those_of_some_i_are_all_checked(
+    size: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64/N of them, at least 4; the first and the last are among them."""
+    some = looked_at(monkeypatch, AP_BY_STEPS, *size)
+    assert {1, size[0]} <= some
+    assert rows / 2 <= len(some) <= rows
+    for i in some:
+        with pytest.raises(rw.NotQSSuitableError):
+            breaks_only_at(i, size[1] - 1).check(*size, thorough=False)
+
+
+def test_what_was_checked_in_part_is_not_taken_for_checked(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    size = (50, 200)
+    hidden = min(set(range(1, 51)) - looked_at(monkeypatch, AP_BY_STEPS, *size))
+    loss = breaks_only_at(hidden, 7)
+    scores, relevant = rng.normal(size=250), np.arange(250) < 50
+    for _ in range(2):
+        rw.structured_hinge(scores, relevant, loss)  # the documented limit
+        with pytest.raises(rw.NotQSSuitableError) as refused:
+            rw.check_qs_suitable(loss, *size)
+        assert (refused.value.i, refused.value.j) == (hidden, 7)
+
+
+@pytest.mark.parametrize("at_once", [64, 1 << 28], ids=["in part", "in full"])
+def test_a_step_function_is_checked_once_for_the_same_counts(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_forms, "_AT_ONCE", at_once)
+    calls = [0]
+
+    def step(i: Any, j: Any, p: int, n: int) -> Any:
+        calls[0] += 1
+        return -1.0 / (p * n)
+
+    loss = rw.StepLoss(step)
+    loss.check(50, 200, thorough=False)
+    once = calls[0]
+    loss.check(50, 200, thorough=False)
+    assert calls[0] == once
+    loss.check(50, 200)
+    assert (calls[0] > once) == (at_once == 64)
+    in_full = calls[0]
+    for thorough in (False, True):
+        loss.check(50, 200, thorough)
+    assert calls[0] == in_full
+
+
+@pytest.mark.parametrize("k", [3, 6])
+@pytest.mark.parametrize(
+    "weight",
+    [lambda k: 1.0, lambda k: k != 2, lambda k: k == 1, lambda k: 1 / k],
+    ids=["1", "2nd 0", "1st only", "1/k"],
+)
+def test_what_a_discount_was_checked_for_changes_no_later_check(
+    weight: Callable[[Any], Any], k: int, rng: np.random.Generator
+) -> None:
+    sizes = rng.permutation([(n_pos, n_neg) for n_pos in range(1, 7) for n_neg in range(1, 7)]).tolist()
+    loss = rw.DiscountedLoss(weight, cut(k))
+    for n_pos, n_neg in sizes:
+        refused = nullcontext()
+        if breaks_at(rw.DiscountedLoss(weight, cut(k)), n_pos, n_neg):
+            refused = pytest.raises(rw.NotQSSuitableError)
+        with refused:
+            rw.check_qs_suitable(loss, n_pos, n_neg)
+
+
+def test_a_large_query_without_weight_where_the_discount_bends_says_nothing_about_a_small_one() -> None:
+    loss = rw.DiscountedLoss(lambda k: k == 1, cut(4))  # bends at i + j = 4; with 3 negatives not at i = 1
+    relevant, qid = np.repeat([True, False, True, False], [20, 3, 1, 6]), np.repeat([0, 1], [23, 7])
+    rw.structured_hinge(np.arange(23.0), relevant[:23], loss)
+    with pytest.raises(rw.NotQSSuitableError, match=r"\(i, j\) = \(1, 3\)"):
+        rw.structured_hinge(np.arange(30.0), relevant, loss, qid=qid)
 
 
 def test_a_negative_weight_is_refused() -> None:

@@ -112,7 +112,7 @@ def structured_hinge(
     >>> r.gradient
     array([ 1. , -0.5,  0.5, -1. ])
     """
-    array, dtype = as_scores(scores)
+    array, dtype = _as_scores(scores)
     truth = as_relevant(relevant, array.shape[0])
     loss = as_loss(loss)
     check_empty(empty)
@@ -235,6 +235,15 @@ def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:
             f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass "
             "empty='zero' or empty='skip'"
         )
+
+
+def _as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
+    """`as_scores`, float16 by a conversion faster than NumPy's."""
+    if type(scores) is not np.ndarray or scores.dtype != np.float16 or scores.ndim != 1:
+        return as_scores(scores)
+    from rankwise.inference.half import from_half
+
+    return as_scores(from_half(scores))[0], scores.dtype
 
 
 def _as_type(gradient: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArray[np.floating]:

@@ -42,10 +42,6 @@ def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
         raise ValueError(f"{array.shape[0]} scores are more than the {_LARGEST - 1} that fit; split them into queries")
     out = dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize <= 8 else np.dtype(np.float64)
     compute = np.dtype(np.float32) if out.itemsize <= 4 else np.dtype(np.float64)
-    if out == np.float16:
-        from rankwise.inference.half import from_half
-
-        return from_half(array.astype(out, copy=False)), out
     if dtype != compute or not array.flags.c_contiguous or not array.flags.aligned:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
             array = np.ascontiguousarray(array, dtype=compute)

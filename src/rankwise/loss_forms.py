@@ -30,9 +30,10 @@ _TINY = 1e-300  # nor is one where values underflow
 # Built-in discounts are tabulated up to here, unless told otherwise, and evaluated in closed form beyond.
 TABLE_SIZE = 1 << 16
 # Grids of steps are checked in blocks of this many entries.
-_BLOCK = 1 << 20
-# Up to so many steps are all checked at every use of a StepLoss.
-_THOROUGH = 1 << 24
+_BLOCK = 1 << 19
+# Up to so many steps of a StepLoss are all checked before its first use, in about the time of one solution; of more,
+# about so many are, and at least those of a few i.
+_AT_ONCE, _FEW = 1 << 28, 4
 
 
 class NotQSSuitableError(ValueError):
@@ -79,7 +80,7 @@ class Loss(ABC):
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         """Raise `NotQSSuitableError` unless (C1) and (C2) hold for these counts.
 
-        Where that takes a look at every (i, j) and there are very many, thorough=False looks at some of each scale.
+        Where that takes a look at every (i, j) and there are very many, thorough=False looks at every j of some i only.
         """
 
     def __repr__(self) -> str:
@@ -224,7 +225,9 @@ class DiscountedLoss(Loss):
 class StepLoss(Loss):
     """Any loss Δ = Σ_j δ_j(r_j), told by its step function: step(i, j, n_pos, n_neg) = δ_j(i+1) − δ_j(i).
 
-    i and j are integer arrays that broadcast, and δ_j(P+1) = 0. (C2) asks that the step does not fall as j grows.
+    i and j are integer arrays that broadcast, and δ_j(P+1) = 0. (C2) asks that the step does not fall as j grows. All
+    steps are checked for that before the first use with n_pos and n_neg. Of more than 2²⁸ only part is: every j of some
+    i. Should the loss break (C2) elsewhere, results may be wrong: `check_qs_suitable` always looks at every step.
     """
 
     name = "step"
@@ -233,7 +236,8 @@ class StepLoss(Loss):
         if not callable(step):
             raise TypeError(f"step must be a function of (i, j, n_pos, n_neg), got {type(step).__name__}")
         self.step = step
-        self._checked: set[tuple[int, int]] = set()
+        self._checked: set[tuple[int, int]] = set()  # every step
+        self._sampled: set[tuple[int, int]] = set()  # some of them: enough for thorough=False, and for nothing else
         if name is not None:
             self.name = name
 
@@ -265,20 +269,35 @@ class StepLoss(Loss):
         return total
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
-        if (n_pos, n_neg) in self._checked or n_neg < 2:
+        counts = (n_pos, n_neg)
+        if counts in self._checked or (counts in self._sampled and not thorough) or n_neg < 2:
             return
-        i, j = np.arange(1, n_pos + 1), np.arange(1, n_neg)
-        if not thorough and n_pos * n_neg > _THOROUGH:
-            i, j = _some_of_each_scale(n_pos), _some_of_each_scale(n_neg - 1)
+        i = np.arange(1, n_pos + 1) if thorough else _some_of(n_pos, max(_AT_ONCE // n_neg, _FEW))
+        # A step may be computed as a difference of two δ, and rounds as they do; they are largest where j is 1 or N.
+        ends = self.steps(np.arange(1, n_pos + 1), np.array([[1], [n_neg]]), n_pos, n_neg)
+        largest, highest = float(np.abs(ends).sum(axis=1).max()), ends[0, i - 1]
         rows = max(1, _BLOCK // i.size)
-        for first in range(0, j.size, rows):
-            j_now = j[first : first + rows, None]
-            now, then = self.steps(i, j_now, n_pos, n_neg), self.steps(i, j_now + 1, n_pos, n_neg)
-            bad = then - now < -_ROUNDING * np.maximum(np.abs(now), np.abs(then)) - _TINY
-            if bad.any():
-                at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-                raise _breaks_c2(self.name, int(i[at[1]]), int(j_now[at[0], 0]), now[at], then[at])
-        self._checked.add((n_pos, n_neg))
+        for first in range(2, n_neg + 1, rows):
+            highest = self._check_block(i, np.arange(first, min(first + rows, n_neg + 1)), counts, highest, largest)
+        (self._checked if i.size == n_pos else self._sampled).add(counts)
+
+    def _check_block(
+        self, i: IntArray, j: IntArray, counts: tuple[int, int], highest: FloatArray, largest: float
+    ) -> FloatArray:
+        """Refuse steps that are lower than at a lesser j by more than rounding; the highest up to here, of each i.
+
+        highest: (len(i),), of all lesser j: so that falls too small to tell from rounding do not add up. largest: |δ|.
+        """
+        steps = self.steps(i, j[:, None], *counts)
+        if (steps[0] >= highest).all() and (steps[1:] >= steps[:-1]).all():
+            return np.asarray(steps[-1])
+        before = np.maximum.accumulate(np.vstack([highest, steps]), axis=0)
+        falls = steps - before[:-1] < -_ROUNDING * np.maximum(largest, np.abs(before[:-1])) - _TINY
+        if falls.any():
+            at = np.unravel_index(int(np.argmax(falls)), falls.shape)
+            i_at, j_at = int(i[at[1]]), int(j[at[0]]) - 1
+            raise _breaks_c2(self.name, i_at, j_at, *self.steps(i_at, [j_at, j_at + 1], *counts))
+        return np.asarray(before[-1])
 
 
 def _breaks_c2(name: str, i: int, j: int, now: float, then: float) -> NotQSSuitableError:
@@ -290,10 +309,13 @@ def _breaks_c2(name: str, i: int, j: int, now: float, then: float) -> NotQSSuita
     )
 
 
-def _some_of_each_scale(last: int) -> IntArray:
-    """Every number up to 64, then 64 in each doubling, and the last one."""
-    spread = np.unique(np.geomspace(1, last, 64 * max(1, last.bit_length())).astype(np.int64))
-    return np.unique(np.concatenate([np.arange(1, min(64, last) + 1), spread, [last]]))
+def _some_of(last: int, most: int) -> IntArray:
+    """1..last; of more than `most`, some of each scale with both ends, and as many by chance, the same every time."""
+    if last <= most:
+        return np.arange(1, last + 1)
+    spread = np.geomspace(1, last, most // 2).round().astype(np.int64)
+    chance = np.random.default_rng(0).choice(last, most // 2, replace=False) + 1
+    return np.unique(np.concatenate([spread, chance]))
 
 
 def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArray:

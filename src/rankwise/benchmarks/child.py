@@ -11,7 +11,7 @@ import numpy as np
 
 import rankwise as rw
 from rankwise.benchmarks.peak import growth_of
-from rankwise.benchmarks.plan import SMALL
+from rankwise.benchmarks.plan import PAPER
 from rankwise.measuring.scores import normal
 from rankwise.measuring.timing import THREADS
 
@@ -25,9 +25,9 @@ def sort_on_request(file: str) -> None:
         print(time.perf_counter() - start, flush=True)
 
 
-def first_call() -> None:
+def first_call(n_pos: int, n_neg: int) -> None:
     """Seconds of the first call, all that it loads or compiles included."""
-    sample = normal(*SMALL)
+    sample = normal(n_pos, n_neg)
     start = time.perf_counter()
     rw.structured_hinge(sample.scores, sample.relevant, "ap", n_threads=THREADS)
     print(time.perf_counter() - start)
@@ -35,7 +35,7 @@ def first_call() -> None:
 
 def memory(loss: str, n_pos: int, n_neg: int) -> None:
     """By how much one call raises peak memory, after a small call has loaded the kernels."""
-    small = normal(*SMALL)
+    small = normal(*PAPER)
     rw.structured_hinge(small.scores, small.relevant, loss, n_threads=THREADS)
     medium = normal(n_pos, max(n_neg // 20, 1))  # large enough for every kernel, a twentieth of the memory
     rw.structured_hinge(medium.scores, medium.relevant, loss, n_threads=THREADS)
@@ -50,7 +50,7 @@ if __name__ == "__main__":
     if task == "sort":
         sort_on_request(arguments[0])
     elif task == "first-call":
-        first_call()
+        first_call(int(arguments[0]), int(arguments[1]))
     elif task == "memory":
         memory(arguments[0], int(arguments[1]), int(arguments[2]))
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankwise.benchmarks import footprint, growth, speed
+from rankwise.benchmarks import bounds, footprint, growth, small, sorting, unfriendly
 from rankwise.benchmarks.plan import FULL, QUICK, Benchmark, Section
 
 __all__ = ["BENCHMARK"]
@@ -10,13 +10,15 @@ __all__ = ["BENCHMARK"]
 BENCHMARK = Benchmark(
     "inference",
     (
-        Section(4, "A loss of your own against a built-in one", speed.own_loss),
-        Section(5, "The whole call against np.sort of the negatives", speed.against_sorting),
-        Section(6, "At the paper's size, against the published methods", speed.against_published),
-        Section(7, "Algorithm 1 and its bound", speed.within_bounds),
+        Section(1, "The whole call against np.sort of the negatives", sorting.against_sorting),
+        Section(2, "One thread over two", growth.threads),
+        Section(3, "Unfriendly scores", unfriendly.unfriendly),
+        Section(4, "Small queries: the published methods, many queries, what a call costs", small.small),
+        Section(5, "Start-up", footprint.start_up),
+        Section(6, "A loss of your own against a built-in one", bounds.own_loss),
+        Section(7, "Algorithm 1 and its bound", bounds.within_bounds),
         Section(8, "Growth", growth.growth),
         Section(9, "Memory", footprint.memory),
-        Section(10, "Start-up", footprint.start_up),
     ),
     FULL,
     QUICK,

@@ -10,19 +10,26 @@ from rankwise.benchmarks.report import Row
 from rankwise.measuring import machine
 from rankwise.measuring.timing import Progress
 
-__all__ = ["FULL", "QUICK", "SMALL", "Benchmark", "Case", "Section", "Sizes"]
+__all__ = ["FULL", "PAPER", "QUICK", "Benchmark", "Case", "Section", "Sizes"]
 
 # Positives and negatives of one action class in the paper's timings.
-SMALL = (227, 3120)
+PAPER = (227, 3120)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the problems are, and how often each is timed."""
+    """How large the problems are, and how often each is timed.
+
+    small, medium, large: negatives beside n_pos positives; medium is also the size of unfriendly queries, which have
+    one of unfriendly_pos positives. outlier: sizes of queries with an outlier, on both sides of a switch of the engine.
+    """
 
     n_pos: int
+    small: int
     medium: int
     large: int
+    unfriendly_pos: tuple[int, ...]
+    outlier: tuple[int, ...]
     work_negatives: tuple[int, ...]
     work_positives: tuple[int, ...]
     few_pos: int
@@ -36,8 +43,11 @@ class Sizes:
 
 FULL = Sizes(
     n_pos=1000,
+    small=10**5,
     medium=10**6,
     large=10**7,
+    unfriendly_pos=(10, 10**3, 30_000),
+    outlier=(65_535, 65_536),
     work_negatives=(10**3, 10**4, 10**5, 10**6),
     work_positives=(10, 100, 10**3, 10**4),
     few_pos=100,
@@ -50,8 +60,11 @@ FULL = Sizes(
 )
 QUICK = Sizes(
     n_pos=100,
+    small=10**3,
     medium=10**4,
     large=10**5,
+    unfriendly_pos=(10, 300),
+    outlier=(4095, 4096),
     work_negatives=(10**3, 10**4),
     work_positives=(10, 100),
     few_pos=10,

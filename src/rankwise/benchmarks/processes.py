@@ -33,10 +33,10 @@ def import_seconds(module: str) -> float:
     return float(_run([sys.executable, "-c", code], {}))
 
 
-def first_call(cache: Path | None) -> float:
+def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
     """Seconds of the first `structured_hinge` in a new process; compiled kernels are kept in `cache`, or as usual."""
     extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
-    return float(_run([sys.executable, "-m", _CHILD, "first-call"], extra))
+    return float(_run([sys.executable, "-m", _CHILD, "first-call", str(n_pos), str(n_neg)], extra))
 
 
 def memory(loss: str, n_pos: int, n_neg: int) -> dict[str, float] | None:

@@ -138,8 +138,9 @@ def _by_algorithm_1(query, region, neg, ref, slopes):
 
 def _chart(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
     chart, pivot = choose(scores, n_pos, limit)
-    kind = scores.dtype.type  # on its way through Python it is lost
-    return BucketMap(chart[0], *map(kind, chart[1:5]), *chart[5:]), pivot
+    own = scores.dtype.type  # on its way through Python it is lost
+    low, rate, middle, high = (own(value) for value in chart[1:5])
+    return BucketMap(chart[0], low, rate, middle, high, *chart[5:]), pivot
 
 
 def _solve_regions(query, regions, mixed, index, ref, gradient, n_parts):

@@ -28,6 +28,7 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.features import Vector, with_intercept
 from rankwise.linear.objective import Objective, Risk, Task
 from rankwise.linear.solvers import Settings, cutting_plane
+from rankwise.linear.solvers.result import ROUNDING_RULES
 
 __all__ = ["Problem", "begin", "minimise", "value_at"]
 
@@ -131,7 +132,7 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
         state.reason = ""
         _close(problem, state, working)
     elif not added and not better and state.tight:  # the solver has come to its end
-        state.reason = result.reason or "rounding stops progress; raise tol, or scale the features"
+        state.reason = result.reason or ROUNDING_RULES
         _close(problem, state, working)
     else:
         state.tight = not added

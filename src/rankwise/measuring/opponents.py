@@ -12,7 +12,7 @@ from rankwise.losses import Loss
 from rankwise.measuring.scores import Sample
 from rankwise.measuring.timing import THREADS, Task
 
-__all__ = ["hinge", "sort", "zero_one", "zero_one_hinge"]
+__all__ = ["argsort", "hinge", "sort", "zero_one", "zero_one_hinge"]
 
 
 def hinge(sample: Sample, loss: str | Loss, method: str = "auto", n_threads: int = THREADS) -> Task:
@@ -29,6 +29,15 @@ def sort(values: NDArray[Any]) -> Task:
 
     def task() -> object:
         return np.sort(values)
+
+    return task
+
+
+def argsort(values: NDArray[Any]) -> Task:
+    """np.argsort of values that are already gathered: what a sort needs to give a gradient."""
+
+    def task() -> object:
+        return np.argsort(values)
 
     return task
 

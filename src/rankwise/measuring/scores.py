@@ -1,4 +1,4 @@
-"""Scores to time on: float32, the positives at random places, from well-behaved to hostile."""
+"""Scores to time on: float32 unless said, the positives at random places, from well-behaved to hostile."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ __all__ = [
     "ORDERS",
     "Sample",
     "active_share",
+    "all_magnitudes",
     "constant",
+    "denormal",
+    "few_values",
     "heavy_tailed",
     "in_order",
     "normal",
+    "saturated",
     "separated",
     "trained_like",
     "two_valued",
+    "with_outlier",
 ]
 
 # The share of negatives that still have a gradient in `trained_like`.
@@ -43,13 +48,13 @@ class Sample(NamedTuple):
         return self.scores[~self.relevant]
 
 
-def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0) -> Sample:
-    """Standard normal scores, those of positives higher by `shift`."""
+def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0, dtype: str = "float32") -> Sample:
+    """Standard normal scores, those of positives higher by `shift`; dtype: "float16", "float32" or "float64"."""
     rng = np.random.default_rng(seed)
     relevant = _mask(rng, n_pos, n_neg)
-    scores = rng.standard_normal(n_pos + n_neg, dtype=np.float32)
-    scores[relevant] += np.float32(shift)
-    return Sample(scores, relevant)
+    scores = rng.standard_normal(n_pos + n_neg, dtype=np.float64 if dtype == "float64" else np.float32)
+    scores[relevant] += scores.dtype.type(shift)
+    return Sample(scores.astype(dtype, copy=False), relevant)
 
 
 def separated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
@@ -109,6 +114,42 @@ def two_valued(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     relevant = _mask(rng, n_pos, n_neg)
     chance = np.where(relevant, np.float32(0.9), np.float32(0.1))
     return Sample((rng.random(n_pos + n_neg, dtype=np.float32) < chance).astype(np.float32), relevant)
+
+
+def few_values(n_values: int, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Scores of so many values, all as frequent among negatives; a positive's is the greater of two draws."""
+    rng = np.random.default_rng(seed)
+    relevant = _mask(rng, n_pos, n_neg)
+    draws = rng.integers(0, n_values, n_pos + n_neg)
+    draws[relevant] = np.maximum(draws[relevant], rng.integers(0, n_values, n_pos))
+    return Sample((draws / n_values).astype(np.float32), relevant)
+
+
+def saturated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Sigmoids of large numbers: a fifth of them are 1 in float32, and as many below 10⁻⁷."""
+    scores, relevant = normal(n_pos, n_neg, seed, dtype="float64")
+    return Sample((1 / (1 + np.exp(-20 * scores))).astype(np.float32), relevant)
+
+
+def all_magnitudes(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Float64 of either sign, as many from each power of ten from 10⁻³⁰⁰ to 10³⁰⁰."""
+    rng = np.random.default_rng(seed)
+    relevant = _mask(rng, n_pos, n_neg)
+    magnitude = 10.0 ** rng.uniform(-300, 300, n_pos + n_neg)
+    return Sample(np.copysign(magnitude, rng.random(n_pos + n_neg) - 0.5), relevant)
+
+
+def denormal(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
+    """Normal scores, in float64, times 10⁻³¹⁰: too small to have all their digits."""
+    scores, relevant = normal(n_pos, n_neg, seed, dtype="float64")
+    return Sample(scores * 1e-310, relevant)
+
+
+def with_outlier(sample: Sample, score: float = 1e12) -> Sample:
+    """The same, but for the first negative, whose score is far off."""
+    scores = sample.scores.copy()
+    scores[np.argmin(sample.relevant)] = score
+    return Sample(scores, sample.relevant)
 
 
 def constant(n_pos: int, n_neg: int, seed: int = 0) -> Sample:

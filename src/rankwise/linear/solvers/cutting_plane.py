@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import Objective
-from rankwise.linear.solvers.result import Settings, SolverResult, Track
+from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
 __all__ = ["cutting_plane"]
 
@@ -54,7 +54,7 @@ def cutting_plane(objective: Objective, C: float, settings: Settings, bundle: Bu
                 break
             idle = idle + 1 if before == (track.primal, track.dual) else 0
             if idle == _PATIENCE:
-                return track.result(reason="rounding stops progress; raise tol, or scale the features")
+                return track.result(reason=ROUNDING_RULES)
     except KeyboardInterrupt:
         return track.result(interrupted=True)
     return track.result()

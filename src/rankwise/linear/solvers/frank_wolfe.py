@@ -2,7 +2,8 @@
 
 Every query holds a convex combination of its planes; v = −C Σ_q ω_q Σ_i α_qi normal_qi. A sweep calls inference once a
 query and moves weight to the plane found, from the lowest in use (a pairwise step: Osokin et al. 2016); then weight is
-moved among the planes already known, without inference (Shah et al. 2015). The best step has a closed form. The duality
+moved among the planes already known, without inference (Shah et al. 2015). The best step has a closed form, and moves v
+by an amount that does not grow with C: where the gap stays wide, an active set weighs the planes instead. The duality
 gap is that of a full evaluation after the sweep.
 """
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Cut, Objective
-from rankwise.linear.solvers.result import Settings, SolverResult, Track
+from rankwise.linear.simplex_qp import maximise
+from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
 __all__ = ["frank_wolfe"]
 
@@ -21,6 +23,12 @@ _CACHED_SWEEPS = 5
 _STEPS_PER_PLANE = 4
 # A plane without weight for so many turns is dropped.
 _IDLE = 40
+# A gap wider than this after so many sweeps tells of a C so large that pairwise steps would need O(C) of them: from
+# then on, an active set weighs planes that they have not made level.
+_PAIRWISE_SWEEPS, _WIDE = 100, 0.5
+# But for rounding every sweep raises the dual. Without progress of either bound for so many sweeps, rounding rules; and
+# where it stops the active set too, progress is a difference of the bounds that falls by a tenth.
+_PATIENCE, _FALL = 100, 0.9
 
 
 class _Block:
@@ -31,6 +39,7 @@ class _Block:
         self.normals = np.zeros((1, objective.n_coefs))
         self.offsets, self.alpha, self.idle = np.zeros(1), np.ones(1), np.zeros(1, np.int64)
         self.gram = np.zeros((1, 1))
+        self.stuck = False  # whether the last turn left the weights uneven, though all was tried: by rounding
 
     @property
     def offset(self) -> float:
@@ -53,8 +62,11 @@ class _Block:
         self.gram = np.pad(self.gram, (0, 1))
         self.gram[k] = self.gram[:, k] = self.normals @ cut.normal
 
-    def improve(self, v: Vector, C: float, tol: float) -> Vector:
-        """Move weight from the lowest plane in use to the highest, until they are level to within `tol`; the new v."""
+    def improve(self, v: Vector, C: float, tol: float, settle: bool) -> Vector:
+        """Move weight from the lowest plane in use to the highest, until they are level to within `tol`; the new v.
+
+        settle: whether an active set does what is left after so many steps.
+        """
         factor = C * self.weight
         heights = self.offsets + self.normals @ v
         before = self.alpha.copy()
@@ -64,6 +76,7 @@ class _Block:
             low = int(np.argmin(np.where(alpha > 0, heights, np.inf)))
             rise = heights[high] - heights[low]
             if rise <= tol:
+                self.stuck = False
                 break
             # Along the step the dual is t·factor·rise − ½ t²·factor²·‖n_high − n_low‖².
             bend = factor * (self.gram[high, high] - 2.0 * self.gram[high, low] + self.gram[low, low])
@@ -71,10 +84,21 @@ class _Block:
             alpha[high] += step
             alpha[low] = 0.0 if step == alpha[low] else alpha[low] - step
             heights -= (factor * step) * (self.gram[high] - self.gram[low])
+        else:
+            if settle:
+                alpha = self._settle(v + factor * (before @ self.normals), factor, tol)
         alpha /= alpha.sum()
         self.idle += 1
         self.idle[alpha > 0] = 0
         return v - factor * ((alpha - before) @ self.normals)
+
+    def _settle(self, others: Vector, factor: float, tol: float) -> Vector:
+        """The α of greatest factor·α·(offsets + normals·others) − ½‖factor·α·normals‖²; others: v without them."""
+        Q, c = factor * factor * self.gram, factor * (self.offsets + self.normals @ others)
+        self.alpha = maximise(Q, c, self.alpha / self.alpha.sum(), factor * tol)
+        heights = c - Q @ self.alpha
+        self.stuck = float(heights.max() - self.alpha @ heights) > factor * tol
+        return self.alpha
 
 
 def frank_wolfe(objective: Objective, C: float, settings: Settings) -> SolverResult:
@@ -84,21 +108,18 @@ def frank_wolfe(objective: Objective, C: float, settings: Settings) -> SolverRes
     blocks = [_Block(part, float(weight)) for part, weight in zip(parts, objective.task.weights, strict=True)]
     v = np.zeros(objective.n_coefs)
     track = Track(objective, settings, C, v)
+    idle, width, settle = 0, np.inf, False
     try:
         if settings.start is not None:  # its planes are good ones; it is itself no combination of planes
             for block in blocks:
                 block.add(block.objective.evaluate(settings.start).cut)
             track.offer(settings.start, objective.evaluate(settings.start).risk)
         cut: Cut | None = None
-        for _ in range(settings.max_iter):
+        for sweep in range(settings.max_iter):
+            before = (track.primal, track.dual)
             level = 0.1 * min(max(track.gap, settings.tol), 1.0) * track.primal / C if track.steps else 0.0
-            for q in rng.permutation(len(blocks)):
-                block = blocks[q]
-                block.add(block.objective.evaluate(v).cut if cut is None else cut)
-                v = block.improve(v, C, level)
-            for _ in range(_CACHED_SWEEPS if len(blocks) > 1 else 0):
-                for q in rng.permutation(len(blocks)):
-                    v = blocks[q].improve(v, C, level)
+            settle = settle or (sweep >= _PAIRWISE_SWEEPS and track.gap > _WIDE)
+            _sweep(blocks, v, cut, C, level, settle, rng)
             v = -C * np.sum([block.weight * block.normal for block in blocks], axis=0)  # no drift by rounding
             evaluation = objective.evaluate(v)
             cut = evaluation.cut if len(blocks) == 1 else None
@@ -108,6 +129,25 @@ def frank_wolfe(objective: Objective, C: float, settings: Settings) -> SolverRes
             track.record(sum(block.offsets.size for block in blocks))
             if track.done:
                 break
+            moved, now = before != (track.primal, track.dual), track.primal - track.dual
+            if all(block.stuck for block in blocks):
+                moved = now < _FALL * width
+            idle, width = (0, now) if moved else (idle + 1, width)
+            if idle == _PATIENCE:
+                return track.result(reason=ROUNDING_RULES)
     except KeyboardInterrupt:
         return track.result(interrupted=True)
     return track.result()
+
+
+def _sweep(
+    blocks: list[_Block], v: Vector, cut: Cut | None, C: float, level: float, settle: bool, rng: np.random.Generator
+) -> None:
+    """Give every query a new plane, its own at v or `cut` where that is known; then weigh the planes known again."""
+    for q in rng.permutation(len(blocks)):
+        block = blocks[q]
+        block.add(block.objective.evaluate(v).cut if cut is None else cut)
+        v = block.improve(v, C, level, settle)
+    for _ in range(_CACHED_SWEEPS if len(blocks) > 1 else 0):
+        for q in rng.permutation(len(blocks)):
+            v = blocks[q].improve(v, C, level, settle)
