@@ -20,7 +20,7 @@ from rankwise.inference import compiled
 CODE = """
 import numpy as np
 from rankwise.inference.grouping import order_by_key
-from rankwise.inference.positives import order_descending
+from rankwise.inference.sorting import order_descending
 print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist(), order_descending(np.array([1.0, 3.0, 2.0]))[1].tolist())
 """
 PRINTED = "[1, 0, 2] [1, 2, 0]\n"

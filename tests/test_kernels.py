@@ -21,8 +21,8 @@ from rankwise.inference.edges import edge
 from rankwise.inference.flags import all_within, positions
 from rankwise.inference.grouping import order_by_key
 from rankwise.inference.half import from_half, to_half
-from rankwise.inference.positives import order_descending
 from rankwise.inference.regions import share_among_ties
+from rankwise.inference.sorting import order_descending
 
 # Elements moved by Algorithm 1, at most so many times N·log2(P + 2).
 MOVES = 12

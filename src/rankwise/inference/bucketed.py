@@ -19,14 +19,8 @@ from rankwise.inference.buckets import CHUNK, cells_of, third
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.edges import cumulate, find_homes, reference, settle
 from rankwise.inference.flags import LOW_BITS, all_within, positions
-from rankwise.inference.positives import (
-    MANY,
-    discounted_loss,
-    finish_positives,
-    scaled_weights,
-    sort_descending,
-    sort_many,
-)
+from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights
+from rankwise.inference.sorting import slots, sort_descending
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
@@ -87,10 +81,7 @@ def begin(scores, relevant, n_pos, limit, weight, discount, tail, per_pair, scal
         return where[:0], idx[:0], pos[:0], pos[:0], 0.0
     weights, work = np.empty(n_pos), np.zeros(3, np.int64)
     spare, idx_spare = np.empty(n_pos), np.empty(n_pos, np.int64)
-    if n_pos < MANY:
-        sort_descending(pos, idx, n_pos, spare, idx_spare, np.empty(2 * n_pos + 1, np.int64), work)
-    else:
-        sort_many(pos, idx, n_pos, spare, idx_spare, work)
+    sort_descending(pos, idx, n_pos, spare, idx_spare, slots(n_pos), work)
     n_neg = scores.shape[0] - n_pos
     norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
     return where[:n_pos], idx, pos, weights, norm

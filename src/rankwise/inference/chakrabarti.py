@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.compiled import kernel
-from rankwise.inference.positives import order_descending
 from rankwise.inference.problem import Problem
+from rankwise.inference.sorting import order_descending
 from rankwise.inference.steps import discount_at
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, order_of, place
 from rankwise.inference.compiled import kernel, part
-from rankwise.inference.positives import sort_descending
+from rankwise.inference.sorting import slots, sort_descending
 
 SAMPLE = 2048
 _CELLS = np.int64(256)
@@ -58,7 +58,7 @@ def draw(scores, limit):
         if abs(value) <= limit:
             sample[m] = value
             m += 1
-    spare, slot = np.empty(m), np.empty(2 * m + 1, np.int64)
+    spare, slot = np.empty(m), slots(m)
     sort_descending(sample, np.empty(m, np.int64), m, spare, np.empty(m, np.int64), slot, np.zeros(3, np.int64))
     return sample, m
 

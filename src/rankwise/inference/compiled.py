@@ -17,12 +17,12 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
-from numba.extending import register_jitable
 
 # What all kernels of a first call take to compile, measured on a two-core server of 2024.
 _SECONDS = 10
@@ -107,14 +107,27 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         settings.CACHE_DIR = before
 
 
+class _Part:
+    """A compiled function for kernels to call. Without a way in from Python, which takes time to make, Python calls it
+    as it was written."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        update_wrapper(self, function)
+        self._compiled = kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        self._numba_type_ = types.Dispatcher(self._compiled)  # a weak reference
+
+    def __call__(self, *args: Any) -> Any:
+        return self.__wrapped__(*args)  # type: ignore[attr-defined]
+
+
 def part(function: Callable[..., Any]) -> Any:
-    """A function that only kernels call: compiled with them, plain Python elsewhere. It needs no way in from Python."""
-    return register_jitable(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    """A function that only kernels call: compiled for them once, plain Python elsewhere."""
+    return _Part(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
     """A part so small and so frequent that a call would show: the compiler puts it into its callers."""
-    return register_jitable(nogil=True, error_model="numpy", no_cfunc_wrapper=True, forceinline=True)(function)
+    return _Part(function, forceinline=True)
 
 
 class _Announcement(event.Listener):

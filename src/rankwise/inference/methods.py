@@ -16,8 +16,8 @@ from rankwise.inference.small import solve_queries
 from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import DiscountedLoss, Loss
 
-# From here on a query is worth a map of its own, and threads.
-LARGE = 1 << 13
+# A query of so many samples, and so many more for each positive, takes less time by buckets than by a sort.
+LARGE, A_POSITIVE = 1 << 13, 12
 _RANKS: dict[str, Callable[[Problem], NDArray[np.int64]]] = {
     "quicksort": quicksort.ranks,
     "yue": yue.ranks,
@@ -47,7 +47,7 @@ def solve(
         loss.normaliser(n_pos, n_neg)
     if method in ("auto", "bucketed") and isinstance(loss, DiscountedLoss):
         tables = loss.tables(n_pos, scores.shape[0])
-        if scores.shape[0] >= LARGE:
+        if scores.shape[0] >= LARGE + A_POSITIVE * n_pos:
             return solve_large(scores, relevant, n_pos, tables, scale, limit, n_threads)
         return _solve_alone(scores, relevant, tables, scale, limit, n_pos)
     lay_out = method in _RANKS or method == "chakrabarti"
@@ -56,26 +56,17 @@ def solve(
 
 
 def _solve_alone(scores, relevant, tables, scale, limit, n_pos):
-    gradient = np.empty_like(scores)
-    out, counts, above, positives = np.empty((1, 2)), _empty((1, 2)), _empty((1, n_pos + 1)), _empty((1, n_pos))
-    starts = _empty(2)
+    gradient, starts, out, counts = np.empty_like(scores), _empty(2), np.empty((1, 2)), _empty((1, 2))
+    above, positives = _empty((1, n_pos + 1)), _empty((1, n_pos))
     starts[0], starts[1] = 0, scores.shape[0]
-    solved = solve_queries(
-        scores,
-        relevant,
-        starts,
-        0,
-        1,
-        limit,
-        *tables,
-        scale,
-        gradient,
-        out,
-        counts,
-        above,
-        positives,
-    )
+    found = (gradient, out, counts, above, positives)
+    solved = solve_queries(scores, relevant, starts, 0, 1, limit, *tables, scale, *found, *_room(scores.shape[0]))
     return Solution(float(out[0, 0]), float(out[0, 1]), gradient, above[0], positives[0]) if solved else None
+
+
+def _room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Room for `solve_queries` of queries of at most so many samples; NumPy asks for large pages, kernels do not."""
+    return np.empty((2, size)), np.empty((3, size + 2), np.int64)
 
 
 def _empty(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
@@ -155,9 +146,10 @@ def _solve_run(scores, relevant, starts, first, last, loss, scale, limit, n_thre
     goals = np.linspace(starts[first], starts[last], n_threads + 1)
     cuts = np.unique(np.clip(np.searchsorted(starts, goals), first, last))
     cuts[0], cuts[-1] = first, last
-    by_query, none = (batch.gradient, batch.out, batch.counts), np.empty((0, 0), np.int64)
+    found = (batch.gradient, batch.out, batch.counts, _empty((0, 0)), _empty((0, 0)))
     jobs: list[tuple[Any, ...]] = [
-        (scores, relevant, starts, a, b, limit, *tables, scale, *by_query, none, none) for a, b in pairwise(cuts)
+        (scores, relevant, starts, a, b, limit, *tables, scale, *found, *_room(int(sizes.max())))
+        for a, b in pairwise(cuts)
     ]
     stops = run(solve_queries, jobs)
     return next((stop for stop, b in zip(stops, cuts[1:], strict=True) if stop < b), last)

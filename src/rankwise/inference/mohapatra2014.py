@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.compiled import kernel
-from rankwise.inference.positives import order_descending
 from rankwise.inference.problem import Problem
 from rankwise.inference.quicksort import STACK_ROWS, opt_ranks
+from rankwise.inference.sorting import order_descending
 
 
 def ranks(problem: Problem) -> NDArray[np.int64]:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.compiled import kernel
-from rankwise.inference.positives import discounted_loss, scaled_weights, sort_descending
+from rankwise.inference.positives import discounted_loss, scaled_weights
+from rankwise.inference.sorting import slots, sort_descending
 from rankwise.loss_forms import DiscountedLoss, Loss
 
 
@@ -75,7 +76,7 @@ def predicted(scores, relevant, starts, worst):
     for q in range(n_pos.shape[0]):
         room = max(room, n_pos[q])
     pos, idx, at_rank = np.empty(room), np.empty(room, np.int64), np.empty(room + 1, np.int64)
-    val_spare, idx_spare, slot = np.empty(room), np.empty(room, np.int64), np.empty(2 * room + 1, np.int64)
+    val_spare, idx_spare, slot = np.empty(room), np.empty(room, np.int64), slots(room)
     work = np.zeros(3, np.int64)
     done = 0
     for q in range(n_pos.shape[0]):

@@ -9,13 +9,8 @@ from numpy.typing import NDArray
 
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.flags import all_within
-from rankwise.inference.positives import (
-    discounted_loss,
-    finish_positives,
-    middle_by_weight,
-    scaled_weights,
-    sort_descending,
-)
+from rankwise.inference.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
+from rankwise.inference.sorting import slots, sort_descending
 from rankwise.loss_forms import DiscountedLoss, Loss, StepLoss, Tail
 
 # Steps of a StepLoss are laid out as a matrix up to this many; beyond, only rounds.py serves.
@@ -95,7 +90,7 @@ def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
         else:
             neg[q], neg_idx[q] = scores[k], k
             q += 1
-    spare, slot = np.empty(p, np.int64), np.empty(2 * p + 1, np.int64)
+    spare, slot = np.empty(p, np.int64), slots(p)
     sort_descending(pos, pos_idx, p, np.empty(p), spare, slot, np.zeros(3, np.int64))
     return True
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.compiled import inline, kernel, part
-from rankwise.inference.positives import merge_sort
 from rankwise.inference.quicksort import STACK_ROWS
+from rankwise.inference.sorting import merge_sort
 from rankwise.inference.steps import drop, rank_by_discount
 
 # Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
