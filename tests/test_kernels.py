@@ -15,14 +15,14 @@ from numba import njit
 
 import rankwise as rw
 from rankwise.inference import charts, quicksort
-from rankwise.inference.bucketed import begin, count, counters, few_positions
+from rankwise.inference.bucketed import COPIES, OWN, count, few_positions
 from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
 from rankwise.inference.edges import edge
 from rankwise.inference.flags import all_within, positions
 from rankwise.inference.grouping import order_by_key
 from rankwise.inference.half import from_half, to_half
 from rankwise.inference.regions import share_among_ties
-from rankwise.inference.sorting import order_descending
+from rankwise.inference.sorting import negatives_first, order_descending, slots
 
 # Elements moved by Algorithm 1, at most so many times N·log2(P + 2).
 MOVES = 12
@@ -155,7 +155,7 @@ UNEVEN: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("kind", UNEVEN)
-@pytest.mark.parametrize("n", [0, 1, 2, 24, 25, 49, 1000, 30_000])
+@pytest.mark.parametrize("n", [0, 1, 2, 31, 32, 33, 49, 511, 512, 1000, 30_000, 32_767, 32_768, 100_000])
 def test_sorting_agrees_with_numpy_and_is_stable(n: int, kind: str, rng: np.random.Generator) -> None:
     values = UNEVEN[kind](rng, n)
     found, order = order_descending(values)
@@ -173,14 +173,28 @@ def test_a_counting_sort_is_a_stable_argsort(n: int, n_keys: int, rng: np.random
 
 
 @pytest.mark.parametrize("kind", UNEVEN)
-def test_very_many_positives_are_sorted_stably_too(kind: str, rng: np.random.Generator) -> None:
-    values = np.append(UNEVEN[kind](rng, 40_000), 0.0)
-    relevant = np.arange(values.size) < 40_000
-    tables = rw.AveragePrecision().tables(40_000, values.size)
-    where, order, found, _, _ = begin(values, relevant, 40_000, 1e300, *tables, 1.0)
-    assert np.array_equal(where, np.arange(40_000))
-    assert np.array_equal(order, np.argsort(-values[:-1], kind="stable"))
+@pytest.mark.parametrize("n", [2, 40, 600, 20_000, 40_000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_negatives_come_first_in_order_then_positives_as_they_are(
+    dtype: type, n: int, kind: str, rng: np.random.Generator
+) -> None:
+    values = np.clip(UNEVEN[kind](rng, n), -3e38, 3e38).astype(dtype)
+    relevant = rng.random(n) < rng.choice([0.05, 0.5, 0.95])
+    relevant[:2] = True, False
+    room = np.empty((2, n)), np.empty((2, n), np.int64)
+    found, order = separate(values, relevant, int(n - relevant.sum()), *room)
+    negatives, positives = np.flatnonzero(~relevant), np.flatnonzero(relevant)
+    negatives = negatives[np.argsort(-values[negatives].astype(np.float64), kind="stable")]
+    assert np.array_equal(order, np.concatenate([negatives, positives]))
     assert np.array_equal(found, values[order])
+
+
+@njit
+def separate(scores, relevant, n_neg, numbers, counters):
+    val, idx = numbers[0], counters[0]
+    slot, work = slots(scores.shape[0] + 1), np.zeros(3, np.int64)
+    negatives_first(scores, relevant, n_neg, val, idx, numbers[1], counters[1], slot, work)
+    return val, idx
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 1000, 1003])
@@ -329,7 +343,7 @@ def test_the_map_suits_the_scores(rng: np.random.Generator) -> None:
 def test_frequent_scores_have_buckets_of_their_own(rng: np.random.Generator) -> None:
     scores = rng.choice(rng.normal(size=20), 50_000)
     chart, pivot = charts.choose(scores, 100, 1e300)
-    hist = counters(3 * (int(chart[-1]) + 1), pivot)
+    hist = np.zeros((COPIES, 3 * (chart.last + 1) + OWN), np.uint32)
     assert count(scores, 0, scores.size, np.empty(0, np.int64), 1e300, chart, pivot, hist)
     equal = hist[0][1::3]
     assert equal.sum() == scores.size

@@ -17,17 +17,15 @@ import numpy as np
 
 from rankwise.inference.buckets import CHUNK, cells_of, third
 from rankwise.inference.compiled import kernel, part
-from rankwise.inference.edges import cumulate, find_homes, reference, settle
 from rankwise.inference.flags import LOW_BITS, all_within, positions
-from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights
-from rankwise.inference.sorting import slots, sort_descending
+from rankwise.inference.positives import discounted_loss, finish_positives
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
 # Up to so many members of a chunk are found one by one.
 _FEW = CHUNK // 8
 # Equal scores hit one counter again and again; so many counters in turn keep it from waiting for itself.
-_COPIES = 2
+COPIES = 2
 # Buckets beyond the others, where positives are put: as many as a cell may have.
 OWN = 3
 
@@ -55,42 +53,14 @@ def few_positions(flags, where):
         while word != 0:
             below = (word & (~word + one)) - one  # the bits below the lowest one set; a true flag is a byte of 1
             byte = ((below & LOW_BITS) * LOW_BITS) >> np.uint64(56)
-            where[at] = np.int32(8 * k + np.int64(byte))
+            where[at] = 8 * k + np.int64(byte)
             at += one
             word &= word - one
     for q in range(8 * n_words, flags.shape[0]):
         if flags[q]:
-            where[at] = np.int32(q)
+            where[at] = q
             at += one
     return at
-
-
-@kernel
-def begin(scores, relevant, n_pos, limit, weight, discount, tail, per_pair, scale):
-    """The n_pos positives: positions in ascending order and by descending score, scores, scaled weights; and C.
-
-    All are empty if one of the scores is not within ±limit, or there are not so many positives.
-    """
-    where, idx, pos = np.empty(n_pos + 1, np.int64), np.empty(n_pos, np.int64), np.empty(n_pos)
-    fine = positions(relevant, where) == n_pos
-    if fine:
-        for k in range(n_pos):
-            pos[k], idx[k] = scores[where[k]], where[k]
-        fine = all_within(pos, limit)
-    if not fine:
-        return where[:0], idx[:0], pos[:0], pos[:0], 0.0
-    weights, work = np.empty(n_pos), np.zeros(3, np.int64)
-    spare, idx_spare = np.empty(n_pos), np.empty(n_pos, np.int64)
-    sort_descending(pos, idx, n_pos, spare, idx_spare, slots(n_pos), work)
-    n_neg = scores.shape[0] - n_pos
-    norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-    return where[:n_pos], idx, pos, weights, norm
-
-
-@kernel
-def counters(n_buckets, pivot):
-    """A histogram of zeros: a row, or several where frequent scores are expected; positives go beyond n_buckets."""
-    return np.zeros((_COPIES if pivot.shape[0] > 0 else 1, n_buckets + OWN), np.uint32)
 
 
 @kernel
@@ -114,7 +84,7 @@ def count(scores, first, stop, where, limit, chart, pivot, hist):
         else:
             for k in range(cell.shape[0]):
                 at = np.uint32(cell[k])
-                hist[k % _COPIES, third(at, part[k], pivot[at])] += np.uint32(1)
+                hist[k % COPIES, third(at, part[k], pivot[at])] += np.uint32(1)
     for row in range(1, hist.shape[0]):
         for b in range(hist.shape[1]):
             hist[0, b] += hist[row, b]
@@ -128,25 +98,6 @@ def set_apart(where, p, start, end, last, cell):
         cell[where[p] - start] = last + 1
         p += 1
     return p
-
-
-@kernel
-def narrow_down(weight, discount, tail, pos, low, high, j, chart, pivot, hist, unit, ref, value, at_rank):
-    """Step 2, for negatives j, j + 1, … that have ranks low … high: what it settles goes to value and at_rank.
-
-    Returns the regions, what the sum of `settle` lacks, and ref, which is chosen here where it is not a number.
-    """
-    n_buckets = hist.shape[0] - OWN
-    above, home, typed = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64), np.empty(2, value.dtype)
-    cumulate(hist, n_buckets, above)
-    levels, ahead = pos[low - 1 : high - 1], low + j - 2
-    find_homes(weight[low - 1 : high - 1], discount, tail, levels, ahead, chart, pivot, n_buckets, above, typed, home)
-    if ref != ref:
-        ref = reference(levels, above, home)
-    regions, lack = settle(
-        weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, typed
-    )
-    return regions, lack, ref
 
 
 @kernel(fastmath={"reassoc", "nsz"})
@@ -174,7 +125,7 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
     zero = last - last
     size = min(CHUNK, stop - first)
     cells, values = np.empty(size, np.int32), np.empty(size, scores.dtype)
-    flags, members = np.empty(size, np.bool_), np.empty(size + 1, np.int32)
+    flags, members = np.empty(size, np.bool_), np.empty(size + 1, np.int64)
     p = first_from(where, first)
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, order_of, place
 from rankwise.inference.compiled import kernel, part
-from rankwise.inference.sorting import slots, sort_descending
 
 SAMPLE = 2048
+# Positions of a sample: so many strides, and so far into a stride.
+_STEPS = np.arange(SAMPLE)
+_IRREGULAR = _STEPS * 2654435761
 _CELLS = np.int64(256)
 # Mean crowding (1 if even, 2 for normal scores) from which other maps than the plain one are tried.
 _CROWDED = 4.0
@@ -17,13 +20,30 @@ _TIED = 1 / 16
 _TIED_CELLS = 1 << 14
 
 
-@kernel
-def choose(scores, n_pos, limit):
+def choose(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
     """The map for the scores of a large query, and the pivots of its cells, none where ties are few."""
+    chart, pivot = suit(scores, _sample(scores, limit), n_pos, limit)
+    own = scores.dtype.type  # on its way through Python it is lost
+    low, rate, middle, high = (own(value) for value in chart[1:5])
+    return BucketMap(chart[0], low, rate, middle, high, *chart[5:]), pivot
+
+
+def _sample(scores: NDArray[np.floating], limit: float) -> NDArray[np.float64]:
+    """Some of the scores within ±limit, from fixed, irregular positions, in ascending order."""
     n = scores.shape[0]
+    size = min(max(n // 128, 128), SAMPLE)
+    stride = n // size
+    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
+        sample = scores[_STEPS[:size] * stride + _IRREGULAR[:size] % stride].astype(np.float64)
+        return np.sort(sample[np.abs(sample) <= limit])
+
+
+@kernel
+def suit(scores, sample, n_pos, limit):
+    """The map that suits an ascending sample of scores, and pivots."""
+    n, m = scores.shape[0], sample.shape[0]
     wanted = n_cells(n, n_pos)
     no_pivot = np.empty(0, scores.dtype)
-    sample, m = draw(scores, limit)
     if m == 0:
         return range_map(0.0, 0.0, np.int64(1), scores), no_pivot
     tied = 0
@@ -47,32 +67,15 @@ def n_cells(n, n_pos):
 
 
 @part
-def draw(scores, limit):
-    """A sample of the scores within ±limit, at fixed, irregular positions, in descending order, and its size."""
-    n = scores.shape[0]
-    size = min(max(n // 64, 128), SAMPLE)
-    stride = n // size
-    sample, m = np.empty(size), np.int64(0)
-    for k in range(size):
-        value = np.float64(scores[k * stride + (k * 2654435761) % stride])
-        if abs(value) <= limit:
-            sample[m] = value
-            m += 1
-    spare, slot = np.empty(m), slots(m)
-    sort_descending(sample, np.empty(m, np.int64), m, spare, np.empty(m, np.int64), slot, np.zeros(3, np.int64))
-    return sample, m
-
-
-@part
 def least_crowded(sample, m, wanted, scores):
-    """The map onto at most `wanted` cells under which the distinct scores of a descending sample crowd least."""
-    low, high = sample[m - 1], sample[0]
+    """The map onto at most `wanted` cells under which the distinct scores of an ascending sample crowd least."""
+    low, high = sample[0], sample[m - 1]
     chart = range_map(low, high, wanted, scores)
     best = crowding(sample, m, range_map(low, high, _CELLS, scores), scores)
     if best <= _CROWDED:
         return chart
     for trim in (m // 128, m // 32, m // 16):  # tails share a bucket at either end
-        a, b = sample[m - 1 - trim], sample[trim]
+        a, b = sample[trim], sample[m - 1 - trim]
         found = crowding(sample, m, range_map(a, b, _CELLS, scores), scores)
         if found < best:
             best, chart = found, range_map(a, b, wanted, scores)
@@ -106,9 +109,9 @@ def keyed_map(low, high, cells, scores):
 
 @part
 def folded_map(sample, m, cells, scores):
-    """A folded map of a descending sample onto at most so many cells, from its ends to its median."""
+    """A folded map of an ascending sample onto at most so many cells, from its ends to its median."""
     typed = np.empty(4, scores.dtype)
-    typed[0], typed[1], typed[2], typed[3] = sample[m - 1], 0.0, sample[m // 2], sample[0]
+    typed[0], typed[1], typed[2], typed[3] = sample[0], 0.0, sample[m // 2], sample[m - 1]
     low, middle, high = np.float64(typed[0]), np.float64(typed[2]), np.float64(typed[3])
     nearest, farthest = np.inf, max(middle - low, high - middle)
     for k in range(m):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.buckets import KEYED, LINEAR, number_of, order_of, place
-from rankwise.inference.compiled import inline, part
+from rankwise.inference.compiled import inline, kernel, part
 from rankwise.inference.positives import middle_by_weight
 from rankwise.inference.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
 from rankwise.inference.steps import drop, rank_by_discount
@@ -35,9 +35,9 @@ def cumulate(hist, n_buckets, above):
         above[b] = total
 
 
-@part
-def find_homes(weight, discount, tail, pos, ahead, chart, pivot, n_buckets, above, typed, home):
-    """home_k of each positive, first as if it were alone, then together where those do not fall as k grows.
+@kernel
+def find_homes(weight, discount, tail, pos, ahead, chart, pivot, hist, above, home):
+    """home_k of each positive as if it were alone, `above` from the buckets' counts; whether homes fall as k grows.
 
     If the problem is a part of a larger one, `ahead` samples are above all of it, so that D is moved by as much.
 
@@ -47,7 +47,8 @@ def find_homes(weight, discount, tail, pos, ahead, chart, pivot, n_buckets, abov
     each b that is looked at leaves only what lies between it and place(τ_b). Several positives take a look in turn,
     round by round: one's next look would have to wait for its last, another's need not.
     """
-    n_pos = pos.shape[0]
+    n_pos, n_buckets, typed = pos.shape[0], above.shape[0] - 1, np.empty(2, pivot.dtype)
+    cumulate(hist, n_buckets, above)
     typed[1] = chart.last
     last = typed[1]
     look, most, open_ones = np.empty(n_pos, np.int64), np.empty(n_pos, np.int64), np.empty(_TOGETHER, np.uint64)
@@ -77,17 +78,16 @@ def find_homes(weight, discount, tail, pos, ahead, chart, pivot, n_buckets, abov
     falling = True
     for k in range(1, n_pos):
         falling &= home[k] <= home[k - 1]
-    if not falling:
-        straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home)
+    return falling
 
 
-@part
-def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home):
+@kernel
+def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, home):
     """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
 
     Between positives k and k + 1 the problem falls apart if no home up to k is below one after it.
     """
-    n_pos = pos.shape[0]
+    n_pos, typed = pos.shape[0], np.empty(2, pivot.dtype)
     highest = np.empty(n_pos, np.int64)  # of the homes from k on
     highest[n_pos - 1] = home[n_pos - 1]
     for k in range(n_pos - 2, -1, -1):
@@ -176,7 +176,7 @@ def reaches(order, b, chart, pivot, last, typed):
     return place(typed[0], chart, last, pivot) >= b
 
 
-@part
+@kernel
 def reference(pos, above, home):
     """A score amid those that matter: the middle positive, each counted as often as negatives are surely above it.
 
@@ -189,13 +189,14 @@ def reference(pos, above, home):
     return middle_by_weight(pos, weight)
 
 
-@part
-def settle(weight, discount, tail, pos, low, high, j, pivot, n_buckets, above, home, unit, ref, value, at_rank, typed):
+@kernel
+def settle(weight, discount, tail, pos, low, high, j, pivot, above, home, unit, ref, value, at_rank):
     """Settle in value and at_rank (negatives per rank) all that needs no look at members, list the regions.
 
     Negatives are j, j + 1, … and have ranks low … high. Returns the regions, and what Σ gradient·(score − ref) lacks
     where the mean gradient of a tie is rounded to the type of value.
     """
+    n_buckets, typed = above.shape[0] - 1, np.empty(2, value.dtype)
     regions = np.empty((min(home.shape[0], n_buckets), REGION_COLUMNS), np.int64)
     n_regions, gathered, rank, worst = 0, 0, low, pos.shape[0] + 1
     done = n_buckets  # buckets from here on are settled

@@ -8,17 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inference.bucketed import BLOCK, OWN, assign, begin, count, counters, finish, narrow_down
-from rankwise.inference.buckets import BucketMap
+from rankwise.inference.bucketed import BLOCK, COPIES, OWN, assign, count, finish
 from rankwise.inference.charts import choose
+from rankwise.inference.edges import find_homes, reference, settle, straighten
+from rankwise.inference.flags import positions
+from rankwise.inference.positives import scaled_weights
 from rankwise.inference.problem import Solution, finish_negatives
 from rankwise.inference.quicksort import TRACE_COLUMNS, ranks_between
 from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
+from rankwise.inference.sorting import order_descending
 from rankwise.inference.threads import run, worth
 from rankwise.loss_forms import LossTables
 
 # A region of at least so many members gets buckets of its own, and one of its regions, and so on so many times.
 _DIVIDED, _DEPTH = 1 << 10, 4
+_FEW_POSITIVES = 1 << 10
 _NOBODY = np.empty(0, np.int64)
 
 
@@ -45,9 +49,18 @@ def solve_large(
 ) -> Solution | None:
     """Solve one query with positives and negatives; None if a score is not within ±limit."""
     n_neg = scores.shape[0] - n_pos
-    where, order, pos, weight, norm = begin(scores, relevant, n_pos, limit, *tables, scale)
-    if pos.size < n_pos:
-        return None
+    where = np.empty(n_pos + 1, np.int64)
+    if positions(relevant, where) != n_pos:
+        return None  # somebody writes to it
+    where = where[:n_pos]
+    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
+        pos = scores[where].astype(np.float64)
+        if not (np.abs(pos) <= limit).all():
+            return None
+    # Few positives are not worth another kernel, which would have to be compiled.
+    by_score = np.argsort(-pos, kind="stable") if n_pos <= _FEW_POSITIVES else order_descending(pos)[1]
+    pos, order, weight = pos[by_score], where[by_score], np.empty(n_pos)
+    norm = scaled_weights(*tables, n_pos, n_neg, scale, weight)
     unit = 2.0 / (float(n_pos) * float(n_neg))
     query = _Query(weight, tables.discount, tables.tail, pos, unit, limit, np.zeros(n_pos + 2, np.int64))
     gradient = np.empty_like(scores)
@@ -77,26 +90,28 @@ def _passes(
 
     `where` are the positives among them. Returns Σ gradient·(score − ref) and ref; None if a score is beyond ±limit.
     """
-    loss_data = query[:4]
     # Pass 1: buckets and their counts.
-    chart, pivot = _chart(scores, high - low, query.limit)
-    n_buckets = (chart.last + 1) * (3 if pivot.size else 1)
+    chart, pivot = choose(scores, high - low, query.limit)
+    n_buckets, rows = (3 * (chart.last + 1), COPIES) if pivot.size else (chart.last + 1, 1)
     parts = _parts(scores.shape[0], n_threads)
-    hists = [counters(n_buckets, pivot) for _ in parts]
+    hists = [np.zeros((rows, n_buckets + OWN), np.uint32) for _ in parts]
     jobs = [(scores, *part, where, query.limit, chart, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
     if not all(run(count, jobs)):
         return None
     # In which buckets the positives have their places.
     of_part = hists[0][:1] if len(parts) == 1 else np.stack([hist[0] for hist in hists])
     whole = of_part[0] if len(parts) == 1 else of_part.sum(axis=0, dtype=np.uint32)
+    above, home = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64)
+    levels = query.pos[low - 1 : high - 1]
+    seen = (query.weight[low - 1 : high - 1], query.discount, query.tail, levels, low + j - 2, chart, pivot)
+    if not find_homes(*seen, whole, above, home):
+        straighten(*seen, above, home)
+    if ref != ref:
+        ref = reference(levels, above, home)
     value = np.empty(n_buckets + OWN, scores.dtype)
-    regions, total, ref = narrow_down(
-        *loss_data, low, high, j, chart, pivot, whole, query.unit, ref, value, query.at_rank
-    )
+    regions, total = settle(*query[:4], low, high, j, pivot, above, home, query.unit, ref, value, query.at_rank)
     # Pass 2: gradients of settled buckets, members of the others.
-    members = of_part[:, regions[:, BUCKET]].astype(np.int64)
-    ends = regions[:, START] + np.cumsum(members, axis=0)
-    cursor = ends - members
+    cursor, ends = _shares(regions, of_part)
     gathered = int(regions[-1, STOP]) if regions.size else 0
     mixed, index = np.empty(gathered), np.empty(gathered, np.int64)
     partial = np.zeros(-(-scores.shape[0] // BLOCK))
@@ -110,18 +125,35 @@ def _passes(
     total += float(partial.sum())
     # Large regions as this one, or by Algorithm 1 if that has not helped; small ones are sorted.
     is_large = regions[:, STOP] - regions[:, START] >= _DIVIDED
-    for region in regions[is_large]:
-        part = slice(region[START], region[STOP])
-        slopes = np.empty(part.stop - part.start, scores.dtype)
-        if depth:
-            place = (region[LOW], region[HIGH], region[J], ref)
-            inner = _passes(query, mixed[part].astype(scores.dtype), _NOBODY, *place, slopes, 1, depth - 1)
-            assert inner is not None  # its members were looked at
-            total += inner[0]
-        else:
-            total += _by_algorithm_1(query, region, mixed[part], ref, slopes)
-        gradient[index[part]] = slopes
-    return total + _solve_regions(query, regions[~is_large], mixed, index, ref, gradient, len(parts)), ref
+    if is_large.any():
+        for region in regions[is_large]:
+            total += _divide(query, region, mixed, index, ref, gradient, depth)
+        regions = regions[~is_large]
+    return total + _solve_regions(query, regions, mixed, index, ref, gradient, worth(gathered, len(parts))), ref
+
+
+def _shares(regions: NDArray[np.int64], of_part: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """From where to where each part (row) of the scores puts its members of each region (column)."""
+    if of_part.shape[0] == 1:
+        return regions[None, :, START].copy(), regions[None, :, STOP].copy()
+    members = of_part[:, regions[:, BUCKET]].astype(np.int64)
+    ends = regions[:, START] + np.cumsum(members, axis=0)
+    return ends - members, ends
+
+
+def _divide(query, region, mixed, index, ref, gradient, depth):
+    """Gradients of a large region's members; Σ gradient·(score − ref)."""
+    part = slice(region[START], region[STOP])
+    slopes = np.empty(part.stop - part.start, gradient.dtype)
+    if depth:
+        place = (region[LOW], region[HIGH], region[J], ref)
+        inner = _passes(query, mixed[part].astype(gradient.dtype), _NOBODY, *place, slopes, 1, depth - 1)
+        assert inner is not None  # its members were looked at
+        total = inner[0]
+    else:
+        total = _by_algorithm_1(query, region, mixed[part], ref, slopes)
+    gradient[index[part]] = slopes
+    return total
 
 
 def _by_algorithm_1(query, region, neg, ref, slopes):
@@ -134,13 +166,6 @@ def _by_algorithm_1(query, region, neg, ref, slopes):
     total = finish_negatives(neg, np.arange(neg.size), ranks, n_pos, query.unit, ref, at_rank, slopes)
     query.at_rank[:] += at_rank
     return total
-
-
-def _chart(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
-    chart, pivot = choose(scores, n_pos, limit)
-    own = scores.dtype.type  # on its way through Python it is lost
-    low, rate, middle, high = (own(value) for value in chart[1:5])
-    return BucketMap(chart[0], low, rate, middle, high, *chart[5:]), pivot
 
 
 def _solve_regions(query, regions, mixed, index, ref, gradient, n_parts):

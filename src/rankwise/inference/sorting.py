@@ -33,8 +33,8 @@ _WITH_OUTLIERS, _FEW = 256, np.int64(32)
 def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     """Sort val[:n] in descending order, idx along with it.
 
-    A counting sort into a few times as many equal intervals as values, then insertion, unless there are very few values,
-    or very many, or intervals are uneven. slot is from `slots`.
+    By counting in a few times as many equal intervals as values, then insertion, unless there are very few values, or
+    very many, or intervals are uneven. slot is from `slots`.
     """
     if n <= _BY_COMPARING:
         sort_few(val, idx, n, val_spare, idx_spare)
@@ -77,7 +77,7 @@ def slots(n):
 
 @part
 def sort_few(val, idx, n, val_spare, idx_spare):
-    """Sort a few values in descending order: each goes where the number of greater ones tells. No branch depends on it."""
+    """`sort_descending` of a few values: each goes where the number of greater ones tells. No branch depends on it."""
     for a in range(n):
         v, at = val[a], np.uint64(0)
         for b in range(n):
