@@ -27,6 +27,7 @@ PER_FAMILY_OF_LARGE = 3
 PER_FAMILY_AND_METHOD = 20
 LONG = int(os.environ.get("RANKWISE_HOSTILE", "500"))
 LARGE = (65_535, 65_536, 70_000, 131_073)
+DENSE = (20_000, 32_767, 32_768, 70_000)
 MOST_POSITIVES = 2_000  # of a large problem: the exact solution takes O(P log N) whole numbers of many digits
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
@@ -105,6 +106,21 @@ def test_a_large_hostile_query_is_solved_to_the_last_digits(family: str) -> None
     count = PER_FAMILY_OF_LARGE * (3 if family in ROUND else 1)
     sizes = [LARGE[(k + FAMILIES.index(family)) % len(LARGE)] for k in range(count)]
     assert_solved((problem(family, 2 * k, n=n, most_positives=MOST_POSITIVES) for k, n in enumerate(sizes)), "auto")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_large_hostile_query_of_many_positives_is_solved_as_by_algorithm_1(family: str) -> None:
+    for seed, n in enumerate(DENSE):
+        one = problem(family, seed, n=n)
+        while one.relevant.sum() < n // 8:
+            one = problem(family, (seed := seed + 100), n=n)
+        found, paper = one.solve(method="auto"), one.solve(method="quicksort")
+        assert abs(found.value - paper.value) <= TOL * max(1.0, abs(paper.value)), one.told
+        ref = float(one.scores[one.relevant].max())
+        offsets = one.scores.astype(np.float64) - ref
+        spread = float(np.abs(offsets).max())
+        by_gradient = one.scale * found.loss + float(found.gradient.astype(np.float64) @ offsets)
+        assert abs(by_gradient - found.value) <= 1e-6 * max(1.0, spread, abs(found.value)), one.told
 
 
 @pytest.mark.parametrize("method", ["bucketed", "mohapatra2014", "dynamic"])
