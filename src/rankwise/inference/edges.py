@@ -15,7 +15,7 @@ from rankwise.inference.buckets import KEYED, LINEAR, number_of, order_of, place
 from rankwise.inference.compiled import inline, kernel, part
 from rankwise.inference.positives import middle_by_weight
 from rankwise.inference.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
-from rankwise.inference.steps import drop, rank_by_discount
+from rankwise.inference.steps import best_of_many, drop
 
 # In the order of all float64 numbers: where infinity is, how far two float32 numbers are apart, a large step.
 _INFINITE = np.int64(0x7FF0_0000_0000_0000)
@@ -118,7 +118,7 @@ def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed,
         elif low < high:
             m = (bottom + top) >> 1
             score = edge(chart, pivot, m, typed)
-            rank = rank_by_discount(weight, discount, tail, pos, score, above[m] + 1 + ahead, low, high)
+            rank = best_of_many(weight, discount, tail, pos, score, above[m] + 1 + ahead, low, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
             depth += 1
             top, low = m, rank

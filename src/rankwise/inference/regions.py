@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.inference.compiled import inline, kernel, part
 from rankwise.inference.quicksort import STACK_ROWS
 from rankwise.inference.sorting import merge_sort
-from rankwise.inference.steps import drop, rank_by_discount
+from rankwise.inference.steps import best_of_many, drop
 
 # Columns of a row of `regions`: members are mixed[START:STOP], negatives J.., with ranks LOW..HIGH, of one BUCKET.
 START, STOP, J, LOW, HIGH, BUCKET = range(6)
@@ -179,7 +179,7 @@ def divide_members(weight, discount, tail, pos, mixed, places, start, j, base, l
         elif low < high:
             m = (left + right) >> 1
             score = np.float64(mixed[start + m])
-            rank = rank_by_discount(weight, discount, tail, pos, score, j + m, low, high)
+            rank = best_of_many(weight, discount, tail, pos, score, j + m, low, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m + 1, right, rank, high
             depth += 1
             right, high = m, rank
@@ -244,7 +244,7 @@ def solve_tie(weight, discount, tail, pos, score, j_start, size, low, high, at_r
             total += float(worst - low) * float(right - left + 1)
         else:
             m = (left + right) >> 1
-            opt = rank_by_discount(weight, discount, tail, pos, score, m, low, high)
+            opt = best_of_many(weight, discount, tail, pos, score, m, low, high)
             at_rank[opt] += 1
             total += float(worst - opt)
             if m < right:

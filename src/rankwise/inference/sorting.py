@@ -54,7 +54,7 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
     for k in range(np.uint64(n)):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
     at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(n_intervals)):
+    for b in range(np.uint64(n_intervals + 1)):
         most = max(most, begin[b])
         at += begin[b]
         begin[b] = at

@@ -65,12 +65,6 @@ def best_by_discount(weight, discount, tail, pos, score, j, low, high):
 
 
 @part
-def rank_by_discount(weight, discount, tail, pos, score, j, low, high):
-    """`best_by_discount` as a call: where it is not so frequent that a call would show."""
-    return best_by_discount(weight, discount, tail, pos, score, j, low, high)
-
-
-@part
 def best_of_many(weight, discount, tail, pos, score, j, low, high):
     """best_rank over any number of ranks."""
     best = low
