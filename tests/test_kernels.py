@@ -192,8 +192,8 @@ def test_negatives_come_first_in_order_then_positives_as_they_are(
 @njit
 def separate(scores, relevant, n_neg, numbers, counters):
     val, idx = numbers[0], counters[0]
-    slot, work = slots(scores.shape[0] + 1), np.zeros(3, np.int64)
-    negatives_first(scores, relevant, n_neg, val, idx, numbers[1], counters[1], slot, work)
+    slot = slots(scores.shape[0] + 1)
+    negatives_first(scores, relevant, n_neg, val, idx, numbers[1], counters[1], slot)
     return val, idx
 
 

@@ -77,12 +77,11 @@ def predicted(scores, relevant, starts, worst):
         room = max(room, n_pos[q])
     pos, idx, at_rank = np.empty(room), np.empty(room, np.int64), np.empty(room + 1, np.int64)
     val_spare, idx_spare, slot = np.empty(room), np.empty(room, np.int64), slots(room)
-    work = np.zeros(3, np.int64)
     done = 0
     for q in range(n_pos.shape[0]):
         if 0 < n_pos[q] < starts[q + 1] - starts[q]:
             p = gather_positives(scores, relevant, starts[q], starts[q + 1], pos, idx)
-            sort_descending(pos, idx, p, val_spare, idx_spare, slot, work)
+            sort_descending(pos, idx, p, val_spare, idx_spare, slot)
             place_negatives(scores, relevant, starts[q], starts[q + 1], pos, p, worst, at_rank, gradient)
             unit = 2.0 / (float(p) * float(starts[q + 1] - starts[q] - p))
             total = 0

@@ -91,7 +91,7 @@ def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
             neg[q], neg_idx[q] = scores[k], k
             q += 1
     spare, slot = np.empty(p, np.int64), slots(p)
-    sort_descending(pos, pos_idx, p, np.empty(p), spare, slot, np.zeros(3, np.int64))
+    sort_descending(pos, pos_idx, p, np.empty(p), spare, slot)
     return True
 
 

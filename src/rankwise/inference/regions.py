@@ -30,7 +30,7 @@ def solve_regions(
     would cost more than the split. The others are sorted.
     """
     worst = pos.shape[0] + 1
-    places, work = np.empty(pos.shape[0], np.int64), np.zeros(3, np.int64)
+    places = np.empty(pos.shape[0], np.int64)
     for r in range(first, last):
         start, stop = np.uint64(regions[r, START]), np.uint64(regions[r, STOP])
         j, low, high = regions[r, J], regions[r, LOW], regions[r, HIGH]
@@ -62,7 +62,7 @@ def solve_regions(
             sort_few(mixed, index, start, stop)
         else:
             spare, index_spare = np.empty(b - a), np.empty(b - a, np.int64)
-            merge_sort(mixed[a:b], index[a:b], b - a, spare, index_spare, work)
+            merge_sort(mixed[a:b], index[a:b], b - a, spare, index_spare)
         walk(weight, discount, tail, pos, mixed, places, a, b, j, low, high)
         partial[r] = conclude_sorted(mixed, index, places, a, b, low, high, unit, ref, worst, at_rank, gradient)
 

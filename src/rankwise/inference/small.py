@@ -30,7 +30,7 @@ def solve_queries(
     nought, one = np.int64(0), np.int64(1)
     val, idx, spare, idx_spare, at_rank = numbers[0], counters[0], numbers[1], counters[1], counters[2]
     weights, places = spare, idx_spare  # once all is sorted
-    slot, work = slots(numbers.shape[1] + 1), np.zeros(3, np.int64)
+    slot = slots(numbers.shape[1] + 1)
     for q in range(first, last):
         part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
         slopes = gradient[starts[q] : starts[q + 1]]
@@ -43,10 +43,10 @@ def solve_queries(
         if n_pos == 0 or n_neg == 0:
             slopes[:] = 0.0
             continue
-        negatives_first(part, flags, n_neg, val, idx, spare, idx_spare, slot, work)
+        negatives_first(part, flags, n_neg, val, idx, spare, idx_spare, slot)
         neg, neg_idx = val[:n_neg], idx[:n_neg]
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
-        sort_descending(level, pos_idx, n_pos, spare, idx_spare, slot, work)
+        sort_descending(level, pos_idx, n_pos, spare, idx_spare, slot)
         norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
         unit = 2.0 / (float(n_pos) * float(n_neg))
         walk(weights, discount, tail, level, neg, places, nought, n_neg, one, one, n_pos + 1)

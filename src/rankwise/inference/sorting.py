@@ -13,7 +13,7 @@ import numpy as np
 
 from rankwise.inference.buckets import order_of
 from rankwise.inference.compiled import inline, kernel, part
-from rankwise.inference.quicksort import SHORT, insertion_sort
+from rankwise.inference.quicksort import SHORT
 
 # From here on numbers are sorted by the digits of a key, so many bits each: more streams would miss the caches.
 _MANY = 1 << 15
@@ -30,20 +30,21 @@ _WITH_OUTLIERS, _FEW = 256, np.int64(32)
 
 
 @part
-def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
+def sort_descending(val, idx, n, val_spare, idx_spare, slot):
     """Sort val[:n] in descending order, idx along with it.
 
     By counting in a few times as many equal intervals as values, then insertion, unless there are very few values, or
     very many, or intervals are uneven. slot is from `slots`.
     """
     if n <= _BY_COMPARING:
-        sort_few(val, idx, n, val_spare, idx_spare)
+        sort_few(val, idx, np.int64(0), n, val_spare, idx_spare)
+        copy_pairs(val_spare, idx_spare, n, val, idx)
         return
     if n >= _MANY:
-        sort_many(val, idx, n, val_spare, idx_spare, work)
+        sort_many(val, idx, n, val_spare, idx_spare, slot)
         return
     low, high = extremes(val, n)
-    low, high = without_outliers(val, n, low, high, val_spare, work)
+    low, high = without_outliers(val, n, low, high)
     n_intervals = n * _FINE
     last = float(n_intervals - 1)
     rate = last / (high - low) if high > low else 0.0
@@ -59,7 +60,7 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
         at += begin[b]
         begin[b] = at
     if most > SHORT:
-        sort_uneven(val, idx, n, val_spare, idx_spare, work)
+        sort_uneven(val, idx, n, val_spare, idx_spare, slot)
         return
     for k in range(np.uint64(n)):
         b = np.uint64(interval[k])
@@ -72,22 +73,24 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot, work):
 @inline
 def slots(n):
     """Room for `sort_descending` of n values to count in."""
-    return np.empty((_FINE + 1) * min(n, _MANY) + 1, np.int32)
+    return np.empty(max((_FINE + 1) * min(n, _MANY) + 1, 3 << _DIGIT), np.int32)
 
 
 @part
-def sort_few(val, idx, n, val_spare, idx_spare):
-    """`sort_descending` of a few values: each goes where the number of greater ones tells. No branch depends on it."""
-    for a in range(n):
-        v, at = val[a], np.uint64(0)
-        for b in range(n):
+def sort_few(val, idx, first, stop, to_val, to_idx):
+    """Copy val[first:stop] and idx in descending order: each goes where the number of greater ones tells.
+
+    No branch depends on a value.
+    """
+    for a in range(first, stop):
+        v, at = val[a], np.uint64(first)
+        for b in range(first, stop):
             at += np.uint64((val[b] > v) | ((val[b] == v) & (b < a)))
-        val_spare[at], idx_spare[at] = v, idx[a]
-    copy_pairs(val_spare, idx_spare, n, val, idx)
+        to_val[at], to_idx[at] = v, idx[a]
 
 
 @part
-def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot, work):
+def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
     """All scores and their positions: the negatives in descending order, then the positives, as they come.
 
     As `sort_descending`, the positives having an interval of their own after all others.
@@ -95,10 +98,10 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot, 
     n = scores.shape[0]
     if n >= _MANY:
         move_apart(scores, flags, n_neg, val, idx)
-        sort_descending(val, idx, n_neg, val_spare, idx_spare, slot, work)
+        sort_descending(val, idx, n_neg, val_spare, idx_spare, slot)
         return
     low, high = range_of_negatives(scores, flags)
-    low, high = without_outliers(scores, n, low, high, val_spare, work)
+    low, high = without_outliers(scores, n, low, high)
     own = n_neg * _FINE
     last = float(own - 1)
     rate = last / (high - low) if high > low else 0.0
@@ -119,7 +122,7 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot, 
         begin[b] = np.int32(place + np.uint64(1))
         val[place], idx[place] = scores[k], k
     if most > SHORT:
-        sort_uneven(val, idx, n_neg, val_spare, idx_spare, work)
+        sort_uneven(val, idx, n_neg, val_spare, idx_spare, slot)
     else:
         insert_in_place(val, idx, n_neg)
 
@@ -197,29 +200,33 @@ def extremes(val, n):
 
 
 @part
-def without_outliers(val, n, low, high, spare, work):
+def without_outliers(val, n, low, high):
     """A range of values, but not far beyond where most of val[:n] are, by a few of them."""
     if n >= _WITH_OUTLIERS:
-        for k in range(_FEW):
-            spare[k] = val[k * (n // _FEW)]
-        insertion_sort(spare, np.empty(_FEW, np.int64), np.int64(0), _FEW - 1, work)
-        top, bottom = spare[_FEW // 8], spare[_FEW - 1 - _FEW // 8]
+        stride, top, bottom = n // _FEW, low, high
+        for a in range(_FEW):
+            v, above = np.float64(val[a * stride]), np.int64(0)
+            for b in range(_FEW):
+                w = np.float64(val[b * stride])
+                above += np.int64((w > v) | ((w == v) & (b < a)))
+            top = v if above == _FEW // 8 else top
+            bottom = v if above == _FEW - 1 - _FEW // 8 else bottom
         if top > bottom:
             low, high = max(low, bottom - 8.0 * (top - bottom)), min(high, top + 8.0 * (top - bottom))
     return low, high
 
 
 @part
-def sort_uneven(val, idx, n, val_spare, idx_spare, work):
+def sort_uneven(val, idx, n, val_spare, idx_spare, slot):
     """`sort_descending` of values that crowd somewhere."""
     if n < _BY_DIGITS:
-        merge_sort(val, idx, n, val_spare, idx_spare, work)
+        merge_sort(val, idx, n, val_spare, idx_spare)
     else:
-        sort_many(val, idx, n, val_spare, idx_spare, work)
+        sort_many(val, idx, n, val_spare, idx_spare, slot)
 
 
 @part
-def sort_many(val, idx, n, val_spare, idx_spare, work):
+def sort_many(val, idx, n, val_spare, idx_spare, slot):
     """`sort_descending` of very many values, fewer than 2³²: by 32 bits of their places in the order of all numbers.
 
     What is moved about is one word, a value's key and its number. Many different values of one key are merged, few are
@@ -229,24 +236,28 @@ def sort_many(val, idx, n, val_spare, idx_spare, work):
     top, shift, one = order_of(high) >> _HALF, np.int64(0), np.uint64(1)
     while (top - (order_of(low) >> _HALF)) >> (shift + _KEY) > 0:
         shift += 1
-    begin = np.zeros((3, 1 << _DIGIT), np.uint32)
+    begin = slot[: 3 << _DIGIT]
+    begin[:] = 0
     words, other = val_spare.view(np.uint64), idx_spare.view(np.uint64)
     for k in range(np.uint64(n)):
         key = np.uint64((top - (order_of(val[k]) >> _HALF)) >> shift) & _KEYS
         words[k] = (key << np.uint64(_KEY)) | k
         for digit in range(3):
-            begin[digit, (key >> np.uint64(digit * _DIGIT)) & _DIGITS] += np.uint32(1)
+            begin[(np.uint64(digit) << np.uint64(_DIGIT)) + ((key >> np.uint64(digit * _DIGIT)) & _DIGITS)] += np.int32(
+                1
+            )
     for digit in range(3):
-        at = np.uint32(0)
-        for b in range(begin.shape[1]):
-            size = begin[digit, b]
-            begin[digit, b] = at
+        first = np.uint64(digit) << np.uint64(_DIGIT)
+        at = np.int32(0)
+        for b in range(first, first + _DIGITS + one):
+            size = begin[b]
+            begin[b] = at
             at += size
         by = np.uint64(_KEY + digit * _DIGIT)
         for k in range(np.uint64(n)):
-            b = (words[k] >> by) & _DIGITS
-            place = np.uint64(begin[digit, b])
-            begin[digit, b] = np.uint32(place + one)
+            b = first + ((words[k] >> by) & _DIGITS)
+            place = np.uint64(np.uint32(begin[b]))
+            begin[b] = np.int32(place + one)
             other[place] = words[k]
         words, other = other, words
     begun, before, uneven = np.uint64(0), words[0] >> np.uint64(_KEY), False
@@ -254,39 +265,39 @@ def sort_many(val, idx, n, val_spare, idx_spare, work):
         key, number = words[k] >> np.uint64(_KEY), words[k] & _KEYS
         if key != before:
             if uneven and k - begun > np.uint64(SHORT):
-                merge_run(val_spare, idx_spare, np.int64(begun), np.int64(k), work)
+                merge_run(val_spare, idx_spare, np.int64(begun), np.int64(k))
             begun, before, uneven = k, key, False
         val_spare[k], idx_spare[k] = val[number], idx[number]
         uneven |= val_spare[k] != val_spare[begun]
     if uneven:
-        merge_run(val_spare, idx_spare, np.int64(begun), np.int64(n), work)
+        merge_run(val_spare, idx_spare, np.int64(begun), np.int64(n))
     insert_all(val_spare, idx_spare, n, val, idx)
 
 
 @part
-def merge_run(val, idx, first, stop, work):
+def merge_run(val, idx, first, stop):
     """Sort val[first:stop] in descending order, idx along with it."""
     n = stop - first
-    merge_sort(val[first:stop], idx[first:stop], n, np.empty(n), np.empty(n, np.int64), work)
+    merge_sort(val[first:stop], idx[first:stop], n, np.empty(n), np.empty(n, np.int64))
 
 
 @part
-def merge_sort(val, idx, n, val_spare, idx_spare, work):
+def merge_sort(val, idx, n, val_spare, idx_spare):
     """Sort val[:n] in descending order, idx along with it, merging sorted runs."""
     for left in range(np.int64(0), n, SHORT):
-        insertion_sort(val, idx, left, min(left + SHORT, n) - 1, work)
+        sort_few(val, idx, left, min(left + SHORT, n), val_spare, idx_spare)
+    copy_pairs(val_spare, idx_spare, n, val, idx)
     width = SHORT
     while width < n:
         for left in range(0, n, 2 * width):
             middle, right = min(left + width, n), min(left + 2 * width, n)
             a, b = left, middle
-            for k in range(left, right):
-                if b >= right or (a < middle and val[a] >= val[b]):
-                    val_spare[k], idx_spare[k] = val[a], idx[a]
-                    a += 1
-                else:
-                    val_spare[k], idx_spare[k] = val[b], idx[b]
-                    b += 1
+            for k in range(np.uint64(left), np.uint64(right)):  # no branch depends on a value
+                p, q = np.uint64(min(a, middle - 1)), np.uint64(min(b, right - 1))
+                first = (b >= right) | ((a < middle) & (val[p] >= val[q]))
+                val_spare[k], idx_spare[k] = (val[p], idx[p]) if first else (val[q], idx[q])
+                a += np.int64(first)
+                b += np.int64(1) - np.int64(first)
         copy_pairs(val_spare, idx_spare, n, val, idx)
         width *= 2
 
@@ -296,5 +307,5 @@ def order_descending(values):
     """Values in descending order, and the positions they came from."""
     n = values.shape[0]
     sorted_values, order = values.copy(), np.arange(n)
-    sort_descending(sorted_values, order, n, np.empty(n), np.empty(n, np.int64), slots(n), np.zeros(3, np.int64))
+    sort_descending(sorted_values, order, n, np.empty(n), np.empty(n, np.int64), slots(n))
     return sorted_values, order
