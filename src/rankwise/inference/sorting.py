@@ -54,12 +54,7 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot):
         interval[k] = interval_of(val[k], high, rate, last)
     for k in range(np.uint64(n)):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
-    at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(n_intervals + 1)):
-        most = max(most, begin[b])
-        at += begin[b]
-        begin[b] = at
-    if most > SHORT:
+    if add_up(begin, n_intervals + 1) > SHORT:
         sort_uneven(val, idx, n, val_spare, idx_spare, slot)
         return
     for k in range(np.uint64(n)):
@@ -111,11 +106,7 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
         interval[k] = np.int32(own) if flags[k] else interval_of(np.float64(scores[k]), high, rate, last)
     for k in range(np.uint64(n)):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
-    at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(own + 1)):
-        most = max(most, begin[b])
-        at += begin[b]
-        begin[b] = at
+    most = add_up(begin, own + 1)
     for k in range(np.uint64(n)):
         b = np.uint64(interval[k])
         place = np.uint64(begin[b])
@@ -125,6 +116,17 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
         sort_uneven(val, idx, n_neg, val_spare, idx_spare, slot)
     else:
         insert_in_place(val, idx, n_neg)
+
+
+@inline
+def add_up(begin, n):
+    """Make counts, each one place late, the beginnings of intervals; the greatest of the first n counts."""
+    at, most = np.int32(0), np.int32(0)
+    for b in range(np.uint64(n)):
+        most = max(most, begin[b])
+        at += begin[b]
+        begin[b] = at
+    return most
 
 
 @part
