@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # A stamp is older than these when something must be installed again.
-INPUTS := pyproject.toml constraints-test.txt
+INPUTS := pyproject.toml lab/pyproject.toml constraints-test.txt
 
 .PHONY: demo test lint bench install clean
 
@@ -31,11 +31,15 @@ install: $(VENV)/.installed-test
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# The sources are used in place (-e), so that an edit needs no new installation.
-$(VENV)/.installed-%: $(INPUTS) | $(BIN)/python
-	$(PIP) install -e '.[$*]' -c constraints-test.txt
+# Both houses. The sources are used in place (-e), so that an edit needs no new installation.
+$(VENV)/.installed-demo: $(INPUTS) | $(BIN)/python
+	$(PIP) install -e . -e ./lab -c constraints-test.txt
+	touch $@
+
+$(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
+	$(PIP) install -e '.[test]' -e ./lab -c constraints-test.txt
 	touch $@
 
 clean:
-	rm -rf .venv build dist src/rankwise.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .venv build dist src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src lab tests -name __pycache__ -type d -prune -exec rm -rf {} +

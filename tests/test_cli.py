@@ -1,92 +1,34 @@
-"""The command line: exit codes, what is printed, and what is written."""
+"""The command line: exit codes, what is printed, and commands of other packages."""
 
 from __future__ import annotations
 
-import json
+import argparse
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rankwise import __version__
-from rankwise.benchmarks import inference, processes, report
-from rankwise.cli import demo
+from rankwise.cli import fit
+from rankwise.cli import main as cli
 from rankwise.cli.main import main
 
-PNG = b"\x89PNG\r\n\x1a\n"
+
+class Point:
+    """An entry point of another package."""
+
+    def __init__(self, name: str, load: Callable[[], Any]) -> None:
+        self.name, self.load = name, load
 
 
-@pytest.fixture(scope="module")
-def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], bytes]:
-    """The document and the figure of one quick run of the benchmark."""
-    pytest.importorskip("matplotlib")
-    folder = tmp_path_factory.mktemp("bench")
-    files = {"--json": folder / "rows.json", "--figure": folder / "times.png"}
-    arguments = [str(part) for pair in files.items() for part in pair]
-    assert main(["bench", "inference", "--quick", *arguments]) == 0
-    assert sorted(folder.iterdir()) == sorted(files.values()), "no temporary file may stay behind"
-    return json.loads(files["--json"].read_text()), files["--figure"].read_bytes()
-
-
-def test_quick_benchmark_has_every_section_with_rows(quick_run: tuple[dict[str, Any], bytes]) -> None:
-    document, _ = quick_run
-    assert [section["number"] for section in document["sections"]] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert document["quick"] is True
-    for section in document["sections"]:
-        assert section["rows"], section["title"]
-        for row in section["rows"]:
-            assert set(row) == {"what", "measured", "unit", "target", "met", "parts"}
-            assert row["measured"] is None or row["measured"] >= 0
-            assert (row["met"] is None) == (row["target"] is None or row["measured"] is None)
-            assert all(value >= 0 for value in row["parts"].values())
-
-
-def test_quick_benchmark_describes_the_machine(quick_run: tuple[dict[str, Any], bytes]) -> None:
-    machine = quick_run[0]["machine"]
-    assert machine["threads"] == 1
-    assert machine["cores"] >= 1
-    assert {"cpu", "python", "numpy", "numba", "numpy_sorts_with", "numpy_cpu_features"} <= set(machine)
-
-
-def test_methods_that_were_raced_found_the_same_objective(quick_run: tuple[dict[str, Any], bytes]) -> None:
-    (section,) = (s for s in quick_run[0]["sections"] if s["number"] == 4)
-    differences = [row for row in section["rows"] if "difference in J" in row["what"]]
-    assert len(differences) == 2
-    assert all(row["measured"] <= 1e-9 for row in differences)
-
-
-def test_figure_is_a_png_with_every_curve(quick_run: tuple[dict[str, Any], bytes]) -> None:
-    document, image = quick_run
-    assert image.startswith(PNG)
-    assert len(document["figure"]) == 6
-    for panel in document["figure"]:
-        assert len(panel["curves"]) == 4
-        assert all(len(seconds) == len(panel["x"]) and min(seconds) > 0 for seconds in panel["curves"].values())
-
-
-def test_benchmark_prints_a_row_for_each_number(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(inference.BENCHMARK, "run", _two_rows)
-    assert main(["bench", "inference", "--only", "9"]) == 0
-    printed = capsys.readouterr().out
-    assert "9. Memory" in printed
-    (slow,) = (line for line in printed.splitlines() if "slow thing" in line)
-    assert slow.split() == ["slow", "thing", "7.00x", "<=", "3x", "NO"]
-    assert "1 of 2 targets met" in printed
-
-
-def _two_rows(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, progress: Any) -> dict[str, Any]:
-    rows = [
-        report.Row("slow thing", 7.0, target=report.at_most(3)),
-        report.Row("fast thing", 7.0, target=report.at_least(3)),
-    ]
-    on_section(inference.BENCHMARK.sections[numbers[0]])
-    for row in rows:
-        on_row(row)
-    return {"sections": [{"number": numbers[0], "title": "", "rows": [row.as_dict() for row in rows]}]}
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
+    """The entry points found, none to begin with."""
+    points: list[Point] = []
+    monkeypatch.setattr(cli, "entry_points", lambda group: points if group == "rankwise.commands" else [])
+    return points
 
 
 @pytest.mark.parametrize(
@@ -94,11 +36,8 @@ def _two_rows(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, prog
     [
         ([], "required"),
         (["frobnicate"], "frobnicate"),
-        (["bench"], "required"),
-        (["bench", "cooking"], "cooking"),
-        (["bench", "training", "--figure", "times.png"], "--figure"),
-        (["bench", "inference", "--only", "x"], "--only"),
-        (["demo", "--colour"], "--colour"),
+        (["fit", "a", "-o", "b", "--colour"], "--colour"),
+        (["explore", "x"], "x"),
     ],
 )
 def test_bad_usage_exits_with_2_and_one_line(
@@ -110,58 +49,54 @@ def test_bad_usage_exits_with_2_and_one_line(
     assert said in _one_line(capsys)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["bench", "inference", "--only", "10"], "sections are 1, 2"),
-        (["bench", "inference", "--figure", "times.jpeg"], "must end in .png"),
-        (["demo", "--json", "no/such/folder/demo.json"], "no folder"),
-        (["demo", "--json", "."], "is a folder"),
-        (["demo", "--page", "no/such/folder/page.html"], "no folder"),
-        (["bench", "training", "--only", "9"], "sections are 3, 4"),
-        (["bench", "quality", "--tasks", "nothing"], "no task 'nothing'"),
-        (["bench", "quality", "--repeats", "0"], "--repeats must be at least 1"),
-    ],
-)
-def test_bad_input_exits_with_2_and_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["bench", "demo", "reproduce"])
+@pytest.mark.parametrize("more", [[], ["--quick"], ["timing", "--out", "there"], ["--help"]], ids=" ".join)
+@pytest.mark.usefixtures("joined")
+def test_without_the_laboratory_its_commands_say_how_to_get_it(
+    name: str, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == 2
-    assert said in _one_line(capsys)
+    assert main([name, *more]) == 2
+    assert _one_line(capsys) == (
+        f"rankwise: {name} is part of the laboratory, rankwise-lab; install it from a checkout: pip install ./lab"
+    )
 
 
-@pytest.mark.parametrize(
-    ("package", "arguments", "extra"),
-    [
-        ("matplotlib", ["demo"], "rankwise[plots]"),
-        ("matplotlib", ["bench", "inference", "--quick", "--figure", "times.png"], "rankwise[plots]"),
-    ],
-)
-def test_a_missing_optional_package_names_the_extra(
-    package: str,
-    arguments: list[str],
-    extra: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+def test_a_command_of_another_package_joins(joined: list[Point], capsys: pytest.CaptureFixture[str]) -> None:
+    def add_command(commands: Any) -> None:
+        parser = commands.add_parser("count")
+        parser.add_argument("n", type=int)
+        parser.set_defaults(run=lambda arguments: print(arguments.n + 1) or 3)
+
+    joined.append(Point("count", lambda: add_command))
+    assert main(["count", "41"]) == 3
+    assert capsys.readouterr().out == "42\n"
+
+
+def test_a_command_that_cannot_be_loaded_concerns_no_other(
+    joined: list[Point], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    assert main(arguments) == 2
-    assert f"pip install '{extra}'" in _one_line(capsys)
-    assert not list(tmp_path.iterdir())
+    def load() -> Any:
+        raise ImportError("no module named wheels")
+
+    joined.append(Point("bench", load))
+    assert main(["bench", "inference"]) == 2
+    assert _one_line(capsys) == "rankwise: no module named wheels"
+    with pytest.raises(SystemExit) as stopped:
+        main(["fit", "--help"])
+    assert stopped.value.code == 0
 
 
 def test_an_interrupt_exits_with_130_and_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
+    def add_command(commands: Any) -> None:
+        def interrupted(_: argparse.Namespace) -> int:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "run", interrupted)
-    assert main(["demo"]) == 130
+        commands.add_parser("fit").set_defaults(run=interrupted)
+
+    monkeypatch.setattr(fit, "add_command", add_command)
+    assert main(["fit"]) == 130
     assert _one_line(capsys) == "rankwise: interrupted"
 
 
@@ -174,11 +109,10 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_parsing_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from rankwise.cli.main import _parser; _parser().parse_args(['demo'])\n"
-        "print(sorted({'sklearn', 'matplotlib', 'torch'} & set(sys.modules)))"
+        "import sys; from rankwise.cli.main import _parser; _parser().parse_args(['fit', 'a', '-o', 'b'])\n"
+        "print(sorted({'sklearn', 'matplotlib', 'torch', 'numba'} & set(sys.modules)))"
     )
-    environment = processes.environment({})
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

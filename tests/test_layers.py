@@ -21,24 +21,22 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inference",),
     ("queries", "zero_one"),
     ("solving",),
-    ("hinge", "metrics", "io", "progress"),
+    ("hinge", "metrics", "io", "progress", "figures"),
     ("linear", "torch"),
     ("latent",),
     ("models",),
-    ("detection",),
-    ("measuring",),
-    ("reproduce",),
-    ("benchmarks", "explore"),
+    ("detection", "explore"),
     ("cli",),
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 # These stand on the whole of the public interface, and may import it as users do.
-ON_TOP = {"measuring", "benchmarks", "cli"}
+ON_TOP = {"cli"}
 # Packages that only some parts may know.
 KNOWN_BY = {
     "numba": {"inference"},
     "llvmlite": {"inference"},
-    "torch": {"torch", "detection", "reproduce", "benchmarks", "cli"},
+    "torch": {"torch", "detection", "cli"},
+    "rankwise_lab": set(),
 }
 HEAVY = ("numba", "torch", "matplotlib", "sklearn", "pandas", "scipy")
 

@@ -78,7 +78,7 @@ def test_the_benchmark_in_torch_names_what_to_install(tmp_path: Path) -> None:
     done = run(f"from rankwise.cli.main import main\nsys.exit(main(['bench', 'torch', '--json', '{tmp_path}/x.json']))")
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
-    assert re.search(r"needs torch: pip install 'rankwise\[bench\]'", done.stderr)
+    assert re.search(r"needs torch: pip install 'rankwise\[torch\]'", done.stderr)
 
 
 def test_every_module_but_those_that_pytest_sets_aside_is_imported() -> None:

@@ -191,13 +191,12 @@ def _line(row: _Row) -> str:
 
 
 def _plot(path: Path, stored: Stored, scores: NDArray[np.float64], relevant: NDArray[np.bool_], pooled: bool) -> None:
-    from rankwise.cli import plots
+    from rankwise import figures
     from rankwise.io import write_bytes
-    from rankwise.reproduce.drawing import as_png
 
     name, history = f"RankSVM, {stored.loss}", stored.model.history_
-    curve = plots.curve_of(name, scores, relevant)
-    figure = plots.draw([curve], {name: history} if "gap" in history else {}, tol=stored.model.tol)
+    curve = figures.curve_of(name, scores, relevant)
+    figure = figures.draw([curve], {name: history} if "gap" in history else {}, tol=stored.model.tol)
     if pooled:
         figure.axes[0].set_xlabel("recall, all queries pooled")
-    write_bytes(path, as_png(figure))
+    write_bytes(path, figures.as_png(figure))

@@ -7,7 +7,7 @@ __all__ = ["missing"]
 _EXTRAS = {
     "matplotlib": "plots",
     "pyarrow": "parquet",
-    "torch": "bench",
+    "torch": "torch",
     "PIL": "images",
     "cv2": "detection",
     "efficientnet_lite_pytorch": "detection",

@@ -1,4 +1,4 @@
-"""`rankwise`: rankers trained, applied and judged; and what the library can do, shown and measured."""
+"""`rankwise`: rankers trained, applied and judged; other packages add commands by the entry points of _COMMANDS."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn
+from importlib.metadata import entry_points
+from typing import Any, NoReturn
 
 from rankwise import __version__
-from rankwise.cli import bench, detect, evaluate, explore, fit, predict, reproduce
+from rankwise.cli import detect, evaluate, explore, fit, predict
 from rankwise.cli.extras import missing
-from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, check_writable
+from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 
 __all__ = ["main"]
+
+_COMMANDS = "rankwise.commands"
+# Commands of the laboratory, by which it is asked for where it is not installed.
+_LABORATORY = ("bench", "demo", "reproduce")
+_GET_LABORATORY = "install it from a checkout: pip install ./lab"
 
 # Arguments of functions that errors name, and which are options here.
 _OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
@@ -59,40 +64,33 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="rankwise", description="Structured ranking losses: AP, NDCG and their like, fast.")
     parser.add_argument("--version", action="version", version=f"rankwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (fit, predict, evaluate):
+    for command in (fit, predict, evaluate, detect, explore):
         command.add_command(commands)
-
-    demo = commands.add_parser("demo", help="train rankers on real images, compare them, time inference; writes a page")
-    demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
-    demo.add_argument(
-        "--page",
-        type=Path,
-        default=Path("rankwise-demo.html"),
-        metavar="FILE.html",
-        help="where the page goes (default: rankwise-demo.html)",
-    )
-    demo.set_defaults(run=_demo)
-
-    detect.add_command(commands)
-    reproduce.add_command(commands)
-    explore.add_command(commands)
-    bench.add_command(commands)
+    _add_joined(commands)
     return parser
 
 
-def _demo(arguments: argparse.Namespace) -> int:
-    check_writable(arguments.json)
-    check_writable(arguments.page)
-    from rankwise.benchmarks.report import write_json
-    from rankwise.cli import demo
+def _add_joined(commands: Any) -> None:
+    """Commands of other packages: an entry point is a function that adds its command to the parser's."""
+    joined = {point.name: point for point in entry_points(group=_COMMANDS)}
+    for name in sorted(set(_LABORATORY) | set(joined)):
+        try:
+            if name not in joined:
+                raise ModuleNotFoundError(f"{name} is part of the laboratory, rankwise-lab; {_GET_LABORATORY}")
+            joined[name].load()(commands)
+        except Exception as error:  # whatever is wrong with it concerns that command alone
+            _add_unusable(commands, name, str(error) or type(error).__name__)
 
-    found = demo.run()
-    print("\n".join(demo.lines(found)))
-    if arguments.json is not None:
-        write_json(arguments.json, demo.as_dict(found))
-    demo.write_page(found, arguments.page)
-    print(f"\npage: {arguments.page}")
-    return 0 if found.holds else 1
+
+def _add_unusable(commands: Any, name: str, why: str) -> None:
+    """A command that only says why it cannot be used."""
+    parser = commands.add_parser(name, help=f"cannot be used: {why}", add_help=False, prefix_chars="\0")
+    parser.add_argument("anything", nargs="*")
+
+    def refuse(_: argparse.Namespace) -> int:
+        return _fail(why, BAD_INPUT)
+
+    parser.set_defaults(run=refuse)
 
 
 def _of_system(error: OSError) -> str:

@@ -24,7 +24,6 @@ __all__ = [
     "check_files",
     "check_writable",
     "is_standard",
-    "table_lines",
     "write_document",
 ]
 
@@ -124,12 +123,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def table_lines(table: Any) -> list[str]:
-    """A table of a page as lines of text."""
-    rows = [list(table.columns), *map(list, table.rows)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    aligned = ([cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
-    names = (row[0].ljust(widths[0]) for row in rows)
-    return [table.title, *("  ".join([name, *cells[1:]]).rstrip() for name, cells in zip(names, aligned, strict=True))]

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from rankwise.detection.boxes import area, iou, nms
 from rankwise.detection.evaluation import Detections, VocAP, average_precision
-from rankwise.detection.pictures import contact_sheet, draw
+from rankwise.detection.pictures import contact_sheet, draw, encode
 from rankwise.detection.voc import Annotated, Devkit, Object, VocError, read_voc
 
 if TYPE_CHECKING:
     from rankwise.detection.cnn import CropFeatures
+    from rankwise.detection.detector import (
+        Recipe,
+        choose_C,
+        detect,
+        evaluate,
+        image_ap,
+        labelled,
+        localised,
+        train,
+    )
+    from rankwise.detection.detector_file import Detector, read_detector, write_detector
+    from rankwise.detection.prepare import prepare
     from rankwise.detection.proposals import selective_search, sliding_windows
     from rankwise.detection.store import FeatureStore
 
@@ -19,27 +31,52 @@ __all__ = [
     "Annotated",
     "CropFeatures",
     "Detections",
+    "Detector",
     "Devkit",
     "FeatureStore",
     "Object",
+    "Recipe",
     "VocAP",
     "VocError",
     "area",
     "average_precision",
+    "choose_C",
     "contact_sheet",
+    "detect",
     "draw",
+    "encode",
+    "evaluate",
+    "image_ap",
     "iou",
+    "labelled",
+    "localised",
     "nms",
+    "prepare",
+    "read_detector",
     "read_voc",
     "selective_search",
     "sliding_windows",
+    "train",
+    "write_detector",
 ]
 
 _LAZY = {
     "CropFeatures": "rankwise.detection.cnn",
+    "Detector": "rankwise.detection.detector_file",
     "FeatureStore": "rankwise.detection.store",
+    "Recipe": "rankwise.detection.detector",
+    "choose_C": "rankwise.detection.detector",
+    "detect": "rankwise.detection.detector",
+    "evaluate": "rankwise.detection.detector",
+    "image_ap": "rankwise.detection.detector",
+    "labelled": "rankwise.detection.detector",
+    "localised": "rankwise.detection.detector",
+    "prepare": "rankwise.detection.prepare",
+    "read_detector": "rankwise.detection.detector_file",
     "selective_search": "rankwise.detection.proposals",
     "sliding_windows": "rankwise.detection.proposals",
+    "train": "rankwise.detection.detector",
+    "write_detector": "rankwise.detection.detector_file",
 }
 
 

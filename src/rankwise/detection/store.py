@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,12 +48,22 @@ class FeatureStore:
         self.sets = {name: np.array([place[i] for i in ids], np.intp) for name, ids in manifest["sets"].items()}
         self._objects = [tuple(_object(thing) for thing in image["objects"]) for image in manifest["images"]]
 
+    @staticmethod
+    def is_finished(folder: str | Path) -> bool:
+        """Whether a folder holds the features of all its images."""
+        return (Path(folder) / OFFSETS).exists()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the features are of: images, windows, network and settings."""
+        return hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
+
     @classmethod
     def open(cls, folder: str | Path) -> FeatureStore:
         """The folder that `rankwise detect prepare` wrote; nothing is read into memory but offsets and names."""
         root = Path(folder)
         manifest = _manifest(root)
-        if not (root / OFFSETS).exists():
+        if not cls.is_finished(root):
             raise ValueError(
                 f"{root} is not finished; run the same `rankwise detect prepare` again, it goes on from there"
             )

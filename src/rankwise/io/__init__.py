@@ -2,6 +2,7 @@
 
 from rankwise.io.atomic import open_atomic, write_bytes
 from rankwise.io.datasets import Dataset, read_data, write_data
+from rankwise.io.fingerprint import fingerprint
 from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
 from rankwise.io.scores import read_scores, write_scores
 
@@ -9,6 +10,7 @@ __all__ = [
     "Dataset",
     "ModelFile",
     "ModelFileError",
+    "fingerprint",
     "open_atomic",
     "read_data",
     "read_model",

@@ -4,7 +4,7 @@ Samples of equal score are never ordered by chance: "ap", "ndcg" and "auc" agree
 "precision" are expectations over the orders of the tied.
 """
 
-from rankwise.metrics.bootstrap import Interval, bootstrap_interval
+from rankwise.metrics.bootstrap import Interval, bootstrap_interval, resampled
 from rankwise.metrics.ranking import (
     METRICS,
     Metric,
@@ -34,4 +34,5 @@ __all__ = [
     "per_query",
     "precision_at",
     "reciprocal_rank",
+    "resampled",
 ]

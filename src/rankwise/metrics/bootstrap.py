@@ -63,6 +63,27 @@ def bootstrap_interval(
     return Interval(float(low), float(high))
 
 
+def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts: ArrayLike) -> FloatArray:
+    """(draws,) The metric of one query if its samples were there as often as counts (draws, n) says; NaN where empty.
+
+    For intervals of differences: the same draws for several models, or for several classes.
+
+    >>> resampled("ap", [3.0, 2.0, 1.0], [1, 0, 1], [[1, 1, 1], [0, 1, 1]]).round(3)
+    array([0.833, 0.5  ])
+    """
+    metric = as_metric(metric)
+    times = np.asarray(counts, np.float64)
+    ranked = rank(scores, relevant, None, metric.graded)[2]
+    n = 0 if ranked is None else ranked.order.size
+    if times.ndim != 2 or times.shape[1] != n:
+        raise ValueError(f"counts has shape {times.shape}; give it a row a draw, a column for each of {n} samples")
+    if not (times >= 0).all():
+        raise ValueError("counts has a number below 0, or NaN; a sample is there so many times")
+    if ranked is None:
+        return np.full(times.shape[0], np.nan)
+    return np.array([metric.of_steps(ranked.steps(row))[0] for row in times])
+
+
 def _over_samples(
     metric: Metric, scores: ArrayLike, relevant: ArrayLike, n_resamples: int, rng: np.random.Generator, empty: str
 ) -> FloatArray:

@@ -1,0 +1,1 @@
+"""The laboratory of rankwise: the paper's experiments, benchmarks and the demonstration."""

@@ -1,0 +1,201 @@
+"""The benchmark behind `rankwise bench bags`: test AP on multiple-instance sets, of latent rankers and of simpler ones.
+
+Splits, records and the file they are kept in are those of `quality`, with ten folds. All contenders are tuned alike:
+features are standardised by the training part, and C is the value of a grid with the best mean AP in five-fold
+cross-validation on the training part, on the same folds for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from rankwise import LatentRankSVMCV, RankSVMCV
+from rankwise.latent import Bags
+from rankwise.latent.initial import bag_means
+from rankwise.linear.features import as_features
+from rankwise.linear.objective import Objective
+from rankwise.linear.path import natural_C
+from rankwise.linear.pose import pose
+from rankwise.losses import as_loss
+from rankwise_lab.benchmarks.bags_data import BagSet
+from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Estimator, Fitted, Model, choose
+from rankwise_lab.benchmarks.quality import Plan, Record, overall_interval, paired_interval
+
+__all__ = ["CONTENDERS", "FOLDS", "REFERENCE", "extremes", "means", "scaled_bags", "summarise", "table"]
+
+FOLDS = 10
+REFERENCE = "latent-ap"
+# C of rankers, in units of the natural C of a ranker of bag means; and C of logistic regression. As many of both.
+_UNITS = np.logspace(-2, 2, 7)
+_LOGISTIC = tuple(np.logspace(-4, 2, 7).tolist())
+
+# From training bags to what a model sees of any bags.
+View = Callable[[BagSet], Callable[[BagSet], Any]]
+
+
+def scaled_bags(train: BagSet) -> Callable[[BagSet], Bags]:
+    """Bags of standardised instances; in mean and variance every training bag weighs the same, whatever its size."""
+    weight = np.repeat(1 / (len(train) * train.sizes), train.sizes)
+    centre = weight @ train.features
+    spread = np.sqrt(weight @ (train.features - centre) ** 2)
+    spread[np.ptp(train.features, axis=0) == 0] = 1  # and not what rounding leaves
+    return lambda bags: Bags((bags.features - centre) / spread, bags.offsets)
+
+
+def means(train: BagSet) -> Callable[[BagSet], NDArray[np.float64]]:
+    """The mean instance of each bag, standardised: (bags, d)."""
+    return _standardised(_mean, train)
+
+
+def extremes(train: BagSet) -> Callable[[BagSet], NDArray[np.float64]]:
+    """The least and the greatest value of each feature in a bag, standardised: (bags, 2d)."""
+    return _standardised(_least_and_greatest, train)
+
+
+def _standardised(
+    pool: Callable[[BagSet], NDArray[np.float64]], train: BagSet
+) -> Callable[[BagSet], NDArray[np.float64]]:
+    scaler = StandardScaler().fit(pool(train))
+    return lambda bags: np.asarray(scaler.transform(pool(bags)))
+
+
+def _mean(bags: BagSet) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = np.add.reduceat(bags.features, bags.offsets[:-1])
+    return total / bags.sizes[:, None]
+
+
+def _least_and_greatest(bags: BagSet) -> NDArray[np.float64]:
+    starts = bags.offsets[:-1]
+    return np.hstack([np.minimum.reduceat(bags.features, starts), np.maximum.reduceat(bags.features, starts)])
+
+
+@dataclass(frozen=True)
+class _Viewed:
+    """A model behind what it sees of bags."""
+
+    see: Callable[[BagSet], Any]
+    model: Model
+
+    def decision_function(self, bags: BagSet, /) -> NDArray[np.floating]:
+        return np.asarray(self.model.decision_function(self.see(bags)))
+
+
+def _ranker(view: View, loss: str, bags: BagSet, y: NDArray[np.bool_], seed: int) -> Fitted:
+    """A ranker of what is seen of bags: with a latent instance where that is bags, else of one vector a bag."""
+    see = view(bags)
+    seen = see(bags)
+    kind = LatentRankSVMCV if isinstance(seen, Bags) else RankSVMCV
+    vectors = bag_means(seen) if isinstance(seen, Bags) else seen
+    Cs = _UNITS * natural_C(Objective(as_features(vectors), pose(y, as_loss(loss))))
+    model = kind(loss, Cs, cv=INNER_FOLDS, scoring="ap", random_state=seed).fit(seen, y)
+    return Fitted(_Viewed(see, model), model.C_)
+
+
+def _logistic(view: View, bags: BagSet, y: NDArray[np.bool_], seed: int) -> Fitted:
+    """Scikit-learn's logistic regression of one vector a bag."""
+    see = view(bags)
+    seen = see(bags)
+    C, _ = choose(_make_logistic, _LOGISTIC, seen, y, seed)
+    model = _make_logistic(C, seed)
+    model.fit(seen, y)
+    return Fitted(_Viewed(see, model), C)
+
+
+def _make_logistic(C: float, seed: int) -> Estimator:
+    model: Estimator = LogisticRegression(C=C, max_iter=2000, random_state=seed)
+    return model
+
+
+CONTENDERS = (
+    Contender(REFERENCE, partial(_ranker, scaled_bags, "ap"), ours=True),
+    Contender("latent-01", partial(_ranker, scaled_bags, "zero-one")),
+    Contender("mean-ap", partial(_ranker, means, "ap")),
+    Contender("mean-01", partial(_ranker, means, "zero-one")),
+    Contender("extremes-ap", partial(_ranker, extremes, "ap")),
+    Contender("mean-logistic", partial(_logistic, means)),
+)
+
+
+def summarise(
+    records: Collection[Record], plan: Plan, contenders: Sequence[Contender], reference: str = REFERENCE
+) -> dict[str, Any]:
+    """Plain data: mean test AP by set and contender, and the reference's less that of each other, with 95 % intervals.
+
+    Those of a set are Nadeau and Bengio's, over folds; that of a mean over sets is Student's. Only sets on which every
+    contender has every fold count.
+    """
+    names = [contender.name for contender in contenders]
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in sorted(records, key=lambda r: (r.repeat, r.fold)):
+        found.setdefault(record.task, {name: [] for name in names})[record.contender].append(record)
+    complete = plan.repeats * plan.folds
+    sets = [
+        _set_summary(name, cells, plan, reference)
+        for name, cells in found.items()
+        if all(len(cell) == complete for cell in cells.values())
+    ]
+    less = {
+        other: asdict(overall_interval(np.array([one["less"][other]["mean"] for one in sets])))
+        for other in names
+        if other != reference and sets
+    }
+    ap = {name: float(np.mean([one["ap"][name]["mean"] for one in sets])) for name in names} if sets else {}
+    return {"benchmark": "bags", **asdict(plan), "reference": reference, "sets": sets, "ap": ap, "less": less}
+
+
+def _set_summary(name: str, cells: dict[str, list[Record]], plan: Plan, reference: str) -> dict[str, Any]:
+    first = cells[reference][0]
+    ap = {contender: np.array([record.ap for record in cell]) for contender, cell in cells.items()}
+    others = {other: ap[reference] - values for other, values in ap.items() if other != reference}
+    return {
+        "set": name,
+        "bags": first.n,
+        "d": first.d,
+        "positive": first.n_pos,
+        "ap": {contender: asdict(paired_interval(values, plan.folds)) for contender, values in ap.items()},
+        "less": {other: asdict(paired_interval(values, plan.folds)) for other, values in others.items()},
+        "C": {contender: [record.C for record in cell] for contender, cell in cells.items()},
+        "seconds": {contender: float(np.mean([r.seconds for r in cell])) for contender, cell in cells.items()},
+        "warnings": {contender: sum(r.warnings for r in cell) for contender, cell in cells.items()},
+    }
+
+
+def table(summary: dict[str, Any]) -> str:
+    """The summary as text: mean test AP by set, the best marked; then the reference's less that of each other."""
+    if not summary["sets"]:
+        return "no set was run to its end"
+    widths = {name: max(len(name), 13) + 2 for name in summary["ap"]}
+    head = f"{'mean test AP':<16}{'bags':>6}{'d':>5}{'pos':>5}"
+    lines = [head + "".join(f"{name:>{width}}" for name, width in widths.items())]
+    for one in summary["sets"]:
+        best = max(interval["mean"] for interval in one["ap"].values())
+        cells = [_around(one["ap"][name], best).rjust(width) for name, width in widths.items()]
+        lines.append(f"{one['set']:<16}{one['bags']:>6}{one['d']:>5}{one['positive']:>5}" + "".join(cells))
+    cells = [f"{summary['ap'][name]:.3f}".ljust(13).rjust(width) for name, width in widths.items()]
+    lines.append(f"{'mean over sets':<32}" + "".join(cells).rstrip())
+    for other, overall in summary["less"].items():
+        lines += ["", f"{summary['reference']} less {other}, test AP, with 95 % intervals"]
+        lines += [f"  {one['set']:<16}{_ends(one['less'][other])}" for one in summary["sets"]]
+        lines.append(f"  {'mean over sets':<16}{_ends(overall)}")
+    return "\n".join(lines)
+
+
+def _around(interval: dict[str, float | None], best: float) -> str:
+    """A mean and half the width of its interval."""
+    mean, high = interval["mean"], interval["high"]
+    assert mean is not None
+    mark = "*" if mean == best else " "
+    return f"{mean:.3f}{mark}" + ("" if high is None else f" ±{high - mean:.3f}")
+
+
+def _ends(interval: dict[str, float | None]) -> str:
+    ends = "" if interval["low"] is None else f"  [{interval['low']:+.3f}, {interval['high']:+.3f}]"
+    return f"{interval['mean']:+.3f}{ends}"

@@ -1,0 +1,68 @@
+"""The paper's two timing figures: one call, as total, negative and positive samples grow; AP above, NDCG below."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from rankwise_lab.measuring import scores
+from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, time_call
+from rankwise_lab.reproduce.scaling_figure import plot
+
+__all__ = ["Panel", "draw", "measure"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Seconds of one call along one axis: x, and for each curve a list as long."""
+
+    loss: str
+    axis: str
+    x: list[int]
+    curves: dict[str, list[float]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The panel as plain data."""
+        return {"loss": self.loss, "axis": self.axis, "x": self.x, "curves": self.curves}
+
+
+def measure(points: int, repeats: int, largest: int, progress: Progress | None = None) -> list[Panel]:
+    """Time every curve of the six panels at `points` sizes each, up to `largest` samples of the kind that grows."""
+    bar = Progress() if progress is None else progress
+    bar.section("Timing figures", 2 * 3 * points)
+    panels = []
+    for loss, row in ROWS.items():
+        curves = {curve.label: curve for curve in row.values() if curve.tabulated}
+        for axis in axes(points, (largest, largest, largest)):
+            times: dict[str, list[float]] = {label: [] for label in curves}
+            for n_pos, n_neg in axis.sizes:
+                bar.step(f"{TITLES[loss]}, P = {n_pos:,}, N = {n_neg:,}")
+                for label, seconds in time_call(curves, scores.normal(n_pos, n_neg), repeats).items():
+                    times[label].append(seconds)
+            panels.append(Panel(TITLES[loss], axis.what, axis.x, times))
+    bar.clear()
+    return panels
+
+
+def draw(panels: list[Panel]) -> bytes:
+    """The six panels as a PNG, with Matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 7.2), layout="constrained")
+    grid = figure.subplots(len(TITLES), 3, sharey="row")
+    for panel, place in zip(panels, grid.ravel(), strict=True):
+        plot(place, {label: (panel.x, seconds) for label, seconds in panel.curves.items()})
+        place.set_xlabel(panel.axis)
+        place.grid(True, which="major", color="#dddddd", linewidth=0.6)
+        place.set_axisbelow(True)
+        place.spines[["top", "right"]].set_visible(False)
+    for row, title in zip(grid, TITLES.values(), strict=True):
+        row[0].set_ylabel("milliseconds per call")
+        row[0].set_title(f"{title} loss", loc="left", fontweight="bold")
+        row[0].legend(frameon=False, fontsize=9, loc="upper left")
+    figure.suptitle("One call: loss-augmented inference, value and gradient (one thread, float32 scores)")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()

@@ -1,0 +1,96 @@
+"""What has to be measured in a process of its own: memory, start-up, and np.sort on other CPU features."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rankwise
+from rankwise_lab.measuring.machine import avx512_features
+from rankwise_lab.measuring.timing import Seconds, Task
+
+__all__ = ["CACHE_VARIABLE", "environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
+
+# The folder where compiled kernels are kept.
+CACHE_VARIABLE = "RANKWISE_CACHE_DIR"
+_CHILD = "rankwise_lab.benchmarks.child"
+
+
+def import_seconds(module: str) -> float:
+    """Seconds that `import module` takes in a new process."""
+    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+    return float(_run([sys.executable, "-c", code], {}))
+
+
+def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
+    """Seconds of the first `structured_hinge` in a new process; compiled kernels are kept in `cache`, or as usual."""
+    extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
+    return float(_run([sys.executable, "-m", _CHILD, "first-call", str(n_pos), str(n_neg)], extra))
+
+
+def memory(loss: str, n_pos: int, n_neg: int) -> dict[str, float] | None:
+    """Bytes of the scores and of the growth of peak memory by one call; None where the system does not tell."""
+    answer = _run([sys.executable, "-m", _CHILD, "memory", loss, str(n_pos), str(n_neg)], {})
+    found: dict[str, float] | None = json.loads(answer)
+    return found
+
+
+@contextmanager
+def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
+    """A task that sorts `values` in a process where NumPy may not use AVX-512; None where it would not anyway."""
+    features = avx512_features()
+    if not features:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "values.npy"
+        np.save(file, values)
+        command = [sys.executable, "-m", _CHILD, "sort", str(file)]
+        variables = environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
+        pipe = subprocess.PIPE
+        # In a session of its own it does not see an interrupt from the keyboard: that is for this process to tell.
+        with subprocess.Popen(
+            command, env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+        ) as process:
+            try:
+                yield partial(_ask, process)
+            finally:
+                process.kill()
+
+
+def _ask(process: subprocess.Popen[str]) -> Seconds:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write("sort\n")
+        process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        raise OSError("the process that sorts without AVX-512 ended early")
+    return Seconds(answer)
+
+
+def _run(command: list[str], extra: Mapping[str, str]) -> str:
+    done = subprocess.run(command, env=environment(extra), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise OSError(f"a measuring process failed ({' '.join(command[1:])[:60]}): {lines[-1]}")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment, with this very package on the path."""
+    source = str(Path(rankwise.__file__).resolve().parent.parent)
+    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, **extra}

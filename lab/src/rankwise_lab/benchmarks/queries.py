@@ -1,0 +1,198 @@
+"""The part of `rankwise bench quality` with many queries: MQ2008, fold 1, mean average precision of the test queries.
+
+Grades of 1 and more are relevant. Hyper-parameters are chosen by cross-validation over training queries; queries
+without a relevant document have no average precision and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from rankwise import RankSVMCV
+from rankwise.io import read_data
+from rankwise.metrics import average_precision, per_query
+from rankwise_lab.benchmarks.tasks import existing
+from rankwise_lab.data.folder import data_folder
+from rankwise_lab.measuring.timing import THREADS
+
+__all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
+
+_FOLDS = 10
+_OUTER, _REPEATS = 5, 2
+_RESAMPLES, _LEVEL = 10_000, 0.95
+_POINTWISE_CS = 10.0 ** np.arange(-4.0, 3.0)
+# What the best of the others is compared with.
+REFERENCE = "logistic"
+
+
+class Split(NamedTuple):
+    """Documents with grades and queries."""
+
+    X: NDArray[np.float64]
+    grades: NDArray[np.float64]
+    qid: NDArray[np.int64]
+
+    @property
+    def relevant(self) -> NDArray[np.bool_]:
+        """Grades of 1 and more."""
+        return self.grades >= 1
+
+    def part(self, rows: NDArray[np.int64]) -> Split:
+        """Some of the documents."""
+        return Split(self.X[rows], self.grades[rows], self.qid[rows])
+
+
+@dataclass(frozen=True)
+class Found:
+    """One model: mean AP of test queries, its difference to the reference with an interval, and mean NDCG by grades."""
+
+    model: str
+    map: float
+    difference: float
+    low: float
+    high: float
+    ndcg: float
+
+
+@threadpool_limits.wrap(limits=THREADS)
+def run(
+    data_dir: Path | None = None, quick: bool = False, on_model: Callable[[str], None] = lambda name: None
+) -> dict[str, list[Found]]:
+    """Judge models that learnt from the training queries: on the test queries ("given"), and in folds of all queries.
+
+    "folds" is the mean of two repeats of five folds; models that take minutes are left out of it.
+    """
+    train, test = (_read(data_dir, part) for part in ("train", "test"))
+    given, folds = {}, {}
+    for name, fit in MODELS.items():
+        if quick and name not in _QUICK:
+            continue
+        on_model(name)
+        given[name] = _aps(fit(train), test)
+        if name not in _SLOW and not quick:
+            on_model(f"{name}, in folds")
+            folds[name] = _in_folds(fit, _joined(train, test))
+    found = {"given": [_judged(name, given) for name in given]}
+    return found | ({"folds": [_judged(name, folds) for name in folds]} if folds else {})
+
+
+def _aps(model: Any, split: Split) -> NDArray[np.float64]:
+    """AP and NDCG of each query, (2, queries); NaN in the first where no document is relevant."""
+    scores = np.asarray(model.decision_function(split.X))
+    return np.stack(
+        [
+            per_query("ap", scores, split.relevant, split.qid)[1],
+            per_query("ndcg", scores, split.grades, split.qid)[1],
+        ]
+    )
+
+
+def _joined(train: Split, test: Split) -> Split:
+    other = test.qid + train.qid.max() + 1  # no query is in both
+    parts = ((train.X, test.X), (train.grades, test.grades), (train.qid, other))
+    return Split(*(np.concatenate(part) for part in parts))
+
+
+def _in_folds(fit: Callable[[Split], Any], whole: Split) -> NDArray[np.float64]:
+    """AP and NDCG of each query by models that have not seen it, the mean of repeats."""
+    ids = np.unique(whole.qid)
+    found = np.zeros((_REPEATS, 2, ids.size))
+    for repeat in range(_REPEATS):
+        folds = GroupKFold(_OUTER, shuffle=True, random_state=repeat)
+        for train, test in folds.split(whole.X, whole.relevant, whole.qid):
+            held = whole.part(test)
+            found[repeat][:, np.isin(ids, held.qid)] = _aps(fit(whole.part(train)), held)
+    return np.asarray(found.mean(axis=0))
+
+
+def _read(data_dir: Path | None, part: str) -> Split:
+    path = data_folder(data_dir) / "mq2008-fold1" / f"{part}.txt.gz"
+    found = read_data(existing(path), n_features=46, first_index=1)
+    assert found.y is not None
+    assert found.qid is not None
+    return Split(found.X, found.y, found.qid)
+
+
+def _judged(name: str, by_query: dict[str, NDArray[np.float64]]) -> Found:
+    """The difference is paired by query; its interval is by resampling queries."""
+    judged = np.isfinite(by_query[name][0])
+    mine, theirs = by_query[name][0, judged], by_query[REFERENCE][0, judged]
+    rng = np.random.default_rng(0)
+    resampled = (mine - theirs)[rng.integers(0, mine.size, (_RESAMPLES, mine.size))].mean(axis=1)
+    low, high = np.quantile(resampled, [0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2])
+    gain = float(np.nanmean(by_query[name][1]))
+    return Found(name, float(mine.mean()), float((mine - theirs).mean()), float(low), float(high), gain)
+
+
+def _pointwise(make: Callable[[float], Any], train: Split) -> Any:
+    """A classifier of documents, its C chosen by mean AP over folds of queries."""
+    folds = list(GroupKFold(_FOLDS, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
+    y = train.relevant
+
+    def score(C: float) -> float:
+        found = []
+        for fit, held in folds:
+            scores = make(C).fit(train.X[fit], y[fit]).decision_function(train.X[held])
+            found.append(average_precision(scores, y[held], qid=train.qid[held]))
+        return float(np.mean(found))
+
+    best = max(_POINTWISE_CS, key=score)
+    return make(best).fit(train.X, y)
+
+
+def _rank_svm(loss: str, train: Split) -> Any:
+    return RankSVMCV(loss, cv=_FOLDS, scoring="ap").fit(train.X, train.relevant, qid=train.qid)
+
+
+def _splines(loss: str, train: Split) -> Any:
+    """The same on four tent functions of every feature."""
+    tents = SplineTransformer(n_knots=4, degree=1, knots="quantile", extrapolation="constant")
+    model = RankSVMCV(loss, Cs=8, cv=_FOLDS, scoring="ap", tol=3e-3, refit="average")
+    return make_pipeline(tents, StandardScaler(with_std=False), model).fit(
+        train.X, train.relevant, ranksvmcv__qid=train.qid
+    )
+
+
+def _trees(train: Split) -> Any:
+    return HistGradientBoostingClassifier(learning_rate=0.05, max_leaf_nodes=8, random_state=0).fit(
+        train.X, train.relevant
+    )
+
+
+MODELS: dict[str, Callable[[Split], Any]] = {
+    REFERENCE: partial(_pointwise, lambda C: LogisticRegression(C=C, max_iter=5000)),
+    "LinearSVC": partial(_pointwise, lambda C: LinearSVC(C=C, intercept_scaling=10.0, max_iter=10_000)),
+    "gradient-boosted trees": _trees,
+    "RankSVM, AP": partial(_rank_svm, "ap"),
+    "RankSVM, NDCG": partial(_rank_svm, "ndcg"),
+    "RankSVM, AP, splines": partial(_splines, "ap"),
+    "RankSVM, NDCG, splines": partial(_splines, "ndcg"),
+}
+_QUICK = (REFERENCE, "RankSVM, AP")
+_SLOW = ("LinearSVC", "RankSVM, AP, splines", "RankSVM, NDCG, splines")
+
+
+def table(found: dict[str, list[Found]]) -> str:
+    """The results as text."""
+    titles = {"given": "MQ2008, fold 1, test queries", "folds": "the same, all queries, 2 × 5 folds"}
+    lines = []
+    for part, models in found.items():
+        lines += ["", f"{titles[part]:<36}{'MAP':>8}{'NDCG':>8}   less {REFERENCE}, 95 % interval over queries"]
+        for one in models:
+            ends = "" if one.model == REFERENCE else f"{one.difference:+.4f}  [{one.low:+.4f}, {one.high:+.4f}]"
+            lines.append(f"{one.model:<36}{one.map:>8.4f}{one.ndcg:>8.4f}   {ends}".rstrip())
+    return "\n".join(lines[1:])

@@ -1,0 +1,164 @@
+"""Section 4: queries as small as the paper's and smaller: the published methods, many queries, what a call costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rankwise as rw
+from rankwise.losses import Loss
+from rankwise_lab.benchmarks.plan import PAPER, Case, Sizes
+from rankwise_lab.benchmarks.report import Row, at_least, at_most
+from rankwise_lab.measuring import opponents, scores
+from rankwise_lab.measuring.scores import Sample
+from rankwise_lab.measuring.timing import THREADS, Task, compare
+
+__all__ = ["Queries", "equal_queries", "ragged_queries", "small"]
+
+# Of each query, and the share of them that is relevant.
+_DOCUMENTS, _RELEVANT = 100, 0.1
+# Of queries of unequal size.
+_FEWEST, _MOST = 10, 1000
+
+
+def small(sizes: Sizes) -> list[Case]:
+    """Section 4: the paper's size against the methods it is compared with there, then queries of a hundred samples."""
+    whats: dict[str, Callable[[], Iterator[Row]]] = {
+        "AP at the paper's size": partial(_published_ap, sizes.repeats),
+        "NDCG at the paper's size": partial(_published_ndcg, sizes.repeats),
+        "many queries": partial(_queries, sizes),
+    }
+    return [Case(label, rows) for label, rows in whats.items()]
+
+
+def _published_ap(repeats: int) -> Iterator[Row]:
+    sample = scores.normal(*PAPER)
+    tasks = {
+        "hinge": opponents.hinge(sample, "ap"),
+        "quicksort": opponents.hinge(sample, "ap", "quicksort"),
+        "yue": opponents.hinge(sample, "ap", "yue"),
+        "0-1": opponents.zero_one(sample),
+    }
+    found = compare(tasks, repeats)
+    yield _faster("AP: yue over ours", found, "yue", 25)
+    yield _faster("AP: yue over quicksort (Algorithm 1)", found, "yue", 10, ours="quicksort")
+    yield _as_slow_as_zero_one("AP", found)
+    methods = {"ours": ("ap", "auto"), "quicksort": ("ap", "quicksort"), "yue": ("ap", "yue")}
+    yield _agreement("AP", sample, methods)
+
+
+def _published_ndcg(repeats: int) -> Iterator[Row]:
+    sample = scores.normal(*PAPER)
+    untabulated = rw.NDCG(tabulate=False)
+    tasks = {
+        "hinge": opponents.hinge(sample, "ndcg"),
+        "chakrabarti": opponents.hinge(sample, "ndcg", "chakrabarti"),
+        "as published": opponents.hinge(sample, untabulated, "chakrabarti"),
+        "0-1": opponents.zero_one(sample),
+    }
+    found = compare(tasks, repeats)
+    yield _faster("NDCG: chakrabarti (tabulated) over ours", found, "chakrabarti", 20)
+    yield _faster("NDCG: chakrabarti (logarithms in the loop) over ours", found, "as published", 100)
+    yield _as_slow_as_zero_one("NDCG", found)
+    methods = {"ours": ("ndcg", "auto"), "tabulated": ("ndcg", "chakrabarti")}
+    yield _agreement("NDCG", sample, {**methods, "as published": (untabulated, "chakrabarti")})
+
+
+def _faster(what: str, found: dict[str, float], opponent: str, times: float, ours: str = "hinge") -> Row:
+    parts = {name: found[name] for name in (ours, opponent)}
+    return Row(what, found[opponent] / found[ours], target=at_least(times), parts=parts)
+
+
+def _as_slow_as_zero_one(loss: str, found: dict[str, float]) -> Row:
+    parts = {name: found[name] for name in ("hinge", "0-1")}
+    return Row(f"{loss}: ours over NumPy's 0-1 hinge", found["hinge"] / found["0-1"], target=at_most(5), parts=parts)
+
+
+def _agreement(loss: str, sample: Sample, methods: Mapping[str, tuple[str | Loss, str]]) -> Row:
+    """The opponents must find the same J, or the race was not the same."""
+    values = {
+        name: float(rw.structured_hinge(*sample, which, method=method).value)
+        for name, (which, method) in methods.items()
+    }
+    spread = max(values.values()) - min(values.values())
+    return Row(f"{loss}: largest difference in J", spread, unit="", target=at_most(1e-9), parts=values)
+
+
+class Queries(NamedTuple):
+    """Samples of many queries, one query after the other."""
+
+    scores: NDArray[np.float32]
+    relevant: NDArray[np.bool_]
+    qid: NDArray[np.int64]
+
+    def hinge(self, order: slice | NDArray[Any] = slice(None)) -> Task:
+        """A whole call, the samples in this order."""
+        s, r, q = (part[order] for part in self)
+        return lambda: rw.structured_hinge(s, r, "ap", qid=q, n_threads=THREADS)
+
+
+def equal_queries(n: int, seed: int = 0) -> Queries:
+    """So many queries of a hundred samples."""
+    return _queries_of(np.random.default_rng(seed), np.full(n, _DOCUMENTS))
+
+
+def ragged_queries(n_samples: int, seed: int = 0) -> Queries:
+    """Queries of 10 to 1,000 samples, as many of each order of magnitude, of about so many samples in all."""
+    rng = np.random.default_rng(seed)
+    mean = (_MOST - _FEWEST) / np.log(_MOST / _FEWEST)
+    drawn = np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST), max(1, round(n_samples / mean))))
+    return _queries_of(rng, drawn.round().astype(np.int64))
+
+
+def _queries_of(rng: np.random.Generator, sizes: NDArray[np.int64]) -> Queries:
+    """A tenth of each query, at random places, is relevant and scores higher by 1."""
+    qid = np.repeat(np.arange(sizes.size), sizes)
+    position = np.arange(qid.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    relevant = np.empty(qid.size, np.bool_)
+    by_query = np.lexsort((rng.random(qid.size), qid))
+    relevant[by_query] = position < np.repeat(np.ceil(_RELEVANT * sizes), sizes)
+    values = rng.standard_normal(qid.size, dtype=np.float32) + relevant.astype(np.float32)
+    return Queries(values, relevant, qid)
+
+
+def _queries(sizes: Sizes) -> Iterator[Row]:
+    """Many queries in one call, of one size and of many, in order and not; then one of them alone."""
+    equal, ragged = equal_queries(sizes.queries), ragged_queries(sizes.queries * _DOCUMENTS)
+    shuffle = np.random.default_rng(0).permutation(equal.qid.size)
+    shuffled = equal.qid[shuffle]
+    one = Sample(equal.scores[:_DOCUMENTS], equal.relevant[:_DOCUMENTS])
+    tasks: dict[str, Task] = {
+        "equal": equal.hinge(),
+        "np.sort": opponents.sort(equal.scores.reshape(-1, _DOCUMENTS)),
+        "ragged": ragged.hinge(),
+        "shuffled": equal.hinge(shuffle),
+        "np.argsort": lambda: np.argsort(shuffled, kind="stable"),
+        "one": opponents.hinge(one, "ap"),
+    }
+    found = compare(tasks, sizes.repeats)
+    what = f"AP, {sizes.queries:,} queries of {_DOCUMENTS}"
+    yield _ratio(f"{what}: over np.sort of the rows", found, "equal", "np.sort", 10)
+    yield _per_sample(found, equal, ragged)
+    extra = max(found["shuffled"] - found["equal"], 0.0)
+    parts = {name: found[name] for name in ("shuffled", "equal", "np.argsort")}
+    label = f"{what}, shuffled: extra time over np.argsort(qid)"
+    yield Row(label, extra / found["np.argsort"], target=at_most(1), parts=parts)
+    within = found["equal"] / sizes.queries
+    parts = {"one": found["one"], "within a batch": within}
+    beyond = 1e6 * max(found["one"] - within, 0.0)
+    yield Row(f"AP, a call on {_DOCUMENTS} scores, beyond one of a batch", beyond, " µs", at_most(15), parts)
+
+
+def _ratio(what: str, found: dict[str, float], ours: str, theirs: str, bound: float) -> Row:
+    parts = {name: found[name] for name in (ours, theirs)}
+    return Row(what, found[ours] / found[theirs], target=at_most(bound), parts=parts)
+
+
+def _per_sample(found: dict[str, float], equal: Queries, ragged: Queries) -> Row:
+    each = {name: found[name] / of.qid.size for name, of in (("ragged", ragged), ("equal", equal))}
+    what = f"AP, queries of {_FEWEST} to {_MOST:,}: time a sample, over queries of {_DOCUMENTS}"
+    return Row(what, each["ragged"] / each["equal"], target=at_most(1), parts=each)

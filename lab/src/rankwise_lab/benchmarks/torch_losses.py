@@ -1,0 +1,234 @@
+"""The benchmark behind `rankwise bench torch`: what the losses cost in training with torch, and what others cost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import rankwise as rw
+from rankwise.torch import RankHingeLoss
+from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
+from rankwise_lab.benchmarks.processes import environment
+from rankwise_lab.benchmarks.report import Row, at_most
+from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, step
+from rankwise_lab.measuring.scores import normal
+from rankwise_lab.measuring.timing import THREADS, Task, compare
+
+__all__ = ["BENCHMARK", "Sizes", "describe"]
+
+_LOSSES = {"ap": "AP", "ndcg": "NDCG"}
+# Less than this is too little to tell from what a process takes by the way.
+_MEGABYTE = 2**20
+_GIGABYTE = 2**30
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """flat: scores and positives of one query; rows: queries, scores and positives of each; flat_core: as flat.
+
+    embeddings, scores: batches on which peers are met. limit: bytes a process may have; patience: seconds it may take.
+    """
+
+    flat: tuple[int, int]
+    rows: tuple[int, int, int]
+    flat_core: tuple[tuple[int, int], ...]
+    embeddings: tuple[int, ...]
+    scores: tuple[int, ...]
+    repeats: int
+    peer_repeats: int
+    limit: int
+    patience: float
+
+
+class Problem(NamedTuple):
+    """Scores and target as tensors, (n,) or (B, n), and the query of each score, flattened."""
+
+    name: str
+    batch: Batch
+    qid: NDArray[np.int64] | None
+
+
+def describe() -> dict[str, Any]:
+    """Versions of torch and of the peers, and threads that torch is given."""
+    packages = ("torch", "pytorch-metric-learning", "libauc")
+    return {**{package: _version(package) for package in packages}, "torch_threads": THREADS}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(THREADS)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _flat(n: int, n_pos: int) -> Problem:
+    sample = normal(n_pos, n - n_pos)
+    batch = Batch(torch.from_numpy(sample.scores).requires_grad_(), torch.from_numpy(sample.relevant))
+    return Problem(f"({n:,},), P = {n_pos:,}", batch, None)
+
+
+def _rows(queries: int, n: int, n_pos: int) -> Problem:
+    samples = [normal(n_pos, n - n_pos, seed) for seed in range(queries)]
+    scores, relevant = (np.stack(arrays) for arrays in zip(*samples, strict=True))
+    batch = Batch(torch.from_numpy(scores).requires_grad_(), torch.from_numpy(relevant))
+    return Problem(f"({queries:,}, {n:,}), P = {n_pos:,}", batch, np.repeat(np.arange(queries), n))
+
+
+def _speed(sizes: Sizes) -> list[Case]:
+    """Section 2: forward and backward over torch.sort of the same scores, and over the core's call."""
+    shapes = ((_flat, sizes.flat, 0.1), (_rows, sizes.rows, 0.3))
+    cases = [
+        Case(f"{name}, {size[0]:,}", partial(_over_sort, loss, make, size, bound, sizes.repeats))
+        for make, size, bound in shapes
+        for loss, name in _LOSSES.items()
+    ]
+    cores = [*((_flat, size) for size in sizes.flat_core), (_rows, sizes.rows)]
+    return cases + [
+        Case(f"{name} over the core, {size[0]:,}", partial(_over_core, loss, make, size, sizes.repeats))
+        for make, size in cores
+        for loss, name in _LOSSES.items()
+    ]
+
+
+def _over_sort(loss: str, make: Any, size: tuple[int, ...], bound: float, repeats: int) -> Iterator[Row]:
+    problem: Problem = make(*size)
+    unsorted = problem.batch.inputs.detach()
+    tasks: dict[str, Task] = {
+        "loss": step(RankHingeLoss(loss), problem.batch),
+        "tensor": step(RankHingeLoss(loss, backend="tensor"), problem.batch),
+        "torch.sort": lambda: torch.sort(unsorted, dim=-1),
+    }
+    with _one_thread():
+        found = compare(tasks, repeats)
+    what = f"{_LOSSES[loss]}, {problem.name}: over torch.sort"
+    yield _ratio(what, found, "loss", "torch.sort", bound)
+    yield _ratio(f'{what}, backend="tensor"', found, "tensor", "torch.sort", 4)
+
+
+def _over_core(loss: str, make: Any, size: tuple[int, ...], repeats: int) -> Iterator[Row]:
+    problem: Problem = make(*size)
+    scores, relevant = (tensor.detach().numpy().ravel() for tensor in problem.batch)
+    tasks: dict[str, Task] = {
+        "loss": step(RankHingeLoss(loss), problem.batch),
+        "core": lambda: rw.structured_hinge(scores, relevant, loss, qid=problem.qid, n_threads=THREADS),
+    }
+    with _one_thread():
+        found = compare(tasks, repeats)
+    yield _ratio(f"{_LOSSES[loss]}, {problem.name}: over the core", found, "loss", "core", 1.2)
+
+
+def _ratio(what: str, found: dict[str, float], over: str, under: str, bound: float) -> Row:
+    parts = {name: found[name] for name in (over, under)}
+    return Row(what, found[over] / found[under], target=at_most(bound), parts=parts)
+
+
+def _peers(sizes: Sizes) -> list[Case]:
+    """Section 3: what others cost on the same batch, over ours, each in a process of its own."""
+    batches = {"embeddings": sizes.embeddings, "scores": sizes.scores}
+    return [
+        Case(f"{peer.name}, B = {size:,}", partial(_beside, peer, size, sizes))
+        for peer in PEERS.values()
+        for size in batches[peer.kind]
+    ]
+
+
+def _beside(peer: Peer, size: int, sizes: Sizes) -> Iterator[Row]:
+    label = f"{peer.name}, B = {size:,}"
+    if not peer.installed:
+        yield Row(f"{label}: not installed: {peer.install}", None)
+        return
+    found, failure = _measure(peer.name, size, sizes)
+    seconds, growth = found["seconds"], found["growth"]
+    parts = {f"{who} seconds": value for who, value in seconds.items()}
+    parts |= {f"{who} bytes": value for who, value in growth.items() if value is not None}
+    if failure is not None:
+        yield Row(f"{label}: {failure}", None, parts=parts)
+        return
+    ours = OURS[peer.kind][0]
+    yield Row(f"{label}: time, over {ours}", seconds["peer"] / seconds["ours"], parts=parts)
+    yield Row(f"{label}: peak extra memory, over {ours}", _memory_ratio(growth), parts=parts)
+
+
+def _memory_ratio(growth: dict[str, int | None]) -> float | None:
+    """Theirs over ours, ours being a megabyte at least; None where neither has reached that."""
+    theirs, ours = growth["peer"], growth["ours"]
+    if theirs is None or ours is None or max(theirs, ours) < _MEGABYTE:
+        return None
+    return theirs / max(ours, _MEGABYTE)
+
+
+def _measure(name: str, size: int, sizes: Sizes) -> tuple[dict[str, Any], str | None]:
+    """What the process has found, and what the peer died of, if it did."""
+    arguments = [name, str(size), str(sizes.peer_repeats), str(sizes.limit)]
+    command = [sys.executable, "-m", "rankwise_lab.benchmarks.torch_child", *arguments]
+    said, wrong = "", ""
+    failure: str | None = None
+    try:
+        done = subprocess.run(
+            command, env=environment({}), capture_output=True, text=True, check=False, timeout=sizes.patience
+        )
+        said, wrong = done.stdout, done.stderr
+        if done.returncode < 0:
+            failure = f"ended by signal {-done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        said = (error.stdout or b"").decode()
+        failure = f"more than {sizes.patience:g} s"
+    answers = [json.loads(line) for line in said.splitlines()]
+    if answers and "failed" in answers[-1]:
+        failure = f"{answers.pop()['failed']} ({sizes.limit / _GIGABYTE:g} GB)"
+    if not answers or (failure is None and len(answers) < 2):
+        reason = (wrong.strip().splitlines() or [failure or "no message"])[-1]
+        raise OSError(f"a measuring process failed ({name}, B = {size}): {reason}")
+    return answers[-1], failure
+
+
+BENCHMARK = Benchmark(
+    "torch",
+    (
+        Section(2, "Forward and backward on one thread", _speed),
+        Section(3, "Others on the same batch, forward and backward on one thread", _peers),
+    ),
+    full=Sizes(
+        flat=(10**6, 10**3),
+        rows=(64, 10**4, 100),
+        flat_core=((10**5, 10**3), (10**6, 10**3)),
+        embeddings=(256, 1024, 4096),
+        scores=(256, 1024, 4096, 10**5),
+        repeats=9,
+        peer_repeats=5,
+        limit=8 * _GIGABYTE,
+        patience=300.0,
+    ),
+    quick=Sizes(
+        flat=(10**4, 100),
+        rows=(4, 1000, 20),
+        flat_core=((10**4, 100),),
+        embeddings=(64,),
+        scores=(400,),
+        repeats=2,
+        peer_repeats=1,
+        limit=8 * _GIGABYTE,
+        patience=60.0,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Commands that join `rankwise`: demo, bench, reproduce."""

@@ -1,0 +1,269 @@
+"""`rankwise bench`: benchmarks as tables."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rankwise.cli import check_files, check_writable
+
+__all__ = ["add_command"]
+
+_MARKS = {True: "yes", False: "NO", None: ""}
+# Samples of the kind that grows in the figure's last points.
+_FIGURE_LARGEST = {True: 1000, False: 30_000}
+_MQ2008 = "mq2008"
+# The modules of the benchmarks that are tables of rows.
+_TABLES = {
+    "inference": "inference",
+    "training": "training",
+    "torch": "torch_losses",
+    "lwsvm": "layerwise",
+    "latent": "latent_scale",
+}
+_QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
+_QUICK_SEEDS = 2
+_QUICK_SETS, _QUICK_FOLDS = ("corel_dogs", "protein"), 3
+
+
+def add_command(commands: Any) -> None:
+    """Add `bench` and what it measures."""
+    bench = commands.add_parser("bench", help="measure speed and quality against peers and targets")
+    kinds = bench.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
+    whats = {
+        "inference": "a call of inference against sorting and the published methods",
+        "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
+        "torch": "the losses in torch against sorting, the core and other AP losses",
+        "lwsvm": "LW-SVM against Adadelta, from the same start for the same time (CIFAR-10: set RANKWISE_DATA)",
+        "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
+        "quality": "test AP on real tasks against tuned linear classifiers",
+        "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",
+        "bags": "test AP on multiple-instance sets: latent rankers against rankers of bag means",
+    }
+    for name, what in whats.items():
+        kind = kinds.add_parser(name, help=what, description=what)
+        kind.add_argument("--quick", action="store_true", help="small problems: a look at everything, no measurement")
+        kind.add_argument("--json", type=Path, metavar="FILE", help="write what was found to FILE")
+        if name in _ADDED:
+            _ADDED[name](kind)
+            continue
+        kind.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered")
+        kind.set_defaults(run=_table, figure=None)
+        if name == "inference":
+            kind.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures")
+
+
+def _add_quality(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--tasks", nargs="+", metavar="NAME", help="only these tasks; mq2008 is the one with queries")
+    kind.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep results fold by fold in FILE, and go on from there if it exists (default: rankwise-quality.jsonl)",
+        default=Path("rankwise-quality.jsonl"),
+    )
+    kind.add_argument("--repeats", type=int, default=2, metavar="N", help="of five folds (default: 2)")
+    kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
+    kind.set_defaults(run=_quality)
+
+
+def _add_finetune(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep results seed by seed in FILE, and go on from there if it exists "
+        "(default: rankwise-finetune.jsonl; with --quick, none)",
+    )
+    kind.add_argument(
+        "--seeds", type=int, default=5, metavar="N", help="draws of classes and images (default: 5; with --quick, 2)"
+    )
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="seeds at a time (default: 1)")
+    kind.set_defaults(run=_finetune)
+
+
+def _add_bags(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
+    kind.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep results fold by fold in FILE, and go on from there if it exists "
+        "(default: rankwise-bags.jsonl; with --quick, none)",
+    )
+    kind.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="of ten folds (default: 5; with --quick, one of three)"
+    )
+    kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
+    kind.set_defaults(run=_bags)
+
+
+_ADDED = {"quality": _add_quality, "finetune": _add_finetune, "bags": _add_bags}
+
+
+def _table(arguments: argparse.Namespace) -> int:
+    """Measure, print a row for each number found, and write the files asked for; 0 whatever the targets."""
+    check_writable(arguments.json)
+    check_writable(arguments.figure)
+    figure: Path | None = arguments.figure
+    if figure is not None and figure.suffix != ".png":
+        raise ValueError(f"--figure {figure}: the name must end in .png")
+    from rankwise_lab.benchmarks.report import write_bytes, write_json
+    from rankwise_lab.measuring import machine
+    from rankwise_lab.measuring.timing import Progress
+
+    module = importlib.import_module(f"rankwise_lab.benchmarks.{_TABLES[arguments.benchmark]}")
+    benchmark = module.BENCHMARK
+    numbers = list(benchmark.sections) if arguments.only is None else arguments.only
+    unknown = [n for n in numbers if n not in benchmark.sections]
+    if unknown:
+        raise ValueError(f"--only {unknown[0]}: sections are {', '.join(map(str, benchmark.sections))}")
+    if figure is not None:
+        import matplotlib.figure  # noqa: F401  # missing: say so now, not after minutes of timing
+
+        from rankwise_lab.benchmarks import figures
+
+    sizes = benchmark.quick if arguments.quick else benchmark.full
+    progress = Progress()
+    described = machine.describe() | (module.describe() if hasattr(module, "describe") else {})
+    for key, value in described.items():
+        print(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
+    document = benchmark.run(sizes, numbers, _print_section, _print_row, progress)
+    document |= {"quick": arguments.quick, "machine": described}
+    if figure is not None:
+        panels = figures.measure(sizes.figure_points, sizes.repeats, _FIGURE_LARGEST[arguments.quick], progress)
+        document["figure"] = [panel.as_dict() for panel in panels]
+        write_bytes(figure, figures.draw(panels))
+        print(f"\nfigure: {figure}")
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    _print_summary([row["met"] for section in document["sections"] for row in section["rows"]], arguments.quick)
+    return 0
+
+
+def _quality(arguments: argparse.Namespace) -> int:
+    """Run what is left to run, print the tables, and write the file asked for."""
+    check_files({}, {"--json": arguments.json, "--results": arguments.results})
+    _check_counts(arguments, "repeats", "jobs")
+    from dataclasses import asdict
+
+    from rankwise_lab.benchmarks import queries
+    from rankwise_lab.benchmarks.contenders import BASELINES, OURS
+    from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
+    from rankwise_lab.benchmarks.report import write_json
+    from rankwise_lab.benchmarks.tasks import load_tasks
+    from rankwise_lab.data.folder import MissingDataError
+    from rankwise_lab.measuring.timing import Progress
+
+    names: list[str] | None = arguments.tasks
+    if arguments.quick and names is None:
+        names = [*_QUICK_TASKS, _MQ2008]
+    with_queries = names is None or _MQ2008 in names
+    tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
+    plan = Plan(1 if arguments.quick else arguments.repeats, seed=arguments.seed)
+    contenders, progress = [*BASELINES, *OURS], Progress()
+    document: dict[str, Any] = {"benchmark": "quality", "quick": arguments.quick}
+    if tasks:
+        records = run(tasks, contenders, arguments.results, plan, arguments.jobs, _say_skipped, progress)
+        document |= summarise(records, contenders, plan)
+        print(table(document))
+    if with_queries:
+        try:
+            progress.section("MQ2008", 2 * len(queries.MODELS))
+            found = queries.run(quick=arguments.quick, on_model=progress.step)
+            progress.clear()
+            document["mq2008"] = {part: [asdict(one) for one in models] for part, models in found.items()}
+            print("\n" + queries.table(found))
+        except MissingDataError as error:
+            _say_skipped(_MQ2008, str(error))
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    return 0
+
+
+def _finetune(arguments: argparse.Namespace) -> int:
+    """Train for the seeds that are left, print the table, and write the file asked for."""
+    results: Path | None = arguments.results
+    if results is None and not arguments.quick:
+        results = Path("rankwise-finetune.jsonl")
+    check_files({}, {"--json": arguments.json, "--results": results})
+    _check_counts(arguments, "seeds", "jobs")
+    from rankwise_lab.benchmarks.report import write_json
+    from rankwise_lab.measuring.timing import Progress
+
+    seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
+    with TemporaryDirectory() as folder:
+        from rankwise_lab.benchmarks import finetune
+
+        plan = finetune.QUICK if arguments.quick else finetune.Plan()
+        path = Path(folder) / "results.jsonl" if results is None else results
+        records = finetune.run(path, seeds, plan, n_jobs=arguments.jobs, progress=Progress())
+    document = finetune.summarise(records, plan) | {"quick": arguments.quick}
+    print(finetune.table(document))
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    return 0
+
+
+def _bags(arguments: argparse.Namespace) -> int:
+    """Run what is left to run, print the tables, and write the file asked for."""
+    results: Path | None = arguments.results
+    if results is None and not arguments.quick:
+        results = Path("rankwise-bags.jsonl")
+    check_files({}, {"--json": arguments.json, "--results": results})
+    _check_counts(arguments, "repeats", "jobs")
+    from rankwise_lab.benchmarks import bags
+    from rankwise_lab.benchmarks.bags_data import load_sets
+    from rankwise_lab.benchmarks.quality import Plan, run
+    from rankwise_lab.benchmarks.report import write_json
+    from rankwise_lab.measuring.timing import Progress
+
+    sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
+    repeats, folds = (1, _QUICK_FOLDS) if arguments.quick else (arguments.repeats, bags.FOLDS)
+    plan = Plan(repeats, folds, arguments.seed, "bags")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.jsonl" if results is None else results
+        records = run(sets, bags.CONTENDERS, path, plan, arguments.jobs, _say_skipped, Progress())
+    document = bags.summarise(records, plan, bags.CONTENDERS) | {"quick": arguments.quick}
+    print(bags.table(document))
+    if arguments.json is not None:
+        write_json(arguments.json, document)
+    return 0
+
+
+def _check_counts(arguments: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if getattr(arguments, name) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+
+
+def _say_skipped(task: str, reason: str) -> None:
+    print(f"{task}: left out, {reason}", flush=True)
+
+
+def _print_section(section: Any) -> None:
+    print(f"\n{section.number}. {section.title}")
+    print(f"   {'':<70}{'measured':>9}  {'target':>9}  met", flush=True)
+
+
+def _print_row(row: Any) -> None:
+    measured = "-" if row.measured is None else f"{_number(row.measured)}{row.unit}"
+    target = "" if row.target is None else f"{row.target.sense} {row.target.bound:g}{row.unit}"
+    print(f"   {row.what:<70}{measured:>9}  {target:>9}  {_MARKS[row.met]}".rstrip(), flush=True)
+
+
+def _number(value: float) -> str:
+    if value == 0 or 0.01 <= value < 1000:
+        return f"{value:.2f}"
+    return f"{value:.2g}" if value < 0.01 else f"{value:,.0f}"
+
+
+def _print_summary(met: list[bool | None], quick: bool) -> None:
+    judged = [m for m in met if m is not None]
+    caution = " (quick: sizes too small for the targets to mean much)" if quick else ""
+    print(f"\n{sum(judged)} of {len(judged)} targets met{caution}")

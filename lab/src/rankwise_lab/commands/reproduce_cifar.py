@@ -1,0 +1,93 @@
+"""`rankwise reproduce cifar`: section 4.3 of the paper, from images to a report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import replace
+from typing import Any
+
+from rankwise.cli import Voice, whole
+
+__all__ = ["add_command", "run"]
+
+_EPILOG = """\
+Images are CIFAR-10 in --data, else in the folder that RANKWISE_DATA names: as it was published, or as PNG or JPEG files
+(docs/data.md tells the layouts). JPEG is slightly lossy; the report says which it was.
+
+Killed at any moment, the same command goes on: neither a finished seed and loss nor a finished layer is done twice.
+
+examples:
+  rankwise reproduce cifar
+  rankwise reproduce cifar --quick
+  rankwise reproduce cifar --full --seeds 1 --out full/
+"""
+
+
+def add_command(experiments: Any) -> argparse.ArgumentParser:
+    """Add `cifar` to the experiments."""
+    parser: argparse.ArgumentParser = experiments.add_parser(
+        "cifar",
+        help="section 4.3: a network for CIFAR-10, trained by LW-SVM",
+        description="Section 4.3: piecewise-linear networks for CIFAR-10, trained for 0-1, AP and NDCG loss by LW-SVM.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--full", action="store_true", help="all images, the paper's network: days of two cores")
+    parser.add_argument("--seeds", type=whole(1), metavar="N", help="repetitions (default: 3; quick: 1)")
+    parser.add_argument(
+        "--width", type=whole(1), metavar="N", help="filters of the first module (default: 16; full: 64)"
+    )
+    parser.add_argument(
+        "--train", type=whole(10), metavar="N", help="images to train with (default: 10000; full: 45000)"
+    )
+    parser.add_argument(
+        "--threads", type=whole(1, or_all=True), default=-1, metavar="N", help="(default: -1, one a processor)"
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace, voice: Voice) -> Any:
+    """Section 4.3 as a part of the report."""
+    from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
+
+    archive = find_cifar10(arguments.data)
+    import torch
+
+    from rankwise_lab.reproduce.cifar import Experiment
+    from rankwise_lab.reproduce.cifar_figure import draw
+    from rankwise_lab.reproduce.cifar_page import make_part
+    from rankwise_lab.reproduce.cifar_results import document
+
+    threads = os.cpu_count() or 1 if arguments.threads == -1 else int(arguments.threads)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        cifar = load_cifar10(archive)
+        plan = _plan(arguments)
+        seeds, timed = Experiment(cifar, arguments.out / "cifar", plan, say=voice.progress).run()
+    finally:
+        torch.set_num_threads(before)
+    n_test = cifar.test_labels.size if plan.n_test is None else plan.n_test
+    found = document(plan, cifar, n_test, seeds, timed, _machine(threads))
+    return make_part(found, draw(found))
+
+
+def _plan(arguments: argparse.Namespace) -> Any:
+    from rankwise_lab.reproduce.cifar import FULL, QUICK, Plan
+
+    if arguments.quick and arguments.full:
+        raise ValueError("--quick and --full cannot both be given")
+    plan = QUICK if arguments.quick else FULL if arguments.full else Plan()
+    changes: dict[str, Any] = {"width": arguments.width, "n_train": arguments.train}
+    if arguments.seeds is not None:
+        changes["seeds"] = tuple(range(arguments.seeds))
+    return replace(plan, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _machine(threads: int) -> dict[str, Any]:
+    import torch
+
+    from rankwise_lab.measuring.machine import describe
+
+    return {**describe(), "torch": torch.__version__, "torch_threads": threads}

@@ -1,0 +1,124 @@
+"""`rankwise reproduce detection`: Table 5 of the paper, from images to a report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from rankwise.cli import Voice, whole
+
+__all__ = ["add_command", "run"]
+
+_WINDOWS, _QUICK_WINDOWS = 500, 60
+_QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
+_QUICK_CS = (1e2, 1e3)
+_EPILOG = """\
+Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in --data or in the folder that RANKWISE_DATA
+names. Their features are made once, in the cache (RANKWISE_CACHE_DIR) or in --features.
+
+Killed at any moment, the same command goes on: neither an image nor a finished detector is done twice.
+
+examples:
+  rankwise reproduce detection
+  rankwise reproduce detection --devkit VOCdevkit --out report/ --workers 4
+  rankwise reproduce detection --quick
+"""
+
+
+def add_command(experiments: Any) -> argparse.ArgumentParser:
+    """Add `detection` to the experiments."""
+    parser: argparse.ArgumentParser = experiments.add_parser(
+        "detection",
+        help="Table 5: weakly supervised detection",
+        description="Section 4.2: detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
+    parser.add_argument("--year", metavar="YEAR", help="such as 2007, where VOCDEVKIT has several")
+    parser.add_argument("--features", type=Path, metavar="DIR", help="the features folder, made if it is not there")
+    parser.add_argument(
+        "--max-windows", type=whole(1), metavar="N", help=f"an image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})"
+    )
+    parser.add_argument(
+        "--workers",
+        type=whole(1, or_all=True),
+        default=-1,
+        metavar="N",
+        help="images at a time, and threads of training (default: -1, one a processor)",
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace, voice: Voice) -> Any:
+    """Table 5 as a part of the report."""
+    from rankwise_lab.measuring.machine import describe
+    from rankwise_lab.reproduce.detection import Experiment, Plan
+    from rankwise_lab.reproduce.detection_page import draw_all, make_part
+    from rankwise_lab.reproduce.detection_results import document, judge
+
+    store, paths, why_not = _store(arguments, voice)
+    plan = Plan(Cs=_QUICK_CS, least=2) if arguments.quick else Plan()
+    folder = arguments.out / "detection"
+    experiment = Experiment(store, folder, plan, n_threads=_workers(arguments), say=voice.progress)
+    parts = experiment.run()
+    judged = judge(experiment)
+    found = document(experiment, parts, judged, describe())
+    drawn = draw_all(store, judged, paths, experiment.classes) if paths else []
+    return make_part(found, drawn, why_not)
+
+
+def _workers(arguments: argparse.Namespace) -> int:
+    return os.cpu_count() or 1 if arguments.workers == -1 else int(arguments.workers)
+
+
+def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, Path], str]:
+    """The features, the images' files by id, and why there are none, if so."""
+    from rankwise.detection import FeatureStore, read_voc
+    from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.reproduce.detection_data import SETS, default_year, featured, find_devkit, smaller
+
+    given = arguments.features
+    if given is not None and FeatureStore.is_finished(given):
+        store = FeatureStore.open(given)
+        return store, *_pictured(store, arguments)
+    devkit = find_devkit(arguments.devkit, arguments.data)
+    year = arguments.year or default_year(devkit)
+    import torch
+
+    torch.set_num_threads(1)
+    if arguments.quick:
+        devkit = smaller(devkit, year, _QUICK_IMAGES)
+    windows = arguments.max_windows or (_QUICK_WINDOWS if arguments.quick else _WINDOWS)
+    voice.progress(f"images: {devkit}")
+    bar = Progress()
+
+    def progress(done: int, total: int) -> None:
+        if bar.total != total:
+            bar.section("windows of images and their features", total)
+        bar.step(f"{done} of {total} images")
+
+    year = None if arguments.quick else year
+    store = featured(devkit, year, given, workers=_workers(arguments), progress=progress, max_windows=windows)
+    bar.clear()
+    return store, {image.image_id: image.path for image in read_voc(devkit, year, SETS).images}, ""
+
+
+def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path], str]:
+    """The files of the images of a features folder, if they are at hand; else, why there are no pictures."""
+    from rankwise.detection import read_voc
+    from rankwise_lab.reproduce.detection_data import SETS, default_year, find_devkit
+
+    try:
+        devkit = find_devkit(arguments.devkit, arguments.data)
+        images = read_voc(devkit, arguments.year or default_year(devkit), SETS).images
+    except (OSError, ValueError):
+        if arguments.devkit is not None:
+            raise
+        images = ()
+    paths = {image.image_id: image.path for image in images}
+    if all(store.images[i] in paths for i in store.members("test")):
+        return paths, ""
+    return {}, "No pictures: the images of these features are not at hand; pass --devkit."

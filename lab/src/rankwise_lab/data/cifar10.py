@@ -1,0 +1,196 @@
+"""CIFAR-10 as published or as pictures, in a folder or an archive; what takes long to read is kept in a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io import open_atomic
+from rankwise_lab.data import cifar10_batches as batches
+from rankwise_lab.data import cifar10_pictures as pictures
+from rankwise_lab.data.cache import cache_folder
+from rankwise_lab.data.folder import MissingDataError, data_folder
+
+__all__ = ["ARCHIVE", "FORMS", "Cifar10", "find_cifar10", "load_cifar10"]
+
+ARCHIVE = "cifar10-jpeg.tar.xz"
+_BATCHES = "cifar-10-batches-py"
+_PUBLISHED = "cifar-10-python.tar.gz"
+_PICTURES = "cifar10"
+# Raised whenever the arrays of the same files change.
+_VERSION = 2
+
+# What the pixels are, by the form that they were read from.
+FORMS = {
+    "original": "CIFAR-10 as it was published",
+    "png": "CIFAR-10 as PNG files, which lose nothing of the pixels they are made of",
+    "jpeg": "CIFAR-10 as JPEG files, so slightly lossy: not the very pixels of the paper",
+}
+
+
+class Cifar10(NamedTuple):
+    """Images (n, 3, 32, 32), red, green and blue from 0 to 255, and labels (n,), which are positions in `classes`.
+
+    form: original, png or jpeg (if any image was a JPEG).
+    """
+
+    train_images: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    form: str = "jpeg"
+
+    @property
+    def original(self) -> bool:
+        """Whether the pixels are those of the files that were published."""
+        return self.form == "original"
+
+    @property
+    def what(self) -> str:
+        """What the pixels are, in words."""
+        return FORMS[self.form]
+
+
+def find_cifar10(given: str | Path | None = None) -> Path:
+    """The file given, or the first of CIFAR-10's forms in the folder given, else in the data folder.
+
+    The published files, unpacked or as an archive, go before pictures in folders, and these before ARCHIVE. A folder
+    given may also be itself one of the forms. MissingDataError if there is none.
+    """
+    folder = data_folder(given)
+    if given is not None and folder.is_file():
+        return folder
+    itself = [folder] if given is not None else []
+    for one in (*itself, folder / _BATCHES):
+        if _is_batches(one):
+            return one
+    if (folder / _PUBLISHED).is_file():
+        return folder / _PUBLISHED
+    for one in (*itself, folder / _PICTURES):
+        if _is_pictures(one):
+            return one
+    if (folder / ARCHIVE).is_file():
+        return folder / ARCHIVE
+    lacking = folder if given is not None and not folder.is_dir() else folder / ARCHIVE
+    raise MissingDataError(
+        f"no file {lacking}: name the archive, or set RANKWISE_DATA to a folder with CIFAR-10, as {ARCHIVE}, "
+        f"{_PUBLISHED}, {_BATCHES}/ or {_PICTURES}/train/ and test/"
+    )
+
+
+def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar10:
+    """CIFAR-10 from any of its forms; which one is seen from what is there.
+
+    As published: a folder of data_batch_1 to 5, test_batch and batches.meta, or a tar archive of it; classes in the
+    order of batches.meta. As pictures: a folder or tar archive of train/<class>/NAME.png or .jpg and test/…, by class
+    and name; classes are the names of the folders, sorted. Archives and pictures are kept as arrays in cache_dir (else
+    RANKWISE_CACHE_DIR, else the user's cache folder), by their content; to read pictures first wants Pillow.
+    """
+    source = Path(path)
+    if _is_batches(source):
+        return Cifar10(*batches.read_batches(_batch_files(source), str(source)), "original")
+    if source.is_dir():
+        if not _is_pictures(source):
+            raise ValueError(f"{source}: neither batches.meta nor train/ and test/ are there; name a form of CIFAR-10")
+        found = pictures.gather(pictures.in_folder(source), str(source))
+        blocks = (part for name, content in found.values() for part in (name.encode(), b"\0", content))
+        return _kept(_digest(blocks), lambda: _decoded(found, source), cache_dir)
+    if not source.is_file():
+        raise FileNotFoundError(f"no file {source}: wanted is CIFAR-10 as published, or train/<class>/… and test/…")
+    with source.open("rb") as file:
+        digest = _digest(iter(lambda: file.read(1 << 20), b""))
+    return _kept(digest, lambda: _archived(source), cache_dir)
+
+
+def _is_batches(folder: Path) -> bool:
+    return (folder / "batches.meta").is_file()
+
+
+def _is_pictures(folder: Path) -> bool:
+    return (folder / "train").is_dir() and (folder / "test").is_dir()
+
+
+def _digest(blocks: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+def _kept(digest: str, read: Callable[[], Cifar10], cache_dir: str | Path | None) -> Cifar10:
+    """What was read from files of that digest, this time or before."""
+    cache = cache_folder(cache_dir)
+    kept = cache / f"cifar10-{digest}-v{_VERSION}.npz"
+    if kept.exists():
+        with np.load(kept) as stored:
+            arrays = {name: stored[name] for name in Cifar10._fields}
+        return Cifar10(**{**arrays, "classes": tuple(arrays["classes"].tolist()), "form": str(arrays["form"])})
+    found = read()
+    cache.mkdir(parents=True, exist_ok=True)
+    with open_atomic(kept) as file:
+        np.savez(file, **{**found._asdict(), "classes": np.array(found.classes), "form": np.array(found.form)})
+    return found
+
+
+def _batch_files(folder: Path) -> dict[str, bytes]:
+    found = {}
+    for name in batches.FILES:
+        path = folder / name
+        if path.is_file():
+            if path.stat().st_size > batches.MOST_BYTES:
+                raise ValueError(f"{path} has {path.stat().st_size:,} bytes, more than any batch of CIFAR-10")
+            found[name] = path.read_bytes()
+    return found
+
+
+def _decoded(found: pictures.Gathered, source: Path) -> Cifar10:
+    train, test, classes, lossy = pictures.decode(found, str(source))
+    return Cifar10(*train, *test, classes, "jpeg" if lossy else "png")
+
+
+def _archived(archive: Path) -> Cifar10:
+    """From a tar archive: of the published files if they are there, else of pictures."""
+    published, found = _members(archive)
+    if published:
+        return Cifar10(*batches.read_batches(published, f"{archive}: {_BATCHES}"), "original")
+    return _decoded(pictures.gather(found, str(archive)), archive)
+
+
+def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
+    """The published files by name, and pictures by path; nothing is written to disk, other members pass."""
+    published: dict[str, bytes] = {}
+    found: list[tuple[str, bytes]] = []
+    total = 0
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                folder, _, name = member.name.removeprefix("./").rpartition("/")
+                batch = folder == _BATCHES and name in batches.FILES
+                if not member.isreg() or not (batch or pictures.is_picture(member.name)):
+                    continue
+                if member.size > (batches.MOST_BYTES if batch else pictures.MOST_BYTES):
+                    kind = "batch of CIFAR-10" if batch else "picture of 32 × 32 pixels"
+                    raise ValueError(f"{archive}: {member.name} has {member.size} bytes: no {kind}")
+                file = tar.extractfile(member)
+                assert file is not None
+                if batch:
+                    published[name] = file.read()
+                else:
+                    found.append((member.name, file.read()))
+                    total += member.size
+                    if total > pictures.MOST_IN_ALL:
+                        raise ValueError(
+                            f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes: not CIFAR-10"
+                        )
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+        raise ValueError(f"{archive}: not a whole tar archive ({error})") from error
+    return published, found

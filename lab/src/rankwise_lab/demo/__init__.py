@@ -1,0 +1,1 @@
+"""`rankwise demo`: rankers trained for what they are judged by, on real images."""

@@ -1,0 +1,93 @@
+"""The machine a benchmark ran on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rankwise import __version__
+from rankwise_lab.measuring.timing import THREADS
+
+__all__ = ["avx512_features", "describe", "n_cores", "numpy_sorts_with", "vendor"]
+
+# By what np.sort does with numbers of 32 and 64 bits: names that NumPy's versions have for the features it asks for.
+_SORTS = {"AVX-512": {"X86_V4", "AVX512_SKX"}, "AVX2": {"X86_V3", "AVX2"}, "NEON": {"ASIMD"}}
+_VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
+
+
+def describe() -> dict[str, Any]:
+    """Processor, cores, versions, what NumPy sorts with and may choose from, and threads per timed call."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": n_cores(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "numpy": _version("numpy"),
+        "numba": _version("numba"),
+        "rankwise": __version__,
+        "numpy_sorts_with": numpy_sorts_with(),
+        "numpy_cpu_features": numpy_features(),
+        "threads": THREADS,
+    }
+
+
+def n_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def vendor() -> str:
+    """Who made the processor: "Intel", "AMD", or whatever the system calls it."""
+    name = _cpu_info("vendor_id")
+    return _VENDORS.get(name, name) or platform.machine()
+
+
+def numpy_sorts_with() -> str:
+    """The instructions of np.sort for float32 and float64: "AVX-512", "AVX2", "NEON", or "no SIMD".
+
+    NumPy tells which features it may use and which there are, not which its sort asks for; that is known of it.
+    """
+    there = set(numpy_features()) | set(_umath().__cpu_baseline__)
+    return next((name for name, features in _SORTS.items() if features & there), "no SIMD")
+
+
+def numpy_features() -> list[str]:
+    """CPU features NumPy may dispatch on and this processor has: np.sort takes the best it knows of them."""
+    umath = _umath()
+    return [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
+
+
+def avx512_features() -> list[str]:
+    """Those of `numpy_features` that stand for AVX-512."""
+    return [name for name in numpy_features() if name.startswith("AVX512") or name == "X86_V4"]
+
+
+def _umath() -> Any:
+    return importlib.import_module("numpy._core._multiarray_umath")
+
+
+def _cpu_model() -> str:
+    return _cpu_info("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_info(field: str) -> str:
+    """What Linux says of the first processor; "" elsewhere."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith(field):
+                return line.partition(":")[2].strip()
+    return ""
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

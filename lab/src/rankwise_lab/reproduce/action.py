@@ -1,0 +1,224 @@
+"""Section 4.1 of the paper: ten classes, each ranked by a linear model for 0-1, AP and NDCG loss (Tables 3 and 4).
+
+For every class and loss alike: C is chosen by cross-validation on the training samples, by the measure that is reported
+later (AP or NDCG); the model is then trained on all of them and judged on test. The folds of 0-1 loss, which stands
+against both others, are trained once and scored by both measures.
+
+What is finished is kept in a folder, a file a class and loss; a run that was cut off goes on from there.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from rankwise import RankSVM, load
+from rankwise.linear.cross_validation import Search, choose, split
+from rankwise.linear.features import INTERCEPT, as_features, with_intercept
+from rankwise.linear.objective import Objective
+from rankwise.linear.path import grid_of_C
+from rankwise.linear.pose import pose
+from rankwise.linear.prior import Prior
+from rankwise.linear.solvers import AUTO, Settings
+from rankwise.losses import as_loss
+from rankwise.metrics import METRICS, resampled
+from rankwise_lab.measuring.machine import n_cores
+from rankwise_lab.reproduce.action_data import ActionData
+from rankwise_lab.reproduce.kept import check_plan, kept
+
+__all__ = ["LEVEL", "MEASURES", "QUICK", "ActionExperiment", "Plan", "PlanAtC"]
+
+# The measures that a loss is chosen and judged by. A measure's own loss has its name.
+MEASURES = {"zero-one": ("ap", "ndcg"), "ap": ("ap",), "ndcg": ("ndcg",)}
+LEVEL = 0.95
+# Raised when the same plan would give other results.
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all losses share.
+
+    Cs: how many values of C to choose from, between powers of ten of the data's natural C: ends, or ends_zero_one. tol:
+    the relative duality gap to train to. draws: of test samples, for intervals. seed: of folds and draws.
+    """
+
+    Cs: int = 9
+    ends: tuple[float, float] = (0.0, 4.0)
+    ends_zero_one: tuple[float, float] = (-1.5, 2.5)
+    folds: int = 5
+    tol: float = 1e-3
+    draws: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class PlanAtC:
+    """What results that build on the choice of C are of: their own plan, and how C was chosen."""
+
+    own: Any
+    action: Plan
+    version: int = _VERSION
+
+
+QUICK = Plan(Cs=5, ends=(0.0, 3.0), ends_zero_one=(-1.0, 2.0), folds=3, draws=200)
+
+
+class ActionExperiment:
+    """The experiment on samples of several classes; parts that are finished are in `folder`.
+
+    classes: positions of the classes that have positives and negatives enough; left_out: names of the others.
+    """
+
+    def __init__(
+        self, data: ActionData, folder: Path, plan: Plan | None = None, say: Callable[[str], None] = lambda line: None
+    ) -> None:
+        self.data, self.folder, self.plan = data, folder, plan or Plan()
+        self._say = say
+        least = [min(self._least(Y) for Y in pair) for pair in zip(data.Y.T, data.Y_test.T, strict=True)]
+        self.classes = [k for k, count in enumerate(least) if count >= self.plan.folds]
+        self.left_out = [data.classes[k] for k, count in enumerate(least) if count < self.plan.folds]
+        if not self.classes:
+            raise ValueError(f"no class has {self.plan.folds} positives and negatives, in training and in test")
+        check_plan(folder, self.plan, _VERSION, "samples", data.digest)
+
+    @staticmethod
+    def _least(relevant: NDArray[np.bool_]) -> int:
+        return min(int(relevant.sum()), int((~relevant).sum()))
+
+    @cached_property
+    def X(self) -> NDArray[np.float64]:
+        """The training samples as the products of training are fastest."""
+        return np.ascontiguousarray(self.data.X, np.float64)
+
+    def relevant(self, k: int) -> NDArray[np.bool_]:
+        """(n,) Which training samples are of class k."""
+        return np.ascontiguousarray(self.data.Y[:, k])
+
+    def run(self) -> list[dict[str, Any]]:
+        """The results of every class, by loss."""
+        return [
+            {
+                "class": self.data.classes[k],
+                "positives": {"train": int(self.data.Y[:, k].sum()), "test": int(self.data.Y_test[:, k].sum())},
+                **{loss: self._trained(k, loss) for loss in MEASURES},
+            }
+            for k in self.classes
+        ]
+
+    def described(self) -> dict[str, Any]:
+        """The samples, as plain data."""
+        data = self.data
+        return {
+            "what": data.what,
+            "stand_in": data.stand_in,
+            "digest": data.digest,
+            "samples": {"train": len(data.X), "test": len(data.X_test)},
+            "features": data.X.shape[1],
+            "classes": [data.classes[k] for k in self.classes],
+            "left_out": self.left_out,
+        }
+
+    def chosen(self, k: int, loss: str, metric: str) -> float:
+        """The C of class k for a loss, chosen by a measure; kept, with all that belongs to it."""
+        return float(self._trained(k, loss)[metric]["C"])
+
+    def model(self, k: int, loss: str, metric: str) -> Any:
+        """The model of class k, once it is trained."""
+        return load(self.path(k, f"{loss}-by-{metric}", ".rw"))
+
+    def path(self, k: int, part: str, suffix: str = ".json") -> Path:
+        """Where a part of class k is kept."""
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", self.data.classes[k])
+        return self.folder / f"{k:02d}-{plain}-{part}{suffix}"
+
+    def difference(self) -> dict[str, Any]:
+        """By measure, its own loss less 0-1 loss: an interval a class, and of the mean over classes."""
+        return kept(self.folder / "difference.json", lambda _: self._difference())
+
+    def _trained(self, k: int, loss: str) -> dict[str, Any]:
+        return kept(self.path(k, loss), lambda _: self._train(k, loss))
+
+    def _train(self, k: int, loss: str) -> dict[str, Any]:
+        """Folds, and by measure the C that it chooses, with the model of that C and its value on test."""
+        search = self._search(k, loss)
+        with threadpool_limits(limits=1):  # folds have threads of their own
+            if search.run(min(n_cores(), self.plan.folds)):
+                raise KeyboardInterrupt
+            features, (grid,), folds = search.features[0], search.Cs, search.folds
+            left_out = [
+                [features.scores(search.results[0, C, i].coef)[fold.test] for i, fold in enumerate(folds)]
+                for C in range(grid.size)
+            ]
+            found: dict[str, Any] = {"Cs": grid.tolist()}
+            for metric in MEASURES[loss]:
+                measure, truth = METRICS[metric], [search.relevant[fold.test] for fold in folds]
+                values = [[measure(*pair) for pair in zip(row, truth, strict=True)] for row in left_out]
+                best = choose(np.array([values]), measure)
+                choice = {"C": float(grid[best.C]), "at_edge": best.C in (0, grid.size - 1), "cv": best.score}
+                found[metric] = {**choice, "folds": values, **self._judged(k, loss, metric, choice["C"])}
+        return found
+
+    def _judged(self, k: int, loss: str, metric: str, C: float) -> dict[str, Any]:
+        """Train on all training samples, write the model, and judge it on test."""
+        model = RankSVM(loss, C, tol=self.plan.tol)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+            model.fit(self.X, self.relevant(k))
+        model.save(self.path(k, f"{loss}-by-{metric}", ".rw"))
+        value = METRICS[metric](model.decision_function(self.data.X_test), self.data.Y_test[:, k])
+        name = self.data.classes[k]
+        self._say(f"{name}, {loss} loss, C = {C:.3g}: {metric.upper()} on test {100.0 * value:.2f} %")
+        return {
+            "test": value,
+            "objective": model.objective_,
+            "gap": model.gap_,
+            "converged": bool(model.converged_),
+            "calls": model.timing_["calls"],
+        }
+
+    def _search(self, k: int, loss: str) -> Search:
+        """What fits the path of C on every fold, as RankSVMCV does."""
+        plan, relevant, kind = self.plan, self.relevant(k), as_loss(loss)
+        folds = split(relevant, None, plan.folds, plan.seed)
+        plain = as_features(self.X)
+        ends = plan.ends_zero_one if loss == "zero-one" else plan.ends
+        grid = grid_of_C(plan.Cs, Objective(plain, pose(relevant, kind)), ends)
+        features = with_intercept(plain, INTERCEPT if loss == "zero-one" else 0.0)
+        tasks = [pose(relevant, kind, rows=fold.train) for fold in folds]
+        settings = Settings(plan.tol)
+        nothing: list[Prior | None] = [None] * len(folds)
+        return Search([features], [tasks], grid[None], folds, nothing, relevant, None, METRICS["ap"], AUTO, settings)
+
+    def _difference(self) -> dict[str, Any]:
+        """Test samples are redrawn, the same for all classes and losses."""
+        n = len(self.data.X_test)
+        rng = np.random.default_rng(self.plan.seed)
+        counts = np.array([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(self.plan.draws)])
+        found: dict[str, Any] = {"level": LEVEL, "draws": self.plan.draws}
+        for metric in MEASURES["zero-one"]:
+            drawn = {}
+            for k in self.classes:
+                models = (self.model(k, loss, metric) for loss in ("zero-one", metric))
+                scores = (model.decision_function(self.data.X_test) for model in models)
+                theirs, ours = (resampled(metric, s, self.data.Y_test[:, k], counts) for s in scores)
+                drawn[self.data.classes[k]] = ours - theirs
+                self._say(f"{self.data.classes[k]}, {metric.upper()}: test samples redrawn {len(counts):,} times")
+            intervals = {name: _interval(values) for name, values in drawn.items()}
+            found[metric] = {"classes": intervals, "mean": _interval(np.mean(list(drawn.values()), axis=0))}
+        return found
+
+
+def _interval(drawn: NDArray[np.float64]) -> list[float]:
+    ends: list[float] = np.nanquantile(drawn, (0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL)).tolist()
+    return ends

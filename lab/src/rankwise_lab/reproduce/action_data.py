@@ -1,0 +1,205 @@
+"""The samples of the action experiments: VOC 2011 action where it is at hand, else images that stand in for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.io import fingerprint, open_atomic
+from rankwise_lab.data.cache import cache_folder
+from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
+from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.voc_action import find_voc_action, read_voc_action
+from rankwise_lab.reproduce.cifar_data import in_turn
+from rankwise_lab.reproduce.patches import activations, learn_detectors
+
+__all__ = ["ActionData", "find_action"]
+
+# The paper's samples to train and to test with, and its 2,404 features: detectors × quadrants.
+_SIZES = (3_347, 3_363)
+_DETECTORS = 601
+_QUICK_SIZES = (800, 800)
+_QUICK_DETECTORS = 101
+_CIFAR = {
+    "original": "CIFAR-10",
+    "png": "CIFAR-10 (PNG files)",
+    "jpeg": "CIFAR-10 (JPEG files, so slightly lossy)",
+}
+_SEED = 0
+# Raised whenever the same images get other features.
+_VERSION = 1
+
+Floats = NDArray[np.float32]
+
+
+class ActionData(NamedTuple):
+    """X (n, d), each column centred and divided by its deviation in training; Y (n, k), whether of each class.
+
+    what: the data in a sentence; stand_in: whether they are others than the paper's; digest: tells them from others.
+    """
+
+    X: Floats
+    Y: NDArray[np.bool_]
+    X_test: Floats
+    Y_test: NDArray[np.bool_]
+    classes: tuple[str, ...]
+    what: str
+    stand_in: bool
+    digest: str
+
+
+class _Images(NamedTuple):
+    """Images (n, c, h, w), grey values 0 to 255, and their labels, positions in `classes`; side of a patch."""
+
+    train: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    side: int
+    name: str
+
+
+def find_action(given: Path | None = None, *, quick: bool = False) -> ActionData:
+    """VOC 2011 action with features, or CIFAR-10, in the path given or the data folder; else scikit-learn's digits.
+
+    quick: fewer samples and features. A path given that has neither raises MissingDataError.
+    """
+    year = find_voc_action(data_folder(given))
+    if year is not None:
+        return _voc(year, quick)
+    try:
+        cifar = find_cifar10(given)
+    except MissingDataError:
+        if given is not None:
+            raise MissingDataError(
+                f"{given} has neither VOC 2011 action with ActionFeatures/ nor CIFAR-10: name a folder laid out as "
+                "docs/data.md says, or leave it out for the digits of scikit-learn"
+            ) from None
+        return _described(_digits(quick), quick)
+    return _described(_cifar(cifar, quick), quick)
+
+
+def _voc(year: Path, quick: bool) -> ActionData:
+    """The persons of the sets by the features that are there; quick: some of both, evenly spaced."""
+    found = read_voc_action(year)
+    train, test = (
+        _spaced(len(X), n if quick else None) for X, n in zip((found.X, found.X_test), _QUICK_SIZES, strict=True)
+    )
+    columns = _spaced(found.X.shape[1], 4 * _QUICK_DETECTORS if quick else None)
+    published = found.sets == ("trainval", "test")
+    why = "" if published else "; the labels of test are not there, so that these are other persons than the paper's"
+    what = (
+        f"VOC 2011 action: {train.size:,} persons of {found.sets[0]} to train and {test.size:,} of {found.sets[1]} to "
+        f"test with, described by {columns.size:,} features of ActionFeatures/{why}"
+    )
+    return _data(
+        found.X[np.ix_(train, columns)],
+        found.X_test[np.ix_(test, columns)],
+        found.Y[train],
+        found.Y_test[test],
+        found.classes,
+        what,
+        stand_in=not published,
+    )
+
+
+def _spaced(n: int, most: int | None) -> NDArray[np.int64]:
+    """All of n positions, or as many as wanted, evenly spaced."""
+    wanted = n if most is None else min(n, most)
+    return np.arange(wanted) * n // wanted
+
+
+def _cifar(path: Path, quick: bool) -> _Images:
+    """As many images as the paper has samples, the classes taking turns."""
+    cifar = load_cifar10(path)
+    n_train, n_test = _QUICK_SIZES if quick else _SIZES
+    train = in_turn(cifar.train_labels, np.random.default_rng([_SEED, 0]))[:n_train]
+    test = in_turn(cifar.test_labels, np.random.default_rng([_SEED, 1]))[:n_test]
+    return _Images(
+        cifar.train_images[train],
+        cifar.train_labels[train],
+        cifar.test_images[test],
+        cifar.test_labels[test],
+        cifar.classes,
+        6,
+        _CIFAR[cifar.form],
+    )
+
+
+def _digits(quick: bool) -> _Images:
+    """One half to train with and one to test with; quick: not quite all of them."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images = np.rint(digits.images * (255.0 / 16.0)).astype(np.uint8)[:, None]
+    labels = digits.target.astype(np.int64)
+    rows = in_turn(labels, np.random.default_rng([_SEED, 2]))
+    half = labels.size // 2
+    train, test = rows[:half], rows[half:]
+    if quick:
+        train, test = train[: _QUICK_SIZES[0]], test[: _QUICK_SIZES[1]]
+    classes = tuple(f"digit {name}" for name in digits.target_names)
+    return _Images(
+        images[train], labels[train], images[test], labels[test], classes, 3, "The 8 × 8 digits of scikit-learn"
+    )
+
+
+def _described(images: _Images, quick: bool) -> ActionData:
+    """Images by patch features that stand in for persons by poselet activations."""
+    k = _QUICK_DETECTORS if quick else _DETECTORS
+    what = (
+        f"{images.name}: {len(images.train):,} images to train and {len(images.test):,} to test with, described by "
+        f"{4 * k:,} features, {k} patch detectors in 4 quadrants; they stand in for the persons of VOC 2011 action "
+        "and their poselet activations"
+    )
+    numbers = np.arange(len(images.classes))
+    return _data(
+        *_features(images, k),
+        images.train_labels[:, None] == numbers,
+        images.test_labels[:, None] == numbers,
+        images.classes,
+        what,
+        stand_in=True,
+    )
+
+
+def _features(images: _Images, k: int) -> tuple[Floats, Floats]:
+    """Activations of k detectors learnt from the images to train with; kept in the cache by what they are made of."""
+    settings = {"detectors": k, "side": images.side, "seed": _SEED, "version": _VERSION}
+    kept = cache_folder() / f"action-{fingerprint(settings, [images.train, images.test])}.npz"
+    if kept.exists():
+        with np.load(kept) as stored:
+            return stored["train"], stored["test"]
+    detectors = learn_detectors(images.train, k, images.side, _SEED)
+    train, test = activations(images.train, detectors), activations(images.test, detectors)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with open_atomic(kept) as file:
+        np.savez(file, train=train, test=test)
+    return train, test
+
+
+def _data(
+    X: Floats,
+    X_test: Floats,
+    Y: NDArray[np.bool_],
+    Y_test: NDArray[np.bool_],
+    classes: tuple[str, ...],
+    what: str,
+    *,
+    stand_in: bool,
+) -> ActionData:
+    """Centre and scale by training columns, those that never change to 0; and tell the data from others."""
+    mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    constant = (X.max(axis=0) == X.min(axis=0)) | (deviation == 0.0)
+    factor = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, deviation))
+    with np.errstate(over="ignore"):
+        X, X_test = (np.ascontiguousarray((part - mean) * factor, np.float32) for part in (X, X_test))
+    if not np.isfinite(X_test).all():
+        column = np.argwhere(~np.isfinite(X_test))[0, 1]
+        raise ValueError(f"feature {column} hardly changes in training, but by far in test; leave it out or correct it")
+    digest = fingerprint({"classes": list(classes)}, [X, Y, X_test, Y_test])
+    return ActionData(X, Y, X_test, Y_test, classes, what, stand_in, digest)

@@ -1,0 +1,222 @@
+"""The experiment on ten classes as a part of the report: Tables 3 and 4, paired tests, and a figure of differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rankwise.figures import COLOURS, INK, SIZES, finish
+from rankwise_lab.measuring.machine import describe
+from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment, Plan
+from rankwise_lab.reproduce.action_data import ActionData
+from rankwise_lab.reproduce.action_results import (
+    PAPER,
+    PAPER_MEANS,
+    SHOWN,
+    as_csv,
+    choices_table,
+    document,
+    measure_table,
+    paper_table,
+    same_classes,
+    tests_table,
+)
+from rankwise_lab.reproduce.drawing import NO_FIGURES, Drawing, drawing, have_matplotlib
+from rankwise_lab.reproduce.page import Table, drawn, heading, note, paragraph, table
+from rankwise_lab.reproduce.part import Part
+
+__all__ = ["conclusions", "draw", "facts", "make_part"]
+
+_NAME = "action"
+_SIGNIFICANT = 0.05
+# As many choices of C are named in a sentence.
+_NAMED = 4
+
+_WHAT = (
+    "Section 4.1 of the paper: each class is ranked by a linear model, trained for 0-1 loss and for the loss "
+    "of the measure, everything else alike."
+)
+
+
+def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None]) -> Part:
+    """Run what is not finished, and put it all together; parts are kept in out / "action"."""
+    found = document(ActionExperiment(data, out / _NAME, plan, say), describe())
+    shown = _tables(found)
+    figures = draw(found)
+    body = [
+        *_data(found),
+        heading("Tables 3 and 4: by class", 3),
+        *(table(shown[metric]) for metric in PAPER),
+        *map(paragraph, _about(found)),
+        heading("Differences", 3),
+        *_figure(found, figures),
+        table(shown["tests"]),
+        paragraph(
+            "The unit of these tests is a class: they ask whether another class would gain too. Wilcoxon's test takes "
+            "no distribution for granted. The paper's own numbers are put to the same tests."
+        ),
+        *([] if same_classes(found) else [heading("The paper's classes", 3), table(shown["paper"])]),
+        heading("C by cross-validation", 3),
+        table(shown["choices"]),
+    ]
+    title = "Tables 3 and 4: ten classes, by loss"
+    lines = conclusions(found) + ([] if figures else [NO_FIGURES])
+    tables = list(shown.values())
+    return Part(_NAME, title, _WHAT, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
+
+
+def _tables(found: Mapping[str, Any]) -> dict[str, Table]:
+    tables = {metric: measure_table(found, metric) for metric in PAPER}
+    tables["tests"] = tests_table(found)
+    if not same_classes(found):
+        tables["paper"] = paper_table()
+    tables["choices"] = choices_table(found)
+    return tables
+
+
+def _data(found: Mapping[str, Any]) -> list[str]:
+    data = found["data"]
+    parts = [(note if data["stand_in"] else paragraph)(f"{data['what']}.")]
+    if data["stand_in"]:
+        parts.append(
+            paragraph(
+                "These are other samples and features than the paper's: not the numbers themselves, only which loss "
+                "is better and by how much can be compared with the paper's."
+            )
+        )
+    return parts
+
+
+def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    tiles = []
+    for metric, (first, second) in PAPER_MEANS.items():
+        values = " | ".join(f"{100.0 * found['mean'][metric][loss]:.1f} %" for loss in ("zero-one", metric))
+        what = f"mean {metric.upper()} on test for 0-1 loss and {SHOWN[metric]} (paper: {first:.1f} and {second:.1f})"
+        tiles.append((values, what))
+    return tiles
+
+
+def conclusions(found: Mapping[str, Any]) -> list[str]:
+    """What the numbers say, whichever way they fall."""
+    lines = [_verdict(found, metric) for metric in PAPER]
+    lines += [_tested(found, metric) for metric in PAPER]
+    edges = [
+        f"{part['class']} ({SHOWN[loss]} by {metric.upper()})"
+        for part in found["classes"]
+        for loss, metrics in MEASURES.items()
+        for metric in metrics
+        if part[loss][metric]["at_edge"]
+    ]
+    if edges:
+        many = f"{len(edges)} of the choices, marked in the last table of this part"
+        which = ", ".join(edges) if len(edges) <= _NAMED else many
+        lines.append(f"The best C is at an end of its grid, and a better one may lie beyond, for {which}.")
+    return lines
+
+
+def _verdict(found: Mapping[str, Any], metric: str) -> str:
+    """The mean difference by the chance of test samples."""
+    low, high = (100.0 * end for end in found["difference"][metric]["mean"])
+    zero_one, own = (100.0 * found["mean"][metric][loss] for loss in ("zero-one", metric))
+    test, name = found["tests"][metric]["ours"], SHOWN[metric]
+    theirs = PAPER_MEANS[metric][1] - PAPER_MEANS[metric][0]
+    verdict = (
+        f"{name} is better beyond the chance of test samples, as in the paper"
+        if low > 0.0
+        else "0-1 loss is better beyond the chance of test samples, unlike in the paper"
+        if high < 0.0
+        else "that is within the chance of test samples, which do not tell the losses apart"
+    )
+    return (
+        f"Mean {metric.upper()} on test: {own:.2f} % for {name} and {zero_one:.2f} % for 0-1 loss, {name} the better "
+        f"in {test['better']} of {test['classes']} classes; the mean difference is {own - zero_one:+.2f} ({low:+.2f} "
+        f"to {high:+.2f}; paper: {theirs:+.2f}): {verdict}."
+    )
+
+
+def _tested(found: Mapping[str, Any], metric: str) -> str:
+    """The mean difference by the chance of classes."""
+    both = found["tests"][metric]
+    name = metric.upper()
+    if both["ours"]["p_t"] is None:
+        return f"{name}, tested over classes: there are too few of them, or they differ by the same amount."
+    said = {}
+    for whose, test in both.items():
+        passed = [test[key] < _SIGNIFICANT for key in ("p_t", "p_w")]
+        verdict = (
+            "beyond chance" if all(passed) else "beyond chance by one test only" if any(passed) else "within chance"
+        )
+        said[whose] = f"p = {test['p_t']:.2g} (Student) and {test['p_w']:.2g} (Wilcoxon), {verdict}"
+    return f"{name}, tested over classes: {said['ours']}; the paper's own numbers: {said['paper']}."
+
+
+def _about(found: Mapping[str, Any]) -> list[str]:
+    return [
+        f"Intervals are of the difference, test samples redrawn {found['difference']['draws']:,} times, the same for "
+        "both losses and all classes.",
+        "The paper's Table 4 says of its numbers that they are means over five validation folds, while the text says "
+        "test; ours are of test, and the means of folds are in the last table of this part.",
+    ]
+
+
+def _figure(found: Mapping[str, Any], figures: Mapping[str, Drawing]) -> list[str]:
+    if not figures:
+        return [paragraph(NO_FIGURES)]
+    label = "Points by which AP loss and NDCG loss are better than 0-1 loss, by class, with intervals"
+    caption = (
+        f"The measure's own loss less 0-1 loss, on test, with {found['difference']['level']:.0%} intervals over test "
+        "samples. Right of 0 the measure's own loss is better. Hollow: the mean of the paper's classes."
+    )
+    return [drawn(figures["differences"], label, caption)]
+
+
+def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
+    """The differences by class, with intervals; nothing if Matplotlib is not installed."""
+    if not have_matplotlib():
+        return {}
+    from matplotlib.figure import Figure
+
+    classes = found["data"]["classes"]
+    names = [*classes, "mean", "paper, mean"]
+    figure = Figure(figsize=(5.0, 1.5 + 0.42 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    axes.axvline(0.0, color=INK, linewidth=1.0)
+    axes.axhline(len(classes) - 0.5, color="#888888", linewidth=0.8)
+    for metric, colour, shift, marker in zip(PAPER, COLOURS, (-0.16, 0.16), ("o", "s"), strict=False):
+        means, intervals = found["mean"][metric], found["difference"][metric]
+        values = [part[metric][metric]["test"] - part["zero-one"][metric]["test"] for part in found["classes"]]
+        values = [100.0 * value for value in (*values, means[metric] - means["zero-one"])]
+        ends = [[100.0 * end for end in pair] for pair in (*intervals["classes"].values(), intervals["mean"])]
+        places = [row + shift for row in range(len(names))]
+        axes.hlines(places[:-1], *zip(*ends, strict=True), color=colour, linewidth=1.8)
+        axes.plot(values, places[:-1], marker, color=colour, markersize=6, label=metric.upper())
+        theirs = PAPER_MEANS[metric][1] - PAPER_MEANS[metric][0]
+        axes.plot([theirs], places[-1:], marker, markersize=7, markerfacecolor="none", markeredgecolor=colour)
+    axes.set_yticks(range(len(names)), names, parse_math=False)  # a name may have a $
+    axes.invert_yaxis()
+    finish(axes, "Own loss less 0-1 loss", "points of the measure, on test", "")
+    figure.legend(frameon=False, fontsize=SIZES["tick"], labelcolor=INK, ncols=2, loc="outside lower center")
+    return {"differences": drawing(figure, f"{_NAME}-")}
+
+
+def facts(found: Mapping[str, Any]) -> list[str]:
+    """How it was done."""
+    data, plan = found["data"], found["plan"]
+    samples = data["samples"]
+    ends = ["between 10^{:g} and 10^{:g}".format(*plan[key]) for key in ("ends", "ends_zero_one")]
+    lines = [
+        f"{samples['train']:,} samples to train with and {samples['test']:,} to test with, {data['features']:,} "
+        f"features, {len(data['classes'])} classes",
+        f"C: of {plan['Cs']} values {ends[0]} (0-1 loss: {ends[1]}) times the natural C, the one of the highest mean "
+        f"over {plan['folds']} folds of the training samples, by the measure that is then reported; the natural C, "
+        "1/‖slope of the risk at 0‖², follows the scale of the features",
+        f"all problems solved to a relative duality gap of {plan['tol']:g}; 0-1 loss learns an intercept, no ranking "
+        "depends on one",
+        f"intervals: {LEVEL:.0%}, percentiles of the bootstrap",
+    ]
+    gaps = [part[loss][metric]["gap"] for part in found["classes"] for loss, ms in MEASURES.items() for metric in ms]
+    lines.append(f"the largest gap of a model that was judged: {max(gaps):.1e}")
+    if data["left_out"]:
+        lines.append(f"left out, fewer positives or negatives than folds: {', '.join(data['left_out'])}")
+    return lines

@@ -1,0 +1,226 @@
+"""What the experiment on ten classes found: means, paired tests, and Tables 3 and 4 beside the paper's numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment
+from rankwise_lab.reproduce.beside import ratio
+from rankwise_lab.reproduce.page import Table
+
+__all__ = [
+    "PAPER",
+    "PAPER_MEANS",
+    "SHOWN",
+    "as_csv",
+    "choices_table",
+    "document",
+    "measure_table",
+    "paired",
+    "paper_table",
+    "same_classes",
+    "tests_table",
+]
+
+# Supplement, Tables 3 and 4: by class of VOC 2011 action, in %, for 0-1 loss and for the measure's own.
+PAPER: dict[str, dict[str, tuple[float, float]]] = {
+    "ap": {
+        "Jumping": (52.580, 55.230),
+        "Phoning": (32.090, 32.630),
+        "Playing instrument": (35.210, 41.180),
+        "Reading": (27.410, 26.600),
+        "Riding bike": (72.240, 81.060),
+        "Running": (73.090, 76.850),
+        "Taking photo": (21.880, 25.980),
+        "Using computer": (30.620, 32.050),
+        "Walking": (54.400, 57.090),
+        "Riding horse": (79.820, 83.290),
+    },
+    "ndcg": {
+        "Jumping": (86.409, 87.895),
+        "Phoning": (73.134, 76.733),
+        "Playing instrument": (81.533, 83.666),
+        "Reading": (74.528, 75.588),
+        "Riding bike": (94.928, 95.958),
+        "Running": (93.766, 93.776),
+        "Taking photo": (74.058, 76.701),
+        "Using computer": (79.518, 78.276),
+        "Walking": (89.789, 89.742),
+        "Riding horse": (96.160, 96.875),
+    },
+}
+# Their means, as section 4.1 has them.
+PAPER_MEANS = {"ap": (47.934, 51.196), "ndcg": (84.3823, 85.521)}
+SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss", "ndcg": "NDCG loss"}
+_NUMBERS = {"ap": 3, "ndcg": 4}
+
+
+def document(experiment: ActionExperiment, machine: dict[str, Any]) -> dict[str, Any]:
+    """Everything as plain data: runs what is not finished."""
+    parts = experiment.run()
+    difference = experiment.difference()
+    return {
+        "experiment": "action",
+        "data": experiment.described(),
+        "plan": asdict(experiment.plan),
+        "classes": parts,
+        "mean": {
+            metric: {loss: float(np.mean([part[loss][metric]["test"] for part in parts])) for loss in _losses(metric)}
+            for metric in PAPER
+        },
+        "difference": difference,
+        "tests": {
+            metric: {"ours": paired(_pairs(parts, metric)), "paper": paired(list(PAPER[metric].values()))}
+            for metric in PAPER
+        },
+        "paper": {"classes": PAPER, "mean": PAPER_MEANS},
+        "machine": machine,
+    }
+
+
+def _losses(metric: str) -> tuple[str, str]:
+    return "zero-one", metric
+
+
+def _pairs(parts: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[float, float]]:
+    """In %, by class: 0-1 loss, and the measure's own."""
+    return [(100.0 * part["zero-one"][metric]["test"], 100.0 * part[metric][metric]["test"]) for part in parts]
+
+
+def paired(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Student's t and Wilcoxon's signed ranks of second less first; None where classes are too few or all alike."""
+    first, second = np.array(pairs).T
+    difference = second - first
+    found: dict[str, Any] = {
+        "classes": difference.size,
+        "better": int((difference > 0.0).sum()),
+        "mean": float(difference.mean()),
+        **dict.fromkeys(("interval", "t", "p_t", "w", "p_w")),
+    }
+    if difference.size > 1 and np.ptp(difference) > 0.0:
+        t = stats.ttest_rel(second, first)
+        w = stats.wilcoxon(difference)
+        found |= {"interval": list(map(float, t.confidence_interval(LEVEL))), "t": float(t.statistic)}
+        found |= {"p_t": float(t.pvalue), "w": float(w.statistic), "p_w": float(w.pvalue)}
+    return found
+
+
+def same_classes(found: Mapping[str, Any]) -> bool:
+    """Whether the classes are the paper's own."""
+    return {_plain(name) for name in found["data"]["classes"]} <= {_plain(name) for name in PAPER["ap"]}
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def measure_table(found: Mapping[str, Any], metric: str) -> Table:
+    """The paper's Table 3 (AP) or 4 (NDCG); its own classes beside ours where they are the same."""
+    intervals, same = found["difference"][metric], same_classes(found)
+    known = {_plain(name): pair for name, pair in PAPER[metric].items()}
+    rows = []
+    for part, pair in zip(found["classes"], _pairs(found["classes"], metric), strict=True):
+        theirs = _beside(pair, known[_plain(part["class"])]) if same else []
+        rows.append([part["class"], *_compared(pair, intervals["classes"][part["class"]]), *theirs])
+    n_classes, means = len(rows), tuple(100.0 * found["mean"][metric][loss] for loss in _losses(metric))
+    published = PAPER_MEANS[metric]
+    if same:  # of the classes that are here, be they all ten or not
+        theirs = np.mean([known[_plain(part["class"])] for part in found["classes"]], axis=0)
+        published = (float(theirs[0]), float(theirs[1]))
+    none = [""] * 4 if same else []
+    rows.append(["mean", *_compared(means, intervals["mean"]), *(_beside(means, published) if same else [])])
+    rows.append(["paper, mean", *_compared(published, None), *none])
+    ours = [ratio(mine, theirs, ".3f") for mine, theirs in zip(means, published, strict=True)]
+    rows.append(["ours / paper", *ours, ratio(means[1] - means[0], published[1] - published[0]), "", "", *none])
+    losses = [SHOWN[loss] for loss in _losses(metric)]
+    name = metric.upper()
+    columns = ["class", *losses, "difference", f"{LEVEL:.0%} interval", f"{name} / 0-1"]
+    columns += [f"{what}, {loss}" for what in ("paper", "ours / paper") for loss in losses] if same else []
+    title = f"Table {_NUMBERS[metric]}: {name} on test, in %"
+    return Table(title, columns, rows, totals=len(rows) - n_classes)
+
+
+def _compared(pair: Sequence[float], interval: Sequence[float] | None) -> list[str]:
+    """Both values, their difference with its interval (in parts of 1), and their ratio."""
+    shown = "" if interval is None else f"{100.0 * interval[0]:+.2f} to {100.0 * interval[1]:+.2f}"
+    return [f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.2f}", shown, ratio(pair[1], pair[0], ".3f")]
+
+
+def _beside(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
+    ratios = [ratio(mine, other, ".3f") for mine, other in zip(ours, theirs, strict=True)]
+    return [*(f"{value:.2f}" for value in theirs), *ratios]
+
+
+def paper_table() -> Table:
+    """The paper's own classes, by measure."""
+    rows = [
+        [name, *(cell for metric in PAPER for cell in _published_cells(PAPER[metric][name]))] for name in PAPER["ap"]
+    ]
+    rows.append(["mean", *(cell for metric in PAPER for cell in _published_cells(PAPER_MEANS[metric]))])
+    columns = [f"{m.upper()}, {what}" for m in PAPER for what in (*map(SHOWN.get, _losses(m)), "difference")]
+    return Table("The paper's own classes, VOC 2011 action, in %", ["class", *columns], rows, totals=1)
+
+
+def _published_cells(pair: tuple[float, float]) -> list[str]:
+    return [f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.2f}"]
+
+
+def tests_table(found: Mapping[str, Any]) -> Table:
+    """Paired tests over classes, ours and of the paper's own numbers."""
+    rows = []
+    for metric, both in found["tests"].items():
+        for whose, test in both.items():
+            interval = test["interval"]
+            rows.append(
+                [
+                    f"{metric.upper()}, {whose}",
+                    f"{test['mean']:+.2f}",
+                    "-" if interval is None else f"{interval[0]:+.2f} to {interval[1]:+.2f}",
+                    f"{test['better']} of {test['classes']}",
+                    *("-" if test[key] is None else f"{test[key]:.3g}" for key in ("t", "p_t", "w", "p_w")),
+                ]
+            )
+    columns = ["", "mean difference", f"{LEVEL:.0%} interval", "classes better"]
+    columns += ["Student's t", "p of t", "Wilcoxon's W", "p of W"]
+    return Table("The measure's own loss less 0-1 loss, in points: paired tests over classes", columns, rows)
+
+
+def choices_table(found: Mapping[str, Any]) -> Table:
+    """The C that was chosen, by class, loss and measure, and the mean of the folds there."""
+    pairs = [(loss, metric) for metric in PAPER for loss in _losses(metric)]
+    rows = [
+        [
+            part["class"],
+            *(cell for loss, metric in pairs for cell in _choice(part[loss][metric])),
+        ]
+        for part in found["classes"]
+    ]
+    columns = [text for loss, m in pairs for text in (f"C, {SHOWN[loss]} by {m.upper()}", f"{m.upper()} of folds")]
+    return Table("C, and the mean of the folds in %", ["class", *columns], rows)
+
+
+def _choice(part: Mapping[str, Any]) -> list[str]:
+    return [f"{part['C']:.3g}" + (" (edge)" if part["at_edge"] else ""), f"{100.0 * part['cv']:.2f}"]
+
+
+def as_csv(found: Mapping[str, Any]) -> str:
+    """A line a class, loss and measure; values in parts of 1."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    keys = ("C", "at_edge", "cv", "test", "objective", "gap", "converged", "calls")
+    writer.writerow(["class", "loss", "metric", *keys])
+    for part in found["classes"]:
+        for loss, metrics in MEASURES.items():
+            for metric in metrics:
+                writer.writerow([part["class"], loss, metric, *(part[loss][metric][key] for key in keys)])
+    for metric, means in found["mean"].items():
+        for loss, value in means.items():
+            writer.writerow(["mean", loss, metric, "", "", "", value, "", "", "", ""])
+    return buffer.getvalue()

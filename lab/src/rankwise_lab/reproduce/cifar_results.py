@@ -1,0 +1,208 @@
+"""What the CIFAR-10 experiment found: means over seeds, paired differences, and tables beside the paper's numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from rankwise_lab.data.cifar10 import Cifar10
+from rankwise_lab.reproduce.beside import ratio
+from rankwise_lab.reproduce.page import Table
+
+__all__ = [
+    "METHODS",
+    "METRICS",
+    "PAPER",
+    "SHOWN",
+    "as_csv",
+    "differences_table",
+    "document",
+    "interval",
+    "metric_table",
+    "time_table",
+]
+
+# Section 4.3: means over the ten classes of test, in %, by the loss that was trained for; and hours of training.
+PAPER: dict[str, Any] = {
+    "ap": {"zero-one": 84.22, "ap": 85.28},
+    "ndcg": {"zero-one": 95.31, "ndcg": 96.14},
+    "hours": {"ap": {"yue": 1.974, "quicksort": 1.589}, "ndcg": {"chakrabarti": 2.217, "quicksort": 1.632}},
+}
+METRICS = {"ap": "mean AP", "ndcg": "mean NDCG", "accuracy": "accuracy"}
+SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss", "ndcg": "NDCG loss"}
+_STAGES = {"warm": "after warm-up", "final": "after LW-SVM"}
+METHODS = {
+    "yue": "Yue et al. 2007",
+    "chakrabarti": "Chakrabarti et al. 2008",
+    "quicksort": "Algorithm 1",
+    "auto": "ours (auto)",
+}
+_LEVEL = 0.95
+# Fewer seeds have no interval.
+_FEWEST = 3
+
+
+def document(
+    plan: Any, cifar: Cifar10, n_test: int, seeds: list[dict[str, Any]], timed: Any, machine: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything as plain data."""
+    return {
+        "experiment": "cifar",
+        "data": {
+            "what": cifar.what,
+            "images": {"train": plan.n_train, "val": plan.n_val, "test": n_test},
+            "classes": list(cifar.classes),
+        },
+        "plan": asdict(plan),
+        "seeds": seeds,
+        "mean": _means(plan.losses, seeds),
+        "differences": _differences(plan.losses, seeds),
+        "inference": timed,
+        "paper": PAPER,
+        "machine": machine,
+    }
+
+
+def _means(losses: Sequence[str], seeds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and deviation over seeds: of the pre-trained network, and by loss and stage."""
+    means: dict[str, Any] = {"pretrained": _spread([seed["pretrained"]["test"] for seed in seeds])}
+    for loss in losses:
+        tests = [seed["losses"][loss]["test"] for seed in seeds]
+        means[loss] = {stage: _spread([test[stage] for test in tests]) for stage in _STAGES}
+    return means
+
+
+def _spread(tests: list[dict[str, float]]) -> dict[str, Any]:
+    found = {}
+    for metric in METRICS:
+        values = np.array([test[metric] for test in tests])
+        deviation = float(values.std(ddof=1)) if values.size > 1 else None
+        found[metric] = {"mean": float(values.mean()), "deviation": deviation}
+    return found
+
+
+def _differences(losses: Sequence[str], seeds: list[dict[str, Any]]) -> dict[str, Any]:
+    """AP loss less 0-1 loss in mean AP, NDCG loss less 0-1 loss in mean NDCG: by seed, and an interval for the mean."""
+    found: dict[str, Any] = {}
+    if "zero-one" not in losses:
+        return found
+    for loss in (loss for loss in ("ap", "ndcg") if loss in losses):
+        found[loss] = {}
+        for stage in _STAGES:
+            values = [
+                seed["losses"][loss]["test"][stage][loss] - seed["losses"]["zero-one"]["test"][stage][loss]
+                for seed in seeds
+            ]
+            found[loss][stage] = {"values": values, **interval(values)}
+    return found
+
+
+def interval(values: Sequence[float]) -> dict[str, float | None]:
+    """The mean and, of at least three values, Student's interval for it."""
+    mean = float(np.mean(values))
+    if len(values) < _FEWEST:
+        return {"mean": mean, "low": None, "high": None}
+    half = float(stdtrit(len(values) - 1, 0.5 + 0.5 * _LEVEL) * np.std(values, ddof=1)) / math.sqrt(len(values))
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def metric_table(found: Mapping[str, Any], metric: str) -> Table:
+    """A measure on test by the loss trained for, at every stage, beside the paper's; metric: one of METRICS."""
+    paper, means = found["paper"].get(metric, {}), found["mean"]
+    columns = ["trained for", "pre-trained (softmax)", *_STAGES.values()]
+    rows = []
+    for loss in found["plan"]["losses"]:
+        stages = [means["pretrained"], *(means[loss][stage] for stage in _STAGES)]
+        row = [SHOWN[loss], *(_with_deviation(stage[metric]) for stage in stages)]
+        if paper:
+            theirs = paper.get(loss)
+            row += ["", ""] if theirs is None else [f"{theirs:.2f}", ratio(100.0 * stages[-1][metric]["mean"], theirs)]
+        rows.append(row)
+    if paper:
+        columns += ["paper", "ours / paper"]
+    seeds = len(found["seeds"])
+    what = f"mean ± deviation over {seeds} seeds" if seeds > 1 else "one seed"
+    return Table(
+        f"Test {METRICS[metric]} over the {len(found['data']['classes'])} classes, in %: {what}", columns, rows
+    )
+
+
+def _with_deviation(spread: Mapping[str, Any]) -> str:
+    deviation = "" if spread["deviation"] is None else f" ± {100.0 * spread['deviation']:.2f}"
+    return f"{100.0 * spread['mean']:.2f}{deviation}"
+
+
+def differences_table(found: Mapping[str, Any]) -> Table:
+    """What the loss of the measure gains over 0-1 loss: by seed, their mean and its interval, and the paper's."""
+    seeds = [f"seed {seed['seed']}" for seed in found["seeds"]]
+    rows = []
+    for loss, stages in found["differences"].items():
+        for stage, one in stages.items():
+            ends = "-" if one["low"] is None else f"{100.0 * one['low']:+.2f} to {100.0 * one['high']:+.2f}"
+            theirs = found["paper"][loss][loss] - found["paper"][loss]["zero-one"] if stage == "final" else None
+            mean = 100.0 * one["mean"]
+            rows.append(
+                [
+                    f"{METRICS[loss]}, {SHOWN[loss]}, {_STAGES[stage]}",
+                    *(f"{100.0 * value:+.2f}" for value in one["values"]),
+                    f"{mean:+.2f}",
+                    ends,
+                    *(["", ""] if theirs is None else [f"{theirs:+.2f}", ratio(mean, theirs)]),
+                ]
+            )
+    columns = ["", *seeds, "mean", f"{_LEVEL:.0%} interval", "paper", "ours / paper"]
+    return Table("Gain over 0-1 loss on the test images, in points of %, the same seeds paired", columns, rows)
+
+
+def time_table(found: Mapping[str, Any]) -> Table:
+    """Seconds of the same pass of LW-SVM by method of inference and size of blocks, and the paper's hours."""
+    rows = []
+    for loss, sizes in found["inference"].items():
+        for k, size in enumerate(sizes):
+            # The paper does not tell its blocks; its hours are beside the first ones.
+            rows += _time_rows(loss, size, found["paper"]["hours"][loss] if k == 0 else {})
+    columns = ["", "inference, s", "all else, s", "whole, s", "calls", "ratio of inference", "ratio of the whole"]
+    title = "Seconds of one pass of LW-SVM; ratios: how many times as long the published method takes"
+    return Table(title, [*columns, "paper, hours of training", "paper, ratio"], rows)
+
+
+def _time_rows(loss: str, size: Mapping[str, Any], hours: Mapping[str, float]) -> list[list[str]]:
+    published, rows = next(iter(size["methods"])), []
+    for method, one in size["methods"].items():
+        first = size["methods"][published]
+        row = [
+            f"{SHOWN[loss]}, blocks of {size['block_size']:,}: {METHODS[method]}",
+            f"{one['inference']:.2f}",
+            f"{one['total'] - one['inference']:.1f}",
+            f"{one['total']:.1f}",
+            f"{one['calls']:,}",
+            ratio(first["inference"], one["inference"]),
+            ratio(first["total"], one["total"]),
+        ]
+        known = method in hours
+        rows.append([*row, *([f"{hours[method]:.3f}", ratio(hours[published], hours[method])] if known else ["", ""])])
+    return rows
+
+
+def as_csv(found: Mapping[str, Any]) -> str:
+    """A line a seed, loss and stage: measures in parts of 1, the choice, and seconds of the stage."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["seed", "loss", "stage", *METRICS, "lam", "mu", "objective", "seconds"])
+    for seed in found["seeds"]:
+        start = seed["pretrained"]
+        tests = [start["test"][metric] for metric in METRICS]
+        writer.writerow([seed["seed"], "softmax", "pretrained", *tests, "", "", "", start["seconds"]])
+        for loss, one in seed["losses"].items():
+            for stage in _STAGES:
+                ends = ("", one["warm_seconds"]) if stage == "warm" else (one["objective"], one["timing"]["total"])
+                tests = [one["test"][stage][metric] for metric in METRICS]
+                writer.writerow([seed["seed"], loss, stage, *tests, one["lam"], one["mu"], *ends])
+    return buffer.getvalue()

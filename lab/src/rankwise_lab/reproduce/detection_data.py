@@ -1,0 +1,138 @@
+"""The images of the detection experiment: a VOC folder that is given, or the one that the data folder has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rankwise.detection import Devkit, FeatureStore, read_voc
+from rankwise_lab.data.cache import cache_folder
+from rankwise_lab.data.folder import MissingDataError, data_folder
+
+__all__ = ["ARCHIVE", "SETS", "default_year", "featured", "find_devkit", "smaller", "years_of"]
+
+ARCHIVE = "underwater-voc.tar.xz"
+SETS = ("train", "val", "test")
+_YEAR = "VOC2007"
+
+
+def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
+    """The VOC folder given, else VOCdevkit in the data folder, else the underwater set, unpacked into the cache."""
+    if given is not None:
+        return given
+    folder = data_folder(data)
+    if years_of(folder / "VOCdevkit"):
+        return folder / "VOCdevkit"
+    archive = folder / ARCHIVE
+    if not archive.is_file():
+        raise MissingDataError(
+            f"no images: {folder} has neither VOCdevkit nor {ARCHIVE}; pass --devkit VOCdevkit, or set RANKWISE_DATA "
+            "to the folder that has one of them"
+        )
+    return _unpacked(archive)
+
+
+def years_of(devkit: Path) -> list[str]:
+    """The years in a VOC folder that have lists of images to train, to validate and to test with."""
+    lists = [f"ImageSets/Main/{name}.txt" for name in SETS]
+    found = devkit.glob("VOC*") if devkit.is_dir() else []
+    return sorted(year.name for year in found if all((year / path).is_file() for path in lists))
+
+
+def default_year(devkit: Path) -> str | None:
+    """The paper's year where a VOC folder has it among others, or the only one with all lists; else None."""
+    years = years_of(devkit)
+    return _YEAR if _YEAR in years else years[0] if len(years) == 1 else None
+
+
+def _unpacked(archive: Path) -> Path:
+    """The VOCdevkit of an archive, unpacked once; moved into its place when it is whole."""
+    target = cache_folder() / f"{ARCHIVE.partition('.')[0]}-{_digest_of_file(archive)}"
+    if not target.is_dir():
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(temporary, filter="data")
+            _move(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return target / "VOCdevkit"
+
+
+def _move(temporary: Path, target: Path) -> None:
+    """Move a folder to where it belongs, unless another run has just done so."""
+    try:
+        os.rename(temporary, target)
+    except OSError:
+        if not target.is_dir():
+            raise
+
+
+def smaller(devkit: Path, year: str | None, sizes: dict[str, int]) -> Path:
+    """A copy, in the cache, of so many images of each set, evenly spaced in their order."""
+    whole = read_voc(devkit, year, SETS)
+    chosen = {name: _spaced(whole.sets[name], n) for name, n in sizes.items()}
+    text = json.dumps({"devkit": str(devkit.resolve()), "images": chosen}, sort_keys=True)
+    target = cache_folder() / f"voc-part-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    if not target.is_dir():
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        try:
+            _copy(whole, chosen, temporary / "VOC2007")
+            _move(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _spaced(ids: tuple[str, ...], n: int) -> list[str]:
+    """n of the ids, or all if there are fewer."""
+    n = min(n, len(ids))
+    return [ids[k * len(ids) // n] for k in range(n)]
+
+
+def _copy(whole: Devkit, chosen: dict[str, list[str]], root: Path) -> None:
+    """Images, annotations and sets of a part."""
+    for part in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (root / part).mkdir(parents=True)
+    for name, ids in chosen.items():
+        (root / "ImageSets" / "Main" / f"{name}.txt").write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
+    wanted = {image_id for ids in chosen.values() for image_id in ids}
+    for image in whole.images:
+        if image.image_id in wanted:
+            annotation = image.path.parents[1] / "Annotations" / f"{image.image_id}.xml"
+            shutil.copyfile(image.path, root / "JPEGImages" / image.path.name)
+            shutil.copyfile(annotation, root / "Annotations" / annotation.name)
+
+
+def featured(
+    devkit: Path,
+    year: str | None,
+    folder: Path | None,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], object] | None = None,
+    **settings: Any,
+) -> FeatureStore:
+    """The features of a VOC folder, made where they are not there yet, in a folder given or in the cache.
+
+    settings: of `prepare`, what the features depend on.
+    """
+    from rankwise.detection import prepare
+
+    if folder is None:
+        text = json.dumps({"devkit": str(devkit.resolve()), "year": year, **settings}, sort_keys=True)
+        folder = cache_folder() / f"features-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    return prepare(devkit, folder, year=year, sets=SETS, workers=workers, progress=progress, **settings)
+
+
+def _digest_of_file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

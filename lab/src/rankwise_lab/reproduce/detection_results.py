@@ -1,0 +1,261 @@
+"""What the detection experiment found: means, intervals, and tables beside the paper's numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.detection import Detections, VocAP, average_precision, detect
+from rankwise_lab.reproduce.beside import beside, ratio
+from rankwise_lab.reproduce.detection import LOSSES, METHODS, TRAIN, Experiment
+from rankwise_lab.reproduce.page import Table
+
+__all__ = [
+    "KINDS",
+    "PAPER",
+    "Judged",
+    "as_csv",
+    "beside_table",
+    "document",
+    "inference_table",
+    "judge",
+    "measures_table",
+    "redrawn",
+    "table5",
+]
+
+# Mean detection AP over the 20 classes of VOC 2007, and seconds in inference, averaged over them (section 4.2).
+PAPER = {"zero-one": 29.4995, "ap": 36.616, "yue": 7.623, "quicksort": 0.5214}
+# Table 5: detection AP for 0-1 loss and for AP loss, by the names that VOC gives the classes.
+PAPER_CLASSES = {
+    "aeroplane": (46.60, 48.18),
+    "bicycle": (48.53, 61.45),
+    "bird": (33.31, 36.73),
+    "boat": (15.23, 19.66),
+    "bottle": (6.10, 1.01),
+    "bus": (37.01, 49.51),
+    "car": (61.28, 66.78),
+    "cat": (38.12, 40.77),
+    "chair": (2.71, 3.23),
+    "cow": (21.06, 38.52),
+    "diningtable": (14.20, 39.53),
+    "dog": (33.55, 36.25),
+    "horse": (46.14, 53.86),
+    "motorbike": (29.97, 34.81),
+    "person": (29.58, 30.41),
+    "pottedplant": (21.27, 23.03),
+    "sheep": (11.65, 32.20),
+    "sofa": (36.66, 42.03),
+    "train": (29.71, 37.10),
+    "tvmonitor": (27.31, 37.26),
+}
+_SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss"}
+_METHODS = {"yue": "Yue et al. 2007", "quicksort": "Algorithm 1", "auto": "ours (auto)"}
+KINDS = {"ap_2007": "eleven points as in VOC 2007", "ap_area": "area under the curve"}
+_MEASURES = {"ap_images": "images", "localised": "best window"}
+_DRAWS, _DRAWS_AT_ONCE, _LEVEL = 1000, 50, 0.95
+_ROUNDING = 1e-9
+
+
+class Judged(NamedTuple):
+    """The detections of a class on test, how they were judged (eleven points), and objects by image."""
+
+    name: str
+    detections: Detections
+    ap: VocAP
+    objects: NDArray[np.int64]
+
+
+def judge(experiment: Experiment) -> dict[tuple[str, str], Judged]:
+    """By class and loss, from the detectors that were trained."""
+    store, found = experiment.store, {}
+    for name in experiment.classes:
+        truth = store.truth(name, "test")
+        objects = np.array([int((~difficult).sum()) for _, difficult in truth])
+        for loss in LOSSES:
+            detections = detect(experiment.model(name, loss), store, "test")
+            found[name, loss] = Judged(name, detections, average_precision(detections, truth, kind="2007"), objects)
+    return found
+
+
+def document(
+    experiment: Experiment, parts: list[dict[str, Any]], judged: dict[tuple[str, str], Judged], machine: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything as plain data."""
+    store = experiment.store
+    sets = {name: int(store.members(name).size) for name in (*TRAIN, "test")}
+    windows = {name: int(store.bags[store.members(name)].n_candidates) for name in sets}
+    means = {loss: {key: _mean(parts, loss, key) for key in (*KINDS, *_MEASURES)} for loss in LOSSES}
+    totals = {
+        method: {
+            "inference": sum(part["inference"]["methods"][method]["inference"] for part in parts) / len(parts),
+            "calls": sum(part["inference"]["methods"][method]["calls"] for part in parts) / len(parts),
+            "total": sum(part["inference"]["methods"][method]["total"] for part in parts) / len(parts),
+        }
+        for method in METHODS
+    }
+    return {
+        "experiment": "detection",
+        "data": {
+            "images": sets,
+            "windows": windows,
+            "classes": experiment.classes,
+            "left_out": experiment.left_out,
+            "features": store.settings,
+        },
+        "plan": asdict(experiment.plan),
+        "classes": parts,
+        "mean": means,
+        "difference": {kind: _difference(experiment.classes, judged, experiment.plan.seed, kind) for kind in KINDS},
+        "inference": totals,
+        "paper": PAPER,
+        "machine": machine,
+    }
+
+
+def _mean(parts: list[dict[str, Any]], loss: str, key: str) -> float:
+    return float(np.mean([part[loss][key] for part in parts]))
+
+
+def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed: int, kind: str) -> dict[str, Any]:
+    """AP loss less 0-1 loss: an interval for each class and for their mean, test images redrawn, the same for both."""
+    n_images = judged[classes[0], LOSSES[0]].objects.size
+    rng = np.random.default_rng(seed)
+    draws: dict[str, list[NDArray[np.float64]]] = {name: [] for name in classes}
+    for _ in range(0, _DRAWS, _DRAWS_AT_ONCE):
+        counts = rng.multinomial(n_images, np.full(n_images, 1.0 / n_images), size=_DRAWS_AT_ONCE)
+        for name in classes:
+            zero_one, ap = (redrawn(judged[name, loss], counts, kind) for loss in LOSSES)
+            draws[name].append(ap - zero_one)
+    by_class = {name: np.concatenate(parts) for name, parts in draws.items()}
+    ends = (0.5 - 0.5 * _LEVEL, 0.5 + 0.5 * _LEVEL)
+    intervals = {name: np.nanquantile(values, ends).tolist() for name, values in by_class.items()}
+    mean = np.nanquantile(np.mean(list(by_class.values()), axis=0), ends).tolist()
+    return {"level": _LEVEL, "draws": _DRAWS, "classes": intervals, "mean": mean}
+
+
+def redrawn(judged: Judged, counts: NDArray[np.int64], kind: str) -> NDArray[np.float64]:
+    """AP where image i is there counts[:, i] times, (draws, images) → (draws,); nan where nothing is to be found."""
+    order = judged.ap.order
+    weight = counts[:, np.asarray(judged.detections.image)[order]].astype(np.float64)
+    hits = np.cumsum(weight * judged.ap.true[order], axis=1)
+    seen = np.cumsum(weight * ~judged.ap.ignored[order], axis=1)
+    n_positives = counts @ judged.objects
+    precision = np.divide(hits, seen, out=np.zeros_like(hits), where=seen > 0.0)
+    reached = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    values = np.full(len(counts), np.nan)
+    for k in np.flatnonzero(n_positives):
+        if kind == "ap_area":
+            values[k] = np.diff(hits[k], prepend=0.0) @ reached[k] / n_positives[k]
+        else:
+            at = np.searchsorted(hits[k], np.arange(11) / 10.0 * n_positives[k] - _ROUNDING)
+            values[k] = np.append(reached[k], 0.0)[at].mean()
+    return values
+
+
+def table5(found: Mapping[str, Any], kind: str = "ap_2007") -> Table:
+    """The paper's Table 5: class, 0-1 loss, AP loss; kind: one of KINDS."""
+    intervals, rows = found["difference"][kind], []
+    for part in found["classes"]:
+        values = [100.0 * part[loss][kind] for loss in LOSSES]
+        rows.append([part["class"], *_pair(values, intervals["classes"][part["class"]])])
+    means = [100.0 * found["mean"][loss][kind] for loss in LOSSES]
+    rows.append(["mean", *_pair(means, intervals["mean"])])
+    if kind == "ap_2007":
+        rows.append(["paper, VOC 2007", *_pair([PAPER[loss] for loss in LOSSES], None)])
+    columns = [
+        "class",
+        *(_SHOWN[loss] for loss in LOSSES),
+        "difference",
+        f"{intervals['level']:.0%} interval",
+        "AP / 0-1",
+    ]
+    return Table(f"Detection AP on test, {KINDS[kind]}, in %", columns, rows, totals=len(rows) - len(found["classes"]))
+
+
+def beside_table(found: Mapping[str, Any]) -> Table:
+    """What the paper tells, ours and the ratio: by class where its classes are the paper's, the means, and seconds."""
+    rows: list[tuple[str, float | None, float | None]] = []
+    for part in found["classes"]:
+        for loss, theirs in zip(LOSSES, PAPER_CLASSES.get(part["class"], ()), strict=False):
+            rows.append((f"AP of {part['class']}, {_SHOWN[loss]}, %", theirs, 100.0 * part[loss]["ap_2007"]))
+    means = {loss: 100.0 * found["mean"][loss]["ap_2007"] for loss in LOSSES}
+    seconds = {method: found["inference"][method]["inference"] for method in METHODS}
+    rows += [(f"mean AP, {_SHOWN[loss]}, %", PAPER[loss], means[loss]) for loss in LOSSES]
+    rows += [
+        ("gain of AP loss, points", PAPER["ap"] - PAPER["zero-one"], means["ap"] - means["zero-one"]),
+        *((f"inference, {_METHODS[method]}, s", PAPER.get(method), seconds[method]) for method in METHODS),
+        ("Yue / Algorithm 1", PAPER["yue"] / PAPER["quicksort"], seconds["yue"] / seconds["quicksort"]),
+        ("Yue / ours", None, seconds["yue"] / seconds["auto"]),
+    ]
+    return beside("Beside the paper (VOC 2007; ours: other images, eleven points)", rows)
+
+
+def _pair(values: list[float], interval: list[float] | None) -> list[str]:
+    zero_one, ap = values
+    shown = "" if interval is None else f"{100.0 * interval[0]:+.1f} to {100.0 * interval[1]:+.1f}"
+    return [f"{zero_one:.2f}", f"{ap:.2f}", f"{ap - zero_one:+.2f}", shown, ratio(ap, zero_one)]
+
+
+def measures_table(found: Mapping[str, Any]) -> Table:
+    """Other measures, by class and loss, and the C that was chosen."""
+    columns = ["class", *(f"{what}, {_SHOWN[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
+    columns += [f"C, {_SHOWN[loss]}" for loss in LOSSES]
+    rows = [
+        [
+            part["class"],
+            *(f"{100.0 * part[loss][key]:.2f}" for key in _MEASURES for loss in LOSSES),
+            *(f"{part[loss]['C']:g}" for loss in LOSSES),
+        ]
+        for part in found["classes"]
+    ]
+    means = [f"{100.0 * found['mean'][loss][key]:.2f}" for key in _MEASURES for loss in LOSSES]
+    rows.append(["mean", *means, *[""] * len(LOSSES)])
+    return Table("Other measures, in %, and the C that was chosen", columns, rows, totals=1)
+
+
+def inference_table(found: Mapping[str, Any]) -> Table:
+    """Seconds in inference while the detector for AP loss is trained, by method."""
+    rows = []
+    for part in found["classes"]:
+        timings = part["inference"]["methods"]
+        seconds = {method: timings[method]["inference"] for method in METHODS}
+        calls = "/".join(dict.fromkeys(str(timings[method]["calls"]) for method in METHODS))
+        rows.append([part["class"], *_times(seconds), calls, f"{timings['auto']['total']:.1f}"])
+    totals = found["inference"]
+    seconds = {method: totals[method]["inference"] for method in METHODS}
+    rows.append(["mean", *_times(seconds), f"{totals['auto']['calls']:.0f}", f"{totals['auto']['total']:.1f}"])
+    paper = {"yue": PAPER["yue"], "quicksort": PAPER["quicksort"], "auto": None}
+    rows.append(["paper, VOC 2007", *_times(paper), "", ""])
+    columns = ["class", *(_METHODS[method] for method in METHODS), "Yue / Algorithm 1", "Yue / ours", "calls"]
+    title = "Seconds in inference during one training for AP loss, at the C that was chosen"
+    return Table(title, [*columns, "whole training"], rows, totals=2)
+
+
+def _times(seconds: dict[str, Any]) -> list[str]:
+    ratios = [seconds["yue"] / seconds[method] if seconds[method] else None for method in METHODS[1:]]
+    shown = ["" if seconds[method] is None else f"{seconds[method]:.4f}" for method in METHODS]
+    return [*shown, *("" if ratio is None else f"{ratio:.1f}" for ratio in ratios)]
+
+
+def as_csv(found: Mapping[str, Any]) -> str:
+    """A line a class, and the mean: AP in parts of 1, and seconds in inference."""
+    keys = (*KINDS, *_MEASURES, "C")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(
+        ["class", *(f"{loss}:{key}" for loss in LOSSES for key in keys), *(f"{m}:seconds" for m in METHODS)]
+    )
+    for part in found["classes"]:
+        values = [part[loss][key] for loss in LOSSES for key in keys]
+        seconds = [part["inference"]["methods"][method]["inference"] for method in METHODS]
+        writer.writerow([part["class"], *values, *seconds])
+    means = [found["mean"][loss].get(key, "") for loss in LOSSES for key in keys]
+    writer.writerow(["mean", *means, *(found["inference"][method]["inference"] for method in METHODS)])
+    return buffer.getvalue()

@@ -1,0 +1,178 @@
+"""Section 4.1 of the paper: seconds in inference while the models of ten classes are trained (Tables 1 and 2).
+
+For every class, and at the C that the experiment `action` chose for it, the same model is trained with each method of
+inference in turn, several times over; the least of its times counts. One thread throughout, for inference and for
+products. Between two calls, training reads all features once or twice; so that inference can also be seen without what
+that does to a processor's caches, the calls of a training are replayed, one after the other, with each method.
+
+What is finished is kept in a folder, a file a class; a run that was cut off goes on from there.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from rankwise import RankSVM, structured_hinge
+from rankwise.linear.features import INTERCEPT, as_features
+from rankwise.linear.objective import Objective, Risk
+from rankwise.linear.pose import pose
+from rankwise.linear.solvers import AUTO, SOLVERS, Settings
+from rankwise.losses import NDCG, LossLike, as_loss
+from rankwise_lab.measuring.timing import THREADS, compare
+from rankwise_lab.reproduce.action import ActionExperiment, PlanAtC
+from rankwise_lab.reproduce.kept import check_plan, kept
+
+__all__ = ["METHODS", "QUICK", "ROUNDS", "Method", "Plan", "TimingExperiment"]
+
+# Raised when the same plan would give other results.
+_VERSION = 1
+# Rounds in which the replays of all methods take turns.
+ROUNDS = 5
+
+
+class Method(NamedTuple):
+    """A way to do inference. loss, metric: of the C that is trained with."""
+
+    name: str
+    loss: str
+    metric: str
+    how: str
+    evaluate_logarithms: bool = False
+
+    def trained_for(self) -> LossLike:
+        """The loss as it is trained for."""
+        return NDCG(tabulate=False) if self.evaluate_logarithms else self.loss
+
+
+# By key: "published" is as its authors wrote it, with a logarithm at each step.
+METHODS = {
+    "zero_one": Method("0-1", "zero-one", "ap", "auto"),
+    "ap": Method("AP, Yue et al. 2007", "ap", "ap", "yue"),
+    "ap_qs": Method("AP_QS, Algorithm 1", "ap", "ap", "quicksort"),
+    "ap_2014": Method("AP, Mohapatra et al. 2014", "ap", "ap", "mohapatra2014"),
+    "ap_bucketed": Method("AP, our engine", "ap", "ap", "bucketed"),
+    "ndcg": Method("NDCG, Chakrabarti et al. 2008", "ndcg", "ndcg", "chakrabarti", evaluate_logarithms=True),
+    "ndcg_tabulated": Method("NDCG, Chakrabarti et al. 2008, tabulated", "ndcg", "ndcg", "chakrabarti"),
+    "ndcg_qs": Method("NDCG_QS, Algorithm 1", "ndcg", "ndcg", "quicksort"),
+    "ndcg_bucketed": Method("NDCG, our engine", "ndcg", "ndcg", "bucketed"),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """repeats: trainings with each method, in turn. tol: the relative duality gap to train to."""
+
+    repeats: int = 3
+    tol: float = 1e-3
+
+
+QUICK = Plan(repeats=2)
+
+
+class TimingExperiment:
+    """The experiment, on the classes of `action`; parts that are finished are in `folder`."""
+
+    def __init__(
+        self,
+        action: ActionExperiment,
+        folder: Path,
+        plan: Plan | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.action, self.folder, self.plan, self._say = action, folder, plan or Plan(), say
+        check_plan(folder, PlanAtC(self.plan, action.plan), _VERSION, "samples", action.data.digest)
+
+    def run(self) -> list[dict[str, Any]]:
+        """The times of every class, by method."""
+        for k in self.action.classes:
+            for method in METHODS.values():
+                self.action.chosen(k, method.loss, method.metric)
+        return [self._kept(k) for k in self.action.classes]
+
+    def _kept(self, k: int) -> dict[str, Any]:
+        return kept(self.folder / self.action.path(k, "timing").name, lambda _: self._timed(k))
+
+    def _timed(self, k: int) -> dict[str, Any]:
+        """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""
+        relevant = self.action.relevant(k)
+        found: dict[str, Any] = {}
+        with threadpool_limits(limits=THREADS), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+            for method in METHODS.values():
+                scores = np.linspace(-1.0, 1.0, relevant.size)
+                structured_hinge(scores, relevant, method.trained_for(), method=method.how)
+            collecting = gc.isenabled()
+            gc.disable()
+            try:
+                for _ in range(self.plan.repeats):
+                    for key in METHODS:
+                        self._train(k, key, found)
+            finally:
+                if collecting:
+                    gc.enable()
+            calls = {method.loss: self._calls(k, method) for method in METHODS.values()}
+            tasks = {key: self._replay(k, method, calls[method.loss]) for key, method in METHODS.items()}
+            replayed = compare(tasks, ROUNDS)
+        name = self.action.data.classes[k]
+        for key, method in METHODS.items():
+            part = found[key]
+            part["replayed"] = {"seconds": replayed[key], "calls": len(calls[method.loss])}
+            part["inference"] = min(part["seconds"])
+            part["per_call"] = part["inference"] / part["calls"]
+            self._say(f"{name}, {method.name}: {part['inference']:.4f} s in {part['calls']} calls of inference")
+        positives = int(relevant.sum())
+        return {"class": name, "positives": positives, "negatives": relevant.size - positives, "methods": found}
+
+    def _calls(self, k: int, method: Method) -> list[NDArray[np.float64]]:
+        """The scores that inference is called with while a model is trained as `_train` does, in order."""
+        loss = as_loss(method.loss)
+        features = as_features(self.action.X, INTERCEPT if method.loss == "zero-one" else 0.0)
+        objective = Objective(features, pose(self.action.relevant(k), loss))
+        objective.risk = listener = _Listener(objective.task, objective.clock)
+        C = self.action.chosen(k, method.loss, method.metric)
+        SOLVERS[AUTO](objective, C, Settings(self.plan.tol))
+        return listener.heard
+
+    def _replay(self, k: int, method: Method, calls: list[NDArray[np.float64]]) -> Callable[[], None]:
+        """All calls of a training, with nothing in between."""
+        relevant, loss = self.action.relevant(k), method.trained_for()
+
+        def replay() -> None:
+            for scores in calls:
+                structured_hinge(scores, relevant, loss, method=method.how, n_threads=THREADS)
+
+        return replay
+
+    def _train(self, k: int, key: str, found: dict[str, Any]) -> None:
+        """Train once with a method, and add its time to those found."""
+        method = METHODS[key]
+        C = self.action.chosen(k, method.loss, method.metric)
+        model = RankSVM(method.trained_for(), C, method=method.how, tol=self.plan.tol, n_threads=THREADS)
+        model.fit(self.action.X, self.action.relevant(k))
+        part = found.setdefault(key, {"C": C, "seconds": [], "training": []})
+        part["seconds"].append(model.timing_["inference"])
+        part["training"].append(model.timing_["total"])
+        part |= {"calls": model.timing_["calls"], "objective": model.objective_, "dual": model.dual_, "gap": model.gap_}
+
+
+@dataclass(eq=False)
+class _Listener(Risk):
+    """The risk of a task, which keeps the scores that it is asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.heard: list[NDArray[np.float64]] = []
+
+    def __call__(self, scores: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
+        self.heard.append(scores.copy())
+        return super().__call__(scores)

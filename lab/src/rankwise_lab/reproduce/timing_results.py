@@ -1,0 +1,234 @@
+"""What the timing of inference found: means over classes, and Tables 1 and 2 beside the paper's numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.reproduce.beside import COLUMNS, beside, ratio
+from rankwise_lab.reproduce.page import Table
+from rankwise_lab.reproduce.timing import METHODS, TimingExperiment
+
+__all__ = [
+    "PAPER",
+    "PAPER_SAMPLES",
+    "QUOTIENTS",
+    "Quotient",
+    "as_csv",
+    "classes_table",
+    "document",
+    "faster_table",
+    "table1",
+    "table2",
+    "verdict",
+]
+
+# Table 1 and the text of section 4.1: seconds a training; Table 2: milliseconds a call, and their deviation.
+PAPER: dict[str, dict[str, Any]] = {
+    "total": {"zero_one": 0.0694, "ap": 0.7154, "ap_qs": 0.0625, "ap_2014": 0.0985, "ndcg": 6.8019, "ndcg_qs": 0.0473},
+    "per_call": {
+        "zero_one": (0.48, 0.03),
+        "ap": (16.29, 0.18),
+        "ap_qs": (1.48, 0.39),
+        "ndcg": (71.07, 1.57),
+        "ndcg_qs": (0.55, 0.11),
+    },
+}
+# Its training samples: what is aimed at holds for as many.
+PAPER_SAMPLES = 3_347
+
+
+class Quotient(NamedTuple):
+    """How many times faster the second method is than the first; least: what is aimed at, or None."""
+
+    name: str
+    slow: str
+    fast: str
+    least: float | None = None
+
+
+QUOTIENTS = (
+    Quotient("AP: Yue et al. / AP_QS", "ap", "ap_qs", 10.0),
+    Quotient("NDCG: Chakrabarti et al. / NDCG_QS", "ndcg", "ndcg_qs", 100.0),
+    Quotient("NDCG: Chakrabarti et al., tabulated / NDCG_QS", "ndcg_tabulated", "ndcg_qs", 100.0),
+    Quotient("AP: Mohapatra et al. 2014 / AP_QS", "ap_2014", "ap_qs"),
+    Quotient("AP: Yue et al. / our engine", "ap", "ap_bucketed"),
+    Quotient("NDCG: Chakrabarti et al. / our engine", "ndcg", "ndcg_bucketed"),
+    Quotient("0-1 / AP_QS", "zero_one", "ap_qs"),
+    Quotient("0-1 / NDCG_QS", "zero_one", "ndcg_qs"),
+    Quotient("0-1 / our engine, AP", "zero_one", "ap_bucketed"),
+    Quotient("0-1 / our engine, NDCG", "zero_one", "ndcg_bucketed"),
+)
+
+
+def document(experiment: TimingExperiment, machine: dict[str, Any]) -> dict[str, Any]:
+    """Everything as plain data: runs what is not finished."""
+    action = experiment.action
+    parts = experiment.run()
+    means = {key: _mean(parts, key) for key in METHODS}
+    return {
+        "experiment": "timing",
+        "data": action.described(),
+        "plan": asdict(experiment.plan),
+        "action_plan": asdict(action.plan),
+        "threads": THREADS,
+        "classes": parts,
+        "mean": means,
+        "faster": {one.name: _quotients(one, means) for one in QUOTIENTS},
+        "agreement": {loss: _agreement(parts, loss) for loss in ("ap", "ndcg")},
+        "paper": PAPER,
+        "machine": machine,
+    }
+
+
+def _mean(parts: list[dict[str, Any]], key: str) -> dict[str, float]:
+    """Over classes: seconds a training, calls, milliseconds a call with their deviation; replayed, the same."""
+    methods = [part["methods"][key] for part in parts]
+    per_call = [1e3 * method["per_call"] for method in methods]
+    replayed = [1e3 * method["replayed"]["seconds"] / method["replayed"]["calls"] for method in methods]
+    return {
+        "total": float(np.mean([method["inference"] for method in methods])),
+        "calls": float(np.mean([method["calls"] for method in methods])),
+        "training": float(np.mean([min(method["training"]) for method in methods])),
+        "per_call": float(np.mean(per_call)),
+        "deviation": _deviation(per_call),
+        "replayed_total": float(np.mean([method["replayed"]["seconds"] for method in methods])),
+        "replayed": float(np.mean(replayed)),
+        "replayed_deviation": _deviation(replayed),
+    }
+
+
+def _deviation(values: list[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _quotients(one: Quotient, means: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    slow, fast = means[one.slow], means[one.fast]
+    total, calls = PAPER["total"], PAPER["per_call"]
+    known = one.slow in calls and one.fast in calls
+    return {
+        "total": slow["total"] / fast["total"],
+        "per_call": slow["per_call"] / fast["per_call"],
+        "replayed": slow["replayed_total"] / fast["replayed_total"],
+        "paper_total": total[one.slow] / total[one.fast] if one.slow in total and one.fast in total else None,
+        "paper_per_call": calls[one.slow][0] / calls[one.fast][0] if known else None,
+        "least": one.least,
+    }
+
+
+def _agreement(parts: list[dict[str, Any]], loss: str) -> dict[str, Any]:
+    """Whether all exact methods end at the same minimum: the largest gap, and how far objectives lie apart.
+
+    bracketed: no method's lower bound is above another's objective, but for rounding.
+    """
+    gap, spread, bracketed = 0.0, 0.0, True
+    for part in parts:
+        methods = [part["methods"][key] for key, method in METHODS.items() if method.loss == loss]
+        least, most = (end(method["objective"] for method in methods) for end in (min, max))
+        gap = max(gap, *(method["gap"] for method in methods))
+        spread = max(spread, (most - least) / least)
+        bracketed &= max(method["dual"] for method in methods) <= least * (1.0 + 1e-9)
+    return {"gap": gap, "spread": spread, "bracketed": bracketed}
+
+
+def table1(found: Mapping[str, Any]) -> Table:
+    """The paper's Table 1: seconds in inference over a training."""
+    means = found["mean"]
+    rows = [(method.name, PAPER["total"].get(key), means[key]["total"]) for key, method in METHODS.items()]
+    content = beside("", rows, ".4f")
+    more = ([f"{means[key]['replayed_total']:.4f}", f"{means[key]['calls']:.0f}"] for key in METHODS)
+    title = "Table 1: seconds in inference during a training, mean over classes"
+    body = [[*row, *columns] for row, columns in zip(content.rows, more, strict=True)]
+    return Table(title, ["method", *COLUMNS, "ours, replayed", "our calls"], body)
+
+
+def table2(found: Mapping[str, Any]) -> Table:
+    """The paper's Table 2: milliseconds a call."""
+    rows = []
+    for key, method in METHODS.items():
+        ours, theirs = found["mean"][key], PAPER["per_call"].get(key)
+        published = "-" if theirs is None else f"{theirs[0]:.2f} ± {theirs[1]:.2f}"
+        quotient = ratio(ours["per_call"], None if theirs is None else theirs[0], ".3f")
+        rows.append(
+            [
+                method.name,
+                published,
+                f"{ours['per_call']:.3f} ± {ours['deviation']:.3f}",
+                quotient,
+                f"{ours['replayed']:.3f} ± {ours['replayed_deviation']:.3f}",
+            ]
+        )
+    title = "Table 2: milliseconds a call of inference, mean and deviation over classes"
+    return Table(title, ["method", *COLUMNS, "ours, replayed"], rows)
+
+
+def faster_table(found: Mapping[str, Any]) -> Table:
+    """How many times faster, over a training and by call."""
+    rows = []
+    for name, part in found["faster"].items():
+        aims = [""] * 3
+        if part["least"] is not None:
+            aims = [f"≥ {part['least']:g}", *(verdict(found, part, what) for what in ("total", "replayed"))]
+        paper, by_call = part["paper_total"], part["paper_per_call"]
+        rows.append(
+            [
+                name,
+                *("-" if paper is None else f"{paper:.2f}", f"{part['total']:.2f}", ratio(part["total"], paper)),
+                *("-" if by_call is None else f"{by_call:.2f}", f"{part['per_call']:.2f}"),
+                ratio(part["per_call"], by_call),
+                f"{part['replayed']:.2f}",
+                *aims,
+            ]
+        )
+    columns = ["", *(f"{what}, {of}" for of in ("training", "a call") for what in COLUMNS)]
+    columns += ["ours, replayed", "aim", "in training", "replayed"]
+    return Table("How many times faster: the first method's time over the second's", columns, rows)
+
+
+def verdict(found: Mapping[str, Any], part: Mapping[str, Any], what: str) -> str:
+    """Whether an aim is reached in training ("total") or "replayed"; it is set for as many samples as the paper has."""
+    n = found["data"]["samples"]["train"]
+    if n < PAPER_SAMPLES:
+        return f"for {PAPER_SAMPLES:,} samples, not {n:,}"
+    return "reached" if part[what] >= part["least"] else "missed"
+
+
+def classes_table(found: Mapping[str, Any]) -> Table:
+    """Seconds in inference and calls, by class and method."""
+    rows = [
+        [
+            part["class"],
+            f"{part['positives']:,} / {part['negatives']:,}",
+            *(f"{part['methods'][key]['inference']:.4f} ({part['methods'][key]['calls']})" for key in METHODS),
+        ]
+        for part in found["classes"]
+    ]
+    columns = ["class", "positives / negatives", *(method.name for method in METHODS.values())]
+    return Table("Seconds in inference during a training, and calls", columns, rows)
+
+
+def as_csv(found: Mapping[str, Any]) -> str:
+    """A line a class and method: seconds and milliseconds of the fastest repeat; and means."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    head = ["class", "method", "loss", "inference", "C", "calls", "seconds", "per_call_ms", "replayed_ms"]
+    head += ["objective", "gap"]
+    writer.writerow(head)
+    for part in found["classes"]:
+        for key, method in METHODS.items():
+            one = part["methods"][key]
+            replayed = one["replayed"]["seconds"] / one["replayed"]["calls"]
+            numbers = [one["C"], one["calls"], one["inference"], 1e3 * one["per_call"], 1e3 * replayed]
+            numbers += [one["objective"], one["gap"]]
+            writer.writerow([part["class"], key, method.loss, method.how, *numbers])
+    for key, method in METHODS.items():
+        mean = found["mean"][key]
+        numbers = [mean[name] for name in ("calls", "total", "per_call", "replayed")]
+        writer.writerow(["mean", key, method.loss, method.how, "", *numbers, "", ""])
+    return buffer.getvalue()

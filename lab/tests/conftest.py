@@ -1,0 +1,24 @@
+"""What tests of the laboratory share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def dying() -> str:
+    """Code after which a program is killed when a report's part is written for the n-th time, n its first argument."""
+    return """
+import os, signal, sys
+from rankwise_lab.reproduce import kept
+
+write, left = kept.write_bytes, [int(sys.argv[1])]
+
+def counted(path, content):
+    write(path, content)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+kept.write_bytes = counted
+"""

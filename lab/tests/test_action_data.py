@@ -1,0 +1,321 @@
+"""The samples of the action experiments: which are found, in what order, and what features of images they have."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rankwise_lab.data.cifar10 import Cifar10
+from rankwise_lab.data.cifar10_batches import FILES
+from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.reproduce import action_data, patches
+from rankwise_lab.reproduce.action_data import ActionData, find_action
+from rankwise_lab.reproduce.patches import activations, learn_detectors
+from sklearn.metrics import average_precision_score
+
+RTOL = 1e-4
+CLASSES = ["emu", "cat", "dog"]
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing of this machine is seen: an empty folder of data, and an empty cache."""
+    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def few_patches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patches, "_SAMPLED", 5000)
+
+
+def write_cifar(folder: Path, n: int = 40) -> Path:
+    """Published files: stripes whose direction is the class."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    place = np.arange(32)
+    for name in FILES[:-1]:
+        labels = rng.permutation(np.arange(n) % 3)
+        waves = np.array([np.add.outer(place * (k == 0), place * (k != 0)) + k * place for k in range(3)])
+        phase = rng.uniform(0.0, 6.0, (n, 1, 1))
+        grey = 128.0 + 60.0 * np.sin(waves[labels] + phase) + rng.normal(0.0, 20.0, (n, 32, 32))
+        pixels = np.repeat(grey[:, None], 3, axis=1).clip(0, 255).astype(np.uint8).reshape(n, -1)
+        content = {b"data": pixels, b"labels": labels.tolist()}
+        (folder / name).write_bytes(pickle.dumps(content, 2))
+    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": CLASSES}, 2))
+    return folder
+
+
+def write_voc(year: Path, *, test_labels: bool = True, n: int = 30, d: int = 5) -> Path:
+    rng = np.random.default_rng(1)
+    (year / "ActionFeatures").mkdir(parents=True)
+    (year / "ImageSets" / "Action").mkdir(parents=True)
+    for part in ("train", "val", "trainval", "test"):
+        persons = [f"2011_{part}{k} 1" for k in range(n)]
+        X = rng.normal(3.0, 2.0, (n, d))
+        X[:, 0] = 7.0
+        np.save(year / "ActionFeatures" / f"{part}.npy", X)
+        (year / "ImageSets" / "Action" / f"{part}.txt").write_text("\n".join(persons))
+        for k, name in enumerate(("phoning", "walking")):
+            labels = ["1" if i % 3 == k else "-1" for i in range(n)] if part != "test" or test_labels else ["0"] * n
+            lines = [f"{person} {label}" for person, label in zip(persons, labels, strict=True)]
+            (year / "ImageSets" / "Action" / f"{name}_{part}.txt").write_text("\n".join(lines))
+    return year
+
+
+def check_form(found: ActionData) -> None:
+    for X, Y in ((found.X, found.Y), (found.X_test, found.Y_test)):
+        assert X.dtype == np.float32
+        assert X.flags.c_contiguous
+        assert Y.dtype == np.bool_
+        assert X.shape[0] == Y.shape[0]
+        assert Y.shape[1] == len(found.classes)
+        assert np.isfinite(X).all()
+    varied = np.ptp(found.X, axis=0) > 0.0
+    np.testing.assert_allclose(found.X.mean(axis=0, dtype=float), 0.0, atol=1e-4)
+    np.testing.assert_allclose(found.X.std(axis=0, dtype=float)[varied], 1.0, rtol=1e-3)
+    assert (found.X_test[:, ~varied] == 0.0).all()
+    assert "\n" not in found.what
+
+
+def mean_ap(found: ActionData) -> float:
+    """Of ridge regression, class against the rest."""
+    gram = found.X.T @ found.X + 300.0 * np.eye(found.X.shape[1])
+    scores = found.X_test @ np.linalg.solve(gram, found.X.T @ (found.Y - found.Y.mean(axis=0)))
+    return float(np.mean([average_precision_score(y, s) for y, s in zip(found.Y_test.T, scores.T, strict=True)]))
+
+
+# Digits, where nothing else is there
+
+
+def test_digits_are_there_where_nothing_else_is() -> None:
+    found = find_action(quick=True)
+    check_form(found)
+    assert found.X.shape == found.X_test.shape == (800, 404)
+    assert found.classes == tuple(f"digit {k}" for k in range(10))
+    assert found.Y.sum(axis=0).tolist() == [80] * 10
+    assert (found.Y.sum(axis=1) == 1).all()
+    assert found.stand_in
+    assert "digits of scikit-learn: 800 images to train and 800 to test with, described by 404 features" in found.what
+    assert mean_ap(found) > 0.95
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_the_same_data_are_found_again_from_the_cache_and_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = find_action(quick=True)
+    assert len(list((tmp_path / "cache").glob("action-*.npz"))) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(action_data, "learn_detectors", lambda *_: pytest.fail("made again"))
+        second = find_action(quick=True)
+    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "other"))
+    third = find_action(quick=True)
+    for found in (second, third):
+        assert found.digest == first.digest
+        np.testing.assert_array_equal(found.X_test, first.X_test)
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_all_digits_have_as_many_features_as_the_paper() -> None:
+    found = find_action()
+    assert found.X.shape == (898, 2404)
+    assert found.X_test.shape == (899, 2404)
+    assert set(found.Y.sum(axis=0).tolist()) <= {89, 90}
+
+
+# CIFAR-10
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_cifar_goes_before_digits_and_may_be_given_or_found(folders: Path, tmp_path: Path) -> None:
+    write_cifar(folders / "cifar-10-batches-py")
+    found = find_action(quick=True)
+    check_form(found)
+    assert found.X.shape == (200, 404)
+    assert found.X_test.shape == (40, 404)
+    assert found.classes == tuple(CLASSES)
+    assert found.stand_in
+    assert found.what.startswith("CIFAR-10: 200 images to train and 40 to test with")
+    assert mean_ap(found) > 0.9  # a third are of each class
+    given = find_action(write_cifar(tmp_path / "mine"), quick=True)
+    assert (given.digest, given.what) == (found.digest, found.what)
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_images_as_jpeg_are_said_to_be_lossy(folders: Path) -> None:
+    Image = pytest.importorskip("PIL.Image")
+    for part in ("train", "test"):
+        for k, name in enumerate(CLASSES):
+            folder = folders / "cifar10" / part / name
+            folder.mkdir(parents=True)
+            for i in range(4):
+                Image.new("RGB", (32, 32), (60 * i, 100, 80 * k)).save(folder / f"{i}.jpg")
+    assert find_action(quick=True).what.startswith("CIFAR-10 (JPEG files, so slightly lossy): 12 images")
+
+
+def test_pictures_that_cannot_be_read_without_pillow_are_not_passed_over(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("train", "test"):
+        (folders / "cifar10" / part / "cat").mkdir(parents=True)
+        (folders / "cifar10" / part / "cat" / "1.png").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ModuleNotFoundError, match="PIL"):
+        find_action()
+
+
+def test_as_many_images_are_drawn_as_the_paper_has_samples_and_as_many_of_each_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    labels = np.repeat(np.arange(10), 400)
+    train, test = (np.full((4000, 1, 1, 1), value, np.uint8) for value in (1, 2))
+    cifar = Cifar10(train, labels, test, labels, tuple("abcdefghij"))
+    monkeypatch.setattr(action_data, "load_cifar10", lambda path: cifar)
+    drawn = action_data._cifar(Path("anywhere"), quick=False)
+    assert (drawn.train == 1).all()
+    assert (drawn.test == 2).all()
+    assert sorted(np.bincount(drawn.train_labels).tolist()) == [334] * 3 + [335] * 7
+    assert sorted(np.bincount(drawn.test_labels).tolist()) == [336] * 7 + [337] * 3
+
+
+# VOC 2011 action
+
+
+@pytest.mark.parametrize("way", ["given", "year given", "found"])
+def test_voc_goes_before_cifar(way: str, folders: Path, tmp_path: Path) -> None:
+    root = folders if way == "found" else tmp_path / "mine"
+    write_cifar(root / "cifar-10-batches-py")
+    year = write_voc(root / "VOCdevkit" / "VOC2011")
+    found = find_action({"given": root, "year given": year, "found": None}[way])
+    check_form(found)
+    assert found.X.shape == found.X_test.shape == (30, 5)
+    assert (found.X[:, 0] == 0.0).all()
+    assert found.classes == ("phoning", "walking")
+    assert not found.stand_in
+    assert "30 persons of trainval to train and 30 of test to test with, described by 5 features" in found.what
+
+
+def test_train_and_val_stand_in_where_test_has_no_labels(folders: Path) -> None:
+    write_voc(folders / "VOCdevkit" / "VOC2011", test_labels=False)
+    found = find_action()
+    assert found.stand_in
+    assert "of train to train and 30 of val to test with" in found.what
+    assert "the labels of test are not there" in found.what
+
+
+def test_quick_takes_some_persons_and_features(folders: Path) -> None:
+    write_voc(folders / "VOCdevkit" / "VOC2011", n=1000, d=500)
+    found = find_action(quick=True)
+    check_form(found)
+    assert found.X.shape == found.X_test.shape == (800, 404)
+
+
+def test_other_samples_have_another_digest(folders: Path, tmp_path: Path) -> None:
+    digests = {find_action(write_voc(tmp_path / str(n), n=n)).digest for n in (30, 31)}
+    digests |= {find_action(write_voc(tmp_path / "unknown", test_labels=False)).digest}
+    assert len(digests) == 3
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_a_devkit_without_features_is_passed_over(folders: Path) -> None:
+    (folders / "VOCdevkit" / "VOC2011" / "ImageSets" / "Action").mkdir(parents=True)
+    assert "digits" in find_action(quick=True).what
+
+
+def test_a_feature_that_changes_in_test_only_as_good_as_is_refused(tmp_path: Path) -> None:
+    year = write_voc(tmp_path / "mine")
+    X = np.ones((30, 1))
+    X[3] = 1.0 + 1e-30
+    np.save(year / "ActionFeatures" / "trainval.npy", X)
+    np.save(year / "ActionFeatures" / "test.npy", 1e18 * X)
+    assert (find_action(year).X_test == 0.0).all()  # constant in 32 bits
+    X[3], X[:3], X[4:] = 1e-30, 0.0, 0.0
+    np.save(year / "ActionFeatures" / "trainval.npy", X)
+    with pytest.raises(ValueError, match="feature 0 hardly changes in training, but by far in test"):
+        find_action(year)
+
+
+# Nothing usable
+
+
+@pytest.mark.parametrize("what", ["no folder", "empty folder"])
+def test_a_path_given_without_data_is_told_in_a_line(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "given"
+    if what == "empty folder":
+        path.mkdir()
+    with pytest.raises(
+        MissingDataError, match="given has neither VOC 2011 action with ActionFeatures/ nor CIFAR-10"
+    ) as told:
+        find_action(path)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_a_folder_of_data_that_is_not_there_leaves_the_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "none"))
+    assert "digits" in find_action(quick=True).what
+
+
+def test_files_that_are_broken_are_not_passed_over(folders: Path) -> None:
+    write_cifar(folders / "cifar-10-batches-py")
+    (folders / "cifar-10-batches-py" / "test_batch").write_bytes(b"cos\nsystem\n(S'exit'\ntR.")
+    with pytest.raises(ValueError, match="test_batch"):
+        find_action()
+
+
+# Patch features
+
+
+def images_of(n: int, seed: int = 0) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (n, 2, 9, 8), dtype=np.uint8)
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_an_activation_is_the_mean_distance_less_the_distance_summed_over_a_quadrant() -> None:
+    images = images_of(3)
+    detectors = learn_detectors(images, 5, 3, seed=0)
+    found = activations(images, detectors)
+    expected = np.zeros((3, 4, 5))
+    for i, image in enumerate(images.astype(np.float64)):
+        for row in range(7):
+            for column in range(6):
+                patch = image[:, row : row + 3, column : column + 3].ravel()
+                patch = (patch - patch.mean()) / np.sqrt(patch.var() + 10.0)
+                distances = np.linalg.norm((patch - detectors.mean) @ detectors.whiten - detectors.centres, axis=1)
+                quadrant = 2 * (row >= 4) + (column >= 3)
+                expected[i, quadrant] += np.maximum(distances.mean() - distances, 0.0)
+    np.testing.assert_allclose(found, expected.reshape(3, 20), rtol=RTOL, atol=1e-4)
+
+
+def test_each_centre_is_the_mean_of_the_rows_nearest_to_it() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+    centres = patches._k_means(rows, 3, np.random.default_rng(1))
+    nearest = np.linalg.norm(rows[:, None] - centres, axis=2).argmin(axis=1)
+    np.testing.assert_allclose(centres, [rows[nearest == j].mean(axis=0) for j in range(3)], atol=1e-5)
+
+
+def test_a_centre_that_no_row_is_nearest_to_stays() -> None:
+    rows = np.repeat(np.array([[1.0, 2.0], [3.0, 5.0]], np.float32), 10, axis=0)
+    centres = patches._k_means(rows, 6, np.random.default_rng(0))
+    assert np.isfinite(centres).all()
+    assert {tuple(row) for row in centres.tolist()} == {(1.0, 2.0), (3.0, 5.0)}
+
+
+@pytest.mark.usefixtures("few_patches")
+def test_detectors_are_the_same_whenever_they_are_learnt_and_others_by_another_seed() -> None:
+    one, two, other = (learn_detectors(images_of(20), 7, 3, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.centres, two.centres)
+    assert np.abs(one.centres - other.centres).max() > 0.01
+
+
+def test_an_image_of_one_colour_has_features_that_are_numbers() -> None:
+    blank = np.full((4, 1, 8, 8), 255, np.uint8)
+    detectors = learn_detectors(blank, 3, 3, seed=0)
+    assert np.isfinite(activations(blank, detectors)).all()

@@ -1,0 +1,272 @@
+"""The benchmarks' own parts: timing, scores, rows, files. No test here depends on how fast anything is."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rankwise_lab.benchmarks import processes, small, sorting
+from rankwise_lab.benchmarks.plan import QUICK
+from rankwise_lab.benchmarks.report import Row, Target, at_least, at_most, write_bytes, write_json
+from rankwise_lab.measuring import machine, opponents, scores
+from rankwise_lab.measuring.timing import Progress, Seconds, compare
+
+import rankwise as rw
+
+SIZE = (20, 500)
+
+Make = Callable[..., scores.Sample]
+
+
+def test_compare_warms_up_and_then_alternates_opponents() -> None:
+    called: list[str] = []
+
+    def task(name: str) -> None:
+        called.append(name)
+        time.sleep(0.002)  # longer than one measurement must be: one call each
+
+    found = compare({"a": lambda: task("a"), "b": lambda: task("b")}, repeats=3)
+    assert "".join(called) == "aabb" + "ababab"
+    assert list(found) == ["a", "b"]
+    assert all(seconds >= 0.002 for seconds in found.values())
+
+
+def test_compare_takes_the_best_of_what_a_task_timed_itself() -> None:
+    answers = iter([9.0, 5.0, 3.0, 4.0])  # the first is the warm-up
+    assert compare({"elsewhere": lambda: Seconds(next(answers))}, repeats=3) == {"elsewhere": 3.0}
+
+
+def test_compare_calls_a_fast_task_many_times_per_measurement() -> None:
+    calls = [0]
+
+    def fast() -> None:
+        calls[0] += 1
+
+    found = compare({"fast": fast}, repeats=2)
+    assert calls[0] > 20
+    assert 0 < found["fast"] < 1e-3
+
+
+def test_progress_elsewhere_than_on_a_terminal_is_one_line_per_section() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress.section("4. Something", 2)
+    progress.step("first")
+    progress.step("second")
+    progress.clear()
+    assert stream.getvalue() == "4. Something\n"
+
+
+def test_progress_on_a_terminal_draws_and_clears_a_bar() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.section("4. Something", 2)
+    progress.step("first")
+    progress.step("second")
+    assert "0/2 first" in stream.getvalue()
+    assert "[############............] 1/2 second" in stream.getvalue()
+    progress.clear()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"),
+    [
+        (scores.normal, np.float32),
+        (partial(scores.normal, dtype="float64"), np.float64),
+        (partial(scores.normal, dtype="float16"), np.float16),
+        (scores.separated, np.float32),
+        (scores.heavy_tailed, np.float32),
+        (scores.two_valued, np.float32),
+        (partial(scores.few_values, 10), np.float32),
+        (scores.saturated, np.float32),
+        (scores.all_magnitudes, np.float64),
+        (scores.denormal, np.float64),
+        (scores.constant, np.float32),
+    ],
+)
+def test_scores_have_their_type_and_positives_at_random_places(make: Make, dtype: type) -> None:
+    sample = make(*SIZE)
+    assert sample.scores.dtype == dtype
+    assert sample.scores.shape == sample.relevant.shape == (sum(SIZE),)
+    assert sample.relevant.sum() == SIZE[0]
+    assert not sample.relevant[: SIZE[0]].all()
+    assert not sample.relevant[-SIZE[0] :].all()
+    assert np.isfinite(sample.scores).all()
+    again = make(*SIZE)
+    np.testing.assert_array_equal(sample.scores, again.scores)
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+@pytest.mark.parametrize("size", [SIZE, (1, 10), (100, 2000)])
+def test_separated_scores_have_no_hinge(loss: str, size: tuple[int, int]) -> None:
+    sample = scores.separated(*size)
+    assert rw.structured_hinge(sample.scores, sample.relevant, loss).value == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -> None:
+    sample = scores.trained_like(50, 20_000, loss)
+    ranks = np.asarray(rw.most_violating_ranking(sample.scores, sample.relevant, loss).ranks)
+    active = np.count_nonzero(ranks <= 50) / 20_000
+    assert active == pytest.approx(scores.ACTIVE, rel=0.1)
+    assert scores.active_share(sample, loss) == pytest.approx(active)
+
+
+def test_two_valued_scores_have_two_values() -> None:
+    assert set(scores.two_valued(*SIZE).scores) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("n_values", [10, 100, 1000])
+def test_scores_of_few_values_have_that_many_and_are_higher_for_positives(n_values: int) -> None:
+    found, relevant = scores.few_values(n_values, 5000, 20_000)
+    assert np.unique(found).size == n_values
+    # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3; the last of n values is 1 − 1/n.
+    assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.5 / n_values + 0.02)
+    assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.5 / n_values + 0.02)
+
+
+def test_saturated_scores_are_often_exactly_one() -> None:
+    found = scores.saturated(*SIZE).scores
+    assert 0.1 < np.mean(found == 1) < 0.3
+    assert 0.1 < np.mean(found < 1e-7) < 0.3
+
+
+def test_extreme_scores_are_as_extreme_as_they_are_said_to_be() -> None:
+    wide = np.abs(scores.all_magnitudes(*SIZE).scores)
+    assert 1e-300 <= wide.min() < 1e-290
+    assert 1e290 < wide.max() <= 1e300
+    assert np.abs(scores.denormal(*SIZE).scores).max() < np.finfo(np.float64).tiny
+
+
+def test_an_outlier_is_one_negative() -> None:
+    plain = scores.normal(*SIZE)
+    sample = scores.with_outlier(plain)
+    (changed,) = np.flatnonzero(sample.scores != plain.scores)
+    assert not sample.relevant[changed]
+    assert sample.scores[changed] == np.float32(1e12)
+
+
+def test_queries_have_a_tenth_of_relevant_samples_each() -> None:
+    equal, ragged = small.equal_queries(30), small.ragged_queries(10_000)
+    assert np.bincount(equal.qid).tolist() == 30 * [100]
+    assert np.bincount(equal.qid, equal.relevant).tolist() == 30 * [10]
+    sizes = np.bincount(ragged.qid)
+    assert sizes.min() >= 10
+    assert sizes.max() <= 1000
+    assert 5000 < sizes.sum() < 20_000
+    assert (np.diff(ragged.qid) >= 0).all()
+    assert np.bincount(ragged.qid, ragged.relevant).tolist() == np.ceil(0.1 * sizes).tolist()
+
+
+@pytest.mark.parametrize(
+    ("is_small", "vendor", "sorts_with", "target"),
+    [
+        (True, "Intel", "AVX-512", at_most(1.0)),
+        (False, "Intel", "AVX-512", at_most(0.6)),
+        (False, "Intel", "AVX2", None),
+        (True, "AMD", "AVX-512", at_most(0.15)),
+        (False, "AMD", "AVX2", at_most(0.15)),
+        (False, "arm64", "NEON", None),
+    ],
+)
+def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with(
+    is_small: bool, vendor: str, sorts_with: str, target: Target | None
+) -> None:
+    assert sorting._target(is_small, vendor, sorts_with) == target
+
+
+@pytest.mark.parametrize("order", scores.ORDERS)
+def test_orders_rearrange_the_negatives_only(order: str) -> None:
+    sample, plain = scores.in_order(order, *SIZE), scores.normal(*SIZE)
+    np.testing.assert_array_equal(sample.relevant, plain.relevant)
+    np.testing.assert_array_equal(sample.scores[sample.relevant], plain.scores[plain.relevant])
+    np.testing.assert_array_equal(np.sort(sample.negatives), np.sort(plain.negatives))
+    turns = np.count_nonzero(np.diff(np.sign(np.diff(sample.negatives))))
+    assert turns == {"ascending": 0, "descending": 0, "organ pipe": 1}[order]
+
+
+def test_zero_one_hinge_is_the_mean_of_margins_and_its_gradient() -> None:
+    sample = scores.Sample(np.array([0.5, 2.0, -3.0, 0.5], np.float32), np.array([True, True, False, False]))
+    value, gradient = opponents.zero_one_hinge(sample)
+    assert value == pytest.approx((0.5 + 0 + 0 + 1.5) / 4)
+    np.testing.assert_allclose(gradient, [-1 / 4, 0, 0, 1 / 4])
+
+
+def test_rows_meet_their_targets_or_not() -> None:
+    assert Row("r", 0.6, target=at_most(0.6)).met is True
+    assert Row("r", 0.7, target=at_most(0.6)).met is False
+    assert Row("r", 25.0, target=at_least(25)).met is True
+    assert Row("r", 24.0, target=at_least(25)).met is False
+    assert Row("r", 24.0).met is None
+    assert Row("r", None, target=at_least(25)).met is None
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rows.json"
+    write_bytes(file, b"old")
+
+    def fail(source: str, target: str) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_bytes(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_json_refuses_numbers_that_json_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nan"):
+        write_json(tmp_path / "rows.json", {"measured": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    found = processes.memory("ap", QUICK.n_pos, QUICK.large)
+    if not Path("/proc/self/status").exists():
+        assert found is None
+    else:
+        assert found is not None
+        assert found["scores"] == 4 * (QUICK.n_pos + QUICK.large)
+        assert found["growth"] >= found["scores"], "the gradient alone is as large as the scores"
+
+
+def test_sorting_without_avx512_is_timed_in_a_process_of_its_own() -> None:
+    with processes.sort_without_avx512(np.arange(1000, dtype=np.float32)) as task:
+        if machine.avx512_features():
+            assert task is not None
+            for seconds in (task(), task()):
+                assert isinstance(seconds, Seconds)
+                assert seconds > 0
+        else:
+            assert task is None
+
+
+def test_avx512_is_gone_where_it_was_disabled() -> None:
+    features = machine.avx512_features()
+    if not features:
+        pytest.skip("this processor has no AVX-512")
+    assert machine.numpy_sorts_with() == "AVX-512"
+    code = "from rankwise_lab.measuring.machine import *; print(avx512_features(), numpy_sorts_with())"
+    environment = processes.environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] AVX2"
+
+
+def test_a_process_that_fails_says_why() -> None:
+    with pytest.raises(OSError, match="no such task"):
+        processes._run([sys.executable, "-m", "rankwise_lab.benchmarks.child", "juggle"], {})

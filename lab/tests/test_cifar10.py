@@ -1,0 +1,298 @@
+"""CIFAR-10 as pictures in an archive or folder: what is read, what is refused, and what is kept."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tarfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rankwise_lab.data import cifar10, cifar10_pictures
+from rankwise_lab.data.cifar10 import ARCHIVE, find_cifar10, load_cifar10
+from rankwise_lab.data.folder import MissingDataError, data_folder
+
+Image = pytest.importorskip("PIL.Image")
+
+# JPEG is lossy, on a plain colour by a few levels.
+ATOL = 6
+
+COLOURS = {"cat": (200, 30, 30), "dog": (30, 200, 30), "emu": (30, 30, 200)}
+
+
+def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (32, 32), kind: str = "JPEG") -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", size, colour).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def png(colour: tuple[int, int, int]) -> bytes:
+    return jpeg(colour, kind="PNG")
+
+
+def write_archive(path: Path, members: Mapping[str, bytes]) -> Path:
+    with tarfile.open(path, "w:xz") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def small_members() -> dict[str, bytes]:
+    """Not in order: two of a class to train with, one to test with."""
+    train = {
+        f"train/{name}/{i:04}.jpg": jpeg((r, g, b - 20 * i)) for i in (1, 0) for name, (r, g, b) in COLOURS.items()
+    }
+    return {**train, **{f"test/{name}/0000.jpg": jpeg(colour) for name, colour in reversed(COLOURS.items())}}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return write_archive(tmp_path / "small.tar.xz", small_members())
+
+
+def colours_of(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    means: NDArray[np.float64] = images.astype(float).mean(axis=(2, 3))
+    return means
+
+
+def test_images_come_by_class_and_number_with_colours_first(small: Path, tmp_path: Path) -> None:
+    found = load_cifar10(small, tmp_path / "cache")
+    assert found.classes == ("cat", "dog", "emu")
+    assert found.train_labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert found.test_labels.tolist() == [0, 1, 2]
+    assert found.train_images.shape == (6, 3, 32, 32)
+    assert found.train_images.dtype == np.uint8
+    expected = [(r, g, b - 20 * i) for r, g, b in COLOURS.values() for i in (0, 1)]
+    np.testing.assert_allclose(colours_of(found.train_images), expected, atol=ATOL)
+    np.testing.assert_allclose(colours_of(found.test_images), list(COLOURS.values()), atol=ATOL)
+
+
+def test_what_was_decoded_is_kept_and_read_back_the_same(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = load_cifar10(small, tmp_path / "cache")
+    monkeypatch.setattr(cifar10, "_archived", lambda archive: pytest.fail("decoded again"))
+    second = load_cifar10(str(small), tmp_path / "cache")
+    assert second.classes == first.classes
+    for a, b in zip(first[:4], second[:4], strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+
+
+def test_another_archive_of_the_same_name_is_not_taken_for_the_one_kept(small: Path, tmp_path: Path) -> None:
+    load_cifar10(small, tmp_path / "cache")
+    write_archive(small, {**small_members(), "train/cat/0000.jpg": jpeg((0, 0, 0))})
+    assert colours_of(load_cifar10(small, tmp_path / "cache").train_images)[0].max() < ATOL
+
+
+def test_the_cache_is_where_the_environment_says(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "elsewhere"))
+    load_cifar10(small)
+    assert len(list((tmp_path / "elsewhere").glob("cifar10-*.npz"))) == 1
+
+
+def test_other_members_and_links_pass_and_nothing_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "odd.tar.xz"
+    with tarfile.open(path, "w:xz") as tar:
+        for name, content in {**small_members(), "README": b"", "../train/cat/0007.jpg": jpeg((0, 0, 0))}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        link = tarfile.TarInfo("train/cat/0008.jpg")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
+        tar.addfile(link)
+    before = set(tmp_path.rglob("*"))
+    assert load_cifar10(path, tmp_path / "cache").train_labels.size == 6
+    assert {path.suffix for path in set(tmp_path.rglob("*")) - before} == {"", ".npz"}
+
+
+REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
+    "other size": ({"train/cat/0000.jpg": jpeg((0, 0, 0), (16, 32))}, r"train/cat/0000\.jpg has 16 × 32 pixels"),
+    "no picture": ({"test/dog/0000.jpg": b"GIF89a"}, r"test/dog/0000\.jpg is not a JPEG or PNG picture"),
+    "cut short": ({"test/dog/0000.jpg": jpeg((9, 9, 9))[:300]}, r"test/dog/0000\.jpg is not a JPEG or PNG picture"),
+    "huge": ({"train/cat/0000.jpg": bytes(70_000)}, r"train/cat/0000\.jpg has 70000 bytes"),
+    "class to train with only": ({"train/fox/0000.jpg": jpeg((0, 0, 0))}, "fox is not in both"),
+    "class to test with only": ({"test/fox/0000.jpg": jpeg((0, 0, 0))}, "fox is not in both"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_archive_of_something_else_is_refused_and_nothing_kept(case: str, tmp_path: Path) -> None:
+    members, message = REFUSED[case]
+    path = write_archive(tmp_path / "bad.tar.xz", {**small_members(), **members})
+    with pytest.raises(ValueError, match=message) as told:
+        load_cifar10(path, tmp_path / "cache")
+    assert "bad.tar.xz" in str(told.value)
+    assert not (tmp_path / "cache").exists()
+
+
+def write_folder(folder: Path, members: Mapping[str, bytes]) -> Path:
+    for name, content in members.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_folder_gives_what_an_archive_of_it_gives(small: Path, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", {**small_members(), "train/README": b"", "test/cat/._0000.jpg": b"x"})
+    one, two = load_cifar10(small, tmp_path / "cache"), load_cifar10(folder, tmp_path / "cache")
+    for a, b in zip(one[:4], two[:4], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one[4:] == two[4:]
+
+
+def test_pictures_without_loss_are_read_to_the_pixel_and_said_to_be_so(tmp_path: Path) -> None:
+    pictures = {
+        f"{part}/{name}/{name}-a.png": png(colour) for part in ("train", "test") for name, colour in COLOURS.items()
+    }
+    for path in (write_folder(tmp_path / "f", pictures), write_archive(tmp_path / "a.tar.xz", pictures)):
+        for _ in range(2):  # the second time as they were kept
+            found = load_cifar10(path, tmp_path / "cache")
+            np.testing.assert_array_equal(colours_of(found.train_images), list(COLOURS.values()))
+            assert (found.form, found.original) == ("png", False)
+            assert "PNG files" in found.what
+
+
+def test_one_picture_with_loss_makes_the_whole_lossy_whatever_it_is_called(small: Path, tmp_path: Path) -> None:
+    members = {name.replace(".jpg", ".png"): png((1, 2, 3)) for name in small_members()}
+    path = write_folder(tmp_path / "here", {**members, "train/cat/0001.png": jpeg((0, 0, 0))})
+    found = load_cifar10(path, tmp_path / "cache")
+    assert found.form == load_cifar10(small, tmp_path / "cache").form == "jpeg"
+    assert "slightly lossy" in found.what
+
+
+def test_a_picture_changed_in_a_folder_is_read_again(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", small_members())
+    load_cifar10(folder, tmp_path / "cache")
+    (folder / "train/cat/0000.jpg").write_bytes(jpeg((0, 0, 0)))
+    assert colours_of(load_cifar10(folder, tmp_path / "cache").train_images)[0].max() < ATOL
+
+
+def test_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
+    members = {f"train/cat/{n}.png": png((n, 0, 0)) for n in (10, 9, 100, 1)}
+    found = load_cifar10(
+        write_folder(tmp_path / "f", {**members, "test/cat/1.png": png((0, 0, 0))}), tmp_path / "cache"
+    )
+    assert found.train_images[:, 0, 0, 0].tolist() == [1, 9, 10, 100]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_folder_of_something_else_is_refused(case: str, tmp_path: Path) -> None:
+    members, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        load_cifar10(write_folder(tmp_path / "bad", {**small_members(), **members}), tmp_path / "cache")
+
+
+def huge() -> bytes:
+    """A PNG that claims 60,000 × 60,000 pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    chunks = ((header, 13), (b"IDAT", 0))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", size) + chunk + struct.pack(">I", zlib.crc32(chunk)) for chunk, size in chunks
+    )
+
+
+def deep() -> bytes:
+    """A PNG of 16 bits a pixel, which would be cut to white."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((32, 32), 40_000, np.uint16)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("content", "said"), [(huge(), "DOS attack"), (deep(), "wanted are 8 bits a colour")])
+def test_pictures_that_are_not_what_they_seem_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0009.png": content})
+    with pytest.raises(ValueError, match=rf"train/cat/0009\.png is not a JPEG or PNG picture .*{said}"):
+        load_cifar10(folder, tmp_path / "cache")
+
+
+def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar10_pictures, "MOST_IN_ALL", 1000)
+    with pytest.raises(ValueError, match="its pictures have over 1,000 bytes: not CIFAR-10"):
+        load_cifar10(write_archive(tmp_path / "much.tar.xz", small_members()), tmp_path / "cache")
+
+
+def test_two_pictures_of_one_name_are_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
+    with pytest.raises(ValueError, match=r"train/cat/0000\.jpg and train/cat/0000\.png are two pictures of one name"):
+        load_cifar10(folder, tmp_path / "cache")
+
+
+def test_a_folder_without_any_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"neither batches\.meta nor train/ and test/ are there"):
+        load_cifar10(tmp_path)
+
+
+def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -> None:
+    rng = np.random.default_rng(0)
+    whole = png((9, 99, 199))
+    told = []
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << rng.integers(8)
+        try:
+            cifar10_pictures._pixels(bytes(damaged), "here.png")
+        except ValueError as error:
+            told.append(str(error))
+    assert len(told) > len(whole) // 2
+    assert all(line.startswith("here.png ") for line in told)
+
+
+def test_folders_of_other_sets_in_the_data_folder_are_not_taken_for_cifar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    write_folder(tmp_path, small_members())
+    assert find_cifar10(tmp_path) == tmp_path
+    with pytest.raises(MissingDataError, match=f"{ARCHIVE}: name the archive, or set RANKWISE_DATA") as told:
+        find_cifar10()
+    assert "\n" not in str(told.value)
+
+
+def test_an_archive_without_pictures_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is none"):
+        load_cifar10(write_archive(tmp_path / "empty.tar.xz", {"README": b"words"}), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
+def test_an_archive_cut_short_is_refused(part: float, small: Path, tmp_path: Path) -> None:
+    content = small.read_bytes()
+    small.write_bytes(content[: int(part * len(content))])
+    with pytest.raises(ValueError, match="not a whole tar archive"):
+        load_cifar10(small, tmp_path / "cache")
+
+
+def test_a_damaged_archive_is_refused(small: Path, tmp_path: Path) -> None:
+    content = bytearray(small.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    small.write_bytes(content)
+    with pytest.raises(ValueError, match="not a whole tar archive"):
+        load_cifar10(small, tmp_path / "cache")
+
+
+def test_an_absent_archive_is_told_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no file .*none\.tar\.xz"):
+        load_cifar10(tmp_path / "none.tar.xz")
+
+
+def test_the_real_archive_has_sixty_thousand_images() -> None:
+    path = data_folder(None) / "cifar10-jpeg.tar.xz"
+    if not path.is_file():
+        pytest.skip(f"no {path}; set RANKWISE_DATA to the folder of data")
+    found = load_cifar10(path)
+    assert found.train_images.shape == (50_000, 3, 32, 32)
+    assert found.test_images.shape == (10_000, 3, 32, 32)
+    assert np.bincount(found.train_labels).tolist() == [5_000] * 10
+    assert np.bincount(found.test_labels).tolist() == [1_000] * 10
+    assert found.classes[0] == "airplane"
+    assert found.classes[-1] == "truck"
+    red, green, blue = colours_of(found.train_images[::50]).mean(axis=0)
+    assert 120 < red < 130
+    assert 118 < green < 128
+    assert 109 < blue < 119

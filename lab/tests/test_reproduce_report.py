@@ -1,0 +1,188 @@
+"""The report of all experiments: its files, its page, what is said of those that could not be run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rankwise_lab.commands import reproduce
+from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.reproduce import page
+from rankwise_lab.reproduce.beside import beside, ratio
+from rankwise_lab.reproduce.drawing import Drawing
+from rankwise_lab.reproduce.part import NAMES, Part, made_by
+from rankwise_lab.reproduce.report import write_index, write_part
+
+from rankwise.cli.main import _parser, main
+
+Capture = pytest.CaptureFixture[str]
+
+
+def made_up(name: str) -> Part:
+    """A part with one of everything."""
+    table = beside("<seconds>", [("inference, s", 2.0, 1.0)])
+    return Part(
+        name,
+        f"The part {name}",
+        f"{name} is <measured>.",
+        {"experiment": name, "value": 0.5, "machine": {"cpu": "a & b", "cores": 2}},
+        "value\n0.5\n",
+        [f"{name} was half as long as <expected>."],
+        [table],
+        [page.heading("Inner", 3), page.table(table)],
+        ["with a ruler"],
+        {"lines": Drawing(b"\x89PNG", b"<svg></svg>", '<svg id="lines"></svg>')},
+        [("0.5", "of the paper's")],
+        {"pictures/one.png": b"\x89PNG 1"},
+    )
+
+
+def test_a_part_leaves_its_numbers_its_figures_and_its_section(tmp_path: Path, read_page: Any) -> None:
+    write_part(tmp_path, made_up("action"))
+    assert json.loads((tmp_path / "action.json").read_text())["value"] == 0.5
+    assert (tmp_path / "action.csv").read_text() == "value\n0.5\n"
+    assert (tmp_path / "action" / "lines.png").read_bytes() == b"\x89PNG"
+    assert (tmp_path / "action" / "lines.svg").read_bytes() == b"<svg></svg>"
+    assert (tmp_path / "action" / "pictures" / "one.png").read_bytes() == b"\x89PNG 1"
+    section = (tmp_path / "action" / "section.html").read_text()
+    seen = read_page(section)
+    assert seen.open == []
+    assert seen.ids == ["action"]
+    assert {"inference, s", "2.00", "1.00", "0.50"} <= set(seen.cells)
+    assert section.index("action is &lt;measured&gt;.") < section.index("was half as long")
+    for text in (
+        "action was half as long as &lt;expected&gt;.",
+        "with a ruler",
+        "cpu a &amp; b",
+        "of the paper&#x27;s",
+    ):
+        assert text in section
+
+
+def test_the_page_has_every_part_in_the_order_of_the_paper_done_or_not(tmp_path: Path, read_page: Any) -> None:
+    for name in ("scaling", "timing"):  # in whatever order they are done
+        write_part(tmp_path, made_up(name))
+    path = write_index(tmp_path, {"cifar": "no images <here>"})
+    text = path.read_text()
+    seen = read_page(text)
+    assert seen.open == []
+    assert seen.ids == list(NAMES)
+    assert "Not run yet: rankwise reproduce action" in text
+    assert "Not run: no images &lt;here&gt;" in text
+    assert text.count("was half as long") == 2
+    assert all(f'href="#{name}"' in text for name in NAMES)
+    assert "http" not in text
+    assert [source for source in seen.sources if not source.startswith("data:")] == []
+    write_part(tmp_path, made_up("cifar"))
+    assert "Not run: no images" not in write_index(tmp_path, {"cifar": "no images <here>"}).read_text()
+
+
+def test_a_section_is_there_only_if_all_its_files_are(tmp_path: Path) -> None:
+    broken = made_up("timing")
+    broken.found["value"] = float("nan")  # not to be had in JSON
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_part(tmp_path, broken)
+    assert not (tmp_path / "timing" / "section.html").exists()
+    assert "Not run yet: rankwise reproduce timing" in write_index(tmp_path).read_text()
+
+
+def test_a_ratio_needs_two_numbers() -> None:
+    assert [ratio(1.0, 4.0), ratio(None, 4.0), ratio(1.0, None), ratio(1.0, 0.0)] == ["0.25", "-", "-", "-"]
+    assert [ratio(1.0, 80.0), ratio(-1.0, 80.0), ratio(2.0, 3.0, ".3f")] == ["0.013", "-0.013", "0.667"]
+    table = beside("t", [("a", None, 2.0), ("b", 4.0, 1.0)], ".1f")
+    assert list(table.columns) == ["", "paper", "ours", "ours / paper"]
+    assert table.rows == [["a", "-", "2.0", "-"], ["b", "4.0", "1.0", "0.25"]]
+
+
+def test_the_machine_is_told_with_the_command() -> None:
+    told = made_by("timing", {"cpu": "x", "cores": 2, "torch": None, "rankwise": "1.0"})
+    assert told.startswith("Made by “rankwise reproduce timing”. rankwise 1.0; cpu x; cores 2.")
+
+
+# The command
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Experiments that do nothing but note the options they were run with; `fake[name]` may be set to an error."""
+    monkeypatch.chdir(tmp_path)
+    fake: dict[str, Any] = {"seen": []}
+
+    def runner(name: str) -> Any:
+        def run(arguments: argparse.Namespace, voice: object) -> Part:
+            fake["seen"].append((name, arguments))
+            if name in fake:
+                raise fake[name]
+            return made_up(name)
+
+        return run
+
+    known = {name: (add, runner(name)) for name, (add, _) in reproduce._EXPERIMENTS.items()}
+    monkeypatch.setattr(reproduce, "_EXPERIMENTS", known)
+    return fake
+
+
+def test_all_experiments_run_and_one_that_lacks_something_says_so_in_a_line(
+    fake: dict[str, Any], capsys: Capture
+) -> None:
+    fake["detection"] = MissingDataError("no images:\n name a folder")
+    fake["cifar"] = ModuleNotFoundError("No module named 'torch'", name="torch")
+    assert main(["reproduce", "--quick", "--out", "r"]) == 0
+    assert [name for name, _ in fake["seen"]] == list(NAMES)
+    assert all(arguments.quick and arguments.out == Path("r") for _, arguments in fake["seen"])
+    printed = capsys.readouterr().out.splitlines()
+    assert "detection: not run: no images: name a folder" in printed
+    assert "cifar: not run: this needs torch: pip install 'rankwise[bench]'" in printed
+    assert printed[-1] == "report: r/index.html"
+    text = Path("r/index.html").read_text()
+    assert text.count("was half as long") == text.count("A quick run, with few samples") == 3
+    assert "Not run: no images: name a folder" in text
+
+
+def test_options_count_before_and_after_the_name_of_an_experiment(fake: dict[str, Any]) -> None:
+    for command in (["--quick", "--out", "r", "timing"], ["timing", "--quick", "--out", "r"]):
+        assert main(["reproduce", *command]) == 0
+    assert main(["reproduce", "--data", "d", "cifar", "--seeds", "2"]) == 0
+    (_, first), (_, second), (_, third) = fake["seen"]
+    assert (first.quick, first.out) == (second.quick, second.out) == (True, Path("r"))
+    assert (third.quick, third.out, third.data, third.seeds) == (False, Path("report"), Path("d"), 2)
+
+
+def test_an_experiment_of_all_has_the_defaults_of_its_own_options(fake: dict[str, Any]) -> None:
+    assert main(["reproduce"]) == 0
+    alone = {name: vars(_parser().parse_args(["reproduce", name])) for name in NAMES}
+    for name, arguments in fake["seen"]:
+        assert {key: value for key, value in vars(arguments).items() if key != "run"} == {
+            key: value for key, value in alone[name].items() if key != "run"
+        }
+
+
+def test_an_error_that_is_not_of_missing_things_is_told_and_the_others_are_run(
+    fake: dict[str, Any], capsys: Capture
+) -> None:
+    fake["scaling"] = ValueError("results of another plan; name another --out")
+    assert main(["reproduce"]) == 2
+    assert "rankwise: scaling: results of another plan; name another --out" in capsys.readouterr().err
+    text = Path("report/index.html").read_text()
+    assert [f"{name} was half" in text for name in NAMES] == [name != "scaling" for name in NAMES]
+    assert "Not run: results of another plan" in text
+    fake["timing"] = ModuleNotFoundError("No module named 'nonsense'", name="nonsense")
+    with pytest.raises(ModuleNotFoundError):
+        main(["reproduce"])
+
+
+def test_ctrl_c_tells_that_the_same_command_goes_on(fake: dict[str, Any], capsys: Capture) -> None:
+    fake["action"] = KeyboardInterrupt()
+    assert main(["reproduce"]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_an_out_that_is_a_file_is_refused_before_anything_is_run(fake: dict[str, Any], capsys: Capture) -> None:
+    Path("report").write_text("mine")
+    assert main(["reproduce"]) == 2
+    assert "is a file; name a folder" in capsys.readouterr().err
+    assert fake["seen"] == []
+    assert Path("report").read_text() == "mine"

@@ -1,0 +1,391 @@
+"""The scaling experiment: its axes, its law, its samples, runs that are cut off, and its part of the report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rankwise_lab.measuring import scores
+from rankwise_lab.reproduce import action, scaling, scaling_page
+from rankwise_lab.reproduce.action_data import ActionData
+from rankwise_lab.reproduce.drawing import Drawing
+from rankwise_lab.reproduce.report import write_index, write_part
+from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
+from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, SORT, ZERO_ONE, Curve, axes, largest_of, time_call
+from rankwise_lab.reproduce.scaling_figure import draw, plot
+from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
+from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
+
+from rankwise import RankSVM
+from rankwise.losses import NDCG
+
+CLASSES = ("jumping", "phoning", "running")
+PLAN = Plan(training_points=2, training_repeats=1, points=3, repeats=1, rounds=2, largest=4000, pairs=2e5)
+CS = {"zero-one": 0.1, "ap": 3.0, "ndcg": 5.0}
+
+
+def chosen(k: int, loss: str, metric: str) -> float:
+    assert (k, metric) in ((1, "ap"), (1, "ndcg"))
+    return CS[loss]
+
+
+@pytest.fixture
+def data() -> ActionData:
+    """Samples of three classes, the second of them the paper's."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(300) % 15
+    Y = np.stack([labels < 4, labels == 4, labels > 4], axis=1)
+    X = rng.standard_normal((300, 8)).astype(np.float32)
+    X[:, 0] += 2.0 * Y[:, 1]
+    return ActionData(X, Y, X, Y, CLASSES, "Samples that were drawn", True, "0123")
+
+
+def experiment(data: ActionData, folder: Path, plan: Plan = PLAN, **more: Any) -> ScalingExperiment:
+    return ScalingExperiment(data, folder, plan, chosen, None, **more)
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """Times that follow from sizes alone; what was timed, in order."""
+    done: list[tuple[str, int, int]] = []
+
+    def call(curves: Mapping[str, Curve], sample: scores.Sample, repeats: int) -> dict[str, float]:
+        n_pos, n_neg = int(sample.relevant.sum()), int((~sample.relevant).sum())
+        done.append(("calls", n_pos, n_neg))
+        count = done.count(done[-1])
+        fast, slow = 1e3 + theorem(n_pos, n_neg), float(n_pos * n_neg)
+        return {name: 1e-9 * (slow if math.isfinite(curve.pairs) else fast) / count for name, curve in curves.items()}
+
+    def train(self: Any, curve: Curve, C: float, X: Any, y: Any, max_iter: int = 10_000) -> dict[str, Any]:
+        done.append((f"{curve.label} {C}", int(y.sum()), int((~y).sum())))
+        return {"seconds": 1e-6 * y.size * (1 + len(curve.label)), "calls": 7, "converged": True}
+
+    monkeypatch.setattr(scaling, "time_call", call)
+    monkeypatch.setattr(ScalingExperiment, "_train", train)
+    monkeypatch.setattr(scaling.os, "getloadavg", lambda: (0.5, 0.0, 0.0), raising=False)
+    return done
+
+
+# Axes
+
+
+def test_axes_are_the_papers_three_and_end_where_they_should() -> None:
+    total, negatives, positives = axes(4, (110_000, 100_000, 10_000))
+    assert [axis.name for axis in (total, negatives, positives)] == ["total", "negatives", "positives"]
+    assert total.sizes == [(10, 100), (100, 1000), (1000, 10_000), (10_000, 100_000)]
+    assert negatives.sizes == [(227, n) for n in (100, 1000, 10_000, 100_000)]
+    assert positives.sizes == [(n, 200) for n in (10, 100, 1000, 10_000)]
+    for axis, count in ((total, sum), (negatives, lambda size: size[1]), (positives, lambda size: size[0])):
+        assert axis.x == [count(size) for size in axis.sizes]
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg"), [(334, 3013), (12, 5000), (400, 101), (10, 100), (227, 2270), (101, 1009)])
+def test_axes_of_a_class_use_all_it_has_and_no_more(n_pos: int, n_neg: int) -> None:
+    total, negatives, positives = largest_of(n_pos, n_neg, 6)
+    for axis in (total, negatives, positives):
+        assert all(p <= n_pos and n <= n_neg for p, n in axis.sizes)
+        assert len(axis.x) == len(set(axis.x)) <= 6
+    assert negatives.sizes[-1] == (min(227, n_pos), n_neg)
+    assert positives.sizes[-1] == (n_pos, min(200, n_neg))
+    last = total.sizes[-1]
+    assert last[0] == n_pos or last[1] == n_neg or last[1] + 1 > n_neg
+    assert all(abs(n - 10 * p) <= 10 for p, n in total.sizes)
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg", "what"), [(9, 200, "samples"), (50, 99, "samples"), (11, 99, "samples")])
+def test_a_class_with_too_few_samples_is_refused(n_pos: int, n_neg: int, what: str) -> None:
+    with pytest.raises(ValueError, match=f"the axis of {what} ends at"):
+        largest_of(n_pos, n_neg, 6)
+
+
+# The law
+
+
+def times(sizes: list[tuple[int, int]], a: float, b: float, noise: float = 0.0) -> np.ndarray[Any, Any]:
+    exact = np.array([a + b * theorem(*size) for size in sizes])
+    return exact * np.exp(np.random.default_rng(3).uniform(-noise, noise, exact.size))
+
+
+@pytest.mark.parametrize(("a", "b"), [(2e-5, 4e-9), (0.0, 4e-9), (1.0, 1e-12)])
+def test_a_law_that_holds_is_found(a: float, b: float) -> None:
+    sizes = [size for axis in axes(6, (10**7, 10**7, 10**7)) for size in axis.sizes]
+    law = fit(sizes, times(sizes, a, b), theorem)
+    assert law.a == pytest.approx(a, rel=1e-6, abs=1e-15)
+    assert law.b == pytest.approx(b, rel=1e-6)
+    assert law.factor == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("a", "b", "noise"), [(2e-5, 4e-9, 0.5), (0.0, 4e-9, 1.0), (1e-3, 1e-10, 0.3)])
+def test_the_largest_factor_is_the_least_that_any_law_has(a: float, b: float, noise: float) -> None:
+    sizes = [size for axis in axes(5, (10**6, 10**6, 10**6)) for size in axis.sizes]
+    t, w = times(sizes, a, b, noise), np.array([theorem(*size) for size in sizes])
+    law = fit(sizes, t, theorem)
+    assert law.factor == pytest.approx(np.exp(np.abs(np.log(t / (law.a + law.b * w))).max()), rel=1e-9)
+    assert law.a >= 0.0
+    assert law.b > 0.0
+    intercepts = np.concatenate([[0.0], np.geomspace(1e-8, 1e-1, 200)])
+    slopes = np.geomspace(1e-12, 1e-6, 400)
+    fitted = intercepts[:, None, None] + slopes[None, :, None] * w
+    grid = np.exp(np.abs(np.log(t / fitted)).max(axis=2)).min()
+    assert law.factor <= grid <= 1.05 * law.factor
+    assert t[law.slowest] / law(w[law.slowest]) == pytest.approx(law.factor, rel=1e-9)
+    assert law(w[law.fastest]) / t[law.fastest] == pytest.approx(law.factor, rel=1e-9)
+
+
+def test_work_is_that_of_the_theorem() -> None:
+    assert theorem(3, 7) == 7 * 2.0 + 3 * 3.0 + 3 * 2.0
+    assert plain(3, 7) == 14.0
+
+
+@pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
+def test_times_that_do_not_grow_have_a_law_without_work(seconds: list[float]) -> None:
+    law = fit([(227, 100), (227, 674), (227, 4000)], seconds, plain)
+    least, most = min(seconds), max(seconds)
+    assert law.factor == pytest.approx(math.sqrt(most / least))
+    assert law(plain(227, 100)) == pytest.approx(math.sqrt(most * least))
+    assert law.b * plain(227, 4000) <= 1e-12 * law.a
+
+
+@pytest.mark.parametrize("seconds", [[1.0], [1.0, 0.0], [1.0, math.nan], [1.0, 2.0, 3.0]])
+def test_times_that_no_law_can_be_fitted_to_are_refused(seconds: list[float]) -> None:
+    with pytest.raises(ValueError, match="two times or more"):
+        fit([(1, 1), (2, 2)][: max(1, min(2, len(seconds)))], seconds, theorem)
+
+
+# Samples
+
+
+def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
+    relevant = np.random.default_rng(1).random(200) < 0.2
+    few, many = draw_samples(relevant, 5, 40, seed=0), draw_samples(relevant, 20, 90, seed=0)
+    for rows, n_pos, n_neg in ((few, 5, 40), (many, 20, 90)):
+        assert (int(relevant[rows].sum()), int((~relevant[rows]).sum())) == (n_pos, n_neg)
+        assert (np.diff(rows) > 0).all()
+    assert set(few) <= set(many)
+    np.testing.assert_array_equal(few, draw_samples(relevant, 5, 40, seed=0))
+    assert not np.array_equal(few, draw_samples(relevant, 5, 40, seed=1))
+    with pytest.raises(ValueError, match="1,000 samples of a kind were asked for; there are"):
+        draw_samples(relevant, 5, 1000, seed=0)
+
+
+def test_the_papers_class_is_taken_and_else_the_first(data: ActionData, tmp_path: Path) -> None:
+    assert experiment(data, tmp_path / "a").k == 1
+    assert experiment(data._replace(classes=("a", "b", "c")), tmp_path / "b").k == 0
+    assert experiment(data, tmp_path / "c", classes=[2, 0]).k == 2
+
+
+def test_a_class_that_is_too_rare_is_passed_over_and_refused_if_there_is_no_other(
+    data: ActionData, tmp_path: Path
+) -> None:
+    Y = data.Y.copy()
+    Y[60:, 1] = False
+    assert experiment(data._replace(Y=Y), tmp_path / "a").k == 0
+    with pytest.raises(ValueError, match="class 'phoning' has too few samples"):
+        experiment(data._replace(Y=Y), tmp_path / "b", classes=[1])
+
+
+# The experiment
+
+
+def test_models_are_trained_with_each_method_on_samples_of_the_class(
+    data: ActionData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[tuple[Any, ...]] = []
+    fit_model = RankSVM.fit
+
+    def watched(self: RankSVM, X: Any, y: Any) -> Any:
+        fits.append((self.loss, self.method, self.C, self.max_iter, X.shape[0], int(np.sum(y))))
+        places = [int(np.flatnonzero((row == data.X).all(axis=1))[0]) for row in X]
+        np.testing.assert_array_equal(data.Y[places, 1], y)
+        return fit_model(self, X, y)
+
+    monkeypatch.setattr(RankSVM, "fit", watched)
+    found = experiment(data, tmp_path)._trained(11, 110)
+    assert {name: list(row) for name, row in found.items()} == {name: list(row) for name, row in ROWS.items()}
+    for row in found.values():
+        assert all(point["calls"] > 1 and point["seconds"] > 0.0 and point["converged"] for point in row.values())
+    assert found["ap"][ZERO_ONE] == found["ndcg"][ZERO_ONE]  # one C, one training
+    whole = [one for one in fits if one[3] > 3]
+    assert len(whole) == len({(str(one[0]), one[1], id(one[0])) for one in whole}) == 8
+    assert {one[4:] for one in fits} == {(121, 11)}
+    assert {one[2] for one in fits if one[0] == "ap"} == {CS["ap"]}
+    assert sum(isinstance(one[0], NDCG) for one in whole) == 1
+
+
+def test_one_call_is_timed_with_every_method() -> None:
+    sample = scores.normal(5, 30)
+    seconds = time_call({**ROWS["ndcg"], SORT: Curve(SORT, method=SORT)}, sample, 1)
+    assert list(seconds) == [*ROWS["ndcg"], SORT]
+    assert min(seconds.values()) > 0.0
+
+
+def test_quadratic_methods_stop_at_their_bound_and_others_never(
+    data: ActionData, tmp_path: Path, timed: list[tuple[str, int, int]]
+) -> None:
+    one = experiment(data, tmp_path)
+    found = document(one, one.run(), {})
+    bounds = {"yue": PLAN.pairs, "tabulated": PLAN.pairs, "published": 0.2 * PLAN.pairs}
+    for panel in found["panels"]:
+        for name, curve in panel["curves"].items():
+            ends = [n_pos * n_neg for n_pos, n_neg in panel["sizes"]]
+            allowed = [x for x, pairs in zip(panel["x"], ends, strict=True) if pairs <= bounds.get(name, math.inf)]
+            assert curve["x"] == (allowed if panel["part"] == "calls" else panel["x"])
+    assert set(stops(found)) == {("ap", "yue"), ("ndcg", "published"), ("ndcg", "tabulated")}
+    assert stops(found)["ap", "yue"]["negatives"] == [227, 632]
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_document(
+    data: ActionData, tmp_path: Path, timed: list[tuple[str, int, int]]
+) -> None:
+    whole = experiment(data, tmp_path / "whole")
+    expected = document(whole, whole.run(), {"cpu": "any"})
+    all_timed = timed.copy()
+    timed.clear()
+    said: list[str] = []
+
+    def stop(line: str) -> None:
+        said.append(line)
+        if len(said) in (3, 9, 20):
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            experiment(data, tmp_path / "parts", say=stop).run()
+    again = experiment(data, tmp_path / "parts", say=said.append)
+    found = document(again, again.run(), {"cpu": "any"})
+    assert found == expected == json.loads(json.dumps(found))
+    assert timed == all_timed, "nothing that was finished is timed again"
+    silent = experiment(data, tmp_path / "parts", say=lambda line: pytest.fail(line))
+    assert document(silent, silent.run(), {"cpu": "any"}) == found
+
+
+def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, timed: list[Any]) -> None:
+    points = experiment(data, tmp_path).run()["calls"]
+    kept = [json.loads((tmp_path / f"calls-total-110-{n}.json").read_text()) for n in range(2)]
+    each = [point["rows"]["ap"][QS]["seconds"] for point in kept]
+    assert each[1] < each[0]
+    assert points[0]["rows"]["ap"][QS]["seconds"] == each[1]
+    assert points[0]["load"] == [0.5, 0.5]
+
+
+def test_results_of_another_plan_or_of_other_samples_are_not_mixed_in(data: ActionData, tmp_path: Path) -> None:
+    experiment(data, tmp_path)
+    for other in (
+        lambda: experiment(data, tmp_path, Plan()),
+        lambda: experiment(data._replace(digest="4567"), tmp_path),
+        lambda: ScalingExperiment(data, tmp_path, PLAN, chosen, action.QUICK),
+    ):
+        with pytest.raises(ValueError, match="results of another plan or of other samples; name another --out"):
+            other()
+
+
+# The part
+
+
+@pytest.fixture
+def found(data: ActionData, tmp_path: Path, timed: list[Any]) -> dict[str, Any]:
+    one = experiment(data, tmp_path / "scaling")
+    return document(one, one.run(), {"cpu": "any", "cores": 2})
+
+
+def test_laws_are_fitted_to_algorithm_1_alone(found: dict[str, Any]) -> None:
+    for loss in ROWS:
+        laws = found["laws"][loss]
+        assert laws["all"]["points"] == 9
+        assert laws["all"]["factor"] == pytest.approx(1.0, abs=1e-9)
+        assert set(laws["axes"]) == {"total", "negatives", "positives"}
+        assert all(law["points"] == 3 for law in laws["axes"].values())
+        assert set(laws["plain"]) == {"total", "negatives", "1:10 and negatives"}
+        assert laws["plain"]["total"]["factor"] > 1.0
+        panel = panel_of(found, "calls", loss, "total")
+        np.testing.assert_allclose(panel["law"], panel["curves"][QS]["seconds"], rtol=1e-9)
+        low, high = moves(found, loss)
+        assert 0.5 < low <= high < 5.0
+    assert len(law_table(found).rows) == 14
+
+
+def test_the_csv_has_a_line_for_each_time(found: dict[str, Any]) -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
+    assert list(rows[0]) == ["part", "loss", "axis", "P", "N", "curve", "seconds", "calls"]
+    expected = sum(len(curve["x"]) for panel in found["panels"] for curve in panel["curves"].values())
+    assert len(rows) == expected + 9
+    row = next(r for r in rows if (r["part"], r["loss"], r["curve"], r["P"]) == ("calls", "ap", OURS, "227"))
+    panel = panel_of(found, "calls", "ap", "negatives")
+    assert float(row["seconds"]) == panel["curves"][OURS]["seconds"][0]
+    assert sum(r["curve"] == SORT for r in rows) == 9
+
+
+def test_conclusions_follow_the_numbers(found: dict[str, Any]) -> None:
+    lines = scaling_page.conclusions(found)
+    assert "within 1.00 × of all 9 times of a call, to 4,000 samples: at most 2 ×, as asked for." in lines[0]
+    found["laws"]["ap"]["all"]["factor"] = 2.5
+    for curve in panel_of(found, "training", "ap", "total")["curves"].values():
+        curve["seconds"] = [1.0, 1.0]
+    lines = scaling_page.conclusions(found)
+    assert "within 2.50 ×" in lines[0]
+    assert "more than the 2 × asked for. A law for each axis is within" in lines[0]
+    (line,) = (line for line in lines if line.startswith("AP over AP_QS"))
+    assert "all samples at 1:10: 1.0 × (1.0 × over ours)" in line
+    assert "not always faster" in line
+    assert not any("busy" in line for line in lines)
+    found["load"][3] = 2.25
+    assert "a load average of up to 2.2 on 2 cores" in scaling_page.conclusions(found)[-1]
+
+
+def _boxes(found: dict[str, Any]) -> dict[str, Drawing]:
+    names = [f"{panel['part']}-{panel['loss']}-{panel['axis']}" for panel in found["panels"]]
+    return {name: Drawing(b"png", b"svg", f"<svg id='{name}'></svg>") for name in names}
+
+
+def test_a_panel_has_a_line_for_each_curve_and_for_the_law(found: dict[str, Any]) -> None:
+    pytest.importorskip("matplotlib")
+    panels = [panel_of(found, part, "ndcg", "negatives") for part in ("training", "calls")]
+    figures = draw({"panels": panels})
+    assert list(figures) == ["training-ndcg-negatives", "calls-ndcg-negatives"]
+    for figure in figures.values():
+        assert figure.png.startswith(b"\x89PNG")
+        assert figure.inline.startswith("<svg")
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    panel = panels[1]
+    plot(figure.subplots(), {ROWS["ndcg"][name].label: (c["x"], c["seconds"]) for name, c in panel["curves"].items()})
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert set(lines) == {curve.label for curve in ROWS["ndcg"].values()}
+    shown = lines["NDCG_QS (Algorithm 1)"]
+    np.testing.assert_allclose(shown.get_ydata(), 1e3 * np.array(panel["curves"][QS]["seconds"]))
+    assert list(shown.get_xdata()) == panel["x"]
+
+
+def test_a_part_has_tables_figures_and_facts(
+    data: ActionData, tmp_path: Path, timed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling_page, "draw", _boxes)
+    monkeypatch.setattr(action.ActionExperiment, "chosen", lambda self, k, loss, metric: chosen(k, loss, metric))
+    part = scaling_page.make_part(data, tmp_path, PLAN, action.QUICK)
+    assert part.name == part.found["experiment"] == "scaling"
+    assert len(part.figures) == 12
+    assert len({figure.inline for figure in part.figures.values()}) == 12
+    assert all(len(row) == len(table.columns) for table in part.tables for row in table.rows)
+    assert any("class “phoning”, 20 positives and 280 negatives" in fact for fact in part.facts)
+    assert any("AP (Yue et al.) stops at P × N = " in fact and "200,000" in fact for fact in part.facts)
+    write_part(tmp_path, part)
+    page = write_index(tmp_path).read_text(encoding="utf-8")
+    assert page.count("<figure") == page.count("</figure>") == 12
+    assert "none of its numbers stand beside ours" in page
+    assert "Samples that were drawn." in page
+
+
+def test_without_matplotlib_a_line_says_so(found: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankwise_lab.reproduce.scaling_figure.have_matplotlib", lambda: False)
+    part = scaling_page.as_part(found)
+    assert part.figures == {}
+    assert part.lines[-1].startswith("No figures: Matplotlib is not installed")
+    assert all("<figure" not in piece for piece in part.body)

@@ -1,0 +1,322 @@
+"""The benchmark of the losses in torch: rows, peers that are missing or die, and memory. No test depends on speed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rankwise_lab.benchmarks import finetune, torch_losses  # noqa: E402
+from rankwise_lab.benchmarks.finetune_model import ARMS  # noqa: E402
+from rankwise_lab.benchmarks.peak import growth_of  # noqa: E402
+from rankwise_lab.benchmarks.torch_losses import BENCHMARK  # noqa: E402
+from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step  # noqa: E402
+
+from rankwise.cli.main import main  # noqa: E402
+from rankwise.metrics import average_precision  # noqa: E402
+
+QUICK = BENCHMARK.quick
+PAIRWISE = PEERS["pairwise sigmoids"]
+MEGABYTE = 2**20
+OURS_ONLY = '{"growth": {"ours": 4096}, "seconds": {"ours": 0.001}}\n'
+# A command line in a world where a module is not there.
+WITHOUT = """
+import sys
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Without())
+from rankwise.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+BOTH = '{"growth": {"ours": 4096, "peer": 8388608}, "seconds": {"ours": 0.001, "peer": 0.004}}\n'
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one quick run writes."""
+    file = tmp_path_factory.mktemp("bench") / "rows.json"
+    threads = torch.get_num_threads()
+    assert main(["bench", "torch", "--quick", "--json", str(file)]) == 0
+    assert torch.get_num_threads() == threads, "as it was before"
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _rows(document: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    (section,) = (section for section in document["sections"] if section["number"] == number)
+    rows: list[dict[str, Any]] = section["rows"]
+    return rows
+
+
+def test_quick_benchmark_names_versions_and_threads(document: dict[str, Any]) -> None:
+    assert (document["benchmark"], document["quick"]) == ("torch", True)
+    described = document["machine"]
+    assert described["torch"] == torch.__version__
+    assert described["torch_threads"] == described["threads"] == 1
+    assert {"cpu", "pytorch-metric-learning", "libauc"} <= set(described)
+
+
+@pytest.mark.parametrize("loss", ["AP", "NDCG"])
+def test_speed_is_measured_over_sorting_and_over_the_core(loss: str, document: dict[str, Any]) -> None:
+    rows = [row for row in _rows(document, 2) if row["what"].startswith(f"{loss}, ")]
+    found = {row["what"].removeprefix(f"{loss}, "): row["target"]["bound"] for row in rows}
+    assert found == {
+        "(10,000,), P = 100: over torch.sort": 0.1,
+        '(10,000,), P = 100: over torch.sort, backend="tensor"': 4,
+        "(4, 1,000), P = 20: over torch.sort": 0.3,
+        '(4, 1,000), P = 20: over torch.sort, backend="tensor"': 4,
+        "(10,000,), P = 100: over the core": 1.2,
+        "(4, 1,000), P = 20: over the core": 1.2,
+    }
+    for row in rows:
+        over, under = row["parts"].values()
+        assert row["measured"] == pytest.approx(over / under)
+        assert row["measured"] > 0
+        assert row["target"]["sense"] == "<="
+
+
+def test_the_issues_sizes_are_those_of_a_full_run() -> None:
+    full = BENCHMARK.full
+    assert (full.flat, full.rows) == ((10**6, 10**3), (64, 10**4, 100))
+    assert [n for n, _ in full.flat_core] == [10**5, 10**6]
+    assert full.scores == (256, 1024, 4096, 10**5)
+    assert full.embeddings == (256, 1024, 4096)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_peer_is_measured_or_said_to_be_missing(name: str, document: dict[str, Any]) -> None:
+    rows = [row for row in _rows(document, 3) if row["what"].startswith(f"{name}, B = ")]
+    peer = PEERS[name]
+    if not peer.installed:
+        (row,) = rows
+        assert row["what"].endswith(f": not installed: {peer.install}")
+        assert row["measured"] is None
+        return
+    time, memory = rows
+    ours = OURS[peer.kind][0]
+    assert time["what"].endswith(f": time, over {ours}")
+    assert time["measured"] == pytest.approx(time["parts"]["peer seconds"] / time["parts"]["ours seconds"])
+    assert memory["what"].endswith(f": peak extra memory, over {ours}")
+    if Path("/proc/self/status").exists():
+        assert {"peer bytes", "ours bytes"} <= set(memory["parts"])
+
+
+def test_a_package_that_is_not_there_is_a_row_with_the_command_that_installs_it() -> None:
+    peer = Peer("AnyLoss", "scores", PAIRWISE.make, "no_such_package", "pip install no-such-package")
+    (row,) = torch_losses._beside(peer, 400, QUICK)
+    assert row.what == "AnyLoss, B = 400: not installed: pip install no-such-package"
+    assert row.measured is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps to the limit")
+def test_a_peer_that_runs_out_of_memory_is_a_row_that_says_so() -> None:
+    (row,) = torch_losses._beside(PAIRWISE, 400_000, QUICK)  # 8,000 positives: 12.8 GB for each matrix
+    assert row.what == "pairwise sigmoids, B = 400,000: out of memory (8 GB)"
+    assert row.measured is None
+    assert set(row.parts) == {"ours seconds", "ours bytes"}
+    assert all(value > 0 for value in row.parts.values())
+
+
+def test_a_peer_that_takes_too_long_is_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(command: list[str], **options: Any) -> None:
+        raise subprocess.TimeoutExpired(command, options["timeout"], output=OURS_ONLY.encode())
+
+    monkeypatch.setattr(subprocess, "run", late)
+    (row,) = torch_losses._beside(PAIRWISE, 400, QUICK)
+    assert row.what == "pairwise sigmoids, B = 400: more than 60 s"
+    assert row.parts == {"ours seconds": 0.001, "ours bytes": 4096}
+
+
+def _ends(monkeypatch: pytest.MonkeyPatch, status: int, said: str, wrong: str = "") -> None:
+    done: Any = subprocess.CompletedProcess([], status, said, wrong)
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: done)
+
+
+def test_a_peer_that_is_killed_is_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    _ends(monkeypatch, -9, OURS_ONLY)
+    (row,) = torch_losses._beside(PAIRWISE, 400, QUICK)
+    assert row.what == "pairwise sigmoids, B = 400: ended by signal 9"
+
+
+@pytest.mark.parametrize("said", ["", OURS_ONLY])
+def test_a_peer_that_is_called_wrongly_stops_the_benchmark(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _ends(monkeypatch, 1, said, "Traceback …\nTypeError: no such argument\n")
+    with pytest.raises(OSError, match=r"pairwise sigmoids, B = 400.*TypeError: no such argument"):
+        list(torch_losses._beside(PAIRWISE, 400, QUICK))
+
+
+def test_ours_must_be_measured_in_time() -> None:
+    with pytest.raises(OSError, match=r"more than 0\.01 s"):
+        list(torch_losses._beside(PAIRWISE, 400, replace(QUICK, patience=0.01)))
+
+
+def test_a_peer_is_told_as_a_multiple_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    _ends(monkeypatch, 0, OURS_ONLY + BOTH)
+    time, memory = torch_losses._beside(PAIRWISE, 400, QUICK)
+    assert time.measured == pytest.approx(0.004 / 0.001)
+    assert memory.measured == pytest.approx(8.0), "over a megabyte, which is more than ours"
+
+
+@pytest.mark.parametrize(
+    ("ours", "peer", "ratio"),
+    [(2, 8, 4.0), (0, 8, 8.0), (0.5, 0.5, None), (None, None, None)],
+)
+def test_memory_below_a_megabyte_is_not_told_apart(ours: float | None, peer: float | None, ratio: float | None) -> None:
+    growth = {
+        who: None if value is None else int(value * MEGABYTE) for who, value in {"ours": ours, "peer": peer}.items()
+    }
+    assert torch_losses._memory_ratio(growth) == ratio
+
+
+def test_growth_is_what_a_task_holds_at_its_peak() -> None:
+    def task() -> None:
+        for _ in range(3):
+            np.ones(50 * MEGABYTE, np.uint8)
+
+    task()
+    growth = growth_of(task)
+    if not Path("/proc/self/status").exists():
+        assert growth is None
+    else:
+        assert growth is not None
+        assert 49 * MEGABYTE < growth < 75 * MEGABYTE
+
+
+def test_a_batch_of_scores_has_two_positives_in_a_hundred() -> None:
+    scores, target = batch_of("scores", 1000)
+    assert scores.shape == target.shape == (1000,)
+    assert scores.requires_grad
+    assert int(target.sum()) == 20
+
+
+def test_a_batch_of_embeddings_has_classes_in_order_each_with_as_many_members_as_there_are_classes() -> None:
+    embeddings, labels = batch_of("embeddings", 64)
+    assert embeddings.shape == (64, 128)
+    assert embeddings.requires_grad
+    assert labels.tolist() == [label for label in range(8) for _ in range(8)]
+    with pytest.raises(ValueError, match="square number"):
+        batch_of("embeddings", 60)
+
+
+def test_pairwise_sigmoids_tend_to_average_precision_where_scores_are_far_apart() -> None:
+    rng = np.random.default_rng(0)
+    scores, relevant = rng.permutation(50).astype(np.float32), rng.random(50) < 0.3
+    value = pairwise_smooth_ap(torch.from_numpy(scores), torch.from_numpy(relevant))
+    assert value.item() == pytest.approx(1 - float(average_precision(scores, relevant)), abs=1e-6)
+
+
+def test_a_step_leaves_the_gradient_of_one_step() -> None:
+    inputs = torch.tensor([1.0, 2.0], requires_grad=True)
+    task = step(lambda values, truth: (values * truth).sum(), Batch(inputs, torch.tensor([3.0, 4.0])))
+    task()
+    task()
+    assert inputs.grad is not None
+    assert inputs.grad.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "benchmark"),
+    [("torch", "bench", "torch"), ("torch", "bench", "finetune"), ("PIL", "images", "finetune")],
+)
+def test_without_a_package_one_line_names_the_extra(package: str, extra: str, benchmark: str, tmp_path: Path) -> None:
+    (tmp_path / "picture").touch()
+    with tarfile.open(tmp_path / "cifar10-jpeg.tar.xz", "w:xz") as archive:
+        for part in ("train", "test"):
+            archive.add(tmp_path / "picture", f"{part}/cat/0001.jpg")
+    code = WITHOUT.format(module=package)
+    command = [sys.executable, "-c", code, "bench", benchmark, "--quick"]
+    environment = {**os.environ, "RANKWISE_DATA": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: pip install 'rankwise[{extra}]'"
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def _found(seeds: Sequence[int], noises: Sequence[float]) -> list[finetune.Record]:
+    return [
+        finetune.Record(seed, noise, arm.name, ["cat"], 0.2, 0.3 + 0.1 * seed, 125, 0.01, [0.3], [0.3], 1.0)
+        for noise in noises
+        for seed in seeds
+        for arm in ARMS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds", "file"),
+    [
+        ([], 5, "rankwise-finetune.jsonl"),
+        (["--seeds", "3", "--results", "mine.jsonl"], 3, "mine.jsonl"),
+        (["--quick"], 2, None),
+        (["--quick", "--results", "mine.jsonl"], 2, "mine.jsonl"),
+    ],
+)
+def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
+    options: list[str],
+    seeds: int,
+    file: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def run(path: Path, seeds: Sequence[int], plan: finetune.Plan, **options: Any) -> list[finetune.Record]:
+        asked.update(path=path, seeds=seeds, plan=plan, **options)
+        return _found(seeds, plan.noises)
+
+    monkeypatch.setattr(finetune, "run", run)
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "finetune", "--jobs", "2", "--json", "found.json", *options]) == 0
+    assert list(asked["seeds"]) == list(range(seeds))
+    assert asked["n_jobs"] == 2
+    assert asked["plan"] == (finetune.QUICK if "--quick" in options else finetune.Plan())
+    if file is None:
+        assert not asked["path"].parent.exists(), "gone with the run"
+    else:
+        assert asked["path"] == Path(file)
+    written = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert written["quick"] is ("--quick" in options)
+    assert all(ARMS[0].name in of_noise["ap"] for of_noise in written["noises"])
+    assert f"{seeds} seeds: mean test AP" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (["--jobs", "-1"], "--jobs must be at least 1, got -1"),
+        (["--json", "same", "--results", "same"], "name another file"),
+        (["--quick"], "cifar10-jpeg.tar.xz"),
+    ],
+    ids=["seeds", "jobs", "one file for both", "no data"],
+)
+def test_finetuning_refuses_in_one_line(
+    options: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("same").touch()
+    assert main(["bench", "finetune", *options]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("rankwise: ")
+    assert said in line

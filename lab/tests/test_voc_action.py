@@ -1,0 +1,273 @@
+"""VOC 2011 action: what is read of a folder laid out as the devkit, and what is refused with file, line and remedy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.data.voc_action import find_voc_action, read_voc_action
+
+CLASSES = ("jumping", "phoning", "ridingbike")
+SIZES = {"train": 6, "val": 5, "trainval": 11, "test": 7}
+D = 4
+
+
+class Year:
+    """A VOC2011 folder: three actions, some persons of two in one image; files are changed by each test."""
+
+    def __init__(self, root: Path, *, test_labels: str | None = None) -> None:
+        self.root = root
+        self.lists = root / "ImageSets" / "Action"
+        self.features = root / "ActionFeatures"
+        for folder in (self.lists, self.features):
+            folder.mkdir(parents=True)
+        rng = np.random.default_rng(0)
+        all_persons = [(f"2011_{k // 2:06}", 1 + k % 2) for k in range(18)]
+        parts = {
+            "train": all_persons[:6],
+            "val": all_persons[6:11],
+            "trainval": all_persons[:11],
+            "test": all_persons[11:],
+        }
+        whole = rng.normal(size=(18, D))
+        self.labels: dict[str, Any] = {}
+        self.X: dict[str, Any] = {}
+        for part, persons in parts.items():
+            rows = [all_persons.index(person) for person in persons]
+            self.X[part] = whole[rows]
+            np.save(self.features / f"{part}.npy", self.X[part])
+            self.write(part, [f"{image} {number}" for image, number in persons])
+            # A person may do two things.
+            self.labels[part] = np.array([[row % 3 == k or row % 5 == k for k in range(3)] for row in rows])
+            for k, name in enumerate((*CLASSES, "other")):
+                known = part != "test" or test_labels is None
+                words = ["1" if k < 3 and own[k] else "-1" if known else str(test_labels) for own in self.labels[part]]
+                if not known:
+                    words = [str(test_labels)] * len(persons)
+                lines = [f"{image}  {number} {word:>2}" for (image, number), word in zip(persons, words, strict=True)]
+                self.write(f"{name}_{part}", lines)
+
+    def write(self, name: str, lines: list[str]) -> None:
+        (self.lists / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def lines(self, name: str) -> list[str]:
+        return (self.lists / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def year(tmp_path: Path) -> Year:
+    return Year(tmp_path / "VOCdevkit" / "VOC2011")
+
+
+def check(found: Any, year: Year, sets: tuple[str, str]) -> None:
+    assert found.sets == sets
+    assert found.classes == CLASSES
+    for X, Y, part in ((found.X, found.Y, sets[0]), (found.X_test, found.Y_test, sets[1])):
+        np.testing.assert_array_equal(X, year.X[part].astype(np.float32))
+        np.testing.assert_array_equal(Y, year.labels[part])
+        assert X.dtype == np.float32
+        assert Y.dtype == np.bool_
+        assert X.flags.c_contiguous
+
+
+def test_trainval_and_test_are_read_where_test_has_labels(year: Year) -> None:
+    check(read_voc_action(year.root), year, ("trainval", "test"))
+
+
+@pytest.mark.parametrize("unknown", ["0", "?"])
+def test_train_and_val_are_read_where_the_labels_of_test_are_unknown(unknown: str, tmp_path: Path) -> None:
+    year = Year(tmp_path, test_labels=unknown)
+    check(read_voc_action(year.root), year, ("train", "val"))
+
+
+def test_train_and_val_are_read_where_test_is_absent(year: Year) -> None:
+    for path in [*year.lists.glob("*test.txt"), *year.lists.glob("*trainval.txt")]:
+        path.unlink()
+    (year.features / "test.npy").unlink()
+    (year.features / "trainval.npy").unlink()
+    check(read_voc_action(year.root), year, ("train", "val"))
+
+
+def test_a_row_follows_the_list_of_the_set_whatever_the_order_in_the_files_of_classes(year: Year) -> None:
+    year.write("phoning_trainval", ["", *reversed(year.lines("phoning_trainval"))])
+    check(read_voc_action(year.root), year, ("trainval", "test"))
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<f2"])
+def test_floats_of_any_size_and_order_are_read(dtype: str, year: Year) -> None:
+    for part in ("trainval", "test"):
+        year.X[part] = np.round(year.X[part], 1).astype(dtype)
+        np.save(year.features / f"{part}.npy", np.asfortranarray(year.X[part]))
+    check(read_voc_action(year.root), year, ("trainval", "test"))
+
+
+def test_the_year_is_found_in_the_folders_above_it_if_it_has_features(year: Year, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "VOCdevkit", year.root):
+        assert find_voc_action(folder) == year.root
+    assert find_voc_action(tmp_path / "elsewhere") is None
+    os.rename(year.features, tmp_path / "Features")
+    assert find_voc_action(tmp_path) is None
+
+
+# (file of a list, line from 1 or None to add one, what is written there, what is said)
+LINES: dict[str, tuple[str, int | None, str, str]] = {
+    "label of another kind": (
+        "phoning_trainval",
+        2,
+        "2011_000000 2 2",
+        r"phoning_trainval\.txt, line 2: '2' is neither 1",
+    ),
+    "unknown in training": (
+        "phoning_trainval",
+        3,
+        "2011_000001 1 0",
+        r"phoning_trainval\.txt, line 3: '0' is neither 1",
+    ),
+    "unknown for one in test": ("jumping_test", 2, "2011_000006 1 0", r"jumping_test\.txt, line 2: '0' is neither 1"),
+    "no label": (
+        "phoning_trainval",
+        2,
+        "2011_000000 2",
+        r"phoning_trainval\.txt, line 2: '2011_000000 2' is not an image",
+    ),
+    "four words": ("phoning_test", 1, "2011_000005 2 1 1", r"phoning_test\.txt, line 1: .* is not an image"),
+    "no number": (
+        "trainval",
+        1,
+        "2011_000000",
+        r"trainval\.txt, line 1: '2011_000000' is not an image, a person's number;",
+    ),
+    "label in the list": (
+        "trainval",
+        1,
+        "2011_000000 1 1",
+        r"trainval\.txt, line 1: .* is not an image, a person's number;",
+    ),
+    "negative number": ("trainval", 1, "2011_000000 -1", r"trainval\.txt, line 1: .* is not an image"),
+    "path for an image": ("trainval", 1, "../x/y 1", r"trainval\.txt, line 1: .* is not an image"),
+    "person twice": (
+        "trainval",
+        3,
+        "2011_000000 1",
+        r"trainval\.txt, line 3: 2011_000000, person 1, is on line 1, too",
+    ),
+    "person twice in a class": (
+        "phoning_test",
+        2,
+        "2011_000005 2 1",
+        r"phoning_test\.txt, line 2: .* is on line 1, too",
+    ),
+    "other person in a class": (
+        "phoning_test",
+        2,
+        "2011_000099 1 1",
+        r"phoning_test\.txt, line 2: 2011_000099, person 1, is ",
+    ),
+    "one more in a class": (
+        "phoning_test",
+        None,
+        "2011_000099 1 1",
+        r"phoning_test\.txt, line 8: .* is not in .*test\.txt",
+    ),
+    "in both sets": (
+        "test",
+        1,
+        "2011_000000 1",
+        r"2011_000000, person 1, is in trainval\.txt and test\.txt; keep it in one",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_line_that_is_wrong_is_named(case: str, year: Year) -> None:
+    name, number, line, said = LINES[case]
+    lines = year.lines(name)
+    if number is None:
+        lines.append(line)
+    else:
+        lines[number - 1] = line
+    year.write(name, lines)
+    with pytest.raises(ValueError, match=said) as told:
+        read_voc_action(year.root)
+    assert "; " in str(told.value)
+
+
+def test_a_person_missing_in_the_file_of_a_class_is_named(year: Year) -> None:
+    year.write("phoning_test", year.lines("phoning_test")[:-1])
+    with pytest.raises(ValueError, match=r"/test\.txt, line 7: 2011_000008, person 2, is not in .*phoning_test\.txt"):
+        read_voc_action(year.root)
+
+
+@pytest.mark.parametrize("label", ["1", "-1"])
+def test_a_class_that_all_or_none_are_of_is_refused(label: str, year: Year) -> None:
+    year.write("phoning_test", [f"{line} {label}" for line in year.lines("test")])
+    with pytest.raises(ValueError, match=rf"phoning_test\.txt: every person has the label {label}; both are needed"):
+        read_voc_action(year.root)
+
+
+def test_lists_that_are_empty_or_no_text_are_refused(year: Year) -> None:
+    year.write("trainval", [" "])
+    with pytest.raises(ValueError, match=r"trainval\.txt is empty"):
+        read_voc_action(year.root)
+    (year.lists / "trainval.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"trainval\.txt is not UTF-8 text"):
+        read_voc_action(year.root)
+
+
+MISSING = ("ImageSets/Action/trainval.txt", "ImageSets/Action/test.txt", "ImageSets/Action/phoning_test.txt")
+
+
+@pytest.mark.parametrize("name", [*MISSING, "ActionFeatures/trainval.npy", "ActionFeatures/test.npy"])
+def test_a_missing_file_is_named_with_what_to_put_there(name: str, year: Year) -> None:
+    (year.root / name).unlink()
+    with pytest.raises(MissingDataError, match=f"{name}: no such file; (unpack|save)") as told:
+        read_voc_action(year.root)
+    assert "\n" not in str(told.value)
+
+
+def test_a_year_without_files_of_classes_is_missing_data(year: Year) -> None:
+    for path in year.lists.glob("*_*.txt"):
+        path.unlink()
+    with pytest.raises(MissingDataError, match=r"ImageSets/Action has no file <class>_train\.txt"):
+        read_voc_action(year.root)
+
+
+def with_value(value: float) -> Any:
+    X = np.ones((SIZES["test"], D))
+    X[3, 2] = value
+    return X
+
+
+FEATURES: dict[str, tuple[Any, str]] = {
+    "a row too few": (np.ones((6, D)), r"test\.npy has 6 rows, .*test\.txt 7 persons; save a row a person"),
+    "a column more": (np.ones((7, D + 1)), r"trainval\.npy and .*test\.npy have 4 and 5 columns"),
+    "no columns": (np.ones((7, 0)), "an array of float64 and shape"),
+    "one axis": (np.ones(7), "an array of float64 and shape"),
+    "whole numbers": (np.ones((7, D), int), "an array of int64 and shape"),
+    "nan": (with_value(np.nan), r"test\.npy, row 3, column 2 \(.*test\.txt, line 4\): nan is not a number"),
+    "infinity": (with_value(-np.inf), r"row 3, column 2 .*: -inf is not a number"),
+    "too large": (with_value(1e30), r"row 3, column 2 .*: 1e\+30 is not a number up to 1e\+18"),
+    "objects": (
+        np.array([[None]]),
+        r"test\.npy: Array can't be memory-mapped: Python objects in dtype.; save it again",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FEATURES)
+def test_features_that_do_not_fit_are_refused(case: str, year: Year) -> None:
+    content, said = FEATURES[case]
+    np.save(year.features / "test.npy", content, allow_pickle=True)
+    with pytest.raises(ValueError, match=said):
+        read_voc_action(year.root)
+
+
+def test_features_cut_short_are_refused(year: Year) -> None:
+    path = year.features / "test.npy"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"test\.npy: mmap length is greater than file size; save it again"):
+        read_voc_action(year.root)
