@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,12 @@ import numpy as np
 import pytest
 
 SEED = 20180618
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C as usual: started in the background, a shell has it ignored, here and in all that is started."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

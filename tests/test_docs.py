@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "rankwise"
+SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Documents that need no Python block.
 WITHOUT_CODE = {"benchmarks.md", "results.md"}
@@ -107,5 +107,6 @@ def code_column() -> list[tuple[str, tuple[str, ...]]]:
 
 @pytest.mark.parametrize(("file", "names"), code_column(), ids=lambda value: value if isinstance(value, str) else "")
 def test_the_code_named_beside_the_paper_exists(file: str, names: tuple[str, ...]) -> None:
-    missing = set(names) - names_in(SOURCE / file)
+    house = LAB if file.startswith("lab: ") else SOURCE
+    missing = set(names) - names_in(house / file.removeprefix("lab: "))
     assert not missing, f"docs/theory.md names {sorted(missing)} in {file}"
