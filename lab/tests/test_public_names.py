@@ -25,6 +25,7 @@ PUBLIC = (
     "rankwise.metrics",
     "rankwise.torch",
     "rankwise.torch.functional",
+    "rankwise.torch.layerwise",
 )
 
 

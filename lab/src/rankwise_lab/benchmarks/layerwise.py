@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from rankwise.torch import LWSVM, PLCNN
-from rankwise.torch.layerwise.block_loss import BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks
-from rankwise.torch.layerwise.evaluation import in_mode, objective
+from rankwise.torch.layerwise import BlockLoss, Blocks, in_mode, objective
 from rankwise_lab.benchmarks.finetune_model import one_thread
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
 from rankwise_lab.benchmarks.report import Row, at_least, at_most

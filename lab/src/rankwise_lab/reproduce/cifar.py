@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rankwise.metrics import average_precision, ndcg
 from rankwise.torch import LWSVM, PLCNN
-from rankwise.torch.layerwise.block_loss import BlockLoss
+from rankwise.torch.layerwise import BlockLoss
 from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
 from rankwise_lab.reproduce.kept import check_plan, kept
