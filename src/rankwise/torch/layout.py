@@ -84,7 +84,10 @@ def check_ranked(scores: Tensor, dim: int) -> None:
     A flat query of one sample is an empty one, as others are that have one class only.
     """
     ranked = dim % scores.dim()
-    if scores.dim() == 1 or scores.shape[ranked] != 1:
+    # Compiled, the size of a batch may be unknown, and is not asked for.
+    if ranked == 0 and (scores.dim() == 1 or torch.compiler.is_compiling()):
+        return
+    if scores.shape[ranked] != 1:
         return
     shape = tuple(scores.shape)
     if ranked > 0:
@@ -93,12 +96,11 @@ def check_ranked(scores: Tensor, dim: int) -> None:
             f"to rank; pass dim=0 to rank the {shape[0]} samples of the batch, or scores.squeeze({dim}) and "
             f"target.squeeze({dim})"
         )
-    if not torch.compiler.is_compiling():
-        warnings.warn(
-            f"dim=0 of scores of shape {shape} has length 1: a batch of a single sample has nothing to rank, and its "
-            "loss is 0. Leave it out (drop_last=True in a DataLoader); if it is one list, pass dim=-1",
-            stacklevel=2,
-        )
+    warnings.warn(
+        f"dim=0 of scores of shape {shape} has length 1: a batch of a single sample has nothing to rank, and its loss "
+        "is 0. Leave it out (drop_last=True in a DataLoader); if it is one list, pass dim=-1",
+        stacklevel=2,
+    )
 
 
 def _readings(scores: Tensor) -> str:
