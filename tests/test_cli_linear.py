@@ -28,6 +28,7 @@ from rankwise.cli import evaluate, fit
 from rankwise.cli.main import main
 from rankwise.inference import METHODS
 from rankwise.io import read_data, read_model, read_scores, write_data
+from rankwise.linear.cross_validation import split
 from rankwise.linear.rank_svm import RankSVM as LinearSVM
 from rankwise.linear.solvers import SOLVERS
 from rankwise.losses import _NAMES
@@ -124,7 +125,7 @@ def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.Monk
 def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> None:
     run("fit", "train.svm", "-o", "m.rw", "--cv", 3, "--scoring", "ndcg@5", "--seed", 7, "--json", "fit.json")
     X, y, qid = draw(1)
-    expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y >= 1, qid)
+    expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y >= 1, qid, gains=y)
     stored = rw.load("m.rw")
     np.testing.assert_allclose(stored.C_, expected.C_, RTOL)
     np.testing.assert_allclose(stored.coef_, expected.coef_, RTOL, ATOL)
@@ -325,7 +326,7 @@ def test_metrics_are_those_of_the_python_interface(model: Path, folder: Path, na
     document = json.loads(Path("test.json").read_text())
     data = read_data(name)
     scores = _scores(model, data.X)
-    assert [row["name"] for row in document["metrics"]] == evaluate.METRICS
+    assert [row["name"] for row in document["metrics"]] == evaluate.SHOWN
     for row in document["metrics"]:
         metric = rw.metrics.as_metric(row["name"])
         truth = data.y if metric.graded else data.y >= 1
@@ -365,6 +366,87 @@ def test_negative_labels_are_no_gains(model: Path, folder: Path) -> None:
         run("evaluate", model, "signs.csv", "--metrics", "ndcg", "--resamples", 0, "--json", "test.json")
         values.append(json.loads(Path("test.json").read_text())["metrics"][0]["value"])
     assert values[0] == values[1]
+
+
+NAMES = ["ap", "ndcg", "ndcg@3", "mrr", "mrr@2", "auc", "precision@4"]
+
+
+def tied(n_queries: int) -> Samples:
+    """Grades 0 to 3 of samples of six kinds, which a linear model can but score alike: ties everywhere, exactly."""
+    rng = np.random.default_rng(5)
+    n = 40 * n_queries if n_queries > 1 else 240
+    kind = rng.integers(6, size=n)
+    y = np.clip(np.round(0.6 * kind - 1.5 + rng.normal(size=n)), 0.0, 3.0)
+    qid = rng.permutation(np.repeat(np.arange(n_queries), n // n_queries))
+    y[qid == 1] = 0.0  # a query that no metric can judge
+    return np.eye(6)[kind], y, qid
+
+
+@pytest.mark.parametrize(("suffix", "n_queries", "relevant_from"), [("csv", 9, 1), ("svm", 9, 2), ("csv", 1, 2)])
+def test_fit_and_evaluate_mean_the_same_by_the_same_name(
+    folder: Path, suffix: str, n_queries: int, relevant_from: int
+) -> None:
+    X, y, qid = tied(n_queries)
+    given = None if n_queries == 1 else qid
+    write_data(f"all.{suffix}", X, y, given)
+    folds = split(y >= relevant_from, given, 3, seed=4)
+    for i, fold in enumerate(folds):
+        for part, rows in (("train", fold.train), ("test", fold.test)):
+            write_data(f"{part}{i}.{suffix}", X[rows], y[rows], None if given is None else qid[rows])
+    common = ("--relevant-from", relevant_from, "--tol", 1e-6, "--quiet")
+    models: dict[tuple[int, float], dict[str, float]] = {}
+    for name in NAMES:
+        run(
+            "fit", f"all.{suffix}", "-o", "m.rw", "--cv", 3, "--seed", 4, "--scoring", name, "--json", "f.json", *common
+        )
+        choice = json.loads(Path("f.json").read_text())["choice"]
+        assert choice["metric"] == name
+        for i in range(3):
+            C = choice["C"][0]  # where a fold's path begins, as one fit does
+            if (i, C) not in models:
+                run("fit", f"train{i}.{suffix}", "-o", f"{i}.rw", "--C", C, *common)
+                run(
+                    "evaluate",
+                    f"{i}.rw",
+                    f"test{i}.{suffix}",
+                    "--metrics",
+                    *NAMES,
+                    "--resamples",
+                    0,
+                    "--json",
+                    "e.json",
+                )
+                rows = json.loads(Path("e.json").read_text())["metrics"]
+                models[i, C] = {row["name"]: row["value"] for row in rows}
+            assert choice["scores"][0][i] == pytest.approx(models[i, C][name], rel=RTOL), (name, i)
+    assert len(models) == 3
+    data = read_data(f"test2.{suffix}")
+    scores = _scores(Path("2.rw"), data.X)
+    assert np.unique(scores).size <= 6
+    for name, value in models[2, choice["C"][0]].items():
+        truth = data.y if name.startswith("ndcg") else data.y >= relevant_from
+        assert value == pytest.approx(rw.metrics.as_metric(name)(scores, truth, qid=data.qid), rel=RTOL)
+
+
+def test_grades_count_for_ndcg_in_fit_and_not_for_other_metrics(folder: Path) -> None:
+    X, y, qid = tied(9)
+    scores = []
+    for grades in (y, np.minimum(y, 1.0)):
+        write_data("graded.csv", X, grades, qid)
+        for name in ("ndcg@3", "ap"):
+            run("fit", "graded.csv", "-o", "m.rw", "--cv", 3, "--scoring", name, "--json", "f.json", "--quiet")
+            scores.append(json.loads(Path("f.json").read_text())["choice"]["scores"])
+    assert scores[1] == scores[3]
+    assert scores[0] != scores[2]
+
+
+def test_the_loss_ndcg_is_judged_by_grades_unless_told(folder: Path) -> None:
+    X, y, qid = draw(1)
+    run("fit", "train.csv", "-o", "m.rw", "--loss", "ndcg", "--cv", 3, "--json", "fit.json", "--quiet")
+    choice = json.loads(Path("fit.json").read_text())["choice"]
+    expected = rw.RankSVMCV("ndcg", cv=3).fit(X, y >= 1, qid, gains=y)
+    assert choice["metric"] == "ndcg"
+    np.testing.assert_allclose(choice["scores"], expected.scores_[0], RTOL)
 
 
 def test_a_plot_is_drawn(model: Path, folder: Path, capsys: Capture) -> None:

@@ -450,14 +450,14 @@ def test_a_scorer_is_the_metric_of_the_scores(name: str, data: Any) -> None:
     model = LogisticRegression().fit(X, y)
     scorer = metrics.make_ranking_scorer(name)
     metric = metrics.as_metric(name)
-    assert scorer(model, X, y) == metric(model.decision_function(X), y)
+    assert _whole(name)(model, X, y) == metric(model.decision_function(X), y)
     assert scorer(model, X, y, qid=qid) == metric(model.decision_function(X), y, qid=qid)
 
 
 def test_a_scorer_takes_the_second_class_for_the_positive_one(data: Any) -> None:
     X, y, _ = data
     labels = np.where(y == 1, "spam", "ham")
-    scorer = metrics.make_ranking_scorer("ap")
+    scorer = _whole("ap")
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, labels)
     assert scorer(model, X, labels) == metrics.average_precision(model.decision_function(X), labels == "spam")
     assert scorer(model, X, pd.Series(labels)) == scorer(model, X, labels)
@@ -470,8 +470,9 @@ def test_a_scorer_falls_back_on_probabilities_and_on_predictions(data: Any) -> N
     assert scorer(forest, X, y, qid) == metrics.reciprocal_rank(forest.predict_proba(X)[:, 1], y, qid=qid)
     grades = np.maximum(0, np.round(2 * X[:, 0]))
     line = LinearRegression().fit(X, grades)
+    scorer = _whole("mrr")
     assert scorer(line, X, grades - 1.0) == metrics.reciprocal_rank(line.predict(X), grades > 1.0)
-    assert metrics.make_ranking_scorer("ndcg")(line, X, grades) == metrics.ndcg(line.predict(X), grades)
+    assert _whole("ndcg")(line, X, grades) == metrics.ndcg(line.predict(X), grades)
 
 
 class _Labels(BaseEstimator):  # type: ignore[misc]
@@ -485,7 +486,7 @@ class _Labels(BaseEstimator):  # type: ignore[misc]
 
 def test_a_scorer_refuses_what_cannot_rank(data: Any) -> None:
     X, y, _ = data
-    scorer = metrics.make_ranking_scorer("ap")
+    scorer = _whole("ap")
     with pytest.raises(TypeError, match=r"_Labels ranks nothing: .* neither decision_function nor predict_proba"):
         scorer(_Labels(), X, y)
     three = LogisticRegression().fit(X, np.arange(300) % 3)
@@ -497,6 +498,8 @@ def test_a_scorer_refuses_what_cannot_rank(data: Any) -> None:
         metrics.make_ranking_scorer("map")
     with pytest.raises(ValueError, match=r"unknown empty='drop'"):
         metrics.make_ranking_scorer("ap", empty="drop")
+    with pytest.raises(TypeError, match=r"one_query must be True or False, got array.*passed as qid"):
+        metrics.make_ranking_scorer("ap", one_query=np.arange(3))  # type: ignore[arg-type]
 
 
 def test_a_scorer_treats_empty_queries_as_it_was_told(data: Any) -> None:
@@ -509,12 +512,38 @@ def test_a_scorer_treats_empty_queries_as_it_was_told(data: Any) -> None:
         metrics.make_ranking_scorer("ap", empty="error")(model, X, y, qid)
 
 
-def test_without_routing_a_scorer_ranks_all_samples_of_a_fold_as_one_query(data: Any) -> None:
+ROUTE = (
+    r"got no qid, and would rank all samples as one query.*sklearn\.set_config\(enable_metadata_routing=True\).*"
+    r"scorer\.set_score_request\(qid=True\).*params=\{'qid': qid\}.*make_ranking_scorer\('ap', one_query=True\)"
+)
+
+
+def test_a_scorer_without_qid_refuses_and_says_how_to_route_it(data: Any) -> None:
     X, y, qid = data
-    ours = cross_val_score(LogisticRegression(), X, y, groups=qid, cv=GroupKFold(3), scoring=_scorer("ap"))
+    with pytest.raises(ValueError, match=ROUTE):
+        _scorer("ap")(LogisticRegression().fit(X, y), X, y)
+    with pytest.raises(ValueError, match=r"one_query=True\) takes all samples as one query and got qid"):
+        _whole("ap")(LogisticRegression().fit(X, y), X, y, qid)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_cross_validation_without_routed_qid_has_no_score(data: Any, routed: bool) -> None:
+    X, y, qid = data
+    folds = list(GroupKFold(3).split(X, y, qid))
+    with sklearn.config_context(enable_metadata_routing=routed):
+        with pytest.raises(ValueError, match=ROUTE):
+            cross_val_score(LogisticRegression(), X, y, cv=folds, scoring=_scorer("ap"), error_score="raise")
+        with pytest.warns(UserWarning, match=r"(?s)Scoring failed.*got no qid.*set_score_request\(qid=True\)"):
+            found = cross_val_score(LogisticRegression(), X, y, cv=folds, scoring=_scorer("ap"))
+    assert np.isnan(found).all()
+
+
+def test_without_routing_a_scorer_ranks_all_samples_of_a_fold_as_one_query_if_told(data: Any) -> None:
+    X, y, qid = data
+    ours = cross_val_score(LogisticRegression(), X, y, groups=qid, cv=GroupKFold(3), scoring=_whole("ap"))
     theirs = cross_val_score(LogisticRegression(), X, y, groups=qid, cv=GroupKFold(3), scoring="average_precision")
     assert ours == pytest.approx(theirs, abs=ATOL)
-    both = cross_validate(LogisticRegression(), X, y, scoring={"ap": _scorer("ap"), "auc": _scorer("auc")})
+    both = cross_validate(LogisticRegression(), X, y, scoring={"ap": _whole("ap"), "auc": _whole("auc")})
     assert both["test_auc"] == pytest.approx(cross_val_score(LogisticRegression(), X, y, scoring="roc_auc"), abs=ATOL)
     with pytest.raises(RuntimeError, match=r"set_config\(enable_metadata_routing=True\) first"):
         _scorer("ap").set_score_request(qid=True)
@@ -522,6 +551,10 @@ def test_without_routing_a_scorer_ranks_all_samples_of_a_fold_as_one_query(data:
 
 def _scorer(name: str) -> metrics.RankingScorer:
     return metrics.make_ranking_scorer(name)
+
+
+def _whole(name: str) -> metrics.RankingScorer:
+    return metrics.make_ranking_scorer(name, one_query=True)
 
 
 @pytest.mark.usefixtures("routing")
@@ -553,6 +586,10 @@ def test_with_routing_qid_is_passed_to_cross_val_score_by_its_name_or_another(da
         params={"groups": qid},
     )  # fmt: skip
     assert (alone != named[0]).all()
+    told = cross_val_score(  # the estimator, or the splitter, may have qid for itself
+        LogisticRegression(), X, y, cv=GroupKFold(3), scoring=_whole("ap"), params={"groups": qid}
+    )
+    assert told.tolist() == alone.tolist()
     two = {"ap": _scorer("ap").set_score_request(qid=True), "mrr": _scorer("mrr").set_score_request(qid=True)}
     both = cross_validate(LogisticRegression(), X, y, cv=GroupKFold(3), scoring=two, params={"qid": qid, "groups": qid})
     assert both["test_ap"].tolist() == named[0].tolist()
@@ -579,6 +616,19 @@ def test_a_scorer_is_pickled_and_cloned_with_its_request(data: Any) -> None:
         assert repr(copy) == repr(scorer) == "make_ranking_scorer('precision@5', empty='zero')"
         assert get_routing_for_object(copy).score.requests == {"qid": "query"}
         assert copy(model, X, y, qid) == scorer(model, X, y, qid)
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_scorer_of_one_query_is_copied_and_may_be_asked_for_qid_after_all(data: Any) -> None:
+    X, y, qid = data
+    model, scorer = LogisticRegression().fit(X, y), _whole("ap")
+    for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer)):
+        assert copy.one_query
+        assert repr(copy) == "make_ranking_scorer('ap', empty='skip', one_query=True)"
+        assert get_routing_for_object(copy).score.requests == {"qid": False}
+        assert copy(model, X, y) == scorer(model, X, y)
+    assert not scorer.set_score_request(qid=True).one_query
+    assert scorer(model, X, y, qid) == metrics.average_precision(model.decision_function(X), y, qid=qid)
 
 
 def test_importing_the_metrics_and_making_a_scorer_imports_nothing_heavy() -> None:

@@ -75,6 +75,24 @@ def test_a_score_is_that_of_a_model_fitted_to_the_other_folds(grouped: Grouped) 
             assert model.scores_[0, k, fold] == pytest.approx(expected, abs=0.01)
 
 
+@pytest.mark.parametrize("prior", [None, "logistic"])
+def test_gains_are_what_ndcg_is_judged_by_and_change_no_fit(grouped: Grouped, prior: Any) -> None:
+    X, y, qid = grouped
+    grades = y * np.random.default_rng(0).integers(1, 4, y.size)
+    cv, options = GroupKFold(3), {"Cs": [0.1, 10.0], "tol": 1e-6, "scoring": "ndcg@5", "prior": prior}
+    graded, binary = (rw.RankSVMCV("ap", cv=cv, **options).fit(X, y, qid, gains=gains) for gains in (grades, y))
+    plain = rw.RankSVMCV("ap", cv=cv, **options).fit(X, y, qid)
+    np.testing.assert_array_equal(binary.scores_, plain.scores_)
+    assert np.abs(graded.scores_ - plain.scores_).max() > 0.01
+    if prior is None:
+        for fold, (train, test) in enumerate(cv.split(X, y, qid)):
+            single = rw.RankSVM("ap", 0.1, tol=1e-6).fit(X[train], y[train], qid[train])
+            expected = metrics.ndcg(single.decision_function(X[test]), grades[test], k=5, qid=qid[test])
+            assert graded.scores_[0, 0, fold] == pytest.approx(expected, abs=0.01)
+    worth = rw.RankSVM("ap", graded.C_, tol=1e-6).fit(X, y, qid)
+    assert prior is not None or np.allclose(graded.coef_, worth.coef_, atol=1e-6)
+
+
 @pytest.mark.parametrize(("scoring", "loss"), [("ndcg", "ndcg"), ("auc", "auc"), ("ap", "zero-one"), ("mrr", "mrr")])
 def test_the_measure_is_that_of_the_loss_unless_told(grouped: Grouped, scoring: str, loss: str) -> None:
     told, left = (rw.RankSVMCV(loss, Cs=2, cv=2, scoring=one).fit(*grouped) for one in (scoring, None))

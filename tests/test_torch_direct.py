@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rankwise.inference.exhaustive import interleavings
 torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch.functional import direct_loss  # noqa: E402
+from rankwise.torch import functional  # noqa: E402
 
 LOSSES: dict[str, rw.Loss] = {
     "ap": rw.AveragePrecision(),
@@ -27,6 +28,8 @@ LOSSES: dict[str, rw.Loss] = {
 }
 UPDATES = ("positive", "negative")
 BACKENDS = ("core", "tensor")
+# Each row is a list, unless a test says otherwise.
+direct_loss = partial(functional.direct_loss, dim=-1)
 
 
 def update_of(scores: Any, relevant: Any, loss: Any, **options: Any) -> tuple[Any, Any]:
@@ -189,7 +192,7 @@ def test_the_value_is_the_loss_of_the_ranking_by_scores(dtype: Any, backend: str
     for name in ("ap", "ndcg", "mrr", "auc"):
         expected = [rw.ranking_loss(*row, name, ties="worst") for row in rows]
         for update in UPDATES:
-            module = rwt.DirectLoss(name, update=update, reduction="none", backend=backend)
+            module = rwt.DirectLoss(name, dim=1, update=update, reduction="none", backend=backend)
             np.testing.assert_allclose(module(scores, relevant).numpy(), expected, rtol=1e-6, atol=1e-7)
 
 
@@ -276,7 +279,8 @@ def test_the_module_passes_its_options_on() -> None:
     rng = np.random.default_rng(30)
     scores, relevant = torch.tensor(rng.normal(size=(12, 4))), torch.tensor(rng.random((12, 4)) < 0.4)
     mask, qid = torch.tensor(rng.random((12, 4)) < 0.8), torch.arange(12) % 2
-    for options in ({}, {"epsilon": 5.0}, {"epsilon": 5.0, "update": "negative"}, {"dim": 0, "empty": "skip"}):
+    for given in ({}, {"epsilon": 5.0}, {"epsilon": 5.0, "update": "negative"}, {"dim": 0, "empty": "skip"}):
+        options = {"dim": 1, **given}
         ours, theirs = scores.clone().requires_grad_(), scores.clone().requires_grad_()
         value = rwt.DirectLoss("ndcg", **options)(ours, relevant, mask=mask)
         expected = direct_loss(theirs, relevant, "ndcg", mask=mask, **options)
@@ -284,5 +288,5 @@ def test_the_module_passes_its_options_on() -> None:
         expected.backward()
         assert torch.equal(ours.grad, theirs.grad)
         assert value.item() == expected.item()
-        ragged = rwt.DirectLoss("ndcg", ignore_index=9, **options)(scores[:, 0], relevant[:, 0], qid=qid)
-        assert ragged.item() == direct_loss(scores[:, 0], relevant[:, 0], "ndcg", qid=qid, **options).item()
+        ragged = rwt.DirectLoss("ndcg", ignore_index=9, **given)(scores[:, 0], relevant[:, 0], qid=qid)
+        assert ragged.item() == direct_loss(scores[:, 0], relevant[:, 0], "ndcg", qid=qid, **given).item()

@@ -22,7 +22,12 @@ torch, dist = pytest.importorskip("torch"), pytest.importorskip("torch.distribut
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
 
-from rankwise.torch.functional import direct_loss, retrieval_loss, structured_hinge  # noqa: E402
+from rankwise.torch import functional  # noqa: E402
+from rankwise.torch.functional import retrieval_loss  # noqa: E402
+
+# Each row is a list, unless a test says otherwise.
+structured_hinge = partial(functional.structured_hinge, dim=-1)
+direct_loss = partial(functional.direct_loss, dim=-1)
 
 ATOL = {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-6}
 HANGS_AFTER, LATE_AFTER = 20.0, 120.0  # seconds: a single message, and all cases on a busy machine
@@ -33,6 +38,7 @@ Sizes = dict[int, list[int]]
 UNEQUAL = {2: [16, 7], 3: [11, 4, 8]}
 IDLE = {2: [0, 23], 3: [14, 0, 9]}
 NONE = {2: [0, 0], 3: [0, 0, 0]}
+LONELY = {2: [1, 22], 3: [1, 21, 1]}
 SOME_IDLE = {2: [16, 7], 3: [14, 0, 9]}
 FEW = {2: [3, 14], 3: [8, 0, 9]}
 UNNAMED = 2**53 + 1
@@ -63,6 +69,10 @@ def union(parts: list[Part]) -> Part:
             for name, filler in (("scores", float("nan")), ("target", True), ("mask", False)):
                 part[name] = torch.nn.functional.pad(part[name], gap, value=filler)
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def from_one(world: int) -> list[Part]:
+    return [samples(rank + 2, 1 + 3 * rank) for rank in range(world)]
 
 
 def of_widths(masked: bool, world: int) -> list[Part]:
@@ -131,8 +141,10 @@ CASES: dict[str, Case] = {
     "rows, a rank without any": hinge(_ROWS, IDLE, reduction="none"),
     "rows, a sum": hinge(_ROWS, reduction="sum"),
     "rows without positives left out": hinge(_LAST_EMPTY, empty="skip"),
+    "a query a class, a sample on a rank": hinge(_ROWS, LONELY, dim=0),
     "rows of different widths": Case(structured_hinge, partial(of_widths, False), {}),
     "rows of different widths, masked": Case(structured_hinge, partial(of_widths, True), {"reduction": "none"}),
+    "rows of different widths, one sample wide on a rank": Case(structured_hinge, from_one, {"reduction": "none"}),
     "rows, masked": hinge(_HOLES),
     "columns, masked": hinge(_HOLES, dim=0),
     "three dimensions": hinge(samples(23, 3, 5), reduction="none"),
@@ -211,6 +223,8 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "mask": differ(structured_hinge, _HOLES, _ROWS, r"use of mask=: \[True, False"),
     "qid": differ(structured_hinge, _FLAT, _RAGGED, r"use of qid=: \[False, True"),
     "dtype": differ(structured_hinge, _FLAT, _SINGLE, r"dtype: \[torch.float64, torch.float32"),
+    "lists of one sample": differ(structured_hinge, samples(23, 1), samples(9, 1), r"has length 1.*pass dim=0"),
+    "dim": differ(functional.structured_hinge, _ROWS, samples(9, 6), r"pass dim, .*dim=1 \(or -1\): each row"),
     "classes": differ(structured_hinge, _ROWS, samples(9, 4), r"dimensions 0 and 0: \[\(23, 6\), \(9, 4\)", dim=0),
     "a target that is almost ignored": differ(
         structured_hinge, _FLAT, _ALMOST, f"must be binary: .* is {UNNAMED - 1};", ignore_index=UNNAMED

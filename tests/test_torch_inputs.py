@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import rankwise as rw
 torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch import core_backend, operator  # noqa: E402
-from rankwise.torch.functional import direct_loss, structured_hinge  # noqa: E402
+from rankwise.torch import core_backend, functional, operator  # noqa: E402
 
 BACKENDS = ("core", "tensor")
 NAN, INF = float("nan"), float("inf")
+# Each row is a list, unless a test says otherwise.
+structured_hinge = partial(functional.structured_hinge, dim=-1)
+direct_loss = partial(functional.direct_loss, dim=-1)
 
 
 def batch(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> tuple[Any, Any]:
@@ -244,7 +247,43 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "too large": ({"scores": GOOD.double() * 9e307}, ValueError, "too large to be compared; rescale the scores"),
     "dim": ({"dim": 2}, ValueError, r"dim=2 is not a dimension of scores of shape \(2, 3\)"),
     "negative dim": ({"dim": -3}, ValueError, r"dim=-3 is not a dimension of scores"),
-    "dim of a number": ({"dim": 0.5}, TypeError, "dim must be an integer, got float"),
+    "dim of a number": ({"dim": 0.5}, TypeError, "dim must be an integer or None, got float"),
+    "no dim": (
+        {"dim": None},
+        ValueError,
+        r"scores have shape \(2, 3\); pass dim.*dim=0: each column's 2 samples are ranked, one query a class "
+        r"\(3 in all\); dim=1 \(or -1\): each row is one list of 3 \(2 in all\)$",
+    ),
+    "no dim of a column": (
+        {"scores": GOOD[:, :1], "target": LABELS[:, :1], "dim": None},
+        ValueError,
+        r"scores have shape \(2, 1\); pass dim.*dim=0: .*dim=1 \(or -1\): .* pass scores\.squeeze\(1\)",
+    ),
+    "no dim of a cube": (
+        {"scores": GOOD[:, None], "target": LABELS[:, None], "dim": None},
+        ValueError,
+        r"shape \(2, 1, 3\); pass dim.*dim=0: the 2 samples.*dim=-1: each row of the last dimension is one list of 3",
+    ),
+    "a column": (
+        {"scores": GOOD[:, :1], "target": LABELS[:, :1]},
+        ValueError,
+        r"dim=-1 of scores of shape \(2, 1\) has length 1.*pass dim=0 to rank the 2 samples.*scores\.squeeze\(-1\)",
+    ),
+    "a column, dim=1": (
+        {"scores": GOOD[:, :1], "target": LABELS[:, :1], "dim": 1},
+        ValueError,
+        r"nothing to rank; pass dim=0.*or scores\.squeeze\(1\) and target\.squeeze\(1\)",
+    ),
+    "lists of one, in the middle": (
+        {"scores": GOOD[:, None], "target": LABELS[:, None], "dim": 1},
+        ValueError,
+        r"dim=1 of scores of shape \(2, 1, 3\) has length 1",
+    ),
+    "a column and flat labels": (
+        {"scores": GOOD[:, :1], "target": LABELS[:, 0]},
+        ValueError,
+        r"target has shape \(2,\) and scores \(2, 1\); they must agree: pass scores\.squeeze\(-1\)",
+    ),
     "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'; use one of 'mean', 'sum', 'none'"),
     "empty": ({"empty": "drop"}, ValueError, "unknown empty='drop'; use one of 'zero', 'skip', 'error'"),
     "backend": ({"backend": "cuda"}, ValueError, "unknown backend='cuda'; use one of 'auto', 'core', 'tensor'"),
@@ -295,3 +334,60 @@ def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:
     scores = GOOD.double().numpy()
     by_hand = [rw.structured_hinge(scores[0, :2], [1, 0]).value, rw.structured_hinge(scores[1], [0, 1, 0]).value]
     assert expected == pytest.approx(np.mean(by_hand))
+
+
+MODULES = {
+    "RankHingeLoss": rwt.RankHingeLoss,
+    "APHingeLoss": rwt.APHingeLoss,
+    "NDCGHingeLoss": rwt.NDCGHingeLoss,
+    "DirectLoss": rwt.DirectLoss,
+    "structured_hinge": lambda **options: partial(functional.structured_hinge, **options),
+    "direct_loss": lambda **options: partial(functional.direct_loss, **options),
+}
+
+
+@pytest.mark.parametrize("make", MODULES.values(), ids=MODULES)
+def test_the_column_of_a_linear_layer_is_never_ranked_as_lists_of_one(make: Any) -> None:
+    scores, target = batch(9)
+    column, labels = scores[:, None], target[:, None].float()
+    for options in ({}, {"dim": 1}, {"dim": -1}, {"dim": 1, "empty": "skip"}, {"dim": 1, "reduction": "none"}):
+        with pytest.raises(ValueError, match=r"dim=0.*squeeze"):
+            make(**options)(column, labels)
+    expected = make()(scores, target)
+    assert expected.item() > 0.0
+    assert make(dim=0)(column, labels).item() == expected.item()
+    assert make()(column.squeeze(1), labels.squeeze(1)).item() == expected.item()
+
+
+@pytest.mark.parametrize("make", MODULES.values(), ids=MODULES)
+def test_two_dimensions_need_dim_and_each_reading_is_another_loss(make: Any) -> None:
+    scores, target = batch(9, 5)
+    with pytest.raises(ValueError, match=r"shape \(9, 5\); pass dim.*dim=0: each column's 9 .*dim=1 .*: each row"):
+        make()(scores, target)
+    columns = [make()(scores[:, c], target[:, c]).item() for c in range(5)]
+    rows = [make()(scores[r], target[r]).item() for r in range(9)]
+    assert make(dim=0)(scores, target).item() == pytest.approx(np.mean(columns), rel=1e-5)
+    for dim in (1, -1):
+        assert make(dim=dim)(scores, target).item() == pytest.approx(np.mean(rows), rel=1e-5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_sample_is_an_empty_query_where_it_is_flat_or_all_of_a_batch(backend: str) -> None:
+    for options in ({}, {"qid": torch.tensor([4])}):
+        assert functional.structured_hinge(torch.ones(1), torch.ones(1), backend=backend, **options).item() == 0.0
+    leaf = torch.ones(1, 3, requires_grad=True)
+    with pytest.warns(UserWarning, match=r"shape \(1, 3\) has length 1.*drop_last=True.*pass dim=-1"):
+        value = structured_hinge(leaf, torch.tensor([[0, 1, 0]]), dim=0, backend=backend)
+    value.backward()
+    assert value.item() == 0.0
+    assert torch.equal(leaf.grad, torch.zeros(1, 3))
+    assert structured_hinge(leaf, torch.tensor([[0, 1, 0]]), dim=1, backend=backend).item() > 0.0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_rows_that_masks_leave_with_one_sample_are_empty_queries(backend: str) -> None:
+    scores, target = batch(3, 4)
+    mask = torch.tensor([[True, False, False, False], [True, True, True, True], [False] * 4])
+    found = structured_hinge(scores, target, mask=mask, reduction="none", backend=backend)
+    alone = structured_hinge(scores[1], target[1], backend=backend)
+    assert found.tolist() == pytest.approx([0.0, alone.item(), 0.0], rel=1e-6)

@@ -7,6 +7,7 @@ import io
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,10 +17,13 @@ import rankwise as rw
 torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch.functional import structured_hinge  # noqa: E402
+from rankwise.torch import functional  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+
+# Each row is a list, unless a test says otherwise.
+structured_hinge = partial(functional.structured_hinge, dim=-1)
 
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 OTHER = rw.DiscountedLoss(lambda k: k, lambda m: 1 / m**0.5, name="other")
@@ -60,14 +64,14 @@ def compiled() -> Any:
 @pytest.mark.parametrize(
     "module",
     [
-        rwt.APHingeLoss(),
+        rwt.APHingeLoss(dim=1),
         rwt.NDCGHingeLoss(dim=0, reduction="none", empty="skip", scale=4.0),
         rwt.APHingeLoss(dim=0, backend="tensor"),
-        rwt.RankHingeLoss(OWN),
-        rwt.RankHingeLoss(PUSH, reduction="sum"),
-        rwt.RankHingeLoss("auc", ignore_index=0, empty="skip"),
-        rwt.DirectLoss(update="negative", backend="tensor"),
-        rwt.DirectLoss("ndcg", epsilon=0.5),
+        rwt.RankHingeLoss(OWN, dim=1),
+        rwt.RankHingeLoss(PUSH, dim=-1, reduction="sum"),
+        rwt.RankHingeLoss("auc", dim=1, ignore_index=0, empty="skip"),
+        rwt.DirectLoss(dim=1, update="negative", backend="tensor"),
+        rwt.DirectLoss("ndcg", dim=1, epsilon=0.5),
     ],
     ids=["ap", "ndcg-columns", "ap-tensor-columns", "own", "step", "auc-ignoring", "negative", "positive"],
 )
@@ -97,7 +101,7 @@ def test_a_compiled_loss_never_takes_another_loss_for_its_own(compiled: Any) -> 
     run = compiled(lambda a, b, loss: structured_hinge(a, b, loss))
     for loss in (OWN, OTHER, PUSH, "ap", OWN, OTHER):
         torch.testing.assert_close(run(scores, target, loss), structured_hinge(scores, target, loss))
-    module = rwt.RankHingeLoss(OWN)
+    module = rwt.RankHingeLoss(OWN, dim=1)
     run = compiled(module)
     before = run(scores, target)
     module.loss = OTHER
@@ -248,7 +252,7 @@ def test_under_autocast_the_loss_is_float32_and_weights_get_their_gradient(dtype
     layer = torch.nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=dtype):
         scores = layer(inputs)
-        value = rwt.APHingeLoss()(scores, target)
+        value = rwt.APHingeLoss(dim=1)(scores, target)
     assert (scores.dtype, value.dtype) == (dtype, torch.float32)
     assert value.item() == pytest.approx(structured_hinge(scores.detach().float(), target).item(), rel=1e-6)
     value.backward()
@@ -259,7 +263,8 @@ def test_under_autocast_the_loss_is_float32_and_weights_get_their_gradient(dtype
 
 def test_modules_have_no_state_and_can_be_copied_pickled_and_saved() -> None:
     scores, target = batch(3, 8)
-    for module in (rwt.APHingeLoss(scale=3.0), rwt.DirectLoss("ndcg", epsilon=2.0), rwt.RankHingeLoss(rw.NDCG())):
+    made = rwt.APHingeLoss, partial(rwt.DirectLoss, "ndcg", epsilon=2.0), partial(rwt.RankHingeLoss, rw.NDCG())
+    for module in (make(dim=1) for make in made):
         assert not module.state_dict()
         assert not list(module.parameters())
         file = io.BytesIO()
@@ -285,3 +290,25 @@ def test_a_model_trained_with_the_loss_is_exported_without_it() -> None:
     exported = torch.export.export(model, (inputs,))
     assert "rankwise" not in str(exported.graph)
     torch.testing.assert_close(exported.module()(inputs), model(inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_a_column_ranked_as_one_query_compiles_and_maps(compiled: Any, dtype: Any) -> None:
+    scores, target = (one[:, None] for one in batch(9, dtype=dtype))
+    module = rwt.APHingeLoss(dim=0)
+    expected = value_and_gradient(module, scores, target)
+    assert expected[0].item() == functional.structured_hinge(scores[:, 0], target[:, 0]).item() > 0.0
+    assert_same(value_and_gradient(compiled(module), scores, target), expected)
+    pair = torch.stack([scores, 2 * scores])
+    mapped = torch.vmap(lambda a: module(a, target))(pair)
+    torch.testing.assert_close(mapped, torch.stack([module(one, target) for one in pair]))
+
+
+def test_a_missing_dim_is_refused_under_compile_and_vmap(compiled: Any) -> None:
+    scores, target = batch(3, 6, 4)
+    flat = torch.vmap(functional.structured_hinge)(scores[0], target[0])
+    torch.testing.assert_close(flat, structured_hinge(scores[0], target[0], reduction="none"))
+    with pytest.raises(ValueError, match=r"shape \(6, 4\); pass dim"):
+        torch.vmap(functional.structured_hinge)(scores, target)
+    with pytest.raises(Exception, match=r"pass dim"):
+        compiled(rwt.APHingeLoss())(scores, target)

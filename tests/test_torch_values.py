@@ -66,7 +66,8 @@ def draw_scores(rng: np.random.Generator, relevant: np.ndarray) -> np.ndarray:
 
 
 def draw(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
-    n, a, b = int(rng.integers(1, 13)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    least = 1 if layout in ("flat", "ragged", "ragged masked") else 2  # lists of one sample are refused
+    n, a, b = int(rng.integers(least, 13)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
     shape, dim = {
         "flat": ((n,), -1),
         "cube": ((a, b, n), -1),
@@ -81,7 +82,7 @@ def draw(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
     kinds = (torch.int64, torch.float32, torch.int8) if layout in ("ignored", "ragged masked") else (
         torch.bool, torch.uint8, torch.int32, torch.float64)  # fmt: skip
     target = torch.tensor(relevant).to(kinds[rng.integers(len(kinds))])
-    options: dict[str, Any] = {} if dim == -1 else {"dim": dim}
+    options: dict[str, Any] = {} if len(shape) == 1 else {"dim": dim}
     counts = np.ones(shape, dtype=bool)
     if "masked" in layout:
         counts &= rng.random(shape) < 0.7
@@ -245,14 +246,14 @@ def test_padding_changes_nothing_whatever_it_holds(loss: Any, backend: str) -> N
     scores = torch.tensor(rng.normal(size=(6, 9)).round(1))
     target = torch.tensor(rng.random((6, 9)) < 0.4)
     plain = scores.clone().requires_grad_()
-    structured_hinge(plain, target, loss, backend=backend).backward()
+    structured_hinge(plain, target, loss, dim=1, backend=backend).backward()
     for filler in (float("nan"), float("inf"), float("-inf"), 0.0, 1e300):
         padded = torch.cat([scores, torch.full((6, 4), filler, dtype=torch.float64)], 1).requires_grad_()
         labels = torch.cat([target, torch.ones(6, 4, dtype=torch.bool)], 1)
         mask = torch.arange(13).expand(6, 13) < 9
-        value = structured_hinge(padded, labels, loss, mask=mask, backend=backend)
+        value = structured_hinge(padded, labels, loss, dim=1, mask=mask, backend=backend)
         value.backward()
-        expected = structured_hinge(scores, target, loss, backend=backend)
+        expected = structured_hinge(scores, target, loss, dim=1, backend=backend)
         if backend == "core":
             assert value.item() == expected.item()
             assert torch.equal(padded.grad[:, :9], plain.grad)
@@ -269,8 +270,8 @@ def test_permuting_rows_and_samples_permutes_values_and_gradients(loss: Any, bac
     target = torch.tensor(rng.random((7, 11)) < 0.4)
     rows, columns = torch.tensor(rng.permutation(7)), torch.tensor(rng.permutation(11))
     before, after = scores.clone().requires_grad_(), scores[rows][:, columns].clone().requires_grad_()
-    values = structured_hinge(before, target, loss, reduction="none", backend=backend)
-    moved = structured_hinge(after, target[rows][:, columns], loss, reduction="none", backend=backend)
+    values = structured_hinge(before, target, loss, dim=1, reduction="none", backend=backend)
+    moved = structured_hinge(after, target[rows][:, columns], loss, dim=1, reduction="none", backend=backend)
     values.sum().backward()
     moved.sum().backward()
     torch.testing.assert_close(moved, values[rows], rtol=1e-12, atol=1e-12)

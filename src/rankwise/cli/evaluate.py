@@ -18,6 +18,7 @@ from rankwise.cli.inputs import (
     count,
     counted,
     facts,
+    gains,
     number,
     open_model,
     read,
@@ -29,13 +30,15 @@ from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.predict import scores_of
 from rankwise.io import Dataset
 
-__all__ = ["METRICS", "add_command", "run"]
+__all__ = ["SHOWN", "add_command", "run"]
 
-METRICS = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
+# Names of `rankwise.metrics.METRICS`, unless told.
+SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
 _EPILOG = """\
 A value is the mean over queries; a query that a metric cannot judge, without relevant samples (for auc: or without
-others), is left out. Intervals are percentiles of the bootstrap: over queries, or over samples if there is one query.
-Labels of at least --relevant-from are relevant; ndcg has the labels themselves for gains, negative ones as 0.
+others), is left out. Samples of equal score are not ordered by chance. Labels of at least --relevant-from are relevant;
+ndcg has the labels themselves for gains, negative ones as 0. A name means the same for rankwise fit --scoring.
+Intervals are percentiles of the bootstrap: over queries, or over samples if there is one query.
 
 examples:
   rankwise evaluate model.rw test.svm
@@ -57,7 +60,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
     parser.add_argument("data", type=Path, metavar="DATA", help="samples with labels, or '-'")
     parser.add_argument(
-        "--metrics", nargs="+", default=METRICS, metavar="METRIC", help=f"(default: {' '.join(METRICS)})"
+        "--metrics",
+        nargs="+",
+        default=SHOWN,
+        metavar="METRIC",
+        help=f"as --scoring of rankwise fit (default: {' '.join(SHOWN)})",
     )
     parser.add_argument("--level", type=_level, default=0.95, help="of the intervals (default: 0.95)")
     parser.add_argument("--resamples", type=whole(0), default=1000, metavar="N", help="0: no intervals (default: 1000)")
@@ -150,9 +157,8 @@ def _judged(
 ) -> _Row:
     from rankwise.metrics import as_metric, bootstrap_interval, per_query
 
-    assert data.y is not None
     metric = as_metric(name)
-    truth = np.maximum(data.y, 0.0) if metric.graded else relevant
+    truth = metric.truth(relevant, gains(data))
     qid = np.zeros(scores.size, np.int64) if data.qid is None else data.qid
     values = per_query(metric, scores, truth, qid)[1]
     low = high = math.nan

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.fit_report import described, document, summary
-from rankwise.cli.inputs import C_or_auto, Counts, add_options, count, positive, read, relevance, seed, whole
+from rankwise.cli.fit_report import chosen_by, described, document, summary
+from rankwise.cli.inputs import C_or_auto, Counts, add_options, count, gains, positive, read, relevance, seed, whole
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.io import Dataset
 
@@ -26,6 +26,7 @@ _CHOOSING = ("cv", "scoring", "refit", "jobs")
 _EPILOG = """\
 TRAIN is SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (X, y, qid) or Parquet; text
 may be gzipped. '-' is standard input. Labels of at least --relevant-from are relevant: right for 0/1, -1/1 and grades.
+Training is for relevant or not; --scoring ndcg has the labels themselves for gains, negative ones as 0.
 
 Ctrl-C keeps the best model so far and exits with 130. While C is being chosen, it ends the choice: the model is then
 fitted with the best C so far; once more ends that too. The model's file is written whole or not at all.
@@ -68,7 +69,10 @@ def add_command(commands: Any) -> None:
     choice = parser.add_argument_group("choice of C, with --C auto")
     choice.add_argument("--cv", type=whole(2), metavar="N", help=f"folds; queries stay whole (default: {_FOLDS})")
     choice.add_argument(
-        "--scoring", metavar="METRIC", help="ap, ndcg, ndcg@10, mrr, auc, … (default: that of the loss)"
+        "--scoring",
+        metavar="METRIC",
+        help="ap, ndcg, ndcg@10, mrr, auc, precision@10, …, as rankwise evaluate has it, on what folds leave out "
+        "(default: that of the loss)",
     )
     choice.add_argument(
         "--refit", choices=["last", "average"], help="a fit to all samples (default), or the folds' mean"
@@ -110,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.C is None:
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
     X, scaling = _standardized(data.X, data.source) if arguments.standardize else (data.X, None)
-    interrupted = _fit(model, X, _target(data, relevant), data.qid, voice)
+    interrupted = _fit(model, X, _target(data, relevant), data, arguments, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} is not written")
         return INTERRUPTED
@@ -214,13 +218,15 @@ def _fold(model: Any, mean: NDArray[np.float64], scale: NDArray[np.float64], sou
     model.coef_, model.intercept_ = coef, intercept
 
 
-def _fit(model: Any, X: Any, y: NDArray[np.int64], qid: NDArray[Any] | None, voice: Voice) -> bool:
+def _fit(model: Any, X: Any, y: NDArray[np.int64], data: Dataset, arguments: argparse.Namespace, voice: Voice) -> bool:
     """Train, and repeat in a line each what Python warns of; whether it was interrupted."""
     interrupted = False
+    judged = arguments.C is None and chosen_by(arguments).graded
+    worth = {"gains": gains(data)} if judged else {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model.fit(X, y, qid)
+            model.fit(X, y, data.qid, **worth)
         except KeyboardInterrupt:
             interrupted = True
     for message in dict.fromkeys(str(warning.message) for warning in caught):

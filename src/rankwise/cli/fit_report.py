@@ -10,8 +10,10 @@ import numpy as np
 from rankwise import __version__
 from rankwise.cli.inputs import Counts, counted, facts, shown
 from rankwise.io import Dataset
+from rankwise.losses import as_loss
+from rankwise.metrics import Metric
 
-__all__ = ["described", "document", "summary"]
+__all__ = ["chosen_by", "described", "document", "summary"]
 
 
 def described(data: Dataset, counts: Counts, relevant_from: float) -> str:
@@ -42,7 +44,7 @@ def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
 
 def _choice(model: Any, arguments: argparse.Namespace) -> list[str]:
     """The scores of every C, the chosen one marked."""
-    metric = _metric(arguments)
+    metric = chosen_by(arguments).name
     lines = [f"loss {arguments.loss}, C = {model.C_:.4g} chosen by {metric} on the samples that folds left out:"]
     lines.append(f"  {'C':>12}  {metric:>8}  deviation over {model.scores_.shape[2]} folds")
     for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
@@ -54,12 +56,11 @@ def _choice(model: Any, arguments: argparse.Namespace) -> list[str]:
     return lines
 
 
-def _metric(arguments: argparse.Namespace) -> str:
-    """The measure that C is chosen by: RankSVMCV takes ap for a loss that is no measure."""
-    from rankwise.metrics import METRICS
+def chosen_by(arguments: argparse.Namespace) -> Metric:
+    """The measure that C is chosen by, as RankSVMCV has it."""
+    from rankwise.linear.cross_validation import metric_for
 
-    loss = str(arguments.loss)
-    return str(arguments.scoring or (loss if loss in METRICS else "ap"))
+    return metric_for(as_loss(arguments.loss), arguments.scoring)
 
 
 def document(
@@ -75,7 +76,7 @@ def document(
     choice = None
     if arguments.C is None:
         choice = {
-            "metric": _metric(arguments),
+            "metric": chosen_by(arguments).name,
             "refit": arguments.refit or "last",
             "C": model.Cs_[0],
             "scores": model.scores_[0],

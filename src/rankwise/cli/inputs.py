@@ -25,6 +25,7 @@ __all__ = [
     "count",
     "counted",
     "facts",
+    "gains",
     "number",
     "open_model",
     "positive",
@@ -194,6 +195,12 @@ def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
         f"{data.source}: {which} at least {shown(relevant_from)}, so there is one class only; labels are {seen}: pass "
         f"--relevant-from {shown(labels[-1])}, or lower"
     )
+
+
+def gains(data: Dataset) -> NDArray[np.float64]:
+    """What samples are worth to a metric of gains: their labels, negative ones 0."""
+    assert data.y is not None
+    return np.maximum(data.y, 0.0)
 
 
 def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:

@@ -78,7 +78,7 @@ def as_jobs(n_jobs: int | None) -> int:
 
 
 def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
-    """The measure to choose by: the one that is asked for, else that of the loss, else AP."""
+    """The measure to choose by: the one that is asked for, else that of the loss's name, else AP."""
     if scoring is not None:
         return as_metric(scoring)
     return METRICS[loss.name] if loss.name in METRICS else METRICS["ap"]
@@ -102,7 +102,7 @@ class Candidate(NamedTuple):
 class Search:
     """Scores of every loss and C on every fold, (losses, Cs, folds); NaN where not measured.
 
-    features, tasks: by loss, and by loss and fold. priors: by fold, or None.
+    features, tasks: by loss, and by loss and fold. priors: by fold, or None. gains: (n,) for a metric that is graded.
     """
 
     features: list[Features]
@@ -115,6 +115,7 @@ class Search:
     metric: Metric
     solver: str
     settings: Settings
+    gains: NDArray[np.float64] | None = None
     say: Callable[[str], None] = lambda line: None
     results: dict[tuple[int, int, int], SolverResult] = field(default_factory=dict)
 
@@ -122,6 +123,7 @@ class Search:
         self.scores = np.full((*self.Cs.shape, len(self.folds)), np.nan)
         self.clocks: list[Clock] = []
         self._stop = threading.Event()
+        self._truth = self.metric.truth(self.relevant, self.gains)
         self._qid = None if self.qid is None else as_array(self.qid, "qid")
 
     def run(self, n_jobs: int) -> bool:
@@ -154,7 +156,7 @@ class Search:
             scores = objective.scores(result.coef)[test]
             qid = None if self._qid is None else self._qid[test]
             self.results[loss, C, fold] = result
-            self.scores[loss, C, fold] = self.metric(scores, self.relevant[test], qid=qid, empty="skip")
+            self.scores[loss, C, fold] = self.metric(scores, self._truth[test], qid=qid, empty="skip")
         best = np.nanmax(self.scores[loss, :, fold], initial=0.0)
         name = self.tasks[loss][fold].loss.name
         self.say(f"fold {fold + 1} of {len(self.folds)}, {name} loss: best {self.metric.name} {best:.4f}")

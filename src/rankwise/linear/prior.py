@@ -76,19 +76,24 @@ def tuned_logistic(
     metric: Metric,
     last: bool,
     intercept: bool = True,
+    gains: NDArray[np.float64] | None = None,
 ) -> tuple[list[Prior | None], Prior | None]:
-    """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples."""
+    """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples.
+
+    gains: (n,) for a metric that is graded.
+    """
+    judged = metric.truth(relevant, gains)
     queries = None if qid is None else as_array(qid, "qid")
     scores, models = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start needs not be exact
         for f, (train, test) in enumerate(folds):
             here = None if queries is None else queries[test]
-            part, truth = X[train], relevant[train]
+            part, labels = X[train], relevant[train]
             for k, C in enumerate(_LOGISTIC_CS):
-                models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, truth))
+                models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, labels))
                 found = take_prior(model, X, relevant, train, intercept).scores
-                scores[k, f] = metric(found[test], relevant[test], qid=here, empty="skip")
+                scores[k, f] = metric(found[test], judged[test], qid=here, empty="skip")
         best = int(np.argmax(np.nanmean(scores, axis=1)))
         whole = take_prior(_logistic(_LOGISTIC_CS[best], X), X, relevant, None, intercept) if last else None
     return [take_prior(models[best, f], X, relevant, fold[0], intercept) for f, fold in enumerate(folds)], whole

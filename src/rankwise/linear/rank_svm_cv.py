@@ -20,6 +20,7 @@ from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
 from rankwise.metrics import Metric, MetricLike
+from rankwise.metrics.steps import as_gains
 
 __all__ = ["RankSVMCV"]
 
@@ -37,18 +38,46 @@ def _say(line: str) -> None:
 class RankSVMCV(LinearRanker):
     """A `RankSVM` whose C is chosen by cross-validation, and the loss too where several are given.
 
-    loss: a loss, or a list of them to choose from. Cs: values of C in ascending order, or how many to lay out around
-    the data's natural C. cv: folds, or a splitter; queries stay whole where there are several, else folds are
-    stratified. scoring: the measure to choose by, such as "ap" or "ndcg@10"; by default that of the first loss.
-    refit: True fits once more to all samples; "average" takes the mean of the folds' models, which varies less than
-    one of them. prior: as in `RankSVM`, or "logistic", a logistic regression whose own C is chosen on the same folds.
-    n_jobs: folds at a time, in threads; −1 for all processors. Others: as in `RankSVM`. Within a fold C ascends and
-    each fit begins where the last ended; folds share the memory of X.
+    Within a fold C ascends and each fit begins where the last ended; folds share the memory of X.
 
-    Fitted, beside what `RankSVM` has: C_ and loss_ (chosen), Cs_ (losses, Cs), scores_ (losses, Cs, folds) of the
-    measure on the samples left out (query_weight does not count there), best_score_. With refit="average", objective_,
-    dual_ and gap_ are of the fold with the largest gap, history_ of the first. timing_ covers the search.
+    Parameters
+    ----------
+    loss : str, Loss or list of them
+        A loss, or several to choose from.
+    Cs : int or array-like
+        Values of C in ascending order, or how many to lay out around the data's natural C.
+    cv : int or splitter
+        Queries stay whole where there are several, else folds are stratified.
+    scoring : str or Metric, optional
+        The measure to choose by, such as "ap" or "ndcg@10": a name of `rankwise.metrics.METRICS`, which means what it
+        means there. Its mean over the queries left out, then over folds, is best_score_; "ndcg" takes `gains` from
+        `fit`. By default that of the first loss.
+    refit : True or "average"
+        True fits once more to all samples; "average" takes the mean of the folds' models, which varies less than one of
+        them.
+    n_jobs : int, optional
+        Folds at a time, in threads; −1 for all processors.
+    prior : optional
+        As in `RankSVM`, or "logistic", a logistic regression whose own C is chosen on the same folds.
+    solver, method, tol, max_iter, scale, fit_intercept, n_threads, random_state, verbose
+        As in `RankSVM`.
 
+    Attributes
+    ----------
+    C_, loss_
+        What was chosen.
+    Cs_ : ndarray of shape (losses, Cs)
+        What there was to choose from.
+    scores_ : ndarray of shape (losses, Cs, folds)
+        The measure on the samples left out; query_weight does not count there.
+    best_score_ : float
+        The mean over folds of what was chosen.
+    coef_, intercept_, objective_, dual_, gap_, n_iter_, converged_, history_, timing_
+        As in `RankSVM`. With refit="average", objective_, dual_ and gap_ are of the fold with the largest gap, history_
+        of the first. timing_ covers the search.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = RankSVMCV("ap", Cs=4, cv=3).fit(X / X.std(axis=0), y)
@@ -96,12 +125,37 @@ class RankSVMCV(LinearRanker):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        gains: ArrayLike | None = None,
     ) -> RankSVMCV:
-        """Choose C (and the loss), then fit; arguments as in `RankSVM.fit`.
+        """Choose C (and the loss), then fit.
 
         After Ctrl-C the choice is made from what has been measured so far, and the last fit is done; after a second
         one, the best model so far is kept, if there is one. KeyboardInterrupt goes on in either case.
+
+        Parameters
+        ----------
+        X, y, qid, query_weight
+            As in `RankSVM.fit`.
+        gains : array-like of shape (n,), optional
+            What a sample is worth to a measure of gains, scoring="ndcg" or "ndcg@10", at least 0: its grade. Without
+            it, positives are worth 1 and others 0. Training is for the two classes of y in any case.
+
+        Returns
+        -------
+        RankSVMCV
+            Itself, fitted.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not in order, or gains are given for a measure that knows none.
+        KeyboardInterrupt
+            After Ctrl-C.
         """
         started = time.perf_counter()
         losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
@@ -112,9 +166,12 @@ class RankSVMCV(LinearRanker):
         self._single(losses[0], 1.0).validated()
         metric, n_jobs = metric_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, relevant = self._checked_both(X, y)
+        if gains is not None and not metric.graded:
+            raise ValueError(f"gains are for a measure of gains, such as scoring='ndcg'; {metric.name} knows none")
+        worth = None if gains is None else as_gains(gains, relevant.size, "y")
         folds = split(relevant, qid, self.cv, self.random_state)
-        priors, whole = self._priors(X, relevant, qid, folds, metric)
-        search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors)
+        priors, whole = self._priors(X, relevant, qid, folds, metric, worth)
+        search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors, worth)
         if self.verbose:
             search.say = _say
         interrupted = search.run(n_jobs)
@@ -160,7 +217,13 @@ class RankSVMCV(LinearRanker):
         )
 
     def _priors(
-        self, X: Any, relevant: NDArray[np.bool_], qid: ArrayLike | None, folds: list[Fold], metric: Metric
+        self,
+        X: Any,
+        relevant: NDArray[np.bool_],
+        qid: ArrayLike | None,
+        folds: list[Fold],
+        metric: Metric,
+        gains: NDArray[np.float64] | None,
     ) -> tuple[list[Prior | None], Any]:
         """The model to refine on each fold, and on all samples."""
         if self.prior is None:
@@ -168,7 +231,7 @@ class RankSVMCV(LinearRanker):
         if isinstance(self.prior, str):
             if self.prior != "logistic":
                 raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
-            return tuned_logistic(X, relevant, qid, folds, metric, self.refit is True, self.fit_intercept)
+            return tuned_logistic(X, relevant, qid, folds, metric, self.refit is True, self.fit_intercept, gains)
         return [take_prior(self.prior, X, relevant, fold.train, self.fit_intercept) for fold in folds], self.prior
 
     def _search(
@@ -181,6 +244,7 @@ class RankSVMCV(LinearRanker):
         metric: Metric,
         folds: list[Fold],
         priors: list[Prior | None],
+        gains: NDArray[np.float64] | None,
     ) -> Search:
         inference: dict[str, Any] = {
             "scale": as_scale(self.scale),
@@ -197,7 +261,7 @@ class RankSVMCV(LinearRanker):
         grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self._ends(loss)) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = AUTO if self.solver == "auto" else self.solver
-        return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
+        return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings, gains)
 
     def _ends(self, loss: Loss) -> tuple[float, float]:
         if isinstance(loss, ZeroOne):

@@ -43,6 +43,29 @@ class Metric:
             return 0.0 if empty == "zero" else float("nan")
         return float(np.mean(values))
 
+    def truth(self, relevant: NDArray[Any], gains: NDArray[Any] | None = None) -> NDArray[Any]:
+        """What this metric judges by: gains if it is graded and there are any, else which samples are relevant.
+
+        Parameters
+        ----------
+        relevant : ndarray of shape (n,)
+            Booleans.
+        gains : ndarray of shape (n,), optional
+            At least 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One of the two, as it is.
+
+        Examples
+        --------
+        >>> relevant, gains = np.array([True, False]), np.array([2.0, 1.0])
+        >>> as_metric("ndcg@10").truth(relevant, gains), as_metric("ap").truth(relevant, gains)
+        (array([2., 1.]), array([ True, False]))
+        """
+        return gains if self.graded and gains is not None else relevant
+
     def of_steps(self, steps: Steps) -> FloatArray:
         """(q,) The value of each query."""
         return self.function(steps, self.k)

@@ -66,7 +66,7 @@ def rank(
     """Check, group and sort: the queries, the grouped gains and the ranking, None where there are no samples."""
     array, _ = as_scores(scores)
     n = array.shape[0]
-    gain = _as_gains(relevant, n) if graded else as_relevant(relevant, n).astype(np.float64)
+    gain = as_gains(relevant, n) if graded else as_relevant(relevant, n).astype(np.float64)
     raise_not_finite(array)
     grouping = Grouping(np.zeros(1, np.int64), np.array([0, n]), None) if qid is None else group(qid, n)
     if n == 0:
@@ -96,11 +96,12 @@ def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: 
     return Ranked(order, gain[order], step, np.searchsorted(step, begins), ideal)
 
 
-def _as_gains(gains: ArrayLike, n: int) -> FloatArray:
+def as_gains(gains: ArrayLike, n: int, beside: str = "scores") -> FloatArray:
+    """Gains (n,) as float64; refused if they are not numbers, not finite, below 0, or not as many as `beside`."""
     array = as_array(gains, "gains")
     if array.ndim != 1 or array.shape[0] != n:
         what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
-        raise ValueError(f"gains has {what} and scores has {n}; they must be one-dimensional and of equal length")
+        raise ValueError(f"gains has {what} and {beside} has {n}; they must be one-dimensional and of equal length")
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"gains must be real numbers, got dtype {array.dtype}; convert them with np.asarray(gains, dtype=float)"

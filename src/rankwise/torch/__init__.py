@@ -1,6 +1,7 @@
 """Exact rank losses for PyTorch: average precision, NDCG and your own as the last line of a network, on any device.
 
-Scores come in, a loss goes out: one query (n,), one a row (B, n), one a class (n, C) with dim=0, or ragged with qid.
+Scores come in, a loss goes out: one query (n,), one a row of (B, n) with dim=1, one a class of (n, C) with dim=0, or
+ragged with qid.
 The forward pass finds the most violating ranking, the backward pass returns its semi-gradient.
 """
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from rankwise.inputs import check_empty, is_whole
 from rankwise.losses import LossLike
 from rankwise.torch import operator
-from rankwise.torch.layout import as_rows, check_samples
+from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.operator import BACKENDS
 from rankwise.torch.registry import key_of
 
@@ -29,7 +29,7 @@ def loss_of_batch(
     update: str,
     mask: Tensor | None,
     qid: Tensor | None,
-    dim: int,
+    dim: int | None,
     ignore_index: int | None,
     empty: str,
     reduction: str,
@@ -41,16 +41,17 @@ def loss_of_batch(
     if ignore_index is not None and not is_whole(ignore_index):
         raise TypeError(f"ignore_index must be an integer or None, got {ignore_index!r}")
     if not is_distributed(gather):
-        check_samples(scores, target, mask, qid, dim)
+        ranked = check_samples(scores, target, mask, qid, dim)
     else:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
 
         check = partial(check_samples, scores, target, mask, qid, dim)
-        distributed.together(check, scores.device)
-        scores, target, mask, qid = distributed.join(scores, target, mask, qid, dim, gather == "ddp")
-    rows = (as_rows(one, dim) for one in (scores, target, mask))
+        ranked = distributed.together(check, scores.device)
+        scores, target, mask, qid = distributed.join(scores, target, mask, qid, ranked, gather == "ddp")
+    check_ranked(scores, ranked)  # joined: one process may have a single sample
+    rows = (as_rows(one, ranked) for one in (scores, target, mask))
     value, _ = operator.apply(*rows, qid, ignore_index, key_of(loss), scale, update, empty, reduction, backend)
-    return value.view(scores.movedim(dim, -1).shape[:-1]) if reduction == "none" and scores.dim() > 2 else value
+    return value.view(scores.movedim(ranked, -1).shape[:-1]) if reduction == "none" and scores.dim() > 2 else value
 
 
 def is_distributed(gather: Gather) -> bool:

@@ -22,7 +22,7 @@ def structured_hinge(
     *,
     mask: Tensor | None = None,
     qid: Tensor | None = None,
-    dim: int = -1,
+    dim: int | None = None,
     scale: float = 1.0,
     ignore_index: int | None = None,
     empty: str = "zero",
@@ -32,17 +32,56 @@ def structured_hinge(
 ) -> Tensor:
     """J = max_R scale·Δ(R*, R) + F(R) − F(R*), an upper bound on scale·Δ of the ranking that scores induce.
 
-    scores: (n,) one query, or (…, n) one query along dim: dim=0 on (n, C) makes each column one. target: as scores,
-    boolean or 0 and 1. mask: as scores, True where a sample counts; the rest may hold anything. qid: (n,) integers,
-    for ragged queries in one flat tensor. loss: a name or a `rankwise.Loss`. scale: the weight of Δ against F.
-    ignore_index: the value of target that means no label. empty: a query without positives or without negatives is 0
-    ("zero"), also left out of the mean ("skip"), or refused ("error"). reduction: "mean" or "sum" over queries, or
-    "none": one value a query, sorted by qid where that is given. gather: rank the batches of all processes of
-    torch.distributed together, joined along their first dimension; True gives each score the gradient one process
-    would, "ddp" that times the number of processes, since DistributedDataParallel averages; with reduction="none" all
-    processes must weigh the values alike. backend: "core" (CPU),
-    "tensor" (any device), or "auto".
+    Parameters
+    ----------
+    scores : Tensor of shape (n,) or (…)
+        Raw outputs of a model, floating point. One query (n,); several, ranked along dim; or ragged ones with qid.
+    target : Tensor, shape as scores
+        Boolean, or 0 and 1.
+    loss : str or Loss
+        A name, such as "ap" or "ndcg", or a `rankwise.Loss`.
+    mask : Tensor, shape as scores, optional
+        True where a sample counts; the rest may hold anything.
+    qid : Tensor of shape (n,), optional
+        Integers: the query of each sample, in any order.
+    dim : int, optional
+        The dimension that is ranked. It must be given for scores of two dimensions or more. On (n, C), dim=0 ranks
+        the samples of each column, one query a class; dim=1 (or −1) takes each row for one list.
+    scale : float
+        The weight of Δ against F.
+    ignore_index : int, optional
+        The value of target that means no label.
+    empty : {"zero", "skip", "error"}
+        A query without positives or without negatives is 0, also left out of the mean, or refused.
+    reduction : {"mean", "sum", "none"}
+        Over queries. "none": one value a query, sorted by qid where that is given.
+    gather : bool or "ddp"
+        Rank the batches of all processes of torch.distributed together, joined along their first dimension. True gives
+        each score the gradient one process would, "ddp" that times the number of processes, since
+        DistributedDataParallel averages. With reduction="none" all processes must weigh the values alike.
+    backend : {"auto", "core", "tensor"}
+        "core" runs on the CPU, "tensor" on any device.
 
+    Returns
+    -------
+    Tensor
+        float32, or float64 for scores of float64: a number, or with reduction="none" one a query.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
+        finite or a target not binary.
+    TypeError
+        If an argument is of the wrong type.
+
+    Warns
+    -----
+    UserWarning
+        If dim=0 ranks a batch of a single sample, as the last one of a DataLoader may be. Its queries are empty.
+
+    Examples
+    --------
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
     >>> value = structured_hinge(scores, torch.tensor([0, 1, 0, 1]))
     >>> value.backward()
@@ -63,7 +102,7 @@ def direct_loss(
     update: str = "positive",
     mask: Tensor | None = None,
     qid: Tensor | None = None,
-    dim: int = -1,
+    dim: int | None = None,
     ignore_index: int | None = None,
     empty: str = "zero",
     reduction: str = "mean",
@@ -76,8 +115,29 @@ def direct_loss(
         negative: (∇F(R_w) − ∇F(R_−ε))/ε,  R_−ε = argmax_R F(R) − ε·Δ(R*, R)
 
     As ε falls, this tends to the gradient of the expected Δ. The negative update is found by an exact dynamic
-    programme, in time of the number of misordered pairs. Other arguments as in `structured_hinge`.
+    programme, in time of the number of misordered pairs.
 
+    Parameters
+    ----------
+    scores, target, loss, mask, qid, dim, ignore_index, empty, reduction, gather, backend
+        As in `structured_hinge`; scores of two dimensions or more need dim.
+    epsilon : float
+        ε, positive.
+    update : {"positive", "negative"}
+        Which of the two gradients.
+
+    Returns
+    -------
+    Tensor
+        As in `structured_hinge`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `structured_hinge`; and if epsilon is not positive or the loss is not one of rankings.
+
+    Examples
+    --------
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
     >>> value = direct_loss(scores, torch.tensor([0, 1, 0, 1]), epsilon=1.0)
     >>> value.backward()

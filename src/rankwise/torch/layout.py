@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,16 @@ from torch import Tensor
 
 from rankwise.inputs import is_whole, limit_of
 
-__all__ = ["Samples", "as_rows", "check_samples", "compute_dtype", "refuse_scores", "samples", "within_limits"]
+__all__ = [
+    "Samples",
+    "as_rows",
+    "check_ranked",
+    "check_samples",
+    "compute_dtype",
+    "refuse_scores",
+    "samples",
+    "within_limits",
+]
 
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)
@@ -27,8 +37,8 @@ def compute_dtype(scores: Tensor) -> torch.dtype:
     return torch.float32 if scores.dtype in _HALVES else scores.dtype
 
 
-def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int) -> None:
-    """Refuse shapes, dtypes and devices that do not go together."""
+def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int | None) -> int:
+    """The dimension to rank along; refuses shapes, dtypes and devices that do not go together."""
     others = {name: given for name, given in (("mask", mask), ("qid", qid)) if given is not None}
     given: Any
     for name, given in {"scores": scores, "target": target, **others}.items():
@@ -39,15 +49,16 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
     if scores.dtype not in _KNOWN:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _KNOWN)
         raise TypeError(f"scores must be floating point ({known}), got {scores.dtype}; a model's raw outputs are")
-    if not is_whole(dim):
-        raise TypeError(f"dim must be an integer, got {type(dim).__name__}")
+    if dim is not None and not is_whole(dim):
+        raise TypeError(f"dim must be an integer or None, got {type(dim).__name__}")
     if scores.dim() == 0:
-        raise ValueError("scores must have at least one dimension, got a single number")
-    if not -scores.dim() <= dim < scores.dim():
-        raise ValueError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
+        raise ValueError("scores must have at least one dimension, got a single number; keep that of the samples")
     for name, other in {"target": target, **others}.items():
         if other.shape != scores.shape:
-            raise ValueError(f"{name} has shape {tuple(other.shape)} and scores {tuple(scores.shape)}; they must agree")
+            hint = ": pass scores.squeeze(-1)" if scores.shape == (*other.shape, 1) else ""
+            raise ValueError(
+                f"{name} has shape {tuple(other.shape)} and scores {tuple(scores.shape)}; they must agree{hint}"
+            )
         if other.device != scores.device:
             raise ValueError(f"{name} is on {other.device} and scores on {scores.device}; move it with .to()")
     if mask is not None and (mask.is_floating_point() or mask.is_complex()):
@@ -58,6 +69,53 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
         raise ValueError(f"with qid, scores are flat, (n,); got {tuple(scores.shape)}: flatten them, or leave qid out")
     if qid is not None and (qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool):
         raise TypeError(f"qid must be integers, got {qid.dtype}")
+    if dim is None:
+        if scores.dim() > 1:
+            raise ValueError(f"scores have shape {tuple(scores.shape)}; pass dim, {_readings(scores)}")
+        return -1
+    if not -scores.dim() <= dim < scores.dim():
+        raise ValueError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
+    return int(dim)
+
+
+def check_ranked(scores: Tensor, dim: int) -> None:
+    """Refuse lists of one sample each, which have nothing to rank; of one sample in a batch, ranked by dim=0, warn.
+
+    A flat query of one sample is an empty one, as others are that have one class only.
+    """
+    ranked = dim % scores.dim()
+    # Compiled, the size of a batch may be unknown, and is not asked for.
+    if ranked == 0 and (scores.dim() == 1 or torch.compiler.is_compiling()):
+        return
+    if scores.shape[ranked] != 1:
+        return
+    shape = tuple(scores.shape)
+    if ranked > 0:
+        raise ValueError(
+            f"dim={dim} of scores of shape {shape} has length 1, so every list is a single sample and there is nothing "
+            f"to rank; pass dim=0 to rank the {shape[0]} samples of the batch, or scores.squeeze({dim}) and "
+            f"target.squeeze({dim})"
+        )
+    warnings.warn(
+        f"dim=0 of scores of shape {shape} has length 1: a batch of a single sample has nothing to rank, and its loss "
+        "is 0. Leave it out (drop_last=True in a DataLoader); if it is one list, pass dim=-1",
+        stacklevel=2,
+    )
+
+
+def _readings(scores: Tensor) -> str:
+    """What each choice of dim would mean for scores of this shape."""
+    first, last = scores.shape[0], scores.shape[-1]
+    if scores.dim() > 2:
+        return (
+            f"the dimension to rank along. dim=0: the {first} samples are ranked, one query for each place in the "
+            f"other dimensions; dim=-1: each row of the last dimension is one list of {last}"
+        )
+    column = f"; for one query of {first} pass scores.squeeze(1) and target.squeeze(1)" if last == 1 else ""
+    return (
+        f"the dimension to rank along. dim=0: each column's {first} samples are ranked, one query a class ({last} in "
+        f"all); dim=1 (or -1): each row is one list of {last} ({first} in all){column}"
+    )
 
 
 def as_rows(values: Tensor | None, dim: int) -> Tensor | None:

@@ -34,11 +34,19 @@ class _RankLoss(torch.nn.Module):
 class RankHingeLoss(_RankLoss):
     """The structured hinge of a rank loss, J = max_R scale·Δ(R*, R) + F(R) − F(R*).
 
-    Called with scores and target of one shape: (n,), (…, n), or (n, C) with dim=0; and mask= or qid=. Arguments are
-    those of `functional.structured_hinge`.
+    Called with scores and target of one shape, and mask= or qid=. Scores (n,) are one query. Scores of two dimensions
+    or more need dim: on (n, C), dim=0 ranks each column's samples, one query a class; dim=1 (or −1) takes each row for
+    one list.
 
+    Parameters
+    ----------
+    loss, dim, scale, ignore_index, empty, reduction, gather, backend
+        As in `functional.structured_hinge`.
+
+    Examples
+    --------
     >>> scores = torch.tensor([[2.0, 1.0, 0.5, 0.0]])
-    >>> round(RankHingeLoss("mrr")(scores, torch.tensor([[0, 1, 0, 1]])).item(), 4)
+    >>> round(RankHingeLoss("mrr", dim=1)(scores, torch.tensor([[0, 1, 0, 1]])).item(), 4)
     2.25
     """
 
@@ -46,7 +54,7 @@ class RankHingeLoss(_RankLoss):
         self,
         loss: LossLike = "ap",
         *,
-        dim: int = -1,
+        dim: int | None = None,
         scale: float = 1.0,
         ignore_index: int | None = None,
         empty: str = "zero",
@@ -68,8 +76,15 @@ class RankHingeLoss(_RankLoss):
 
 
 class APHingeLoss(RankHingeLoss):
-    """The structured hinge of average precision; arguments are those of `RankHingeLoss`.
+    """The structured hinge of average precision.
 
+    Parameters
+    ----------
+    **options
+        Those of `RankHingeLoss` but loss; scores of two dimensions or more need dim.
+
+    Examples
+    --------
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
     >>> APHingeLoss()(scores, torch.tensor([0, 1, 0, 1])).item()
     2.25
@@ -80,7 +95,13 @@ class APHingeLoss(RankHingeLoss):
 
 
 class NDCGHingeLoss(RankHingeLoss):
-    """The structured hinge of NDCG; arguments are those of `RankHingeLoss`."""
+    """The structured hinge of NDCG.
+
+    Parameters
+    ----------
+    **options
+        Those of `RankHingeLoss` but loss; scores of two dimensions or more need dim.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__("ndcg", **options)
@@ -89,7 +110,12 @@ class NDCGHingeLoss(RankHingeLoss):
 class DirectLoss(_RankLoss):
     """A rank loss itself, Δ of the ranking by scores, with the gradient of direct loss minimisation.
 
-    Called as `RankHingeLoss` is; arguments are those of `functional.direct_loss`.
+    Called as `RankHingeLoss` is: scores of two dimensions or more need dim.
+
+    Parameters
+    ----------
+    loss, epsilon, update, dim, ignore_index, empty, reduction, gather, backend
+        As in `functional.direct_loss`.
     """
 
     def __init__(
@@ -98,7 +124,7 @@ class DirectLoss(_RankLoss):
         *,
         epsilon: float = 1.0,
         update: str = "positive",
-        dim: int = -1,
+        dim: int | None = None,
         ignore_index: int | None = None,
         empty: str = "zero",
         reduction: str = "mean",

@@ -115,8 +115,8 @@ def _over_sort(loss: str, make: Any, size: tuple[int, ...], bound: float, repeat
     problem: Problem = make(*size)
     unsorted = problem.batch.inputs.detach()
     tasks: dict[str, Task] = {
-        "loss": step(RankHingeLoss(loss), problem.batch),
-        "tensor": step(RankHingeLoss(loss, backend="tensor"), problem.batch),
+        "loss": step(RankHingeLoss(loss, dim=-1), problem.batch),
+        "tensor": step(RankHingeLoss(loss, dim=-1, backend="tensor"), problem.batch),
         "torch.sort": lambda: torch.sort(unsorted, dim=-1),
     }
     with _one_thread():
@@ -130,7 +130,7 @@ def _over_core(loss: str, make: Any, size: tuple[int, ...], repeats: int) -> Ite
     problem: Problem = make(*size)
     scores, relevant = (tensor.detach().numpy().ravel() for tensor in problem.batch)
     tasks: dict[str, Task] = {
-        "loss": step(RankHingeLoss(loss), problem.batch),
+        "loss": step(RankHingeLoss(loss, dim=-1), problem.batch),
         "core": lambda: rw.structured_hinge(scores, relevant, loss, qid=problem.qid, n_threads=THREADS),
     }
     with _one_thread():
