@@ -19,6 +19,10 @@ _NUMBERS = (int, float, np.integer, np.floating)
 _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.float64): 1e300}
 
 
+class NotFiniteError(ValueError):
+    """A score is not finite, or too large to be compared."""
+
+
 def limit_of(scores: NDArray[np.floating]) -> float:
     """The largest score allowed."""
     return _LIMIT[scores.dtype]
@@ -97,7 +101,7 @@ def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
             if np.isfinite(scores[k])
             else "not finite; remove or mask it"
         )
-        raise ValueError(f"scores[{first + k}] is {scores[k]}: {why}")
+        raise NotFiniteError(f"scores[{first + k}] is {scores[k]}: {why}")
 
 
 def as_scale(scale: float, method: str | None = None) -> float:

@@ -18,7 +18,8 @@ from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.losses import Form, Loss, LossLike, as_loss
+from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
 
 __all__ = ["RankSVMCV"]
@@ -109,7 +110,8 @@ class RankSVMCV(LinearRanker):
             raise ValueError("loss is an empty list; name a loss, or several to choose from")
         if self.refit is not True and self.refit != "average":
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
-        self._single(losses[0], 1.0).validated()
+        for loss in losses:
+            self._single(loss, 1.0).validated()
         metric, n_jobs = metric_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, relevant = self._checked_both(X, y)
         folds = split(relevant, qid, self.cv, self.random_state)
@@ -182,15 +184,11 @@ class RankSVMCV(LinearRanker):
         folds: list[Fold],
         priors: list[Prior | None],
     ) -> Search:
-        inference: dict[str, Any] = {
-            "scale": as_scale(self.scale),
-            "method": self.method,
-            "n_threads": as_threads(self.n_threads),
-        }
+        inference: dict[str, Any] = {"scale": as_scale(self.scale), "n_threads": as_threads(self.n_threads)}
         features = [self._features(X, loss) for loss in losses]
 
         def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
-            return pose(relevant, loss, qid, query_weight, rows, **inference)
+            return pose(relevant, loss, qid, query_weight, rows, method=as_method(self.method, loss), **inference)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
@@ -200,7 +198,7 @@ class RankSVMCV(LinearRanker):
         return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
 
     def _ends(self, loss: Loss) -> tuple[float, float]:
-        if isinstance(loss, ZeroOne):
+        if loss.form is Form.LABELS:
             return _GRID_ZERO_ONE
         return _GRID if self.prior is None else _GRID_REFINING
 

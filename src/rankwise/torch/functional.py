@@ -6,7 +6,7 @@ import torch  # noqa: F401  # the examples' own
 from torch import Tensor
 
 from rankwise.inputs import as_scale, is_number
-from rankwise.losses import LossLike, ZeroOne, as_loss
+from rankwise.losses import Form, LossLike, as_loss
 from rankwise.torch.batches import Gather, loss_of_batch
 from rankwise.torch.retrieval import retrieval_loss
 
@@ -92,7 +92,7 @@ def direct_loss(
 
 def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     """ε; refuses one that is not positive, an unknown update, and a loss that is not of rankings."""
-    if isinstance(as_loss(loss), ZeroOne):
+    if as_loss(loss).form is Form.LABELS:
         raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
     if update not in UPDATES:
         raise ValueError(f"unknown update={update!r}; use one of {', '.join(map(repr, UPDATES))}")
