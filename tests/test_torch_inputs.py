@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import core_backend, operator  # noqa: E402
 from rankwise.torch.functional import direct_loss, structured_hinge  # noqa: E402
+from rankwise.torch.outcome import Options  # noqa: E402
 
 BACKENDS = ("core", "tensor")
 NAN, INF = float("nan"), float("inf")
@@ -283,7 +284,7 @@ def test_modules_refuse_bad_options_when_they_are_made(name: str) -> None:
 def test_the_core_refuses_tensors_of_another_device() -> None:
     scores = torch.zeros(2, 3, device="meta")
     with pytest.raises(ValueError, match=r"backend='core' runs on the CPU.*use backend='auto'"):
-        operator.solve(scores, scores.bool(), None, None, None, "ap", 1.0, "", "zero", "mean", "core")
+        operator.solve(scores, scores.bool(), None, None, Options(None, "ap", 1.0, "", "zero", "mean", "core"))
 
 
 def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:

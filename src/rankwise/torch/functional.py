@@ -7,7 +7,9 @@ from torch import Tensor
 
 from rankwise.inputs import as_scale, is_number
 from rankwise.losses import Form, LossLike, as_loss
-from rankwise.torch.batches import Gather, loss_of_batch
+from rankwise.torch.batches import Batch, Gather, loss_of_batch
+from rankwise.torch.outcome import Options
+from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 
 __all__ = ["check_update", "direct_loss", "retrieval_loss", "structured_hinge"]
@@ -49,9 +51,8 @@ def structured_hinge(
     >>> round(value.item(), 4), scores.grad.tolist()
     (2.25, [1.0, -0.5, 0.5, -1.0])
     """
-    return loss_of_batch(
-        scores, target, loss, as_scale(scale), "", mask, qid, dim, ignore_index, empty, reduction, gather, backend
-    )
+    options = Options(ignore_index, key_of(loss), as_scale(scale), "", empty, reduction, backend)
+    return loss_of_batch(Batch(scores, target, mask, qid), options, dim, gather)
 
 
 def direct_loss(
@@ -85,9 +86,8 @@ def direct_loss(
     (0.5, [0.0, 0.0, 0.0, 0.0])
     """
     step = check_update(loss, epsilon, update)
-    return loss_of_batch(
-        scores, target, loss, step, update, mask, qid, dim, ignore_index, empty, reduction, gather, backend
-    )
+    options = Options(ignore_index, key_of(loss), step, update, empty, reduction, backend)
+    return loss_of_batch(Batch(scores, target, mask, qid), options, dim, gather)
 
 
 def check_update(loss: LossLike, epsilon: float, update: str) -> float:
