@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.inference.bucket_maps import choose
 from rankwise.inference.bucketed import BLOCK, COPIES, OWN, assign, count, finish
-from rankwise.inference.charts import choose
 from rankwise.inference.edges import find_homes, reference, settle, straighten
 from rankwise.inference.flags import positions
 from rankwise.inference.positives import scaled_weights
@@ -94,11 +94,11 @@ def _passes(
     """
     low, high, j, depth = share
     # Pass 1: buckets and their counts.
-    chart, pivot = choose(scores, high - low, query.limit)
-    n_buckets, rows = (3 * (chart.last + 1), COPIES) if pivot.size else (chart.last + 1, 1)
+    buckets, pivot = choose(scores, high - low, query.limit)
+    n_buckets, rows = (3 * (buckets.last + 1), COPIES) if pivot.size else (buckets.last + 1, 1)
     parts = _parts(scores.shape[0], n_threads)
     hists = [np.zeros((rows, n_buckets + OWN), np.uint32) for _ in parts]
-    jobs = [(scores, *part, where, query.limit, chart, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
+    jobs = [(scores, *part, where, query.limit, buckets, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
     if not all(run(count, jobs)):
         raise NotFiniteError
     # In which buckets the positives have their places.
@@ -106,7 +106,7 @@ def _passes(
     whole = of_part[0] if len(parts) == 1 else of_part.sum(axis=0, dtype=np.uint32)
     above, home = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64)
     levels = query.pos[low - 1 : high - 1]
-    seen = (query.weight[low - 1 : high - 1], query.discount, query.tail, levels, low + j - 2, chart, pivot)
+    seen = (query.weight[low - 1 : high - 1], query.discount, query.tail, levels, low + j - 2, buckets, pivot)
     if not find_homes(*seen, whole, above, home):
         straighten(*seen, above, home)
     if ref != ref:
@@ -118,7 +118,7 @@ def _passes(
     gathered = int(regions[-1, STOP]) if regions.size else 0
     mixed, index = np.empty(gathered), np.empty(gathered, np.int64)
     partial = np.zeros(-(-scores.shape[0] // BLOCK))
-    shared = (where, chart, pivot, value, query.unit, ref)
+    shared = (where, buckets, pivot, value, query.unit, ref)
     fine = run(
         assign,
         [(scores, *p, *shared, cursor[t], ends[t], mixed, index, gradient, partial) for t, p in enumerate(parts)],

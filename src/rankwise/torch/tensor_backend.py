@@ -11,8 +11,8 @@ from rankwise.losses import DiscountedLoss, Form, Loss, StepLoss
 from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
 from rankwise.torch.outcome import Goal, Outcome, precise
 from rankwise.torch.tensor_dynamic import best_rewarded
+from rankwise.torch.tensor_halving import most_violating
 from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
-from rankwise.torch.tensor_rounds import most_violating
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
 
 __all__ = ["solve_ragged", "solve_rows"]
