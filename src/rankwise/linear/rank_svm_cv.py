@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,15 @@ __all__ = ["RankSVMCV"]
 _GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
+
+
+class _Data(NamedTuple):
+    """What a model is fitted to, checked: as in `RankSVM.fit`."""
+
+    X: Any
+    relevant: NDArray[np.bool_]
+    qid: ArrayLike | None
+    query_weight: ArrayLike | None
 
 
 def _say(line: str) -> None:
@@ -116,7 +125,8 @@ class RankSVMCV(LinearRanker):
         X, relevant = self._checked_both(X, y)
         folds = split(relevant, qid, self.cv, self.random_state)
         priors, whole = self._priors(X, relevant, qid, folds, metric)
-        search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors)
+        data = _Data(X, relevant, qid, query_weight)
+        search = self._search(data, losses, metric, folds, priors)
         if self.verbose:
             search.say = _say
         interrupted = search.run(n_jobs)
@@ -174,16 +184,9 @@ class RankSVMCV(LinearRanker):
         return [take_prior(self.prior, X, relevant, fold.train, self.fit_intercept) for fold in folds], self.prior
 
     def _search(
-        self,
-        X: Any,
-        relevant: NDArray[np.bool_],
-        qid: ArrayLike | None,
-        query_weight: ArrayLike | None,
-        losses: list[Loss],
-        metric: Metric,
-        folds: list[Fold],
-        priors: list[Prior | None],
+        self, data: _Data, losses: list[Loss], metric: Metric, folds: list[Fold], priors: list[Prior | None]
     ) -> Search:
+        X, relevant, qid, query_weight = data
         inference: dict[str, Any] = {"scale": as_scale(self.scale), "n_threads": as_threads(self.n_threads)}
         features = [self._features(X, loss) for loss in losses]
 
@@ -195,7 +198,18 @@ class RankSVMCV(LinearRanker):
         grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self._ends(loss)) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = AUTO if self.solver == "auto" else self.solver
-        return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings)
+        return Search(
+            features,
+            tasks,
+            np.array(grids),
+            folds=folds,
+            priors=priors,
+            relevant=relevant,
+            qid=qid,
+            metric=metric,
+            solver=solver,
+            settings=settings,
+        )
 
     def _ends(self, loss: Loss) -> tuple[float, float]:
         if loss.form is Form.LABELS:
