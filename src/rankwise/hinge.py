@@ -24,6 +24,7 @@ from rankwise.inputs import (
     as_scores,
     as_threads,
     check_empty,
+    not_finite,
     raise_not_finite,
 )
 from rankwise.interleaving import Interleaving
@@ -114,9 +115,8 @@ def structured_hinge(
     queries = as_queries(grouping.gather(truth), grouping.starts)
     try:
         solved = solve(grouping.gather(array), queries, loss, scale, how, n_threads)
-    except NotFiniteError:
-        raise_not_finite(array)  # by its place as it was given
-        raise
+    except NotFiniteError as error:
+        raise not_finite(array) or error from None  # by its place as it was given
     return _mean_over_queries(solved, grouping, dtype, empty)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import zero_one
-from rankwise.inputs import NotFiniteError, raise_not_finite
+from rankwise.inputs import NotFiniteError, not_finite
 from rankwise.loss_forms import Form, Loss
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved
@@ -49,6 +49,6 @@ def solve(
             _, methods = _inference()
             found = methods.solve(scores, queries, loss, scale, method)
     except NotFiniteError:
-        raise_not_finite(scores)
-        raise RuntimeError("scores changed while they were read; do not write to them from another thread") from None
+        changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
+        raise not_finite(scores) or changed from None
     return found

@@ -15,7 +15,7 @@ from rankwise.losses import Loss
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved, as_queries
 from rankwise.solving import solve
-from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
+from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
 
 __all__ = ["solve_ragged", "solve_rows"]
@@ -36,9 +36,8 @@ def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outc
     queries, (scale, method) = as_queries(relevant, starts), _how(goal)
     try:
         solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
-    except NotFiniteError:
-        refuse_scores(scores, samples.valid)  # by its place as it was given
-        raise
+    except NotFiniteError as error:
+        raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
     values, gradient = _reach(goal, flat, queries, loss, solved)
     if kept is not None:
         gradient = _placed(gradient, kept, np.zeros(scores.numel(), gradient.dtype))
@@ -56,9 +55,8 @@ def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal
     scale, method = _how(goal)
     try:
         solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
-    except NotFiniteError:
-        refuse_scores(scores, samples.valid)  # by its place as it was given
-        raise
+    except NotFiniteError as error:
+        raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
     values, part = _reach(goal, flat, queries, loss, solved)
     sizes = queries.sizes
     gradient, query = grouping.scatter(part), grouping.scatter(np.repeat(np.arange(sizes.size), sizes))
