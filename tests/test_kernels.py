@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numba import njit
 
 import rankwise as rw
-from rankwise.inference import charts, quicksort
+from rankwise.inference import bucket_maps, quicksort
 from rankwise.inference.bucketed import COPIES, OWN, count, few_positions
 from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
 from rankwise.inference.edges import edge
@@ -237,10 +237,10 @@ def edges_of(chart, pivot, buckets, typed):
 def made(kind, ordered, n_cells, scores):
     """A map of one kind for scores in descending order."""
     if kind == FOLDED:
-        return charts.folded_map(ordered, np.int64(ordered.size), n_cells, scores)
+        return bucket_maps.folded_map(ordered, np.int64(ordered.size), n_cells, scores)
     if kind == LINEAR:
-        return charts.range_map(ordered[-1], ordered[0], n_cells, scores)
-    return charts.keyed_map(ordered[-1], ordered[0], n_cells, scores)
+        return bucket_maps.range_map(ordered[-1], ordered[0], n_cells, scores)
+    return bucket_maps.keyed_map(ordered[-1], ordered[0], n_cells, scores)
 
 
 def chart_of(kind: int, scores: np.ndarray, n_cells: int) -> BucketMap:
@@ -327,7 +327,7 @@ def test_no_map_leaves_its_cells_whatever_it_is_given(kind: int, bad: float, rng
 
 def test_the_map_suits_the_scores(rng: np.random.Generator) -> None:
     def kind_of(scores: np.ndarray) -> tuple[int, int]:
-        chart, pivot = charts.choose(scores, 100, 1e300)
+        chart, pivot = bucket_maps.choose(scores, 100, 1e300)
         return int(chart[0]), pivot.size
 
     normal = rng.normal(size=100_000)
@@ -342,7 +342,7 @@ def test_the_map_suits_the_scores(rng: np.random.Generator) -> None:
 
 def test_frequent_scores_have_buckets_of_their_own(rng: np.random.Generator) -> None:
     scores = rng.choice(rng.normal(size=20), 50_000)
-    chart, pivot = charts.choose(scores, 100, 1e300)
+    chart, pivot = bucket_maps.choose(scores, 100, 1e300)
     hist = np.zeros((COPIES, 3 * (chart.last + 1) + OWN), np.uint32)
     assert count(scores, 0, scores.size, np.empty(0, np.int64), 1e300, chart, pivot, hist)
     equal = hist[0][1::3]

@@ -21,6 +21,7 @@ import rankwise as rw
 from rankwise.latent import cccp
 from rankwise.latent.bags import as_bags
 from rankwise.latent.working_set import WorkingSet
+from rankwise.linear.objective import Clock
 from rankwise.linear.pose import pose
 from rankwise.losses import as_loss
 
@@ -166,7 +167,7 @@ def test_the_risk_of_a_convex_step_is_the_highest_over_candidates_and_rankings(
             assert best[i] == pytest.approx(scores.max(), rel=ROUNDING, abs=ROUNDING)
             assert best_rows[i] == bags.starts[i] + np.argmax(scores)
             assert fixed[i] == pytest.approx(scores[imputed[i]], rel=ROUNDING, abs=ROUNDING)
-        bound = cccp._value(problem, objective.risk, v, np.where(tiny.relevant, fixed, best))
+        bound = cccp._value(problem, objective.task, v, np.where(tiny.relevant, fixed, best), Clock())
         assert bound == pytest.approx(0.5 * v @ v + 2.0 * heights.max(), rel=ROUNDING)
 
 

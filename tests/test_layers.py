@@ -16,10 +16,11 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "rankwise"
 # From the first to the last; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("loss_forms", "inputs"),
-    ("losses",),
+    ("losses", "method"),
     ("interleaving",),
+    ("queries",),
     ("inference",),
-    ("queries", "zero_one"),
+    ("grouping", "zero_one"),
     ("solving",),
     ("hinge", "metrics", "io", "progress", "figures"),
     ("linear", "torch"),

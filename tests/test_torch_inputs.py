@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import core_backend, functional, operator  # noqa: E402
+from rankwise.torch.outcome import Options  # noqa: E402
 
 BACKENDS = ("core", "tensor")
 NAN, INF = float("nan"), float("inf")
@@ -117,13 +118,13 @@ def test_gradients_accumulate_and_outlive_later_calls() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_contiguous_scores_on_the_cpu_are_read_where_they_are(monkeypatch: Any, dtype: Any) -> None:
     seen = []
-    solve = core_backend.solve_queries
+    solve = core_backend.solve
 
     def watch(scores: Any, *args: Any, **options: Any) -> Any:
         seen.append(scores.__array_interface__["data"][0])
         return solve(scores, *args, **options)
 
-    monkeypatch.setattr(core_backend, "solve_queries", watch)
+    monkeypatch.setattr(core_backend, "solve", watch)
     scores, target = batch(4, 9, dtype=dtype)
     cube, labels = batch(2, 3, 5, dtype=dtype)
     flat, label = batch(9, dtype=dtype)
@@ -136,13 +137,13 @@ def test_contiguous_scores_on_the_cpu_are_read_where_they_are(monkeypatch: Any, 
 
 
 def test_the_core_is_given_contiguous_arrays_for_which_it_is_compiled(monkeypatch: Any) -> None:
-    solve = core_backend.solve_queries
+    solve = core_backend.solve
 
-    def watch(*arrays: Any, **options: Any) -> Any:
-        assert all(array.flags.c_contiguous for array in arrays[:3])
-        return solve(*arrays, **options)
+    def watch(scores: Any, queries: Any, *rest: Any) -> Any:
+        assert all(array.flags.c_contiguous for array in (scores, queries.relevant, queries.starts))
+        return solve(scores, queries, *rest)
 
-    monkeypatch.setattr(core_backend, "solve_queries", watch)
+    monkeypatch.setattr(core_backend, "solve", watch)
     scores, target = batch(8, 10)
     qid = torch.arange(16)[::2] // 3
     for view in (lambda one: one[:, 3], lambda one: one[:, ::2], lambda one: one.T, lambda one: one[:1].expand(4, 10)):
@@ -322,7 +323,7 @@ def test_modules_refuse_bad_options_when_they_are_made(name: str) -> None:
 def test_the_core_refuses_tensors_of_another_device() -> None:
     scores = torch.zeros(2, 3, device="meta")
     with pytest.raises(ValueError, match=r"backend='core' runs on the CPU.*use backend='auto'"):
-        operator.solve(scores, scores.bool(), None, None, None, "ap", 1.0, "", "zero", "mean", "core")
+        operator.solve(scores, scores.bool(), None, None, Options(None, "ap", 1.0, "", "zero", "mean", "core"))
 
 
 def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:

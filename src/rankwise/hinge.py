@@ -11,24 +11,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.grouping import Grouping, group
 from rankwise.inputs import (
+    NotFiniteError,
     as_relevant,
     as_scale,
     as_scores,
     as_threads,
     check_empty,
+    not_finite,
     raise_not_finite,
 )
 from rankwise.interleaving import Interleaving
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
-from rankwise.queries import Grouping, group
-from rankwise.solving import check_method, solve_one, solve_queries
-from rankwise.zero_one import zero_one_loss
+from rankwise.losses import LossLike, as_loss
+from rankwise.method import as_method
+from rankwise.queries import FoundRanking, Solved, as_queries, single_query
+from rankwise.solving import solve
 
 __all__ = ["HingeResult", "PerQuery", "most_violating_ranking", "ranking_loss", "structured_hinge"]
 
@@ -56,7 +59,7 @@ class HingeResult:
     gradient: NDArray[np.floating]
     loss: float
     per_query: PerQuery | None = None
-    _ranking: _Ranking | None = field(default=None, repr=False)
+    _ranking: FoundRanking | None = field(default=None, repr=False)
 
     @cached_property
     def interleaving(self) -> Interleaving:
@@ -67,22 +70,6 @@ class HingeResult:
                 f"no single most violating ranking: {why}; call most_violating_ranking on one query's samples"
             )
         return self._ranking.interleaving()
-
-
-class _Ranking(NamedTuple):
-    """What an interleaving is restored from when it is asked for: gradients fall as ranks rise."""
-
-    gradient: NDArray[np.floating]
-    above: NDArray[np.int64]
-    positives: NDArray[np.int64]
-
-    def interleaving(self) -> Interleaving:
-        n = self.gradient.size
-        negatives = np.delete(np.arange(n), self.positives)
-        counts = np.diff(self.above, append=n - self.positives.size)
-        ranks = np.empty(negatives.size, np.int64)
-        ranks[np.argsort(-self.gradient[negatives], kind="stable")] = np.repeat(np.arange(1, counts.size + 1), counts)
-        return Interleaving(ranks, self.positives, negatives)
 
 
 def structured_hinge(
@@ -116,18 +103,21 @@ def structured_hinge(
     truth = as_relevant(relevant, array.shape[0])
     loss = as_loss(loss)
     check_empty(empty)
-    check_method(loss, method, cutoff)
+    how = as_method(method, loss, cutoff)
     scale, n_threads = as_scale(scale, method), as_threads(n_threads)
-    if qid is not None:
-        return _hinge_of_many(array, truth, qid, dtype, loss, scale, method, cutoff, n_threads, empty)
-    n_pos = int(np.count_nonzero(truth))
-    if n_pos == 0 or n_pos == array.shape[0]:
-        raise_not_finite(array)
-        _refuse_empty(empty, "the query", n_pos, array.shape[0] - n_pos)
-        return HingeResult(0.0, _read_only(np.zeros(array.shape[0], dtype)), 0.0)
-    value, lost, gradient, above, positives = solve_one(array, truth, n_pos, loss, scale, method, cutoff, n_threads)
-    ranking = _Ranking(gradient, above, positives)
-    return HingeResult(value, _read_only(_as_type(gradient, dtype)), lost, None, ranking)
+    if qid is None:
+        solved = solve(array, single_query(truth), loss, scale, how, n_threads)
+        if solved.ranking is None:
+            _refuse_empty(empty, "the query", int(solved.n_pos[0]), int(solved.n_neg[0]))
+        gradient = _read_only(_as_type(solved.gradient, dtype))
+        return HingeResult(float(solved.value[0]), gradient, float(solved.loss[0]), None, solved.ranking)
+    grouping = group(qid, array.shape[0])
+    queries = as_queries(grouping.gather(truth), grouping.starts)
+    try:
+        solved = solve(grouping.gather(array), queries, loss, scale, how, n_threads)
+    except NotFiniteError as error:
+        raise not_finite(array) or error from None  # by its place as it was given
+    return _mean_over_queries(solved, grouping, dtype, empty)
 
 
 def most_violating_ranking(
@@ -186,46 +176,21 @@ def ranking_loss(
             _refuse_empty(empty, "the query" if qid is None else f"query {grouping.ids[q]}", n_pos, n_neg)
             losses += [0.0] if empty == "zero" else []
         else:
-            losses.append(_predicted_loss(array[part], truth[part], loss, ties == "worst"))
+            losses.append(loss.of_scores(array[part], truth[part], ties == "worst"))
     return float(np.mean(losses)) if losses else 0.0
 
 
-def _predicted_loss(scores: NDArray[np.floating], relevant: NDArray[np.bool_], loss: Loss, worst: bool) -> float:
-    if isinstance(loss, ZeroOne):
-        return zero_one_loss(scores, relevant, worst)
-    pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
-    above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
-    return float(loss.of_counts(above, neg.size))
-
-
-def _hinge_of_many(
-    scores: NDArray[np.floating],
-    relevant: NDArray[np.bool_],
-    qid: ArrayLike,
-    dtype: np.dtype[Any],
-    loss: Loss,
-    scale: float,
-    method: str,
-    cutoff: int | None,
-    n_threads: int,
-    empty: str,
-) -> HingeResult:
-    grouping = group(qid, scores.shape[0])
-    grouped, truth = grouping.gather(scores), grouping.gather(relevant)
-    batch = solve_queries(grouped, truth, grouping.starts, loss, scale, method, cutoff, n_threads)
-    if batch is None:
-        raise_not_finite(scores)
-        raise RuntimeError("scores changed while they were read; do not write to them from another thread")
-    out, counts, gradient = batch
-    is_empty = counts.min(axis=1) == 0
+def _mean_over_queries(solved: Solved, grouping: Grouping, dtype: np.dtype[Any], empty: str) -> HingeResult:
+    is_empty = np.minimum(solved.n_pos, solved.n_neg) == 0
     if is_empty.any() and empty == "error":
         q = int(np.argmax(is_empty))
-        _refuse_empty(empty, f"query {grouping.ids[q]}", int(counts[q, 0]), int(counts[q, 1]))
-    used = out.shape[0] - (int(is_empty.sum()) if empty == "skip" else 0)
-    np.multiply(gradient, gradient.dtype.type(1.0 / max(used, 1)), out=gradient)
+        _refuse_empty(empty, f"query {grouping.ids[q]}", int(solved.n_pos[q]), int(solved.n_neg[q]))
+    used = max(is_empty.size - (int(is_empty.sum()) if empty == "skip" else 0), 1)
+    gradient = solved.gradient
+    np.multiply(gradient, gradient.dtype.type(1.0 / used), out=gradient)
     gradient = _as_type(grouping.scatter(gradient), dtype)
-    per_query = PerQuery(grouping.ids, out[:, 0].copy(), out[:, 1].copy(), counts[:, 0].copy(), counts[:, 1].copy())
-    value, lost = (float(total) / max(used, 1) for total in out.sum(axis=0))
+    per_query = PerQuery(grouping.ids, solved.value, solved.loss, solved.n_pos, solved.n_neg)
+    value, lost = float(solved.value.sum()) / used, float(solved.loss.sum()) / used
     return HingeResult(value, _read_only(gradient), lost, per_query)
 
 

@@ -19,6 +19,10 @@ _NUMBERS = (int, float, np.integer, np.floating)
 _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.float64): 1e300}
 
 
+class NotFiniteError(ValueError):
+    """A score is not finite, or too large to be compared."""
+
+
 def limit_of(scores: NDArray[np.floating]) -> float:
     """The largest score allowed."""
     return _LIMIT[scores.dtype]
@@ -87,17 +91,22 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} is not a one-dimensional array: {error}") from None
 
 
+def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError | None:
+    """An error that names the first score that is not finite, or too large; None if there is none."""
+    wrong = ~(np.abs(scores) <= limit_of(scores))
+    if not wrong.any():
+        return None
+    k = int(np.argmax(wrong))
+    too_large = np.isfinite(scores[k])
+    why = "too large to be compared; rescale the scores" if too_large else "not finite; remove or mask it"
+    return NotFiniteError(f"scores[{first + k}] is {scores[k]}: {why}")
+
+
 def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
     """Raise for the first score that is not finite, or too large."""
-    wrong = ~(np.abs(scores) <= limit_of(scores))
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        why = (
-            "too large to be compared; rescale the scores"
-            if np.isfinite(scores[k])
-            else "not finite; remove or mask it"
-        )
-        raise ValueError(f"scores[{first + k}] is {scores[k]}: {why}")
+    error = not_finite(scores, first)
+    if error is not None:
+        raise error
 
 
 def as_scale(scale: float, method: str | None = None) -> float:

@@ -1,6 +1,6 @@
-"""The two forms a loss can take: a weight and a discount, or a step function; and whether it is QS-suitable.
+"""The two forms a loss of rankings can take, a weight and a discount or a step function, and whether it is QS-suitable.
 
-A ranking of P positives and N negatives is told by c_k = the number of negatives above the k-th positive. Every
+A ranking of P positives and N negatives is given by c_k = the number of negatives above the k-th positive. Every
 `DiscountedLoss` is a weight w and a discount D,
 
     Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k),
@@ -13,13 +13,13 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from enum import IntEnum
+from enum import Enum, IntEnum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DiscountedLoss", "Loss", "LossTables", "NotQSSuitableError", "StepLoss", "Tail"]
+__all__ = ["DiscountedLoss", "Form", "Loss", "LossTables", "NotQSSuitableError", "StepLoss", "Tail"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,7 +27,7 @@ IntArray = NDArray[np.int64]
 # A second difference this small against the discount is rounding, not a breach of (C2).
 _ROUNDING = 8 * np.finfo(np.float64).eps
 _TINY = 1e-300  # nor is one where values underflow
-# Built-in discounts are tabulated up to here, unless told otherwise, and evaluated in closed form beyond.
+# Built-in discounts are tabulated up to here, unless asked otherwise, and evaluated in closed form beyond.
 TABLE_SIZE = 1 << 16
 # Grids of steps are checked in blocks of this many entries.
 _BLOCK = 1 << 19
@@ -54,8 +54,16 @@ class Tail(IntEnum):
     LINEAR = 3  # −m
 
 
+class Form(Enum):
+    """What a loss is made of, which decides who can find its most violating output."""
+
+    DISCOUNT = auto()  # a weight and a discount: it has `tables`, and every method serves
+    STEPS = auto()  # a ranking's, known by its steps alone
+    LABELS = auto()  # a labelling's, not a ranking's: no ranking method serves
+
+
 class LossTables(NamedTuple):
-    """How a loss is told to a kernel: data. Weights w_1.., discounts D(0).., and whether C = PN."""
+    """A loss as kernels see it: data. Weights w_1.., discounts D(0).., and whether C = PN."""
 
     weight: FloatArray
     discount: FloatArray
@@ -64,9 +72,18 @@ class LossTables(NamedTuple):
 
 
 class Loss(ABC):
-    """A loss Δ(R*, R) of a ranking of positives and negatives."""
+    """A loss Δ(R*, R) of a ranking of positives and negatives.
+
+    It states what others need to know of it. form: what it is made of. learns_intercept: whether it depends on a common
+    offset of all scores. proven: whether (C2) is known to hold, so that there is nothing to check. step: its step
+    function, if that takes arrays and tensors alike.
+    """
 
     name: str
+    form: Form = Form.STEPS
+    learns_intercept: bool = False
+    proven: bool = False
+    step: Callable[[Any, Any, int, int], Any] | None = None
 
     @abstractmethod
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
@@ -82,6 +99,29 @@ class Loss(ABC):
 
         Where that takes a look at every (i, j) and there are very many, thorough=False looks at every j of some i only.
         """
+
+    def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
+        """`check` for queries of these counts (Q,); those without positives or negatives are passed over."""
+        if self.proven:
+            return
+        both = (n_pos > 0) & (n_neg > 0)
+        pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
+        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:  # the largest first: it settles the others
+            self.check(int(p), int(n))
+
+    def tables(self, n_pos: int, n: int) -> LossTables:
+        """Weights for at least n_pos positives and discounts for n places, of a loss of the form DISCOUNT."""
+        raise TypeError(f"{self.name} has no weight and no discount")
+
+    def normaliser(self, n_pos: int, n_neg: int) -> float:
+        """C, what Δ is divided by; raises `ValueError` where it is not positive."""
+        return 1.0
+
+    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
+        """Δ of the output that finite scores induce; a tie of a positive and a negative counts as wrong if worst."""
+        pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
+        above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
+        return float(self.of_counts(above, neg.size))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -101,6 +141,7 @@ class DiscountedLoss(Loss):
     """
 
     name = "discounted"
+    form = Form.DISCOUNT
     _tail = Tail.NONE
     _per_pair = False
     _table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to here
@@ -113,13 +154,13 @@ class DiscountedLoss(Loss):
     ) -> None:
         if type(self).weight is not DiscountedLoss.weight or type(self).discount is not DiscountedLoss.discount:
             self._tail, self._per_pair = Tail.NONE, False  # overridden: no closed form is known
+        self.proven = self._tail is not Tail.NONE  # built in
         self._weight = weight
         self._discount = discount
         if name is not None:
             self.name = name
         self._lock = threading.Lock()
-        self._w: FloatArray = np.empty(0)
-        self._d: FloatArray = np.empty(0)
+        self._kept = self._nothing_kept()
         self._convex_to = 0  # D is known to be convex on 1..this
 
     def weight(self, k: Any) -> Any:
@@ -134,33 +175,39 @@ class DiscountedLoss(Loss):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.update(_lock=None, _w=np.empty(0), _d=np.empty(0), _convex_to=0)
+        state.update(_lock=None, _kept=self._nothing_kept(), _convex_to=0)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
+    def _nothing_kept(self) -> LossTables:
+        return LossTables(np.empty(0), np.empty(0), int(self._tail), self._per_pair)
+
     def tables(self, n_pos: int, n: int) -> LossTables:
         """Weights for at least n_pos positives and discounts for n places, computed once and kept."""
-        wanted = n if self._tail is Tail.NONE else min(n, self._table_size)
-        if self._w.size < n_pos or self._d.size <= wanted:
-            self._grow(n_pos, wanted)
-        return LossTables(self._w, self._d, int(self._tail), self._per_pair)
+        wanted = min(n, self._table_size) if self.proven else n
+        kept = self._kept
+        if kept.weight.size < n_pos or kept.discount.size <= wanted:
+            return self._grown(n_pos, wanted)
+        return kept
 
-    def _grow(self, n_pos: int, wanted: int) -> None:
+    def _grown(self, n_pos: int, wanted: int) -> LossTables:
         with self._lock:
-            if self._w.size < n_pos:
-                size = max(n_pos, min(2 * self._w.size, TABLE_SIZE), 64)
+            w, d = self._kept.weight, self._kept.discount
+            if w.size < n_pos:
+                size = max(n_pos, min(2 * w.size, TABLE_SIZE), 64)
                 w = _tabulate(self.weight, size, f"{self.name}: weight")
                 if (w < 0).any():
                     k = int(np.argmax(w < 0)) + 1
                     raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
-                self._w = w
-            if self._d.size <= wanted:
-                size = max(wanted, min(2 * self._d.size, self._table_size), min(64, self._table_size))
-                d = _tabulate(self.discount, size, f"{self.name}: discount")
-                self._d = np.concatenate([[0.0], d])  # D(0) is never used
+            if d.size <= wanted:
+                size = max(wanted, min(2 * d.size, self._table_size), min(64, self._table_size))
+                values = _tabulate(self.discount, size, f"{self.name}: discount")
+                d = np.concatenate([[0.0], values])  # D(0) is never used
+            self._kept = self._kept._replace(weight=w, discount=d)
+            return self._kept
 
     def discounts(self, m: IntArray, n: int) -> FloatArray:
         """D(m) for whole numbers 1 ≤ m ≤ n."""
@@ -194,7 +241,7 @@ class DiscountedLoss(Loss):
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         n = n_pos + n_neg
-        if self._tail is not Tail.NONE:  # built in: known to be suitable
+        if self.proven:
             return
         self.normaliser(n_pos, n_neg)
         if self._convex_to >= n or n_neg < 2:
@@ -210,20 +257,9 @@ class DiscountedLoss(Loss):
         if (w > 0).all():
             self._convex_to = n
 
-    def check_many(self, relevant: NDArray[np.bool_], starts: IntArray) -> None:
-        """`check` for queries relevant[starts[q]:starts[q+1]]; those without positives or negatives are passed over."""
-        if self._tail is not Tail.NONE:
-            return
-        n_pos = np.diff(np.concatenate([[0], np.cumsum(relevant)])[starts])
-        n_neg = np.diff(starts) - n_pos
-        both = (n_pos > 0) & (n_neg > 0)
-        pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
-        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:  # the largest first: it settles the others
-            self.check(int(p), int(n))
-
 
 class StepLoss(Loss):
-    """Any loss Δ = Σ_j δ_j(r_j), told by its step function: step(i, j, n_pos, n_neg) = δ_j(i+1) − δ_j(i).
+    """Any loss Δ = Σ_j δ_j(r_j), given by its step function: step(i, j, n_pos, n_neg) = δ_j(i+1) − δ_j(i).
 
     i and j are integer arrays that broadcast, and δ_j(P+1) = 0. (C2) asks that the step does not fall as j grows. All
     steps are checked for that before the first use with n_pos and n_neg. Of more than 2²⁸ only part is: every j of some
@@ -231,6 +267,7 @@ class StepLoss(Loss):
     """
 
     name = "step"
+    step: Callable[[Any, Any, int, int], Any]
 
     def __init__(self, step: Callable[[Any, Any, int, int], Any], name: str | None = None) -> None:
         if not callable(step):

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import is_whole
 from rankwise.loss_forms import (
     TABLE_SIZE,
     DiscountedLoss,
     FloatArray,
+    Form,
     Loss,
     LossTables,
     NotQSSuitableError,
@@ -25,6 +26,7 @@ __all__ = [
     "NDCG",
     "AveragePrecision",
     "DiscountedLoss",
+    "Form",
     "Loss",
     "LossLike",
     "LossTables",
@@ -113,6 +115,8 @@ class ZeroOne(Loss):
     """
 
     name = "zero-one"
+    form = Form.LABELS
+    learns_intercept = True
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
         raise self._refusal()
@@ -122,6 +126,11 @@ class ZeroOne(Loss):
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         raise self._refusal()
+
+    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
+        """The fraction of samples on the wrong side of 0, those at 0 being wrong if worst."""
+        y = np.where(relevant, 1.0, -1.0)
+        return float(np.mean(y * scores <= 0.0 if worst else y * scores < 0.0))
 
     def _refusal(self) -> NotQSSuitableError:
         return NotQSSuitableError(

@@ -1,85 +1,93 @@
-"""Queries in any order: which samples belong together."""
+"""What is solved and what comes of it: `Queries` are built once and solved for many scores, each time to a `Solved`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rankwise.inputs import as_array
+from rankwise.interleaving import Interleaving
+
+__all__ = ["FoundRanking", "Queries", "Solved", "as_queries", "single_query"]
 
 
-@dataclass(frozen=True)
-class Grouping:
-    """Query q is samples order[starts[q]:starts[q+1]], or the slice itself where order is None; sorted by ids."""
+@dataclass(eq=False)
+class Queries:
+    """Samples of queries one after the other: query q is samples starts[q] : starts[q + 1].
 
-    ids: NDArray[Any]
+    relevant: (n,) contiguous. starts: (Q + 1,), from 0 to n. n_pos: how many samples are relevant, of all queries.
+    """
+
+    relevant: NDArray[np.bool_]
     starts: NDArray[np.int64]
-    order: NDArray[np.int64] | None
+    n_pos: int
 
-    def gather(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values with each query's samples together."""
-        return values if self.order is None else values[self.order]
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Samples by query, (Q,)."""
+        return np.diff(self.starts)
 
-    def scatter(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The inverse of `gather`."""
-        if self.order is None:
-            return values
-        result = np.empty_like(values)
-        result[self.order] = values
-        return result
-
-
-def group(qid: ArrayLike, n: int) -> Grouping:
-    """Group n samples by query, without sorting where they are in ascending order already."""
-    array = as_array(qid, "qid")
-    if array.ndim != 1 or array.shape[0] != n:
-        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
-        raise ValueError(f"qid has {what} and scores has {n}; they must be one-dimensional and of equal length")
-    if array.dtype.kind not in "iubfSUO":
-        raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}")
-    if array.dtype.kind == "f":
-        wrong = ~np.isfinite(array)
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
-    if array.dtype.kind == "O":
-        array = _as_comparable(array)
-    if n == 0:
-        return Grouping(array, np.zeros(1, np.int64), None)
-    changes = np.flatnonzero(array[1:] != array[:-1]) + 1
-    starts = np.concatenate([[0], changes, [n]]).astype(np.int64)
-    ids = array[starts[:-1]]
-    if (ids[1:] > ids[:-1]).all():
-        return Grouping(ids, starts, None)
-    return _sort(array, n)
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Positives and negatives by query, (2, Q)."""
+        if self.starts.shape[0] == 2:
+            return np.array([[self.n_pos], [self.relevant.shape[0] - self.n_pos]])
+        n_pos = np.diff(np.concatenate([[0], np.cumsum(self.relevant)])[self.starts])
+        return np.stack([n_pos, self.sizes - n_pos])
 
 
-def _as_comparable(array: NDArray[Any]) -> NDArray[Any]:
-    kinds = {type(value) for value in array}
-    if all(issubclass(kind, str) for kind in kinds):
-        return array.astype(str)
-    if all(issubclass(kind, int | np.integer) for kind in kinds):
-        try:
-            return array.astype(np.int64)
-        except OverflowError:
-            raise ValueError("qid has integers beyond 64 bits; pass them as strings") from None
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"qid must be all integers or all strings, got {names}")
+def as_queries(relevant: NDArray[np.bool_], starts: NDArray[np.int64]) -> Queries:
+    """Queries by where they start."""
+    return Queries(relevant, starts, int(np.count_nonzero(relevant)))
 
 
-def _sort(array: NDArray[Any], n: int) -> Grouping:
-    """Group by counting, O(n), where ids are integers in a range not much wider than n; else by sorting."""
-    if array.dtype.kind in "iu":
-        low, high = int(array.min()), int(array.max())
-        if high - low < 4 * n + 1024 and max(-low, high) < 2**62:
-            from rankwise.inference.grouping import order_by_key
+def single_query(relevant: NDArray[np.bool_]) -> Queries:
+    """One query of all samples."""
+    starts = np.empty(2, np.int64)
+    starts[0], starts[1] = 0, relevant.shape[0]
+    return Queries(relevant, starts, int(np.count_nonzero(relevant)))
 
-            order, ends = order_by_key(array.astype(np.int64) - low, high - low + 1)
-            used = np.flatnonzero(np.diff(ends, prepend=0))
-            return Grouping((used + low).astype(array.dtype), np.concatenate([[0], ends[used]]), order)
-    order = np.argsort(array, kind="stable")
-    inner = group(array[order], n)
-    return Grouping(inner.ids, inner.starts, order)
+
+class FoundRanking(NamedTuple):
+    """The most violating ranking of a query, from which an `Interleaving` is restored when it is asked for.
+
+    gradient: (n,) falls as ranks rise. above: (P + 1,) c_k at k = 1..P, the negatives above the k-th positive, and 0 at
+    0. positives: (P,) their positions, by descending score.
+    """
+
+    gradient: NDArray[np.floating]
+    above: NDArray[np.int64]
+    positives: NDArray[np.int64]
+
+    def interleaving(self) -> Interleaving:
+        """The ranking itself."""
+        n = self.gradient.size
+        negatives = np.delete(np.arange(n), self.positives)
+        counts = np.diff(self.above, append=n - self.positives.size)
+        ranks = np.empty(negatives.size, np.int64)
+        ranks[np.argsort(-self.gradient[negatives], kind="stable")] = np.repeat(np.arange(1, counts.size + 1), counts)
+        return Interleaving(ranks, self.positives, negatives)
+
+
+class Solved(NamedTuple):
+    """J and Δ of each query's most violating ranking, and the gradient of the sum of J.
+
+    value, loss: (Q,), 0 where a query has no positives or no negatives. n_pos, n_neg: (Q,). gradient: (n,), in the type
+    of the scores. ranking: that of a single query with both; None where there are several, or none.
+    """
+
+    value: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    n_pos: NDArray[np.int64]
+    n_neg: NDArray[np.int64]
+    gradient: NDArray[np.floating]
+    ranking: FoundRanking | None = None
+
+    @classmethod
+    def of_one(cls, value: float, loss: float, n_neg: int, ranking: FoundRanking) -> Solved:
+        """A single query by its numbers."""
+        out, counts = np.array([[value], [loss]]), np.array([[ranking.positives.shape[0]], [n_neg]])
+        return cls(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)

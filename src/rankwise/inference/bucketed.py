@@ -1,6 +1,6 @@
 """The fast engine: Algorithm 1 over buckets of scores instead of scores, in two passes over the data.
 
-1. a pass puts every score into one of many narrow buckets and counts them (buckets.py, charts.py);
+1. a pass puts every score into one of many narrow buckets and counts them (buckets.py, bucket_maps.py);
 2. each positive's place among the negatives is narrowed down to one bucket (edges.py);
 3. a pass writes the gradient of every bucket in which no positive has its place, and gathers the others' members;
 4. those are sorted (regions.py), or get buckets of their own.
@@ -64,10 +64,10 @@ def few_positions(flags, where):
 
 
 @kernel
-def count(scores, first, stop, where, limit, chart, pivot, hist):
+def count(scores, first, stop, where, limit, buckets, pivot, hist):
     """Count scores[first:stop] by bucket in hist, positives apart; False if one of them is not within ±limit."""
     typed = np.empty(2, scores.dtype)
-    typed[0], typed[1] = limit, chart.last
+    typed[0], typed[1] = limit, buckets.last
     limit, last = typed[0], typed[1]
     cells = np.empty(min(CHUNK, stop - first), np.int32)
     p = first_from(where, first)
@@ -76,8 +76,8 @@ def count(scores, first, stop, where, limit, chart, pivot, hist):
         end = min(start + CHUNK, stop)
         part, cell = scores[start:end], cells[: end - start]
         fine &= all_within(part, limit)
-        cells_of(part, chart, last, cell)
-        p = set_apart(where, p, start, end, chart.last, cell)
+        cells_of(part, buckets, last, cell)
+        p = set_apart(where, p, start, end, buckets.last, cell)
         if pivot.shape[0] == 0:
             for k in range(cell.shape[0]):
                 hist[0, np.uint32(cell[k])] += np.uint32(1)
@@ -112,7 +112,7 @@ def write(values, unit, ref, scores, gradient):
 
 
 @kernel
-def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, ends, mixed, index, gradient, partial):
+def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor, ends, mixed, index, gradient, partial):
     """Write the gradient of scores[first:stop] in settled buckets, gather the others from cursor on, by region.
 
     partial[block] gets Σ gradient·(score − ref) of the former; `first` is the beginning of a block. Positives have a
@@ -120,7 +120,7 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
     so if somebody wrote to the scores meanwhile.
     """
     typed = np.empty(2, scores.dtype)
-    typed[1] = chart.last
+    typed[1] = buckets.last
     last = typed[1]
     zero = last - last
     size = min(CHUNK, stop - first)
@@ -130,8 +130,8 @@ def assign(scores, first, stop, where, chart, pivot, value, unit, ref, cursor, e
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
         part, cell, found = scores[start:end], cells[: end - start], values[: end - start]
-        cells_of(part, chart, last, cell)
-        p = set_apart(where, p, start, end, chart.last, cell)
+        cells_of(part, buckets, last, cell)
+        p = set_apart(where, p, start, end, buckets.last, cell)
         if pivot.shape[0] == 0:
             for k in range(part.shape[0]):
                 found[k] = value[np.uint32(cell[k])]

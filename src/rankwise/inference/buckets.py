@@ -82,9 +82,9 @@ def folded_cell(score, low, middle, high, key, shift, last):
 
 
 @part
-def cells_of(scores, chart, last, cells):
-    """The cell of each of a chunk of scores; `last` is chart.last in the scores' type."""
-    kind, low, rate, middle, high, key, shift, end = chart
+def cells_of(scores, buckets, last, cells):
+    """The cell of each of a chunk of scores; `last` is buckets.last in the scores' type."""
+    kind, low, rate, middle, high, key, shift, end = buckets
     if kind == LINEAR:
         for k in range(scores.shape[0]):
             cells[k] = linear_cell(scores[k], low, rate, last)
@@ -103,14 +103,15 @@ def third(cell, score, pivot):
 
 
 @inline
-def place(score, chart, last, pivot):
+def place(score, buckets, last, pivot):
     """The bucket of one number of the scores' type."""
-    if chart.kind == LINEAR:
-        b = np.int64(linear_cell(score, chart.low, chart.rate, last))
-    elif chart.kind == KEYED:
-        b = np.int64(keyed_cell(score, chart.key, chart.shift, chart.last))
+    if buckets.kind == LINEAR:
+        b = np.int64(linear_cell(score, buckets.low, buckets.rate, last))
+    elif buckets.kind == KEYED:
+        b = np.int64(keyed_cell(score, buckets.key, buckets.shift, buckets.last))
     else:
-        b = np.int64(folded_cell(score, chart.low, chart.middle, chart.high, chart.key, chart.shift, chart.last))
+        low, middle, high = buckets.low, buckets.middle, buckets.high
+        b = np.int64(folded_cell(score, low, middle, high, buckets.key, buckets.shift, buckets.last))
     if pivot.shape[0] > 0:
         b = np.int64(third(np.uint32(b), score, pivot[np.uint64(b)]))
     return b

@@ -36,7 +36,7 @@ def cumulate(hist, n_buckets, above):
 
 
 @kernel
-def find_homes(weight, discount, tail, pos, ahead, chart, pivot, hist, above, home):
+def find_homes(weight, discount, tail, pos, ahead, buckets, pivot, hist, above, home):
     """home_k of each positive as if it were alone, `above` from the buckets' counts; whether homes fall as k grows.
 
     If the problem is a part of a larger one, `ahead` samples are above all of it, so that D is moved by as much.
@@ -44,34 +44,34 @@ def find_homes(weight, discount, tail, pos, ahead, chart, pivot, hist, above, ho
     Alone, negative j belongs above positive k if s_j − s⁺_k + w_k·(D(k+j−1) − D(k+j)) > 0, which falls as j grows, by
     (C2). So all of bucket b and above belong there if τ_b = s⁺_k − w_k·drop(k + above[b] + 1) is below bucket b, and
     nothing below b does if it is not: b ≤ place(τ_b). The home is the last such b. As place(τ_b) falls while b grows,
-    each b that is looked at leaves only what lies between it and place(τ_b). Several positives take a look in turn,
-    round by round: one's next look would have to wait for its last, another's need not.
+    each b that is looked at leaves only what lies between it and place(τ_b). Several positives look in turn:
+    one's next look would have to wait for its last, another's need not.
     """
     n_pos, n_buckets, typed = pos.shape[0], above.shape[0] - 1, np.empty(2, pivot.dtype)
     cumulate(hist, n_buckets, above)
-    typed[1] = chart.last
+    typed[1] = buckets.last
     last = typed[1]
     look, most, open_ones = np.empty(n_pos, np.int64), np.empty(n_pos, np.int64), np.empty(_TOGETHER, np.uint64)
     shift = 0.0  # s⁺_k − τ of a positive just before: where to look first
     for first in range(0, n_pos, _TOGETHER):
-        n_open, rounds = min(_TOGETHER, n_pos - first), 0
+        n_open, looks = min(_TOGETHER, n_pos - first), 0
         for q in range(n_open):
             k = np.uint64(first + q)
             typed[0] = pos[k] - shift
-            look[k], home[k], most[k], open_ones[q] = place(typed[0], chart, last, pivot), 0, n_buckets - 1, k
+            look[k], home[k], most[k], open_ones[q] = place(typed[0], buckets, last, pivot), 0, n_buckets - 1, k
         while n_open > 0:
-            rounds += 1
+            looks += 1
             left = np.uint64(0)
             for q in range(np.uint64(n_open)):
                 k = open_ones[q]
                 b, bottom, top = look[k], home[k], most[k]
                 shift = weight[k] * drop(discount, tail, np.int64(k) + 2 + above[np.uint64(b)] + ahead)
                 typed[0] = pos[k] - shift
-                found = place(typed[0], chart, last, pivot)
+                found = place(typed[0], buckets, last, pivot)
                 top = min(top, found if b <= found else b - 1)
                 bottom = max(bottom, min(b, found))
                 home[k], most[k] = bottom, top
-                look[k] = min(max(found, bottom + 1), top) if rounds < 4 else (bottom + top + 1) >> 1
+                look[k] = min(max(found, bottom + 1), top) if looks < 4 else (bottom + top + 1) >> 1
                 open_ones[left] = k
                 left += np.uint64(bottom < top)
             n_open = np.int64(left)
@@ -82,7 +82,7 @@ def find_homes(weight, discount, tail, pos, ahead, chart, pivot, hist, above, ho
 
 
 @kernel
-def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, home):
+def straighten(weight, discount, tail, pos, ahead, buckets, pivot, above, home):
     """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
 
     Between positives k and k + 1 the problem falls apart if no home up to k is below one after it.
@@ -102,14 +102,14 @@ def straighten(weight, discount, tail, pos, ahead, chart, pivot, above, home):
         if end - begin > 1 and highest[begin] > lowest:
             top = highest[begin] + 1
             divide_edges(
-                weight, discount, tail, pos, ahead, chart, pivot, above, typed, home, stack, lowest, top, begin + 1,
+                weight, discount, tail, pos, ahead, buckets, pivot, above, typed, home, stack, lowest, top, begin + 1,
                 end + 1,
             )  # fmt: skip
         begin = end
 
 
 @part
-def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed, home, stack, bottom, top, low, high):
+def divide_edges(weight, discount, tail, pos, ahead, buckets, pivot, above, typed, home, stack, bottom, top, low, high):
     """Algorithm 1 with edges bottom < b < top in place of negatives: homes of positives low … high − 1."""
     depth = 0
     while True:
@@ -117,7 +117,7 @@ def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed,
             home[low - 1 : high - 1] = bottom
         elif low < high:
             m = (bottom + top) >> 1
-            score = edge(chart, pivot, m, typed)
+            score = edge(buckets, pivot, m, typed)
             rank = best_of_many(weight, discount, tail, pos, score, above[m] + 1 + ahead, low, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
             depth += 1
@@ -130,38 +130,38 @@ def divide_edges(weight, discount, tail, pos, ahead, chart, pivot, above, typed,
 
 
 @part
-def edge(chart, pivot, b, typed):
+def edge(buckets, pivot, b, typed):
     """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
 
     From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
     unit there is the difference of two neighbours of the scores' type.
     """
-    typed[0], typed[1] = 1.0 / 3.0, chart.last
+    typed[0], typed[1] = 1.0 / 3.0, buckets.last
     last = typed[1]
     unit = np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
     cell = b // 3 if pivot.shape[0] > 0 else b
-    if chart.kind == LINEAR:
-        guess = order_of(np.float64(chart.low) + cell / np.float64(chart.rate))
-    elif chart.kind == KEYED:
-        guess = (chart.key + (cell << chart.shift)) << np.int64(1)
+    if buckets.kind == LINEAR:
+        guess = order_of(np.float64(buckets.low) + cell / np.float64(buckets.rate))
+    elif buckets.kind == KEYED:
+        guess = (buckets.key + (cell << buckets.shift)) << np.int64(1)
     else:
-        guess = order_of(chart.middle)
+        guess = order_of(buckets.middle)
     high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
     step = unit
-    if reaches(low, b, chart, pivot, last, typed):
-        while low > -_INFINITE and reaches(low, b, chart, pivot, last, typed):
+    if reaches(low, b, buckets, pivot, last, typed):
+        while low > -_INFINITE and reaches(low, b, buckets, pivot, last, typed):
             high = low
             low = low - step if low > step - _INFINITE else -_INFINITE
             step = min(2 * step, _LARGEST_STEP)
     else:
-        while high < _INFINITE and not reaches(high, b, chart, pivot, last, typed):
+        while high < _INFINITE and not reaches(high, b, buckets, pivot, last, typed):
             low = high
             high = high + step if high < _INFINITE - step else _INFINITE
             step = min(2 * step, _LARGEST_STEP)
     while high - unit > low:
         middle = ((low >> np.int64(1)) + (high >> np.int64(1))) // unit * unit
         middle = max(middle, low + unit)
-        if reaches(middle, b, chart, pivot, last, typed):
+        if reaches(middle, b, buckets, pivot, last, typed):
             high = middle
         else:
             low = middle
@@ -170,10 +170,10 @@ def edge(chart, pivot, b, typed):
 
 
 @inline
-def reaches(order, b, chart, pivot, last, typed):
+def reaches(order, b, buckets, pivot, last, typed):
     """Whether the number there in the order of all numbers lies in bucket b or above."""
     typed[0] = number_of(order)
-    return place(typed[0], chart, last, pivot) >= b
+    return place(typed[0], buckets, last, pivot) >= b
 
 
 @kernel

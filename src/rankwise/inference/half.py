@@ -27,7 +27,7 @@ def from_half(values: NDArray[np.float16]) -> NDArray[np.float32]:
 
 @kernel
 def single_bits(bits, result):
-    """float16 numbers, told by their bits, as float32."""
+    """float16 numbers, given by their bits, as float32."""
     for k in range(bits.shape[0]):
         word = np.uint32(bits[k])
         size = word & np.uint32(0x7FFF)

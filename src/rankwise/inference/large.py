@@ -8,17 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.inference.bucket_maps import choose
 from rankwise.inference.bucketed import BLOCK, COPIES, OWN, assign, count, finish
-from rankwise.inference.charts import choose
 from rankwise.inference.edges import find_homes, reference, settle, straighten
 from rankwise.inference.flags import positions
 from rankwise.inference.positives import scaled_weights
-from rankwise.inference.problem import Solution, finish_negatives
+from rankwise.inference.problem import finish_negatives
 from rankwise.inference.quicksort import TRACE_COLUMNS, ranks_between
 from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.inference.sorting import order_descending
 from rankwise.inference.threads import run, worth
+from rankwise.inputs import NotFiniteError, limit_of
 from rankwise.loss_forms import LossTables
+from rankwise.queries import FoundRanking, Queries, Solved
 
 # A region of at least so many members gets buckets of its own, and one of its regions, and so on so many times.
 _DIVIDED, _DEPTH = 1 << 10, 4
@@ -38,25 +40,29 @@ class _Query(NamedTuple):
     at_rank: NDArray[np.int64]
 
 
+class _Share(NamedTuple):
+    """Negatives j, j + 1, … of the query, which have ranks low … high; depth: how often they may be divided yet."""
+
+    low: int
+    high: int
+    j: int
+    depth: int
+
+
 def solve_large(
-    scores: NDArray[np.floating],
-    relevant: NDArray[np.bool_],
-    n_pos: int,
-    tables: LossTables,
-    scale: float,
-    limit: float,
-    n_threads: int,
-) -> Solution | None:
-    """Solve one query with positives and negatives; None if a score is not within ±limit."""
+    scores: NDArray[np.floating], queries: Queries, tables: LossTables, scale: float, n_threads: int
+) -> Solved:
+    """Solve a single query with positives and negatives."""
+    n_pos, limit = queries.n_pos, limit_of(scores)
     n_neg = scores.shape[0] - n_pos
     where = np.empty(n_pos + 1, np.int64)
-    if positions(relevant, where) != n_pos:
-        return None  # somebody writes to it
+    if positions(queries.relevant, where) != n_pos:
+        raise NotFiniteError  # somebody writes to it
     where = where[:n_pos]
     with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
         pos = scores[where].astype(np.float64)
         if not (np.abs(pos) <= limit).all():
-            return None
+            raise NotFiniteError
     # Few positives are not worth another kernel, which would have to be compiled.
     by_score = np.argsort(-pos, kind="stable") if n_pos <= _FEW_POSITIVES else order_descending(pos)[1]
     pos, order, weight = pos[by_score], where[by_score], np.empty(n_pos)
@@ -64,46 +70,43 @@ def solve_large(
     unit = 2.0 / (float(n_pos) * float(n_neg))
     query = _Query(weight, tables.discount, tables.tail, pos, unit, limit, np.zeros(n_pos + 2, np.int64))
     gradient = np.empty_like(scores)
-    found = _passes(query, scores, where, 1, n_pos + 1, 1, np.nan, gradient, worth(scores.shape[0], n_threads), _DEPTH)
-    if found is None:
-        return None
-    total, ref = found
+    share = _Share(1, n_pos + 1, 1, _DEPTH)
+    total, ref = _passes(query, scores, where, share, np.nan, gradient, worth(scores.shape[0], n_threads))
     of_pos, lost = finish(
         tables.weight, tables.discount, tables.tail, norm, pos, order, n_neg, query.at_rank, ref, gradient
     )
-    return Solution(scale * lost + total + of_pos, lost, gradient, query.at_rank[: n_pos + 1], order)
+    ranking = FoundRanking(gradient, query.at_rank[: n_pos + 1], order)
+    return Solved.of_one(scale * lost + total + of_pos, lost, n_neg, ranking)
 
 
 def _passes(
     query: _Query,
     scores: NDArray[np.floating],
     where: NDArray[np.int64],
-    low: int,
-    high: int,
-    j: int,
+    share: _Share,
     ref: float,
     gradient: NDArray[np.floating],
     n_threads: int,
-    depth: int,
-) -> tuple[float, float] | None:
-    """Gradients of the negatives among these scores, which are j, j + 1, … of the query and have ranks low … high.
+) -> tuple[float, float]:
+    """Gradients of the negatives among these scores, a share of the query's; Σ gradient·(score − ref), and ref.
 
-    `where` are the positives among them. Returns Σ gradient·(score − ref) and ref; None if a score is beyond ±limit.
+    `where` are the positives among the scores.
     """
+    low, high, j, depth = share
     # Pass 1: buckets and their counts.
-    chart, pivot = choose(scores, high - low, query.limit)
-    n_buckets, rows = (3 * (chart.last + 1), COPIES) if pivot.size else (chart.last + 1, 1)
+    buckets, pivot = choose(scores, high - low, query.limit)
+    n_buckets, rows = (3 * (buckets.last + 1), COPIES) if pivot.size else (buckets.last + 1, 1)
     parts = _parts(scores.shape[0], n_threads)
     hists = [np.zeros((rows, n_buckets + OWN), np.uint32) for _ in parts]
-    jobs = [(scores, *part, where, query.limit, chart, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
+    jobs = [(scores, *part, where, query.limit, buckets, pivot, hist) for part, hist in zip(parts, hists, strict=True)]
     if not all(run(count, jobs)):
-        return None
+        raise NotFiniteError
     # In which buckets the positives have their places.
     of_part = hists[0][:1] if len(parts) == 1 else np.stack([hist[0] for hist in hists])
     whole = of_part[0] if len(parts) == 1 else of_part.sum(axis=0, dtype=np.uint32)
     above, home = np.empty(n_buckets + 1, np.int64), np.empty(high - low, np.int64)
     levels = query.pos[low - 1 : high - 1]
-    seen = (query.weight[low - 1 : high - 1], query.discount, query.tail, levels, low + j - 2, chart, pivot)
+    seen = (query.weight[low - 1 : high - 1], query.discount, query.tail, levels, low + j - 2, buckets, pivot)
     if not find_homes(*seen, whole, above, home):
         straighten(*seen, above, home)
     if ref != ref:
@@ -115,13 +118,13 @@ def _passes(
     gathered = int(regions[-1, STOP]) if regions.size else 0
     mixed, index = np.empty(gathered), np.empty(gathered, np.int64)
     partial = np.zeros(-(-scores.shape[0] // BLOCK))
-    shared = (where, chart, pivot, value, query.unit, ref)
+    shared = (where, buckets, pivot, value, query.unit, ref)
     fine = run(
         assign,
         [(scores, *p, *shared, cursor[t], ends[t], mixed, index, gradient, partial) for t, p in enumerate(parts)],
     )
     if not all(fine):
-        return None
+        raise NotFiniteError
     total += float(partial.sum())
     # Large regions as this one, or by Algorithm 1 if that has not helped; small ones are sorted.
     is_large = regions[:, STOP] - regions[:, START] >= _DIVIDED
@@ -146,10 +149,8 @@ def _divide(query, region, mixed, index, ref, gradient, depth):
     part = slice(region[START], region[STOP])
     slopes = np.empty(part.stop - part.start, gradient.dtype)
     if depth:
-        place = (region[LOW], region[HIGH], region[J], ref)
-        inner = _passes(query, mixed[part].astype(gradient.dtype), _NOBODY, *place, slopes, 1, depth - 1)
-        assert inner is not None  # its members were looked at
-        total = inner[0]
+        share = _Share(region[LOW], region[HIGH], region[J], depth - 1)
+        total, _ = _passes(query, mixed[part].astype(gradient.dtype), _NOBODY, share, ref, slopes, 1)
     else:
         total = _by_algorithm_1(query, region, mixed[part], ref, slopes)
     gradient[index[part]] = slopes

@@ -11,20 +11,12 @@ from rankwise.inference.compiled import kernel, part
 from rankwise.inference.flags import all_within
 from rankwise.inference.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
 from rankwise.inference.sorting import slots, sort_descending
-from rankwise.loss_forms import DiscountedLoss, Loss, StepLoss, Tail
+from rankwise.inputs import NotFiniteError, limit_of
+from rankwise.loss_forms import Form, Loss, Tail
+from rankwise.queries import FoundRanking, Solved
 
-# Steps of a StepLoss are laid out as a matrix up to this many; beyond, only rounds.py serves.
+# Steps of a loss without a discount are laid out as a table up to this many; beyond, only by_depth.py serves.
 MOST_STEPS = 1 << 24
-
-
-class Solution(NamedTuple):
-    """J, Δ, its gradient, above[k] = c_k, the negatives above the k-th positive (above[0] = 0), and the positives."""
-
-    value: float
-    loss: float
-    gradient: NDArray[np.floating]
-    above: NDArray[np.int64]
-    positives: NDArray[np.int64]  # positions, by descending score
 
 
 class Problem(NamedTuple):
@@ -43,26 +35,25 @@ class Problem(NamedTuple):
     scale: float
 
 
-def pose(
+def as_problem(
     scores: NDArray[np.floating],
     relevant: NDArray[np.bool_],
     n_pos: int,
     loss: Loss,
     scale: float,
-    limit: float = np.inf,
     lay_out: bool = True,
-) -> Problem | None:
-    """The problem of one query that has positives and negatives; None if a score is not within ±limit.
+) -> Problem:
+    """The problem of one query that has positives and negatives.
 
     A loss without a discount has its steps laid out as a table, unless lay_out is false.
     """
     n_neg = scores.shape[0] - n_pos
     pos, pos_idx = np.empty(n_pos), np.empty(n_pos, np.int64)
     neg, neg_idx = np.empty(n_neg), np.empty(n_neg, np.int64)
-    if not separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
-        return None
+    if not separate(scores, relevant, limit_of(scores), pos, pos_idx, neg, neg_idx):
+        raise NotFiniteError
     weight, discount, tail, table, norm = np.empty(0), np.empty(0), int(Tail.NONE), np.empty((0, 0)), 1.0
-    if isinstance(loss, DiscountedLoss):
+    if loss.form is Form.DISCOUNT:
         tables = loss.tables(n_pos, scores.shape[0])
         discount, tail, weight = tables.discount, tables.tail, np.empty(n_pos)
         norm = scaled_weights(tables.weight, discount, tail, tables.per_pair, n_pos, n_neg, scale, weight)
@@ -95,19 +86,21 @@ def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
     return True
 
 
-def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Solution:
+def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Solved:
     """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
-    weight = problem.loss.tables(n_pos, 1).weight if isinstance(problem.loss, DiscountedLoss) else problem.weight
+    has_discount = problem.loss.form is Form.DISCOUNT
+    weight = problem.loss.tables(n_pos, 1).weight if has_discount else problem.weight
     total, lost = finish(
         problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, weight, problem.discount, problem.tail,
         problem.norm, at_rank, gradient,
     )  # fmt: skip
     above = at_rank[: n_pos + 1]
-    if isinstance(problem.loss, StepLoss):
+    if not has_discount:
         lost = float(problem.loss.of_counts(above[1:], n_neg))
-    return Solution(problem.scale * lost + total, lost, gradient, above, problem.pos_idx)
+    ranking = FoundRanking(gradient, above, problem.pos_idx)
+    return Solved.of_one(problem.scale * lost + total, lost, n_neg, ranking)
 
 
 @kernel

@@ -64,7 +64,7 @@ def trace(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: 
 
 
 def _problem(scores: ArrayLike, relevant: ArrayLike, loss: LossLike, scale: float) -> Problem:
-    from rankwise.inference.problem import pose
+    from rankwise.inference.problem import as_problem
     from rankwise.inputs import as_relevant, as_scale, as_scores, raise_not_finite
     from rankwise.losses import as_loss
 
@@ -76,9 +76,7 @@ def _problem(scores: ArrayLike, relevant: ArrayLike, loss: LossLike, scale: floa
         raise ValueError(f"the query has {n_pos} positives and {array.shape[0] - n_pos} negatives; it needs both")
     loss = as_loss(loss)
     loss.check(n_pos, array.shape[0] - n_pos, thorough=False)
-    problem = pose(array, truth, n_pos, loss, as_scale(scale))
-    assert problem is not None
-    return problem
+    return as_problem(array, truth, n_pos, loss, as_scale(scale))
 
 
 def _run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -16,13 +16,13 @@ from rankwise.inference.sorting import negatives_first, slots, sort_descending
 
 
 @kernel
-def solve_queries(
+def solve_small(
     scores, relevant, starts, first, last, limit, weight, discount, tail, per_pair, scale, gradient, out, counts,
     above_pos, order_pos, numbers, counters,
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
-    Writes gradient, and out[q] = (J, Δ) and counts[q] = (P, N); value 0 for a query without positives or negatives. If
+    Writes gradient, out[:, q] = (J, Δ) and counts[:, q] = (P, N); J is 0 for a query without positives or negatives. If
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
     numbers (2, n) and counters (3, n + 2) are room to work in, for queries of at most n samples.
     Returns the position after the last query solved, less than `last` if scores there are not within ±limit.
@@ -36,8 +36,8 @@ def solve_queries(
         slopes = gradient[starts[q] : starts[q + 1]]
         n_pos = count_true(flags)
         n_neg = part.shape[0] - n_pos
-        counts[q, 0], counts[q, 1] = n_pos, n_neg
-        out[q, 0] = out[q, 1] = 0.0
+        counts[0, q], counts[1, q] = n_pos, n_neg
+        out[0, q] = out[1, q] = 0.0
         if not all_within(part, limit):
             return q
         if n_pos == 0 or n_neg == 0:
@@ -57,8 +57,8 @@ def solve_queries(
         )
         total += finish_positives(level, pos_idx, n_pos, at_rank, n_neg, ref, slopes)
         lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-        out[q, 0] = scale * lost + total
-        out[q, 1] = lost
+        out[0, q] = scale * lost + total
+        out[1, q] = lost
         if above_pos.shape[0] > 0:
             above_pos[q, 0] = 0
             for k in range(n_pos):

@@ -26,7 +26,7 @@ from rankwise.latent.state import OuterStep, State
 from rankwise.latent.working_set import WorkingSet, best_of
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.features import Vector, with_intercept
-from rankwise.linear.objective import Objective, Risk, Task
+from rankwise.linear.objective import Clock, Objective, Task, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.linear.solvers.result import ROUNDING_RULES
 
@@ -84,7 +84,7 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pac
     state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf)
     state.pace, state.passes = max(pace, 1.0 / positives.size), int(coef is not None)
     state.tight = small
-    state.primal = _value(problem, _risk(problem, state), v, best)
+    state.primal = _value_in_use(problem, state)
     if coef is not None:
         state.objective, state.learnt = state.primal, True
     return state
@@ -119,7 +119,7 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     best, best_rows, fixed = _pass(problem, result.coef, state.fixed)
     negatives = np.flatnonzero(~problem.relevant)
     scores = np.where(problem.relevant, fixed, best)
-    primal = _value(problem, objective.risk, result.coef, scores)
+    primal = _value(problem, objective.task, result.coef, scores, state.clock)
     added = working.add(best_rows[negatives], negatives)
     state.passes += 1
     state.rounds += 1
@@ -140,7 +140,7 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
 
 def _close(problem: Problem, state: State, working: WorkingSet) -> None:
     """End an outer step: every positive moves to its best candidate."""
-    value = min(_value(problem, _risk(problem, state), state.coef, state.best), state.primal)
+    value = min(_value_in_use(problem, state), state.primal)
     positives = np.flatnonzero(problem.relevant)
     in_use = positives[state.active[positives]]
     changed = int(np.count_nonzero(state.best_rows[in_use] != state.fixed[in_use]))
@@ -173,7 +173,7 @@ def _close(problem: Problem, state: State, working: WorkingSet) -> None:
     working.fix(state.fixed[positives], positives)
     state.planes, state.dual, state.rounds = Bundle(problem.n_coefs).planes, 0.0, 0
     state.tight = _is_small(problem.bags)
-    state.primal = _value(problem, _risk(problem, state), state.coef, state.best)
+    state.primal = _value_in_use(problem, state)
     if paced:
         state.objective = state.primal if state.active.all() else np.inf
 
@@ -195,19 +195,19 @@ def _counted(task: Task) -> NDArray[np.bool_]:
     """The bags of queries that have positives, negatives and a weight."""
     counted = np.zeros(task.relevant.size, np.bool_)
     order = np.arange(task.relevant.size) if task.order is None else task.order
-    counted[order[np.repeat(task.weights > 0, np.diff(task.starts))]] = True
+    counted[order[np.repeat(task.weights > 0, task.inference.queries.sizes)]] = True
     return counted
 
 
 def value_at(problem: Problem, state: State) -> float:
     """F at the state's point, over all bags."""
     everything = problem.task(np.ones(problem.relevant.size, np.bool_))
-    return _value(problem, Risk(everything), state.coef, state.best)
+    return _value(problem, everything, state.coef, state.best, Clock())
 
 
-def _risk(problem: Problem, state: State) -> Risk:
-    """The risk of scores of the bags in use."""
-    return Risk(problem.task(state.active), state.clock)
+def _value_in_use(problem: Problem, state: State) -> float:
+    """F at the state's point, over the bags in use."""
+    return _value(problem, problem.task(state.active), state.coef, state.best, state.clock)
 
 
 def _objective(problem: Problem, state: State, working: WorkingSet) -> Objective:
@@ -227,6 +227,6 @@ def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices,
     return best, bags.starts + at - offsets, scores[offsets + fixed - bags.starts]
 
 
-def _value(problem: Problem, risk: Risk, v: Vector, scores: Vector) -> float:
+def _value(problem: Problem, task: Task, v: Vector, scores: Vector, clock: Clock) -> float:
     """½‖v‖² + C·risk of scores by bag."""
-    return 0.5 * float(v @ v) + problem.C * max(risk(scores)[0], 0.0)
+    return 0.5 * float(v @ v) + problem.C * max(risk_of(task, scores, clock).value, 0.0)

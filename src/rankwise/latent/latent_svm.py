@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import warnings
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
 from rankwise.linear.pose import pose
 from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.method import as_method
 from rankwise.progress import Progress
-from rankwise.solving import check_method
 
 __all__ = ["BagRanker", "LatentRankSVM"]
 
@@ -171,13 +172,18 @@ class LatentRankSVM(BagRanker):
         checked, relevant = self._checked_bags(bags, y)
         inference: dict[str, Any] = {
             "scale": as_scale(self.scale),
-            "method": self.method,
+            "method": as_method(self.method, loss),
             "n_threads": as_threads(self.n_threads),
         }
 
-        def task(active: NDArray[np.bool_]) -> Task:
+        @lru_cache(maxsize=2)  # of all bags, and of those in use
+        def posed(mask: bytes) -> Task:
+            active = np.frombuffer(mask, np.bool_)
             rows = None if active.all() else np.flatnonzero(active)
             return pose(relevant, loss, qid, query_weight, rows, **inference)
+
+        def task(active: NDArray[np.bool_]) -> Task:
+            return posed(active.tobytes())
 
         if self.C is None:
             whole = task(np.ones(len(checked), np.bool_))
@@ -188,24 +194,24 @@ class LatentRankSVM(BagRanker):
             checked,
             relevant,
             task,
-            self.C_,
-            INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0,
-            float(self.tol),
-            float(self.outer_tol),
-            int(self.max_outer),
-            int(self.max_iter),
-            inference["n_threads"],
+            C=self.C_,
+            intercept=INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0,
+            tol=float(self.tol),
+            outer_tol=float(self.outer_tol),
+            max_outer=int(self.max_outer),
+            max_iter=int(self.max_iter),
+            n_threads=inference["n_threads"],
         )
         progress = Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         training = Training(
             problem,
             as_starts(self.init, checked.sizes, checked.width),
-            1.0 if self.self_paced is None else float(self.self_paced),
-            int(self.random_state),
-            {"loss": repr(loss), "method": self.method, "scale": inference["scale"]},
-            self.checkpoint,
-            None if progress is None else progress.say,
-            self._stop,
+            pace=1.0 if self.self_paced is None else float(self.self_paced),
+            seed=int(self.random_state),
+            settings={"loss": repr(loss), "method": self.method, "scale": inference["scale"]},
+            checkpoint=self.checkpoint,
+            report=None if progress is None else progress.say,
+            stop=self._stop,
         )
         try:
             interrupted = training.run()
@@ -220,7 +226,7 @@ class LatentRankSVM(BagRanker):
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol, outer_tol=self.outer_tol)
         check_counts(max_outer=self.max_outer, max_iter=self.max_iter)
-        check_method(loss, self.method, None)
+        as_method(self.method, loss)
         share = self.self_paced
         if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
             raise ValueError(f"self_paced must be a share of the positives above 0 and at most 1, got {share!r}")

@@ -24,6 +24,7 @@ from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
 from rankwise.linear.pose import pose
 from rankwise.losses import LossLike
+from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
 
 __all__ = ["LatentRankSVMCV", "grid_of_bags"]
@@ -108,7 +109,7 @@ class LatentRankSVMCV(BagRanker):
         checked, relevant = self._checked_bags(bags, y)
         as_starts(self.init, checked.sizes, checked.width)
         folds = split(relevant, None, self.cv, self.random_state)
-        task = pose(relevant, loss, scale=as_scale(self.scale), method=self.method)
+        task = pose(relevant, loss, scale=as_scale(self.scale), method=as_method(self.method, loss))
         self.Cs_ = grid_of_bags(self.Cs, checked, task)
         search = _Search(self, checked, relevant, folds, metric)
         interrupted = search.run(n_jobs)

@@ -15,7 +15,7 @@ from rankwise.latent.checkpoints import Checkpoint
 from rankwise.latent.initial import Start, bag_means
 from rankwise.latent.state import State
 from rankwise.linear.features import Vector, as_features
-from rankwise.linear.objective import Objective, Risk
+from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 
 __all__ = ["Training"]
@@ -25,13 +25,14 @@ class Training:
     """The runs of a problem from its starts; `states` has what each came to.
 
     pace: share of positives to begin with. settings: all else that decides the steps, for the names of checkpoints in
-    the folder `checkpoint`. report: told of progress after every round. stop: set, it ends a run after its round.
+    the folder `checkpoint`. report: called with a line after every round. stop: set, it ends a run after its round.
     """
 
     def __init__(
         self,
         problem: Problem,
         starts: list[Start],
+        *,
         pace: float,
         seed: int,
         settings: dict[str, Any],
@@ -48,7 +49,9 @@ class Training:
         """Go through the starts; whether it was interrupted."""
         try:
             for number in range(len(self._starts)):
-                self._alternate(number)
+                state, after = self._opened(number)
+                self.states.append(state)
+                minimise(self._problem, state, after)
         except KeyboardInterrupt:
             return True
         return False
@@ -67,22 +70,21 @@ class Training:
             return ""
         # What the hinge says of some scores tells losses, queries and weights apart, whatever they are made of.
         task = problem.task(np.ones(relevant.size, np.bool_))
-        risk = Risk(task)
-        said = [risk(size * rng.standard_normal(relevant.size)) for size in (0.0, 0.1, 1.0, 10.0)]
+        sizes, clock = (0.0, 0.1, 1.0, 10.0), Clock()
+        said = [risk_of(task, size * rng.standard_normal(relevant.size), clock) for size in sizes]
         settings = settings | {"pace": self._pace, "seed": self._seed, "n_coefs": problem.n_coefs}
         settings |= {name: getattr(problem, name) for name in ("C", "intercept", "tol", "outer_tol")}
         settings |= {name: getattr(problem, name) for name in ("max_outer", "max_iter")}
         hinges = [part for value, lost, gradient in said for part in (np.array([value, lost]), gradient)]
         return fingerprint(settings, [relevant, bags.sizes, scores, *hinges])
 
-    def _alternate(self, number: int) -> None:
-        """Alternate from one start, or go on where its checkpoint ends."""
+    def _opened(self, number: int) -> tuple[State, Callable[[State], None]]:
+        """Where to begin from one start, or to go on where its checkpoint ends; and what to do after every round."""
         start = self._starts[number]
         checkpoint = None if self._folder is None else Checkpoint(self._folder, self._name, start, number)
         state = None if checkpoint is None else checkpoint.load()
         if state is None:
             state = self._begun(start, np.random.default_rng([self._seed, number]))
-        self.states.append(state)
 
         def after(state: State) -> None:
             if checkpoint is not None:
@@ -92,7 +94,7 @@ class Training:
             if self._stop is not None and self._stop.is_set():
                 raise KeyboardInterrupt
 
-        minimise(self._problem, state, after)
+        return state, after
 
     def _begun(self, start: Start, rng: np.random.Generator) -> State:
         problem = self._problem

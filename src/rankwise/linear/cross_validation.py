@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
+from rankwise.grouping import group
 from rankwise.inputs import as_array, as_threads, is_whole
 from rankwise.linear.features import Features
 from rankwise.linear.objective import Clock, Objective, Task
@@ -21,7 +22,6 @@ from rankwise.linear.prior import Prior
 from rankwise.linear.solvers import Settings, SolverResult, Step
 from rankwise.losses import Loss
 from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
-from rankwise.queries import group
 
 __all__ = ["Candidate", "Fold", "Search", "as_jobs", "choose", "metric_for", "split"]
 
@@ -158,7 +158,7 @@ class Search:
             self.results[loss, C, fold] = result
             self.scores[loss, C, fold] = self.metric(scores, self._truth[test], qid=qid, empty="skip")
         best = np.nanmax(self.scores[loss, :, fold], initial=0.0)
-        name = self.tasks[loss][fold].loss.name
+        name = self.tasks[loss][fold].inference.loss.name
         self.say(f"fold {fold + 1} of {len(self.folds)}, {name} loss: best {self.metric.name} {best:.4f}")
         return True
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.hinge import structured_hinge
 from rankwise.linear.features import Features, Vector
 from rankwise.losses import Loss
+from rankwise.method import AUTO, Method
+from rankwise.queries import Queries, Solved, single_query
+from rankwise.solving import solve
 
-__all__ = ["Clock", "Cut", "Evaluation", "Objective", "Risk", "Task"]
+__all__ = ["Clock", "Cut", "Evaluation", "Inference", "Objective", "Risk", "Task", "risk_of"]
 
 # Squares of planes, times C twice, must be numbers.
 _LARGEST = 1e100
@@ -47,67 +50,77 @@ class Clock:
     products: float = 0.0
     calls: int = 0
 
+    def count(self, n_queries: int, started: float) -> None:
+        """Account for inference on so many queries, which began at a time of `time.perf_counter`."""
+        self.inference += time.perf_counter() - started
+        self.calls += n_queries
+
+
+class Inference(NamedTuple):
+    """All that `solve` is given beside the scores."""
+
+    queries: Queries
+    loss: Loss
+    scale: float = 1.0
+    method: Method = AUTO
+    n_threads: int = 1
+
+
+class Risk(NamedTuple):
+    """Σ ω J, Σ ω Δ and the gradient by sample, (n,)."""
+
+    value: float
+    loss: float
+    gradient: Vector
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is ranked: relevance by sample, and the loss that inference is augmented with.
+    """What is ranked, built once a fit.
 
-    queries: sample ranges, query q is order[starts[q]:starts[q+1]] (order None: in place), weights ω by query.
+    relevant: (n,) by sample. inference: of the queries; their samples are samples order[0], order[1], …, or all of them
+    as they are where order is None. weights: (Q,) ω by query; every query has positives and negatives.
     """
 
     relevant: NDArray[np.bool_]
-    loss: Loss
-    starts: NDArray[np.int64]
+    inference: Inference
     order: NDArray[np.int64] | None
     weights: Vector
-    scale: float = 1.0
-    method: str = "auto"
-    n_threads: int = 1
 
     @property
     def n_queries(self) -> int:
         """Queries, with positives and negatives each."""
         return self.weights.size
 
+    @cached_property
+    def _weight_of_sample(self) -> Vector:
+        return np.repeat(self.weights, self.inference.queries.sizes)
 
-@dataclass(eq=False)
-class Risk:
-    """The risk of scores by sample, with its time accounted for."""
+    def gather(self, scores: Vector) -> Vector:
+        """Scores with each query's samples together."""
+        return scores if self.order is None else scores[self.order]
 
-    task: Task
-    clock: Clock = field(default_factory=Clock)
-
-    def __post_init__(self) -> None:
-        sizes = np.diff(self.task.starts)
-        self._code = np.repeat(np.arange(sizes.size), sizes) if sizes.size > 1 else None
-        order = self.task.order
-        self._truth = self.task.relevant if order is None else self.task.relevant[order]
-
-    def __call__(self, scores: Vector) -> tuple[float, float, Vector]:
-        """Σ ω J, Σ ω Δ and the gradient by sample."""
-        task, started = self.task, time.perf_counter()
-        order = task.order
-        result = structured_hinge(
-            scores if order is None else scores[order],
-            self._truth,
-            task.loss,
-            qid=self._code,
-            scale=task.scale,
-            method=task.method,
-            n_threads=task.n_threads,
-        )
-        self.clock.inference += time.perf_counter() - started
-        self.clock.calls += task.n_queries
-        if result.per_query is None:
-            risk, lost, gradient = result.value, result.loss, np.asarray(result.gradient, np.float64)
+    def weigh(self, solved: Solved) -> Risk:
+        """The risk of queries that were solved."""
+        if self.n_queries == 1:
+            value, lost = float(solved.value[0]), float(solved.loss[0])
+            gradient = solved.gradient.astype(np.float64, copy=False)
         else:
-            risk, lost = float(task.weights @ result.per_query.value), float(task.weights @ result.per_query.loss)
-            gradient = result.gradient * (task.n_queries * task.weights)[self._code]
-        if order is None:
-            return risk, lost, gradient
-        scattered = np.zeros(scores.size)  # samples of empty queries are in no query
-        scattered[order] = gradient
-        return risk, lost, scattered
+            value, lost = float(self.weights @ solved.value), float(self.weights @ solved.loss)
+            gradient = solved.gradient * self._weight_of_sample
+        if self.order is None:
+            return Risk(value, lost, gradient)
+        scattered = np.zeros(self.relevant.size)  # samples of empty queries are in no query
+        scattered[self.order] = gradient
+        return Risk(value, lost, scattered)
+
+
+def risk_of(task: Task, scores: Vector, clock: Clock) -> Risk:
+    """The risk of scores by sample."""
+    started = time.perf_counter()
+    solved = solve(task.gather(scores), *task.inference)
+    clock.count(task.n_queries, started)
+    return task.weigh(solved)
 
 
 @dataclass(eq=False)
@@ -118,9 +131,6 @@ class Objective:
     task: Task
     base: Vector | None = None
     clock: Clock = field(default_factory=Clock)
-
-    def __post_init__(self) -> None:
-        self.risk = Risk(self.task, self.clock)
 
     @property
     def n_coefs(self) -> int:
@@ -137,16 +147,21 @@ class Objective:
     def evaluate(self, v: Vector) -> Evaluation:
         """The risk at v, and its plane there."""
         scores = self.scores(v)
-        risk, lost, gradient = self.risk(scores)
         started = time.perf_counter()
-        normal = self.features.combine(gradient)
-        offset = self.task.scale * lost
+        solved = solve(self.task.gather(scores), *self.task.inference)
+        self.clock.count(self.task.n_queries, started)
+        return self._evaluation(self.task.weigh(solved))
+
+    def _evaluation(self, risk: Risk) -> Evaluation:
+        started = time.perf_counter()
+        normal = self.features.combine(risk.gradient)
+        offset = self.task.inference.scale * risk.loss
         if self.base is not None:
-            offset += float(gradient @ self.base)
+            offset += float(risk.gradient @ self.base)
         self.clock.products += time.perf_counter() - started
         if not np.abs(normal).max(initial=0.0) <= _LARGEST:
             raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
-        return Evaluation(risk, Cut(offset, normal))
+        return Evaluation(risk.value, Cut(offset, normal))
 
     def queries(self) -> list[Objective]:
         """One objective a query, of weight 1, on the same clock."""
@@ -155,15 +170,10 @@ class Objective:
         return [self._query(q) for q in range(self.task.n_queries)]
 
     def _query(self, q: int) -> Objective:
-        start, stop = int(self.task.starts[q]), int(self.task.starts[q + 1])
-        rows = slice(start, stop) if self.task.order is None else self.task.order[start:stop]
-        task = Task(
-            self.task.relevant[rows],
-            self.task.loss,
-            np.array([0, stop - start]),
-            None,
-            np.ones(1),
-            self.task.scale,
-            self.task.method,
-        )
+        inference, order = self.task.inference, self.task.order
+        start, stop = inference.queries.starts[q : q + 2].tolist()
+        rows = slice(start, stop) if order is None else order[start:stop]
+        relevant = inference.queries.relevant[start:stop]
+        alone = inference._replace(queries=single_query(relevant), n_threads=1)
+        task = Task(relevant, alone, None, np.ones(1))
         return Objective(self.features.rows(rows), task, None if self.base is None else self.base[rows], self.clock)

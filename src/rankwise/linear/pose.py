@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.grouping import group
 from rankwise.inputs import as_array
-from rankwise.linear.objective import Task
+from rankwise.linear.objective import Inference, Task
 from rankwise.losses import Loss
-from rankwise.queries import group
+from rankwise.queries import as_queries
 
 __all__ = ["pose"]
 
@@ -25,16 +26,17 @@ def pose(
 ) -> Task:
     """The task of ranking `rows` (default: all) of the samples; queries of one class only are left out.
 
-    qid, query_weight: (n,) by sample; a weight is that of its query, equal for all its samples.
+    qid, query_weight: (n,) by sample; a weight is that of its query, equal for all its samples. inference: scale,
+    method and n_threads, as `solve` takes them.
     """
     n = relevant.size
     if qid is None:
         order, starts = rows, np.array([0, n if rows is None else rows.size])
     else:
-        queries = as_array(qid, "qid")
-        if queries.shape != (n,):
-            raise ValueError(f"qid has shape {queries.shape}; pass the query of every sample, ({n},)")
-        grouping = group(queries if rows is None else queries[rows], n if rows is None else rows.size)
+        ids = as_array(qid, "qid")
+        if ids.shape != (n,):
+            raise ValueError(f"qid has shape {ids.shape}; pass the query of every sample, ({n},)")
+        grouping = group(ids if rows is None else ids[rows], n if rows is None else rows.size)
         order, starts = grouping.order, grouping.starts
         if rows is not None:
             order = rows if order is None else rows[order]
@@ -53,7 +55,8 @@ def pose(
         members = np.repeat(both, sizes)
         order = np.flatnonzero(members) if order is None else order[members]
         starts = np.concatenate([[0], np.cumsum(sizes[both])])
-    return Task(relevant, loss, starts, order, weights / weights.sum(), **inference)
+    queries = as_queries(relevant if order is None else relevant[order], starts)
+    return Task(relevant, Inference(queries, loss, **inference), order, weights / weights.sum())
 
 
 def _weights(

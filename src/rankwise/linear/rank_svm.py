@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankwise.grouping import group
 from rankwise.inputs import as_scale, as_threads, is_number, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
@@ -25,8 +26,8 @@ from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.progress import SolverProgress
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.linear.threshold import best_f1_threshold
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
-from rankwise.queries import group
+from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.method import as_method
 
 __all__ = ["LinearRanker", "RankSVM", "check_counts", "check_numbers", "warn_of_gap"]
 
@@ -121,7 +122,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any, loss: Loss) -> Features:
         """X, with the intercept's column where the loss depends on it."""
-        return as_features(X, INTERCEPT if self.fit_intercept and isinstance(loss, ZeroOne) else 0.0)
+        return as_features(X, INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0)
 
     def _adopt(
         self,
@@ -228,7 +229,7 @@ class RankSVM(LinearRanker):
             qid,
             query_weight,
             scale=as_scale(self.scale),
-            method=self.method,
+            method=as_method(self.method, loss),
             n_threads=as_threads(self.n_threads),
         )
         features = self._features(X, loss)
@@ -251,6 +252,7 @@ class RankSVM(LinearRanker):
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)
+        as_method(self.method, loss)
         if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")

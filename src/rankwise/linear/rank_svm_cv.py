@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,8 @@ from rankwise.linear.pose import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
+from rankwise.losses import Form, Loss, LossLike, as_loss
+from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
 from rankwise.metrics.steps import as_gains
 
@@ -29,6 +30,16 @@ __all__ = ["RankSVMCV"]
 _GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 # What is learnt by the last fit.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
+
+
+class _Data(NamedTuple):
+    """What a model is fitted to, checked: as in `RankSVM.fit`."""
+
+    X: Any
+    relevant: NDArray[np.bool_]
+    qid: ArrayLike | None
+    query_weight: ArrayLike | None
+    gains: NDArray[np.float64] | None = None
 
 
 def _say(line: str) -> None:
@@ -163,7 +174,8 @@ class RankSVMCV(LinearRanker):
             raise ValueError("loss is an empty list; name a loss, or several to choose from")
         if self.refit is not True and self.refit != "average":
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
-        self._single(losses[0], 1.0).validated()
+        for loss in losses:
+            self._single(loss, 1.0).validated()
         metric, n_jobs = metric_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, relevant = self._checked_both(X, y)
         if gains is not None and not metric.graded:
@@ -171,7 +183,8 @@ class RankSVMCV(LinearRanker):
         worth = None if gains is None else as_gains(gains, relevant.size, "y")
         folds = split(relevant, qid, self.cv, self.random_state)
         priors, whole = self._priors(X, relevant, qid, folds, metric, worth)
-        search = self._search(X, relevant, qid, query_weight, losses, metric, folds, priors, worth)
+        data = _Data(X, relevant, qid, query_weight, worth)
+        search = self._search(data, losses, metric, folds, priors)
         if self.verbose:
             search.say = _say
         interrupted = search.run(n_jobs)
@@ -235,36 +248,36 @@ class RankSVMCV(LinearRanker):
         return [take_prior(self.prior, X, relevant, fold.train, self.fit_intercept) for fold in folds], self.prior
 
     def _search(
-        self,
-        X: Any,
-        relevant: NDArray[np.bool_],
-        qid: ArrayLike | None,
-        query_weight: ArrayLike | None,
-        losses: list[Loss],
-        metric: Metric,
-        folds: list[Fold],
-        priors: list[Prior | None],
-        gains: NDArray[np.float64] | None,
+        self, data: _Data, losses: list[Loss], metric: Metric, folds: list[Fold], priors: list[Prior | None]
     ) -> Search:
-        inference: dict[str, Any] = {
-            "scale": as_scale(self.scale),
-            "method": self.method,
-            "n_threads": as_threads(self.n_threads),
-        }
+        X, relevant, qid, query_weight, gains = data
+        inference: dict[str, Any] = {"scale": as_scale(self.scale), "n_threads": as_threads(self.n_threads)}
         features = [self._features(X, loss) for loss in losses]
 
         def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
-            return pose(relevant, loss, qid, query_weight, rows, **inference)
+            return pose(relevant, loss, qid, query_weight, rows, method=as_method(self.method, loss), **inference)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
         grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self._ends(loss)) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = AUTO if self.solver == "auto" else self.solver
-        return Search(features, tasks, np.array(grids), folds, priors, relevant, qid, metric, solver, settings, gains)
+        return Search(
+            features,
+            tasks,
+            np.array(grids),
+            folds=folds,
+            priors=priors,
+            relevant=relevant,
+            qid=qid,
+            metric=metric,
+            solver=solver,
+            settings=settings,
+            gains=gains,
+        )
 
     def _ends(self, loss: Loss) -> tuple[float, float]:
-        if isinstance(loss, ZeroOne):
+        if loss.form is Form.LABELS:
             return _GRID_ZERO_ONE
         return _GRID if self.prior is None else _GRID_REFINING
 

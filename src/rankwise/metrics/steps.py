@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.grouping import Grouping, group
 from rankwise.inputs import as_array, as_relevant, as_scores, raise_not_finite
-from rankwise.queries import Grouping, group
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

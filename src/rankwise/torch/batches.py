@@ -3,55 +3,53 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch.distributed as dist
 from torch import Tensor
 
 from rankwise.inputs import check_empty, is_whole
-from rankwise.losses import LossLike
 from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.operator import BACKENDS
-from rankwise.torch.registry import key_of
+from rankwise.torch.outcome import Options
 
-__all__ = ["Gather", "check_options", "is_distributed", "loss_of_batch"]
+__all__ = ["Batch", "Gather", "check_options", "is_distributed", "loss_of_batch"]
 
 REDUCTIONS = ("mean", "sum", "none")
 Gather = bool | Literal["ddp"]
 
 
-def loss_of_batch(
-    scores: Tensor,
-    target: Tensor,
-    loss: LossLike,
-    scale: float,
-    update: str,
-    mask: Tensor | None,
-    qid: Tensor | None,
-    dim: int | None,
-    ignore_index: int | None,
-    empty: str,
-    reduction: str,
-    gather: Gather,
-    backend: str,
-) -> Tensor:
-    """Check, join, solve and reduce: what every rank loss does with a batch; update as in `Goal`."""
-    check_options(empty, reduction, gather, backend)
+class Batch(NamedTuple):
+    """The tensors of a call; mask and qid may lack."""
+
+    scores: Tensor
+    target: Tensor
+    mask: Tensor | None
+    qid: Tensor | None
+
+
+def loss_of_batch(batch: Batch, options: Options, dim: int | None, gather: Gather) -> Tensor:
+    """Check, join, solve and reduce: what every rank loss does with a batch."""
+    ignore_index, reduction = options.ignore_index, options.reduction
+    check_options(options.empty, reduction, gather, options.backend)
     if ignore_index is not None and not is_whole(ignore_index):
         raise TypeError(f"ignore_index must be an integer or None, got {ignore_index!r}")
     if not is_distributed(gather):
-        ranked = check_samples(scores, target, mask, qid, dim)
+        ranked = check_samples(*batch, dim)
     else:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
 
-        check = partial(check_samples, scores, target, mask, qid, dim)
-        ranked = distributed.together(check, scores.device)
-        scores, target, mask, qid = distributed.join(scores, target, mask, qid, ranked, gather == "ddp")
-    check_ranked(scores, ranked)  # joined: one process may have a single sample
-    rows = (as_rows(one, ranked) for one in (scores, target, mask))
-    value, _ = operator.apply(*rows, qid, ignore_index, key_of(loss), scale, update, empty, reduction, backend)
-    return value.view(scores.movedim(ranked, -1).shape[:-1]) if reduction == "none" and scores.dim() > 2 else value
+        ranked = distributed.together(partial(check_samples, *batch, dim), batch.scores.device)
+        batch = Batch(*distributed.join(*batch, ranked, gather == "ddp"))
+    check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
+    scores, target, mask = (as_rows(one, ranked) for one in batch[:3])
+    assert scores is not None
+    function: Any = operator.function_for(scores)
+    value: Tensor = function.apply(scores, target, mask, batch.qid, *options)[0]
+    if reduction == "none" and batch.scores.dim() > 2:
+        return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
+    return value
 
 
 def is_distributed(gather: Gather) -> bool:

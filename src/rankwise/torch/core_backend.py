@@ -9,34 +9,39 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rankwise.grouping import group
+from rankwise.inputs import NotFiniteError
 from rankwise.losses import Loss
-from rankwise.queries import group
-from rankwise.solving import solve_queries
-from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
+from rankwise.method import AUTO, Method
+from rankwise.queries import Queries, Solved, as_queries
+from rankwise.solving import solve
+from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
 
 __all__ = ["solve_ragged", "solve_rows"]
 
-_Solved = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.floating]]
+_DYNAMIC = Method("dynamic")
 
 
 def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     """One query a row, scores (Q, n); or one query, (n,)."""
     n_queries = scores.shape[0] if scores.dim() == 2 else 1
-    flat, relevant = _array(scores), _array(samples.relevant)
+    flat, relevant, kept = _array(scores), _array(samples.relevant), None
     if samples.valid is None:
         starts = np.arange(n_queries + 1) * scores.shape[-1]
-        found = _solve(flat, relevant, starts, loss, goal)
     else:
         kept = np.flatnonzero(_array(samples.valid))
         sizes = samples.valid.sum(-1).reshape(n_queries).numpy()
-        found = _solve(flat[kept], relevant[kept], np.concatenate([[0], np.cumsum(sizes)]), loss, goal)
-    if found is None:
-        raise _not_finite(scores, samples)
-    values, filled, gradient = found
-    if samples.valid is not None:
-        gradient = _placed(gradient, kept, np.zeros_like(flat))
-    return _outcome(values, filled, gradient.reshape(tuple(scores.shape)))
+        flat, relevant, starts = flat[kept], relevant[kept], np.concatenate([[0], np.cumsum(sizes)])
+    queries, (scale, method) = as_queries(relevant, starts), _how(goal)
+    try:
+        solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
+    except NotFiniteError as error:
+        raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
+    values, gradient = _reach(goal, flat, queries, loss, solved)
+    if kept is not None:
+        gradient = _placed(gradient, kept, np.zeros(scores.numel(), gradient.dtype))
+    return _outcome(values, solved, gradient.reshape(tuple(scores.shape)))
 
 
 def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
@@ -46,16 +51,19 @@ def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal
     if kept is not None:
         flat, relevant, ids = flat[kept], relevant[kept], ids[kept]
     grouping = group(ids, ids.shape[0])
-    sizes = np.diff(grouping.starts)
-    found = _solve(grouping.gather(flat), grouping.gather(relevant), grouping.starts, loss, goal)
-    if found is None:
-        raise _not_finite(scores, samples)
-    values, filled, part = found
+    flat, queries = grouping.gather(flat), as_queries(grouping.gather(relevant), grouping.starts)
+    scale, method = _how(goal)
+    try:
+        solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
+    except NotFiniteError as error:
+        raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
+    values, part = _reach(goal, flat, queries, loss, solved)
+    sizes = queries.sizes
     gradient, query = grouping.scatter(part), grouping.scatter(np.repeat(np.arange(sizes.size), sizes))
     if kept is not None:
         gradient = _placed(gradient, kept, np.zeros(scores.shape[0], gradient.dtype))
         query = _placed(query, kept, np.full(scores.shape[0], sizes.size))
-    return _outcome(values, filled, gradient), torch.from_numpy(query)
+    return _outcome(values, solved, gradient), torch.from_numpy(query)
 
 
 def _array(values: Tensor) -> NDArray[Any]:
@@ -72,33 +80,27 @@ def _placed(part: NDArray[Any], kept: NDArray[np.int64], whole: NDArray[Any]) ->
     return whole
 
 
-def _outcome(values: NDArray[np.float64], filled: NDArray[np.bool_], gradient: NDArray[np.floating]) -> Outcome:
+def _outcome(values: NDArray[np.float64], solved: Solved, gradient: NDArray[np.floating]) -> Outcome:
+    filled = (solved.n_pos > 0) & (solved.n_neg > 0)
     return Outcome(torch.from_numpy(values), torch.from_numpy(filled), torch.from_numpy(gradient))
 
 
-def _not_finite(scores: Tensor, samples: Samples) -> Exception:
-    refuse_scores(scores, samples.valid)
-    return RuntimeError("scores changed while they were read; do not write to them from another thread")
+def _how(goal: Goal) -> tuple[float, Method]:
+    """The scale to solve for, and the method: a negative one rewards the loss, and needs the dynamic programme."""
+    return (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
 
 
-def _solve(
-    scores: NDArray[Any], relevant: NDArray[np.bool_], starts: NDArray[np.int64], loss: Loss, goal: Goal
-) -> _Solved | None:
-    """Values and gradients of queries one after the other; None if a score is not finite."""
-    threads = torch.get_num_threads()
-    method = "dynamic" if goal.update == "negative" else "auto"
-    scale = -goal.scale if goal.update == "negative" else goal.scale
-    found = solve_queries(scores, relevant, starts, loss, scale, method, n_threads=threads)
-    if found is None:
-        return None
-    out, counts, gradient = found
-    filled = (counts[:, 0] > 0) & (counts[:, 1] > 0)
+def _reach(
+    goal: Goal, scores: NDArray[Any], queries: Queries, loss: Loss, solved: Solved
+) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
+    """Values and gradients of the hinge that was solved for; or of the direct-loss update it is a part of."""
     if not goal.update:
-        return np.ascontiguousarray(out[:, 0]), filled, gradient
+        return solved.value, solved.gradient
     from rankwise.inference.predicted import predict
 
-    lost, by_scores = predict(scores, relevant, starts, loss, worst=True)
-    if goal.update == "positive":
-        _, by_scores = predict(scores, relevant, starts, loss, worst=False)
-        return lost, filled, (gradient - by_scores) / gradient.dtype.type(goal.scale)
-    return lost, filled, (by_scores - gradient) / gradient.dtype.type(goal.scale)
+    lost, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=True)
+    step = solved.gradient.dtype.type(goal.scale)
+    if goal.update == "negative":
+        return lost, (by_scores - solved.gradient) / step
+    _, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=False)
+    return lost, (solved.gradient - by_scores) / step

@@ -99,7 +99,7 @@ def together(run: Callable[[], _Found], device: torch.device) -> _Found:
     except Exception as raised:
         error = raised
     text = b"" if error is None else (str(error) or type(error).__name__).encode()
-    sizes = [told[0] for told in _tell([len(text)], device)]
+    sizes = [numbers[0] for numbers in _exchange([len(text)], device)]
     if not any(sizes):
         return found[0]
     texts = _all_gather(torch.tensor(list(text), dtype=torch.uint8, device=device), sizes)
@@ -120,21 +120,23 @@ def _meet(
         raise ValueError(f"gather takes tensors of up to {_MOST_DIMS} dimensions, got {values.dim()}")
     alike = {"number of dimensions": (values.dim(), range(_MOST_DIMS + 1)), **alike}
     size = list(values.shape) + [0] * (_MOST_DIMS - values.dim())
-    told = _tell([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
+    of_all = _exchange([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
     for at, (name, (_, choices)) in enumerate(alike.items(), start=1):
-        if len({one[at] for one in told}) > 1:
-            raise ValueError(f"with gather, processes must not differ in {name}: {[choices[one[at]] for one in told]}")
+        if len({one[at] for one in of_all}) > 1:
+            raise ValueError(
+                f"with gather, processes must not differ in {name}: {[choices[one[at]] for one in of_all]}"
+            )
     begin = 1 + len(alike)
-    return [tuple(one[begin : begin + values.dim()]) for one in told], [one[0] for one in told]
+    return [tuple(one[begin : begin + values.dim()]) for one in of_all], [one[0] for one in of_all]
 
 
-def _tell(numbers: list[int], device: torch.device) -> list[list[int]]:
-    """The numbers that each process tells all others."""
+def _exchange(numbers: list[int], device: torch.device) -> list[list[int]]:
+    """The numbers that each process sends to all others, by process."""
     own = torch.tensor(numbers, dtype=torch.int64, device=device)
-    told = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(told, own)
-    numbers_of: list[list[int]] = torch.stack(told).tolist()
-    return numbers_of
+    received = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(received, own)
+    by_process: list[list[int]] = torch.stack(received).tolist()
+    return by_process
 
 
 def _widen(values: Tensor, dim: int, width: int) -> Tensor:

@@ -6,8 +6,10 @@ import torch  # noqa: F401  # the examples' own
 from torch import Tensor
 
 from rankwise.inputs import as_scale, is_number
-from rankwise.losses import LossLike, ZeroOne, as_loss
-from rankwise.torch.batches import Gather, loss_of_batch
+from rankwise.losses import Form, LossLike, as_loss
+from rankwise.torch.batches import Batch, Gather, loss_of_batch
+from rankwise.torch.outcome import Options
+from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 
 __all__ = ["check_update", "direct_loss", "retrieval_loss", "structured_hinge"]
@@ -88,9 +90,8 @@ def structured_hinge(
     >>> round(value.item(), 4), scores.grad.tolist()
     (2.25, [1.0, -0.5, 0.5, -1.0])
     """
-    return loss_of_batch(
-        scores, target, loss, as_scale(scale), "", mask, qid, dim, ignore_index, empty, reduction, gather, backend
-    )
+    options = Options(ignore_index, key_of(loss), as_scale(scale), "", empty, reduction, backend)
+    return loss_of_batch(Batch(scores, target, mask, qid), options, dim, gather)
 
 
 def direct_loss(
@@ -145,14 +146,13 @@ def direct_loss(
     (0.5, [0.0, 0.0, 0.0, 0.0])
     """
     step = check_update(loss, epsilon, update)
-    return loss_of_batch(
-        scores, target, loss, step, update, mask, qid, dim, ignore_index, empty, reduction, gather, backend
-    )
+    options = Options(ignore_index, key_of(loss), step, update, empty, reduction, backend)
+    return loss_of_batch(Batch(scores, target, mask, qid), options, dim, gather)
 
 
 def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     """ε; refuses one that is not positive, an unknown update, and a loss that is not of rankings."""
-    if isinstance(as_loss(loss), ZeroOne):
+    if as_loss(loss).form is Form.LABELS:
         raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
     if update not in UPDATES:
         raise ValueError(f"unknown update={update!r}; use one of {', '.join(map(repr, UPDATES))}")

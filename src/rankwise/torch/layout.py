@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.inputs import is_whole, limit_of
+from rankwise.inputs import NotFiniteError, is_whole, limit_of
 
 __all__ = [
     "Samples",
@@ -17,6 +17,7 @@ __all__ = [
     "check_ranked",
     "check_samples",
     "compute_dtype",
+    "not_finite",
     "refuse_scores",
     "samples",
     "within_limits",
@@ -177,15 +178,23 @@ def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:
     return good if valid is None else good | ~valid
 
 
-def refuse_scores(scores: Tensor, valid: Tensor | None) -> None:
-    """Raise for the first score that counts and is not finite, or too large; return if there is none."""
+def not_finite(scores: Tensor, valid: Tensor | None) -> NotFiniteError | None:
+    """An error that names the first score that counts and is not finite, or too large; None if there is none."""
     wrong = ~within_limits(scores, valid)
-    if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        value = scores[tuple(at)].item()
-        why = "too large to be compared; rescale the scores" if abs(value) < float("inf") else "not finite"
-        place = _place("scores", at[-1:] if wrong.shape[0] == 1 else at)
-        raise ValueError(f"{place} is {value}: {why}; mask it, or look for its cause in the model")
+    if not bool(wrong.any()):
+        return None
+    at = wrong.nonzero()[0].tolist()
+    value = scores[tuple(at)].item()
+    why = "too large to be compared; rescale the scores" if abs(value) < float("inf") else "not finite"
+    place = _place("scores", at[-1:] if wrong.shape[0] == 1 else at)
+    return NotFiniteError(f"{place} is {value}: {why}; mask it, or look for its cause in the model")
+
+
+def refuse_scores(scores: Tensor, valid: Tensor | None) -> None:
+    """Raise for the first score that counts and is not finite, or too large."""
+    error = not_finite(scores, valid)
+    if error is not None:
+        raise error
 
 
 def _place(what: str, at: list[Any]) -> str:

@@ -1,8 +1,8 @@
 """The rank losses as one operator that PyTorch knows: how it runs, what it returns, and its semi-gradient.
 
-`solve` solves a batch without gradient, and is registered as the operator `rankwise::rank_loss`, which compiles (a fake
-kernel tells the shapes) and can be mapped by torch.func.vmap. `apply` gives it a gradient: backward multiplies the
-semi-gradient found on the way forward, and refuses to be differentiated again.
+`solve` solves a batch without gradient, and is what the operator `rankwise::rank_loss` does, which compiles (a fake
+kernel gives the shapes) and can be mapped by torch.func.vmap. `function_for` gives it a gradient: backward multiplies
+the semi-gradient found on the way forward, and refuses to be differentiated again.
 """
 
 from __future__ import annotations
@@ -14,45 +14,36 @@ from torch import Tensor
 
 from rankwise.torch import core_backend, tensor_backend
 from rankwise.torch.layout import compute_dtype, samples
-from rankwise.torch.outcome import Goal, refuse_empty, share_of_query
+from rankwise.torch.outcome import Goal, Options, refuse_empty, share_of_query
 from rankwise.torch.registry import loss_of
 
-__all__ = ["BACKENDS", "apply", "is_plain", "rank_loss", "solve"]
+__all__ = ["BACKENDS", "function_for", "is_plain", "rank_loss", "solve"]
 
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
+# Gradients of what a function is given beside scores: target, mask, qid and the options.
+_NO_GRADIENTS = (None,) * (3 + len(Options._fields))
 
 
-def solve(
-    scores: Tensor,
-    target: Tensor,
-    mask: Tensor | None,
-    qid: Tensor | None,
-    ignore_index: int | None,
-    loss: str,
-    scale: float,
-    update: str,
-    empty: str,
-    reduction: str,
-    backend: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options) -> _Outputs:
     """The value and its gradient by sample.
 
     scores: (n,) one query, (Q, n) one a row, or (n,) with qid (n,). With reduction="none" there is a value for each
-    query, the gradient of a sample is that of its own query's value, and two more are told: which queries have both
+    query, the gradient of a sample is that of its own query's value, and two more are given: which queries have both
     positives and negatives (Q,), and with qid the query of each sample (n,), Q for those that do not count.
     """
-    found, goal = loss_of(loss), Goal(scale, update)
-    told = samples(target, mask, ignore_index)
+    ignore_index, key, scale, update, empty, reduction, backend = options
+    loss, goal = loss_of(key), Goal(scale, update)
+    labelled = samples(target, mask, ignore_index)
     if backend == "core" and scores.device.type != "cpu":
         raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
     on_host = scores.device.type == "cpu" and backend != "tensor"
     solver = core_backend if on_host else tensor_backend
     query = torch.empty(0, dtype=torch.int64, device=scores.device)
     if qid is not None:
-        outcome, query = solver.solve_ragged(scores, told, qid, found, goal)
+        outcome, query = solver.solve_ragged(scores, labelled, qid, loss, goal)
     else:
-        outcome = solver.solve_rows(scores, told, found, goal)
+        outcome = solver.solve_rows(scores, labelled, loss, goal)
     if empty == "error":
         refuse_empty(outcome.filled, None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist())
     values, gradient, filled = outcome.values, outcome.gradient, outcome.filled
@@ -65,12 +56,28 @@ def solve(
     return (values * share).sum().to(gradient.dtype), filled[:0], gradient.mul_(share), query[:0]
 
 
-rank_loss = torch.library.custom_op("rankwise::rank_loss", solve, mutates_args=())
+@torch.library.custom_op("rankwise::rank_loss", mutates_args=())
+def rank_loss(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    qid: Tensor | None,
+    ignore_index: int | None,
+    loss: str,
+    scale: float,
+    update: str,
+    empty: str,
+    reduction: str,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`solve` as an operator, whose arguments are one by one: it has no records."""
+    options = Options(ignore_index, loss, scale, update, empty, reduction, backend)
+    return solve(scores, target, mask, qid, options)
 
 
 @rank_loss.register_fake
-def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, *rest: Any) -> _Outputs:
-    each, alone = rest[-2] == "none", qid is None and scores.dim() == 1
+def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, *options: Any) -> _Outputs:
+    each, alone = Options(*options).reduction == "none", qid is None and scores.dim() == 1
     n_queries: Any = 1 if alone else scores.shape[0]
     if qid is not None and each:
         n_queries = torch.library.get_ctx().new_dynamic_size()
@@ -86,7 +93,9 @@ def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, *rest: Any) -> _Outpu
 @rank_loss.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs, tuple[int, ...]]:
     """Mapped over a batch, rows of all its members are rows of one call."""
-    scores, target, mask, qid, *rest, empty, reduction, backend = args
+    scores, target, mask, qid = args[:4]
+    options = Options(*args[4:])
+    empty, reduction = options.empty, options.reduction
     if qid is not None:
         raise NotImplementedError("vmap over ragged queries (qid=) has no common shape; loop, or pad and pass mask=")
     size = info.batch_size
@@ -96,7 +105,7 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs,
     ]
     shape = spread[0].shape  # (batch, n) or (batch, Q, n)
     rows = [None if one is None else one.reshape(shape[:-1].numel(), shape[-1]) for one in spread]
-    values, filled, gradient, query = rank_loss(*rows, None, *rest, empty, "none", backend)
+    values, filled, gradient, query = rank_loss(*rows, None, *options._replace(reduction="none"))
     values, filled, gradient = values.view(shape[:-1]), filled.view(size, -1), gradient.view(shape)
     if reduction != "none":
         values = values.view(size, -1)
@@ -144,7 +153,7 @@ class _Traced(torch.autograd.Function):
 
     generate_vmap_rule = True
 
-    # Told one by one: the compiler counts them.
+    # One by one: the compiler counts them.
     @staticmethod
     def forward(
         scores: Tensor,
@@ -173,7 +182,7 @@ class _Traced(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
         scaled = _SemiGradient.apply if torch.is_grad_enabled() else semi_gradient
-        return scaled(grad, *ctx.saved_tensors), *[None] * 10
+        return scaled(grad, *ctx.saved_tensors), *_NO_GRADIENTS
 
 
 def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
@@ -198,8 +207,8 @@ class _Eager(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, target: Tensor, mask: Any, qid: Any, *options: Any) -> tuple[Tensor, Tensor]:
-        value, filled, ctx.gradient, ctx.query = solve(scores, target, mask, qid, *options)
-        ctx.options, ctx.dtype = options, scores.dtype
+        ctx.options, ctx.dtype = Options(*options), scores.dtype
+        value, filled, ctx.gradient, ctx.query = solve(scores, target, mask, qid, ctx.options)
         ctx.save_for_backward(scores, target, mask, qid)
         ctx.mark_non_differentiable(filled)
         return value, filled
@@ -208,7 +217,8 @@ class _Eager(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
         gradient, ctx.gradient = ctx.gradient, None
         if gradient is None:
-            gradient = solve(*ctx.saved_tensors, *ctx.options)[2]
+            scores, target, mask, qid = ctx.saved_tensors
+            gradient = solve(scores, target, mask, qid, ctx.options)[2]
         if torch.is_grad_enabled():
             found = _SemiGradient.apply(grad, gradient, ctx.query, ctx.saved_tensors[0])
         else:
@@ -218,20 +228,19 @@ class _Eager(torch.autograd.Function):
             except RuntimeError:  # a batch of gradients at once (is_grads_batched=True) needs more than one memory
                 found = factor * gradient
             found = found.to(ctx.dtype)
-        return found, *[None] * 10
+        return found, *_NO_GRADIENTS
 
 
-def apply(*args: Any, traced: bool = False) -> tuple[Tensor, Tensor]:
-    """The value with its semi-gradient, and with reduction="none" which queries count; arguments are those of `solve`.
+def function_for(scores: Tensor, traced: bool = False) -> type[torch.autograd.Function]:
+    """The function of (scores, target, mask, qid, *options) that gives the value with its semi-gradient.
 
-    traced: keep what backward needs where PyTorch's checkpoints see it.
+    With reduction="none", its second output says which queries count. traced: keep what backward needs where PyTorch's
+    checkpoints see it.
     """
-    if is_plain(args[0]) and not traced and args[0].device.type == "cpu":
-        value, filled = _Eager.apply(*args)
-        return value, filled
+    if is_plain(scores) and not traced and scores.device.type == "cpu":
+        return _Eager
     mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
-    value, filled, _, _ = (_Mapped if mapped else _Traced).apply(*args)
-    return value, filled
+    return _Mapped if mapped else _Traced
 
 
 def is_plain(values: Tensor) -> bool:

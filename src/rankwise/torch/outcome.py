@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Goal", "Outcome", "precise", "queries_counted", "refuse_empty", "share_of_query"]
+__all__ = ["Goal", "Options", "Outcome", "precise", "queries_counted", "refuse_empty", "share_of_query"]
 
 
 def precise(device: torch.device) -> torch.dtype:
@@ -23,6 +23,21 @@ class Goal(NamedTuple):
 
     scale: float
     update: str
+
+
+class Options(NamedTuple):
+    """All that is asked of a batch beside its tensors, as plain data, which is what an operator can be given.
+
+    loss: its key. update: as in `Goal`. Others: as in `functional.structured_hinge`.
+    """
+
+    ignore_index: int | None
+    loss: str
+    scale: float
+    update: str
+    empty: str
+    reduction: str
+    backend: str
 
 
 class Outcome(NamedTuple):

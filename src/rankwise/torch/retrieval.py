@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from rankwise.losses import LossLike
 from rankwise.torch import operator
 from rankwise.torch.batches import Gather, check_options, is_distributed
 from rankwise.torch.operator import is_plain
-from rankwise.torch.outcome import queries_counted, refuse_empty
+from rankwise.torch.outcome import Options, queries_counted, refuse_empty
 from rankwise.torch.registry import key_of
 
 __all__ = ["check_retrieval", "retrieval_loss"]
@@ -66,10 +67,11 @@ def retrieval_loss(
         own = None if own is None else first
     # Of an empty query the operator knows its place in a chunk only.
     refused_here = empty == "error" and is_plain(queries)
-    told = (None, key_of(loss), as_scale(scale), "", "zero" if refused_here else empty, "none", backend)
+    options = Options(None, key_of(loss), as_scale(scale), "", "zero" if refused_here else empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
-    solve = partial(_solve, queries, labels, reference, reference_labels, told, own, step, refused_here)
-    values, filled = distributed.together(solve, embeddings.device) if several else solve()
+    given = _Given(queries, labels, reference, reference_labels)
+    by_chunk = partial(_by_chunk, given, options, own, step, refused_here)
+    values, filled = distributed.together(by_chunk, embeddings.device) if several else by_chunk()
     if several and gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
     if reduction == "none":
@@ -102,23 +104,24 @@ def _prepare(
     return queries, reference, reference_labels, None
 
 
-def _solve(
-    queries: Tensor,
-    labels: Tensor,
-    reference: Tensor,
-    reference_labels: Tensor,
-    told: tuple[object, ...],
-    own: int | None,
-    step: int,
-    refuse: bool,
-) -> tuple[Tensor, Tensor]:
+class _Given(NamedTuple):
+    """Queries (B, d) with labels (B,), and what they rank, (R, d) with labels (R,)."""
+
+    queries: Tensor
+    labels: Tensor
+    reference: Tensor
+    reference_labels: Tensor
+
+
+def _by_chunk(given: _Given, options: Options, own: int | None, step: int, refuse: bool) -> tuple[Tensor, Tensor]:
     """Values of all queries and whether each counts, step queries at a time."""
     parts = []
+    queries, labels, *reference = given
     again = queries.shape[0] > step and torch.is_grad_enabled()
     for begin in range(0, max(queries.shape[0], 1), step):
-        part = partial(_part, told=told, own=None if own is None else own + begin, again=again)
-        given = (queries[begin : begin + step], labels[begin : begin + step], reference, reference_labels)
-        parts.append(checkpoint(part, *given, use_reentrant=False) if again else part(*given))
+        part = partial(_part, options=options, own=None if own is None else own + begin, again=again)
+        chunk = (queries[begin : begin + step], labels[begin : begin + step], *reference)
+        parts.append(checkpoint(part, *chunk, use_reentrant=False) if again else part(*chunk))
     values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
     if refuse:
         refuse_empty(filled)
@@ -131,7 +134,7 @@ def _part(
     reference: Tensor,
     reference_labels: Tensor,
     *,
-    told: tuple[object, ...],
+    options: Options,
     own: int | None,
     again: bool,
 ) -> tuple[Tensor, Tensor]:
@@ -145,7 +148,9 @@ def _part(
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    return operator.apply(scores, target, mask, None, *told, traced=again)
+    function: Any = operator.function_for(scores, traced=again)
+    values, filled = function.apply(scores, target, mask, None, *options)[:2]
+    return values, filled
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor
 
-from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail, ZeroOne
+from rankwise.losses import DiscountedLoss, Form, Loss, StepLoss
 from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
 from rankwise.torch.outcome import Goal, Outcome, precise
 from rankwise.torch.tensor_dynamic import best_rewarded
+from rankwise.torch.tensor_halving import most_violating
 from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
-from rankwise.torch.tensor_rounds import most_violating
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
 
 __all__ = ["solve_ragged", "solve_rows"]
@@ -25,9 +27,9 @@ def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outc
     scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
         return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
-    if isinstance(loss, ZeroOne):
+    if loss.form is Form.LABELS:
         return _zero_one(scores, samples, goal)
-    if isinstance(loss, DiscountedLoss):
+    if loss.form is Form.DISCOUNT:
         return _solve(scores, samples, loss, goal)
     parts = [_solve(*_row(scores, samples, q), loss, goal) for q in range(scores.shape[0])]
     return Outcome(*(torch.cat(one) for one in zip(*parts, strict=True)))
@@ -72,50 +74,51 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     if rows.most_pos == 0 or rows.most_neg == 0:
         return Outcome(rows.pos.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
     _check(loss, rows, goal)
-    told = _tell(loss, rows, has_c2=goal.update != "negative")
+    in_tensors = _in_tensors(loss, rows, has_c2=goal.update != "negative")
     unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
     if goal.update:
-        values, slope = _direct(rows, told, goal, unit)
+        values, slope = _direct(rows, in_tensors, goal, unit)
     else:
-        above = most_violating(rows, told, goal.scale)
+        above = most_violating(rows, in_tensors, goal.scale)
         slope = gradient(rows, above) * unit
-        values = goal.scale * told.lost(above, rows.n_pos) + total(rows, slope)
+        values = goal.scale * in_tensors.lost(above, rows.n_pos) + total(rows, slope)
     values = torch.where(filled.squeeze(1), values, 0.0)
     slope = torch.where(filled, slope, 0.0).to(scores.dtype)
     return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
 
 
-def _direct(rows: SortedRows, told: TensorLoss, goal: Goal, unit: Tensor) -> tuple[Tensor, Tensor]:
+def _direct(rows: SortedRows, loss: TensorLoss, goal: Goal, unit: Tensor) -> tuple[Tensor, Tensor]:
     """Δ of the ranking by scores, and the direct-loss update; ties are broken so that the two rankings differ."""
     worst = bisect(rows, worst=True)
     if goal.update == "positive":
-        higher, lower = most_violating(rows, told, goal.scale), bisect(rows, worst=False)
+        higher, lower = most_violating(rows, loss, goal.scale), bisect(rows, worst=False)
     else:
         # Fewer negatives above than by scores, unless some loss falls as they grow in number.
-        most = int(worst.amax()) if told.rises else rows.most_neg
-        higher, lower = worst, best_rewarded(rows, told, -goal.scale, most)
+        most = int(worst.amax()) if loss.rises else rows.most_neg
+        higher, lower = worst, best_rewarded(rows, loss, -goal.scale, most)
     slope = (gradient(rows, higher) - gradient(rows, lower)) * (unit / goal.scale)
-    return told.lost(worst, rows.n_pos), slope
+    return loss.lost(worst, rows.n_pos), slope
 
 
-def _tell(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
-    if isinstance(loss, DiscountedLoss):
-        return DiscountedTensors(loss, rows.n_pos, rows.n_neg, (rows.most_pos, max(rows.scores.shape[1], 2)))
-    if isinstance(loss, StepLoss):
-        return StepTensors(loss, rows.most_pos, rows.most_neg, rows.pos.device, has_c2)
+def _in_tensors(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
+    if loss.form is Form.DISCOUNT:
+        most = (rows.most_pos, max(rows.scores.shape[1], 2))
+        return DiscountedTensors(cast(DiscountedLoss, loss), rows.n_pos, rows.n_neg, most)
+    if loss.step is not None:
+        return StepTensors(cast(StepLoss, loss), rows.most_pos, rows.most_neg, rows.pos.device, has_c2)
     raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss: it can be computed on the CPU only")
 
 
 def _check(loss: Loss, rows: SortedRows, goal: Goal) -> None:
     """Refuse a loss of the user's own that breaks (C2), or has no normaliser, for the counts of some query."""
-    if isinstance(loss, DiscountedLoss) and loss.tables(1, 1).tail != Tail.NONE:
+    if loss.proven:
         return
     for n_pos, n_neg in torch.cat([rows.n_pos, rows.n_neg], 1).unique(dim=0).tolist():
         if n_pos == 0 or n_neg == 0:
             continue
         if goal.update != "negative":
             loss.check(n_pos, n_neg, thorough=False)
-        elif isinstance(loss, DiscountedLoss):
+        else:
             loss.normaliser(n_pos, n_neg)
 
 

@@ -22,7 +22,7 @@ _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = We
 
 
 class TensorLoss(Protocol):
-    """What the rounds ask of a loss.
+    """What the search asks of a loss.
 
     rises: whether Δ is known never to fall as negatives pass positives. largest (Q, 1): no gain is larger in size.
     """
@@ -83,7 +83,7 @@ def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> t
 
 
 class StepTensors:
-    """A loss told by its step function, of a single query: the function is called with tensors."""
+    """A loss given by its step function, of a single query: the function is called with tensors."""
 
     rises = False
 

@@ -1,7 +1,7 @@
-"""Queries of one batch sorted along their rows, in tensors only: what the rounds read, and gradients from their answer.
+"""Queries of one batch sorted along their rows, in tensors only: what the search reads, and gradients of its answer.
 
 A row holds a query's samples by descending score; samples that do not count come last. c_k, the number of negatives
-above the k-th positive, tells a ranking: above (Q, P).
+above the k-th positive, stand for a ranking: above (Q, P).
 """
 
 from __future__ import annotations

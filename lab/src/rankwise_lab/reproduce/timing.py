@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, structured_hinge
 from rankwise.linear.features import INTERCEPT, as_features
-from rankwise.linear.objective import Objective, Risk
+from rankwise.linear.objective import Objective
 from rankwise.linear.pose import pose
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings
 from rankwise.losses import NDCG, LossLike, as_loss
@@ -137,11 +137,10 @@ class TimingExperiment:
         """The scores that inference is called with while a model is trained as `_train` does, in order."""
         loss = as_loss(method.loss)
         features = as_features(self.action.X, INTERCEPT if method.loss == "zero-one" else 0.0)
-        objective = Objective(features, pose(self.action.relevant(k), loss))
-        objective.risk = listener = _Listener(objective.task, objective.clock)
+        objective = _Listener(features, pose(self.action.relevant(k), loss))
         C = self.action.chosen(k, method.loss, method.metric)
         SOLVERS[AUTO](objective, C, Settings(self.plan.tol))
-        return listener.heard
+        return objective.heard
 
     def _replay(self, k: int, method: Method, calls: list[NDArray[np.float64]]) -> Callable[[], None]:
         """All calls of a training, with nothing in between."""
@@ -166,13 +165,12 @@ class TimingExperiment:
 
 
 @dataclass(eq=False)
-class _Listener(Risk):
-    """The risk of a task, which keeps the scores that it is asked for."""
+class _Listener(Objective):
+    """An objective that keeps the scores at which it is evaluated."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.heard: list[NDArray[np.float64]] = []
+    heard: list[NDArray[np.float64]] = field(default_factory=list)
 
-    def __call__(self, scores: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
-        self.heard.append(scores.copy())
-        return super().__call__(scores)
+    def scores(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = super().scores(v)
+        self.heard.append(found)
+        return found

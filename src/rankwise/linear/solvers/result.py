@@ -1,4 +1,4 @@
-"""What every solver is told, and what it returns."""
+"""What every solver is given, and what it returns."""
 
 from __future__ import annotations
 

@@ -14,9 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.inputs import as_scale
-from rankwise.losses import Loss, LossLike, ZeroOne, as_loss
-from rankwise.solving import check_method, solve_queries
+from rankwise.inputs import NotFiniteError, as_scale
+from rankwise.losses import Form, Loss, LossLike, as_loss
+from rankwise.method import AUTO, as_method
+from rankwise.queries import Queries, as_queries
+from rankwise.solving import solve
 from rankwise.torch.functional import structured_hinge
 
 __all__ = ["HINGE", "BlockLoss"]
@@ -30,15 +32,16 @@ class BlockLoss:
     """A loss by name, or a `rankwise.Loss`, for blocks; counts its calls and the seconds in them."""
 
     def __init__(self, loss: LossLike, n_classes: int, *, scale: float = 1.0, method: str = "auto") -> None:
-        self.n_classes, self.scale, self.method = n_classes, as_scale(scale), method
+        self.n_classes, self.scale = n_classes, as_scale(scale)
         self._loss: Loss | None = None if isinstance(loss, str) and loss == HINGE else as_loss(loss)
+        self._method = AUTO
         if self._loss is None:
             if method != "auto":
                 raise ValueError(f"method={method!r} is for rank losses; the multi-class hinge has one, 'auto'")
             if n_classes < 2:
                 raise ValueError(f"the multi-class hinge needs at least 2 classes, got {n_classes}")
         else:
-            check_method(self._loss, method, None)
+            self._method = as_method(method, self._loss)
         self.calls, self.seconds = 0, 0.0
 
     @property
@@ -57,37 +60,36 @@ class BlockLoss:
         And the gradient of the loss of the block, as the scores are.
         """
         began = time.perf_counter()
-        values, gradient = self._solve(scores.detach(), labels)
+        scores = scores.detach()
+        if self._loss is None:
+            values, gradient = _multi_class(scores, labels, self.scale)
+        elif scores.device.type != "cpu":
+            values, gradient = self._on_device(scores, labels, self._loss)
+        else:
+            flat = np.ascontiguousarray(scores.T.numpy()).reshape(-1)
+            threads = torch.get_num_threads() if flat.size >= _WORTH_THREADS else 1
+            try:
+                solved = solve(flat, self._queries(labels), self._loss, self.scale, self._method, threads)
+            except NotFiniteError:
+                why = "scores are not finite: the weights have grown too large; raise lam or mu"
+                raise FloatingPointError(why) from None
+            values = torch.from_numpy(solved.value / self.n_classes)
+            gradient = torch.from_numpy(solved.gradient.reshape(self.n_classes, -1)).T / self.n_classes
         self.seconds += time.perf_counter() - began
         self.calls += 1
         return values, gradient
 
-    def _solve(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        if self._loss is None:
-            return _multi_class(scores, labels, self.scale)
-        if scores.device.type != "cpu":
-            return self._on_device(scores, labels)
-        count = scores.shape[0]
-        flat = np.ascontiguousarray(scores.T.numpy()).reshape(-1)
+    def _queries(self, labels: Tensor) -> Queries:
+        """Each class ranks the samples."""
         relevant = self._relevant(labels).T.reshape(-1).numpy()
-        starts = np.arange(self.n_classes + 1) * count
-        threads = torch.get_num_threads() if flat.size >= _WORTH_THREADS else 1
-        found = solve_queries(flat, relevant, starts, self._loss, self.scale, self.method, n_threads=threads)
-        if found is None:
-            raise FloatingPointError("scores are not finite: the weights have grown too large; raise lam or mu")
-        out, _, gradient = found
-        values = torch.from_numpy(out[:, 0] / self.n_classes)
-        return values, torch.from_numpy(gradient.reshape(self.n_classes, count)).T / self.n_classes
+        return as_queries(relevant, np.arange(self.n_classes + 1) * labels.shape[0])
 
-    def _on_device(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        if self.method != "auto":
-            raise ValueError(f"method={self.method!r} runs on the CPU; use 'auto' on {scores.device}")
-        assert self._loss is not None
+    def _on_device(self, scores: Tensor, labels: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
+        if self._method != AUTO:
+            raise ValueError(f"method={self._method.name!r} runs on the CPU; use 'auto' on {scores.device}")
         leaf = scores.clone().requires_grad_()
         with torch.enable_grad():
-            values = structured_hinge(
-                leaf, self._relevant(labels), self._loss, dim=0, scale=self.scale, reduction="none"
-            )
+            values = structured_hinge(leaf, self._relevant(labels), loss, dim=0, scale=self.scale, reduction="none")
             (gradient,) = torch.autograd.grad(values.sum() / self.n_classes, leaf)
         return values.detach().double().cpu() / self.n_classes, gradient
 
@@ -109,7 +111,7 @@ class BlockLoss:
         positives = relevant.sum(0, dtype=torch.float64)
         negatives = count - positives
         filled = (positives > 0) & (negatives > 0)
-        if isinstance(self._loss, ZeroOne):
+        if self._loss.form is Form.LABELS:
             return (filled.double() / (count * classes)).expand(count, classes)
         each = torch.where(relevant, 2.0 / positives.clamp(min=1), 2.0 / negatives.clamp(min=1))
         return each * filled / classes

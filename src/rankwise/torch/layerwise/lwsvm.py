@@ -196,7 +196,9 @@ class LWSVM:
         score = None if val is None else as_score(self.score, loss.name)
         file = None if checkpoint is None else Checkpoint(checkpoint, self._identity(what, samples, held_out))
         log = Log(None if file is None else Path(file.folder), Progress(f"LWSVM {loss.name}") if progress else None)
-        run = Run(self.net, self.settings, loss, samples, held_out, score, plan, log, file)
+        run = Run(
+            self.net, self.settings, loss, samples, val=held_out, score=score, plan=plan, log=log, checkpoint=file
+        )
         try:
             run.begin()
             run_stages(run)

@@ -50,6 +50,7 @@ class Run:
         settings: Settings,
         loss: BlockLoss,
         train: Blocks,
+        *,
         val: Blocks | None,
         score: Score | None,
         plan: tuple[str, ...],

@@ -1,7 +1,7 @@
-"""Algorithm 1 in O(log N) rounds of whole-array operations: for losses known only by a step function in Python.
+"""Algorithm 1 depth by depth, O(log N) whole-array operations: for losses known only by a step function in Python.
 
 The negatives are sorted; then all segments of one depth of the recursion are evaluated together, so that the step
-function is called once a round, with arrays. O(N log N) for the sort, O(P log N) steps.
+function is called once a depth, with arrays. O(N log N) for the sort, O(P log N) steps.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ _TIED_CELLS = 1 << 14
 
 def choose(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
     """The map for the scores of a large query, and the pivots of its cells, none where ties are few."""
-    chart, pivot = suit(scores, _sample(scores, limit), n_pos, limit)
+    buckets, pivot = suit(scores, _sample(scores, limit), n_pos, limit)
     own = scores.dtype.type  # on its way through Python it is lost
-    low, rate, middle, high = (own(value) for value in chart[1:5])
-    return BucketMap(chart[0], low, rate, middle, high, *chart[5:]), pivot
+    low, rate, middle, high = (own(value) for value in buckets[1:5])
+    return BucketMap(buckets[0], low, rate, middle, high, *buckets[5:]), pivot
 
 
 def _sample(scores: NDArray[np.floating], limit: float) -> NDArray[np.float64]:
@@ -52,8 +52,8 @@ def suit(scores, sample, n_pos, limit):
         tied += np.int64(same_as_next or same_as_last)
     if tied < _TIED * m:
         return least_crowded(sample, m, wanted, scores), no_pivot
-    chart = least_crowded(sample, m, min(wanted, max(_TIED_CELLS, wanted >> 2)), scores)
-    return chart, frequent(sample, m, chart, limit, scores)
+    buckets = least_crowded(sample, m, min(wanted, max(_TIED_CELLS, wanted >> 2)), scores)
+    return buckets, frequent(sample, m, buckets, limit, scores)
 
 
 @part
@@ -70,21 +70,21 @@ def n_cells(n, n_pos):
 def least_crowded(sample, m, wanted, scores):
     """The map onto at most `wanted` cells under which the distinct scores of an ascending sample crowd least."""
     low, high = sample[0], sample[m - 1]
-    chart = range_map(low, high, wanted, scores)
+    buckets = range_map(low, high, wanted, scores)
     best = crowding(sample, m, range_map(low, high, _CELLS, scores), scores)
     if best <= _CROWDED:
-        return chart
+        return buckets
     for trim in (m // 128, m // 32, m // 16):  # tails share a bucket at either end
         a, b = sample[trim], sample[m - 1 - trim]
         found = crowding(sample, m, range_map(a, b, _CELLS, scores), scores)
         if found < best:
-            best, chart = found, range_map(a, b, wanted, scores)
+            best, buckets = found, range_map(a, b, wanted, scores)
     found = crowding(sample, m, keyed_map(low, high, _CELLS, scores), scores)
     if found < best:
-        best, chart = found, keyed_map(low, high, wanted, scores)
+        best, buckets = found, keyed_map(low, high, wanted, scores)
     if crowding(sample, m, folded_map(sample, m, _CELLS, scores), scores) < best:
-        chart = folded_map(sample, m, wanted, scores)
-    return chart
+        buckets = folded_map(sample, m, wanted, scores)
+    return buckets
 
 
 @part
@@ -134,16 +134,16 @@ def keys_between(low, high, cells):
 
 
 @part
-def crowding(sample, m, chart, scores):
+def crowding(sample, m, buckets, scores):
     """How many times more neighbours a distinct value has than if they were spread evenly over _CELLS cells."""
     typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
-    typed[1] = chart.last
+    typed[1] = buckets.last
     share = np.zeros(_CELLS, np.int64)
     distinct = 0
     for k in range(m):
         if k == 0 or sample[k] != sample[k - 1]:
             typed[0] = sample[k]
-            share[place(typed[0], chart, typed[1], no_pivot)] += 1
+            share[place(typed[0], buckets, typed[1], no_pivot)] += 1
             distinct += 1
     total = 0.0
     for cell in range(_CELLS):
@@ -152,18 +152,18 @@ def crowding(sample, m, chart, scores):
 
 
 @part
-def frequent(sample, m, chart, limit, scores):
+def frequent(sample, m, buckets, limit, scores):
     """A pivot a cell, and one beyond: the score most frequent in the sample, the limit where none is there."""
     typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
-    typed[1] = chart.last
-    pivot = np.empty(chart.last + 2, scores.dtype)
+    typed[1] = buckets.last
+    pivot = np.empty(buckets.last + 2, scores.dtype)
     pivot[:] = limit
-    most = np.zeros(chart.last + 1, np.int64)
+    most = np.zeros(buckets.last + 1, np.int64)
     begin = 0
     for k in range(1, m + 1):
         if k == m or sample[k] != sample[begin]:
             typed[0] = sample[begin]
-            cell = place(typed[0], chart, typed[1], no_pivot)
+            cell = place(typed[0], buckets, typed[1], no_pivot)
             if k - begin > most[cell]:
                 most[cell], pivot[cell] = k - begin, typed[0]
             begin = k

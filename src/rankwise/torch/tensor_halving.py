@@ -1,4 +1,4 @@
-"""Algorithm 1 in O(log N) rounds of tensor operations, for all queries of a batch at once.
+"""Algorithm 1 by halving, in O(log N) tensor operations, for all queries of a batch at once.
 
 Seen from the positives, the objective is Σ_k h_k(c_k) over 0 ≤ c_1 ≤ … ≤ c_P ≤ N, and under (C2) each h_k is concave:
 
@@ -6,7 +6,7 @@ Seen from the positives, the objective is Σ_k h_k(c_k) over 0 ≤ c_1 ≤ … �
 
 So the c_k are found by halving. All positives whose c is known to lie in one interval form a block; whether c_k ≥ m, m
 the interval's middle, holds for the end of the block that adds most to the objective. Blocks never interact again, as
-in the paper's recursion. O(P) memory and work a round; the number of rounds is that of N's binary digits.
+in the paper's recursion. O(P) memory and work a halving; there are as many as N has binary digits.
 """
 
 from __future__ import annotations

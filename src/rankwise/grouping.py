@@ -1,0 +1,85 @@
+"""Queries in any order: which samples belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.inputs import as_array
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Query q is samples order[starts[q]:starts[q+1]], or the slice itself where order is None; sorted by ids."""
+
+    ids: NDArray[Any]
+    starts: NDArray[np.int64]
+    order: NDArray[np.int64] | None
+
+    def gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values with each query's samples together."""
+        return values if self.order is None else values[self.order]
+
+    def scatter(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The inverse of `gather`."""
+        if self.order is None:
+            return values
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result
+
+
+def group(qid: ArrayLike, n: int) -> Grouping:
+    """Group n samples by query, without sorting where they are in ascending order already."""
+    array = as_array(qid, "qid")
+    if array.ndim != 1 or array.shape[0] != n:
+        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
+        raise ValueError(f"qid has {what} and scores has {n}; they must be one-dimensional and of equal length")
+    if array.dtype.kind not in "iubfSUO":
+        raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}")
+    if array.dtype.kind == "f":
+        wrong = ~np.isfinite(array)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
+    if array.dtype.kind == "O":
+        array = _as_comparable(array)
+    if n == 0:
+        return Grouping(array, np.zeros(1, np.int64), None)
+    changes = np.flatnonzero(array[1:] != array[:-1]) + 1
+    starts = np.concatenate([[0], changes, [n]]).astype(np.int64)
+    ids = array[starts[:-1]]
+    if (ids[1:] > ids[:-1]).all():
+        return Grouping(ids, starts, None)
+    return _sort(array, n)
+
+
+def _as_comparable(array: NDArray[Any]) -> NDArray[Any]:
+    kinds = {type(value) for value in array}
+    if all(issubclass(kind, str) for kind in kinds):
+        return array.astype(str)
+    if all(issubclass(kind, int | np.integer) for kind in kinds):
+        try:
+            return array.astype(np.int64)
+        except OverflowError:
+            raise ValueError("qid has integers beyond 64 bits; pass them as strings") from None
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise TypeError(f"qid must be all integers or all strings, got {names}")
+
+
+def _sort(array: NDArray[Any], n: int) -> Grouping:
+    """Group by counting, O(n), where ids are integers in a range not much wider than n; else by sorting."""
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        if high - low < 4 * n + 1024 and max(-low, high) < 2**62:
+            from rankwise.inference.grouping import order_by_key
+
+            order, ends = order_by_key(array.astype(np.int64) - low, high - low + 1)
+            used = np.flatnonzero(np.diff(ends, prepend=0))
+            return Grouping((used + low).astype(array.dtype), np.concatenate([[0], ends[used]]), order)
+    order = np.argsort(array, kind="stable")
+    inner = group(array[order], n)
+    return Grouping(inner.ids, inner.starts, order)

@@ -1,0 +1,52 @@
+"""The methods by name, as users choose them, and the record that goes with a name from then on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rankwise.inputs import is_whole
+from rankwise.loss_forms import Form, Loss
+
+__all__ = ["AUTO", "METHODS", "Method", "as_method"]
+
+METHODS = (
+    "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
+)  # fmt: skip
+# Those that find the fastest way themselves, and those that need no (C2).
+_FAST, _WITHOUT_C2 = METHODS[:2], METHODS[-3:]
+
+
+class Method(NamedTuple):
+    """How most violating rankings are found. cutoff: of Chakrabarti's greedy, D(m) = 0 from this place on; or None."""
+
+    name: str = "auto"
+    cutoff: int | None = None
+
+    @property
+    def needs_c2(self) -> bool:
+        """Whether it is right only for losses with (C2)."""
+        return self.name not in _WITHOUT_C2
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the way is chosen by what is fastest."""
+        return self.name in _FAST
+
+
+AUTO = Method()
+
+
+def as_method(name: str, loss: Loss, cutoff: int | None = None) -> Method:
+    """The method of that name; refuses an unknown one, and one that does not go with the loss or the cut-off."""
+    if name == "auto" and cutoff is None:
+        return AUTO
+    if name not in METHODS:
+        raise ValueError(f"unknown method {name!r}; use one of {', '.join(map(repr, METHODS))}")
+    if loss.form is Form.LABELS and name not in ("auto", "exhaustive"):
+        loss.check(1, 1)
+    if cutoff is not None:
+        if name != "chakrabarti":
+            raise ValueError(f"cutoff={cutoff} goes with method='chakrabarti' only, not {name!r}")
+        if not is_whole(cutoff) or cutoff < 1:
+            raise ValueError(f"cutoff must be a whole number of places, at least 1, got {cutoff!r}")
+    return Method(name, cutoff)
