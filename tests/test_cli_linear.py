@@ -611,7 +611,7 @@ def _interrupt_at(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C at the k-th evaluation."""
     from rankwise.linear import objective
 
-    count, real = [0], objective.structured_hinge
+    count, real = [0], objective.solve
 
     def hinge(*args: Any, **kwargs: Any) -> Any:
         count[0] += 1
@@ -619,7 +619,7 @@ def _interrupt_at(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(objective, "structured_hinge", hinge)
+    monkeypatch.setattr(objective, "solve", hinge)
 
 
 @pytest.mark.parametrize("options", [[], ["--standardize"]])

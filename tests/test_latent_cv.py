@@ -158,7 +158,7 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], match: 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, when: Any) -> list[int]:
     """Ctrl-C at the calls of inference that `when` says yes to; the list counts them."""
-    real, count, lock = objective_module.structured_hinge, [0], threading.Lock()
+    real, count, lock = objective_module.solve, [0], threading.Lock()
 
     def hinge(*args: Any, **options: Any) -> Any:
         with lock:
@@ -168,7 +168,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, when: Any) -> list[int]:
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(objective_module, "structured_hinge", hinge)
+    monkeypatch.setattr(objective_module, "solve", hinge)
     return count
 
 
