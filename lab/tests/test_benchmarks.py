@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from rankwise_lab.benchmarks import processes, small, sorting
 from rankwise_lab.benchmarks.plan import QUICK
-from rankwise_lab.benchmarks.report import Row, Target, at_least, at_most, write_bytes, write_json
+from rankwise_lab.benchmarks.report import Row, Target, at_least, at_most
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Progress, Seconds, compare
 
@@ -211,28 +211,6 @@ def test_rows_meet_their_targets_or_not() -> None:
     assert Row("r", 24.0, target=at_least(25)).met is False
     assert Row("r", 24.0).met is None
     assert Row("r", None, target=at_least(25)).met is None
-
-
-def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "rows.json"
-    write_bytes(file, b"old")
-
-    def fail(source: str, target: str) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_bytes(file, b"new")
-    assert file.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [file]
-
-
-def test_json_refuses_numbers_that_json_does_not_have(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nan"):
-        write_json(tmp_path / "rows.json", {"measured": float("nan")})
-    assert not list(tmp_path.iterdir())
 
 
 def test_memory_is_measured_in_a_process_of_its_own() -> None:

@@ -580,16 +580,17 @@ def test_summary_is_json_even_with_nothing_in_it() -> None:
 
 def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
     lines = table(_three(APS)).splitlines()
-    assert lines[0].split() == ["mean", "test", "AP", "n", "d", "pos", "a", "b", "mine"]
-    assert lines[1].split() == ["s", "40", "3", "10", "0.6000", "0.4000", "0.7500*"]
-    assert lines[2].split() == ["t", "40", "3", "10", "0.4000", "0.7000*", "0.5000"]
-    assert lines[3].split() == ["mean", "over", "tasks", "0.5000", "0.5500", "0.6250"]
-    assert lines[5] == "mine less b, test AP, with 95 % intervals"
-    assert lines[6].split()[:2] == ["s", "+0.3500"]
-    assert lines[7].split()[:2] == ["t", "-0.2000"]
-    assert lines[8].split()[:4] == ["mean", "over", "tasks", "+0.0750"]
-    assert lines[8].endswith("better on 0, worse on 0 of 2 tasks")
-    assert len(lines) == 9
+    assert lines[0] == "Mean test AP"
+    assert lines[1].split() == ["task", "n", "d", "pos", "a", "b", "mine"]
+    assert lines[2].split() == ["s", "40", "3", "10", "0.6000", "0.4000", "0.7500*"]
+    assert lines[3].split() == ["t", "40", "3", "10", "0.4000", "0.7000*", "0.5000"]
+    assert lines[4].split() == ["mean", "over", "tasks", "0.5000", "0.5500", "0.6250"]
+    assert lines[6] == "mine less b, test AP: better on 0, worse on 0 of 2 tasks"
+    assert lines[7].endswith("95 % interval")
+    assert lines[8].split()[:2] == ["s", "+0.3500"]
+    assert lines[9].split()[:2] == ["t", "-0.2000"]
+    assert lines[10].split()[:4] == ["mean", "over", "tasks", "+0.0750"]
+    assert len(lines) == 11
 
 
 def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing() -> None:
@@ -737,14 +738,14 @@ def test_table_of_queries_has_every_model_and_the_reference_without_difference()
     mine = queries.Found("mine", 0.5, 0.125, -0.0625, 0.25, 0.75)
     theirs = queries.Found("logistic", 0.375, 0.0, 0.0, 0.0, 0.5)
     lines = queries.table({"given": [theirs, mine], "folds": [theirs]}).splitlines()
-    assert lines[0].startswith("MQ2008, fold 1, test queries")
-    assert lines[0].endswith("less logistic, 95 % interval over queries")
-    assert lines[1].split() == ["logistic", "0.3750", "0.5000"]
-    assert lines[2].split() == ["mine", "0.5000", "0.7500", "+0.1250", "[-0.0625,", "+0.2500]"]
-    assert lines[3] == ""
-    assert lines[4].startswith("the same, all queries")
-    assert lines[5] == lines[1]
-    assert len(lines) == 6
+    assert lines[0] == "MQ2008, fold 1, test queries"
+    assert lines[1].endswith("less logistic  95 % interval over queries")
+    assert lines[2].split() == ["logistic", "0.3750", "0.5000"]
+    assert lines[3].split() == ["mine", "0.5000", "0.7500", "+0.1250", "[-0.0625,", "+0.2500]"]
+    assert lines[4] == ""
+    assert lines[5].startswith("The same, all queries")
+    assert lines[7].split() == lines[2].split()
+    assert len(lines) == 8
 
 
 def _write_letor(folder: Path, part: str, seed: int, n_queries: int = 24) -> None:

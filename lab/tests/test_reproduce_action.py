@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import action_page
 from rankwise_lab.reproduce.action import MEASURES, ActionExperiment, Plan
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.action_page import conclusions, draw, make_part
 from rankwise_lab.reproduce.action_results import PAPER, PAPER_MEANS, measure_table, paired, paper_table
-from rankwise_lab.reproduce.part import Part
 from rankwise_lab.reproduce.report import write_index, write_part
 from scipy import stats
 from sklearn.metrics import average_precision_score, ndcg_score

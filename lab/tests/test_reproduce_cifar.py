@@ -326,7 +326,7 @@ def test_the_command_writes_a_report(data: Path, capsys: Capture, read_page: Any
     assert "CIFAR-10 as JPEG files" in text
     for line in cifar_page.conclusions(found):
         assert line in printed
-        assert line.replace("'", "&#x27;") in text
+        assert line.replace("'", "&#39;") in text
     rows = list(csv.DictReader(io.StringIO(Path("report/cifar.csv").read_text())))
     assert len(rows) == 2 * (1 + 3 * 2)
     assert float(rows[4]["ap"]) == found["seeds"][0]["losses"]["ap"]["test"]["final"]["ap"]

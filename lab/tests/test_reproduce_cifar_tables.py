@@ -14,11 +14,17 @@ from scipy import stats
 pytest.importorskip("torch")
 
 from rankwise_lab.data.cifar10 import Cifar10
+from rankwise_lab.report.blocks import Paragraph
 from rankwise_lab.reproduce import cifar_page, cifar_results
 from rankwise_lab.reproduce.cifar import METHODS, Plan
 from rankwise_lab.reproduce.cifar_figure import draw
 
 PLAN = Plan(seeds=(3,), block_size=15, timed_blocks=(15,))
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    """The paragraphs of the part."""
+    return [block.text for block in cifar_page.make_part(found, {}).body if isinstance(block, Paragraph)]
 
 
 def made_up(gains: dict[str, list[float]], n_test: int = 100) -> dict[str, Any]:
@@ -99,15 +105,15 @@ def test_without_matplotlib_the_page_says_that_there_is_no_figure(monkeypatch: p
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert draw(found) == {}
-    assert any("No figures: Matplotlib is not installed" in piece for piece in cifar_page.make_part(found, {}).body)
+    assert any("No figures: Matplotlib is not installed" in text for text in texts(found))
 
 
 def test_the_page_says_whether_the_objective_rises() -> None:
     found = made_up({"ap": [0.01], "ndcg": [0.0]})
-    assert any("It never rises." in piece for piece in cifar_page.make_part(found, {}).body)
+    assert any("It never rises." in text for text in texts(found))
     found["seeds"][0]["losses"]["ap"]["curve"] += [[3.0, 0.55], [4.0, 0.54]]
     rises = "It rises 1 times, by at most 1.0e-01 of its value."
-    assert any(rises in piece for piece in cifar_page.make_part(found, {}).body)
+    assert any(rises in text for text in texts(found))
 
 
 def test_figures_are_the_same_whenever_they_are_drawn() -> None:

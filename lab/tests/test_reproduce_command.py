@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from rankwise_lab.report.figure import have_matplotlib
 from rankwise_lab.reproduce import action, action_data, scaling, timing
-from rankwise_lab.reproduce.drawing import have_matplotlib
-from rankwise_lab.reproduce.part import NAMES
+from rankwise_lab.reproduce.names import TITLES
 
 import rankwise.inference.compiled  # noqa: F401  # kernels lie where they did before another cache is named
 from rankwise.cli.main import main
@@ -98,13 +98,13 @@ def tables_of(text: str) -> list[tuple[str, list[list[str]]]]:
 def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(whole: Whole, read_page: Any) -> None:
     text = (whole.report / "index.html").read_text()
     seen = read_page(text)
-    assert [name for name in seen.ids if name in NAMES] == list(NAMES)
+    assert [name for name in seen.ids if name in TITLES] == list(TITLES)
     assert (seen.open, len(set(seen.ids))) == ([], len(seen.ids))
     for name in LACKING:
         (said,) = (line for line in whole.printed if line.startswith(f"{name}: not run: "))
         why = said.removeprefix(f"{name}: not run: ")
         assert "RANKWISE_DATA" in why or "pip install" in why
-        assert text.count(f"Not run: {why}".replace("'", "&#x27;")) == 1
+        assert text.count(f"Not run: {why}".replace("'", "&#39;")) == 1
         assert not (whole.report / f"{name}.json").exists()
     assert whole.printed[-1] == "report: report/index.html"
 
@@ -261,12 +261,12 @@ def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whol
     show(browser, whole.report / "index.html", size)
     seen = browser.execute_script(SEEN)
     assert (seen["width"], seen["overflow"] <= 0) == (size[0], True)
-    assert seen["parts"] == list(NAMES)
+    assert seen["parts"] == list(TITLES)
     assert (seen["tables"], seen["figures"]) == (TABLES, FIGURES)
     assert [name for name in seen["asked"] if not name.startswith(("file:", "data:"))] == []
     links = browser.find_elements("css selector", "nav a")
-    assert [link.get_attribute("href").partition("#")[2] for link in links] == list(NAMES)
-    for link, name in zip(links, NAMES, strict=True):
+    assert [link.get_attribute("href").partition("#")[2] for link in links] == list(TITLES)
+    for link, name in zip(links, TITLES, strict=True):
         browser.execute_script("scrollTo(0, 0)")
         link.click()
         assert browser.current_url.endswith(f"#{name}")

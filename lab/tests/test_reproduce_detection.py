@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.reproduce import detection_data, page
+from rankwise_lab.reproduce import detection_data
 from rankwise_lab.reproduce.detection import LOSSES, METHODS, Experiment, Plan
 from rankwise_lab.reproduce.detection_results import KINDS, document, judge, redrawn, table5
 
@@ -220,19 +220,3 @@ def test_the_underwater_set_has_its_images_and_classes(tmp_path: Path, monkeypat
     part = read_voc(detection_data.smaller(detection_data.find_devkit(), None, {"train": 2, "val": 1, "test": 1}))
     assert len(part.images) == 4
     assert os.path.getsize(part.images[0].path) > 1000
-
-
-# The page
-
-
-def test_text_in_a_page_is_escaped(read_page: Any) -> None:
-    sheet = page.Table("<t>", ["a", "b<"], [["<x>", "1 & 2"]])
-    text = page.page("<title>", [page.paragraph("<script>"), page.table(sheet), page.items(["<i>"])])
-    seen = read_page(text)
-    assert seen.cells == ["a", "b<", "<x>", "1 & 2"]
-    assert "<script>" not in text
-
-
-def test_the_last_rows_of_a_table_may_sum_up_the_others() -> None:
-    text = page.table(page.Table("t", ["a"], [["x"], ["y"], ["z"]], totals=2))
-    assert text.count('<tr class="total">') == 2

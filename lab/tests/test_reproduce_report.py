@@ -10,33 +10,37 @@ from typing import Any
 import pytest
 from rankwise_lab.commands import reproduce
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.reproduce import page
+from rankwise_lab.report.blocks import Heading
+from rankwise_lab.report.figure import Drawing, Drawn
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.beside import beside, ratio
-from rankwise_lab.reproduce.drawing import Drawing
-from rankwise_lab.reproduce.part import NAMES, Part, made_by
+from rankwise_lab.reproduce.names import TITLES
 from rankwise_lab.reproduce.report import write_index, write_part
 
 from rankwise.cli.main import _parser, main
 
 Capture = pytest.CaptureFixture[str]
+NAMES = list(TITLES)
 
 
 def made_up(name: str) -> Part:
     """A part with one of everything."""
-    table = beside("<seconds>", [("inference, s", 2.0, 1.0)])
+    drawing = Drawing(b"\x89PNG", b"<svg></svg>", f'<svg id="{name}-lines"></svg>')
     return Part(
         name,
         f"The part {name}",
         f"{name} is <measured>.",
         {"experiment": name, "value": 0.5, "machine": {"cpu": "a & b", "cores": 2}},
-        "value\n0.5\n",
         [f"{name} was half as long as <expected>."],
-        [table],
-        [page.heading("Inner", 3), page.table(table)],
+        [
+            Heading("Inner"),
+            beside("<seconds>", [("inference, s", 2.0, 1.0)]),
+            Drawn("lines", drawing, "A <line>", "It falls."),
+        ],
         ["with a ruler"],
-        {"lines": Drawing(b"\x89PNG", b"<svg></svg>", '<svg id="lines"></svg>')},
+        "value\n0.5\n",
         [("0.5", "of the paper's")],
-        {"pictures/one.png": b"\x89PNG 1"},
+        pictures={"pictures/one.png": b"\x89PNG 1"},
     )
 
 
@@ -50,14 +54,15 @@ def test_a_part_leaves_its_numbers_its_figures_and_its_section(tmp_path: Path, r
     section = (tmp_path / "action" / "section.html").read_text()
     seen = read_page(section)
     assert seen.open == []
-    assert seen.ids == ["action"]
+    assert seen.ids == ["action", "action-lines"]
     assert {"inference, s", "2.00", "1.00", "0.50"} <= set(seen.cells)
     assert section.index("action is &lt;measured&gt;.") < section.index("was half as long")
     for text in (
         "action was half as long as &lt;expected&gt;.",
         "with a ruler",
         "cpu a &amp; b",
-        "of the paper&#x27;s",
+        "of the paper&#39;s",
+        'aria-label="A &lt;line&gt;"',
     ):
         assert text in section
 
@@ -69,7 +74,7 @@ def test_the_page_has_every_part_in_the_order_of_the_paper_done_or_not(tmp_path:
     text = path.read_text()
     seen = read_page(text)
     assert seen.open == []
-    assert seen.ids == list(NAMES)
+    assert [name for name in seen.ids if not name.endswith("-lines")] == NAMES
     assert "Not run yet: rankwise reproduce action" in text
     assert "Not run: no images &lt;here&gt;" in text
     assert text.count("was half as long") == 2
@@ -98,7 +103,9 @@ def test_a_ratio_needs_two_numbers() -> None:
 
 
 def test_the_machine_is_told_with_the_command() -> None:
-    told = made_by("timing", {"cpu": "x", "cores": 2, "torch": None, "rankwise": "1.0"})
+    part = made_up("timing")
+    part.found["machine"] = {"cpu": "x", "cores": 2, "torch": None, "rankwise": "1.0"}
+    told = part.made_by()
     assert told.startswith("Made by “rankwise reproduce timing”. rankwise 1.0; cpu x; cores 2.")
 
 
@@ -131,7 +138,7 @@ def test_all_experiments_run_and_one_that_lacks_something_says_so_in_a_line(
     fake["detection"] = MissingDataError("no images:\n name a folder")
     fake["cifar"] = ModuleNotFoundError("No module named 'torch'", name="torch")
     assert main(["reproduce", "--quick", "--out", "r"]) == 0
-    assert [name for name, _ in fake["seen"]] == list(NAMES)
+    assert [name for name, _ in fake["seen"]] == NAMES
     assert all(arguments.quick and arguments.out == Path("r") for _, arguments in fake["seen"])
     printed = capsys.readouterr().out.splitlines()
     assert "detection: not run: no images: name a folder" in printed

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from rankwise_lab.measuring import scores
+from rankwise_lab.report.figure import Drawing
+from rankwise_lab.report.page import page
 from rankwise_lab.reproduce import action, scaling, scaling_page
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.drawing import Drawing
 from rankwise_lab.reproduce.report import write_index, write_part
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, SORT, ZERO_ONE, Curve, axes, largest_of, time_call
@@ -377,10 +378,10 @@ def test_a_part_has_tables_figures_and_facts(
     assert any("class “phoning”, 20 positives and 280 negatives" in fact for fact in part.facts)
     assert any("AP (Yue et al.) stops at P × N = " in fact and "200,000" in fact for fact in part.facts)
     write_part(tmp_path, part)
-    page = write_index(tmp_path).read_text(encoding="utf-8")
-    assert page.count("<figure") == page.count("</figure>") == 12
-    assert "none of its numbers stand beside ours" in page
-    assert "Samples that were drawn." in page
+    text = write_index(tmp_path).read_text(encoding="utf-8")
+    assert text.count("<figure") == text.count("</figure>") == 12
+    assert "none of its numbers stand beside ours" in text
+    assert "Samples that were drawn." in text
 
 
 def test_without_matplotlib_a_line_says_so(found: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,4 +389,4 @@ def test_without_matplotlib_a_line_says_so(found: dict[str, Any], monkeypatch: p
     part = scaling_page.as_part(found)
     assert part.figures == {}
     assert part.lines[-1].startswith("No figures: Matplotlib is not installed")
-    assert all("<figure" not in piece for piece in part.body)
+    assert "<figure" not in page(part.title, part.as_blocks())

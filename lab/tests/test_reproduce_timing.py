@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import action, timing
 from rankwise_lab.reproduce.action import ActionExperiment
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.part import Part
 from rankwise_lab.reproduce.report import write_index, write_part
 from rankwise_lab.reproduce.timing import METHODS, Plan, TimingExperiment
 from rankwise_lab.reproduce.timing_page import conclusions, make_part

@@ -28,6 +28,8 @@ from rankwise.losses import as_loss
 from rankwise_lab.benchmarks.bags_data import BagSet
 from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Estimator, Fitted, Model, choose
 from rankwise_lab.benchmarks.quality import Plan, Record, overall_interval, paired_interval
+from rankwise_lab.benchmarks.report import as_text, interval_cells
+from rankwise_lab.report.table import Table
 
 __all__ = ["CONTENDERS", "FOLDS", "REFERENCE", "extremes", "means", "scaled_bags", "summarise", "table"]
 
@@ -172,30 +174,25 @@ def table(summary: dict[str, Any]) -> str:
     """The summary as text: mean test AP by set, the best marked; then the reference's less that of each other."""
     if not summary["sets"]:
         return "no set was run to its end"
-    widths = {name: max(len(name), 13) + 2 for name in summary["ap"]}
-    head = f"{'mean test AP':<16}{'bags':>6}{'d':>5}{'pos':>5}"
-    lines = [head + "".join(f"{name:>{width}}" for name, width in widths.items())]
+    rows = []
     for one in summary["sets"]:
         best = max(interval["mean"] for interval in one["ap"].values())
-        cells = [_around(one["ap"][name], best).rjust(width) for name, width in widths.items()]
-        lines.append(f"{one['set']:<16}{one['bags']:>6}{one['d']:>5}{one['positive']:>5}" + "".join(cells))
-    cells = [f"{summary['ap'][name]:.3f}".ljust(13).rjust(width) for name, width in widths.items()]
-    lines.append(f"{'mean over sets':<32}" + "".join(cells).rstrip())
+        cells = [cell for name in summary["ap"] for cell in _around(one["ap"][name], best)]
+        rows.append([one["set"], one["bags"], one["d"], one["positive"], *cells])
+    means = [cell for ap in summary["ap"].values() for cell in (f"{ap:.3f} ", "")]
+    rows.append(["mean over sets", "", "", "", *means])
+    columns = ["set", "bags", "d", "pos", *(cell for name in summary["ap"] for cell in (name, "±"))]
+    tables = [Table("Mean test AP, and half of its 95 % interval", columns, rows, totals=1)]
     for other, overall in summary["less"].items():
-        lines += ["", f"{summary['reference']} less {other}, test AP, with 95 % intervals"]
-        lines += [f"  {one['set']:<16}{_ends(one['less'][other])}" for one in summary["sets"]]
-        lines.append(f"  {'mean over sets':<16}{_ends(overall)}")
-    return "\n".join(lines)
+        rows = [[one["set"], *interval_cells(one["less"][other], 3)] for one in summary["sets"]]
+        rows.append(["mean over sets", *interval_cells(overall, 3)])
+        title = f"{summary['reference']} less {other}, test AP"
+        tables.append(Table(title, ["set", "difference", "95 % interval"], rows, totals=1))
+    return as_text(tables)
 
 
-def _around(interval: dict[str, float | None], best: float) -> str:
-    """A mean and half the width of its interval."""
+def _around(interval: dict[str, float | None], best: float) -> tuple[str, str]:
+    """A mean, marked if it is the best, and half the width of its interval."""
     mean, high = interval["mean"], interval["high"]
     assert mean is not None
-    mark = "*" if mean == best else " "
-    return f"{mean:.3f}{mark}" + ("" if high is None else f" ±{high - mean:.3f}")
-
-
-def _ends(interval: dict[str, float | None]) -> str:
-    ends = "" if interval["low"] is None else f"  [{interval['low']:+.3f}, {interval['high']:+.3f}]"
-    return f"{interval['mean']:+.3f}{ends}"
+    return f"{mean:.3f}{'*' if mean == best else ' '}", "" if high is None else f"{high - mean:.3f}"

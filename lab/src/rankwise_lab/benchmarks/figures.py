@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
+from rankwise.figures import as_png, finish
 from rankwise_lab.measuring import scores
 from rankwise_lab.measuring.timing import Progress
 from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, time_call
@@ -52,17 +52,11 @@ def draw(panels: list[Panel]) -> bytes:
 
     figure = Figure(figsize=(12, 7.2), layout="constrained")
     grid = figure.subplots(len(TITLES), 3, sharey="row")
-    for panel, place in zip(panels, grid.ravel(), strict=True):
+    for number, (panel, place) in enumerate(zip(panels, grid.ravel(), strict=True)):
         plot(place, {label: (panel.x, seconds) for label, seconds in panel.curves.items()})
-        place.set_xlabel(panel.axis)
-        place.grid(True, which="major", color="#dddddd", linewidth=0.6)
-        place.set_axisbelow(True)
-        place.spines[["top", "right"]].set_visible(False)
-    for row, title in zip(grid, TITLES.values(), strict=True):
-        row[0].set_ylabel("milliseconds per call")
-        row[0].set_title(f"{title} loss", loc="left", fontweight="bold")
-        row[0].legend(frameon=False, fontsize=9, loc="upper left")
+        if number % 3:
+            finish(place, "", panel.axis, "")
+        else:
+            finish(place, f"{panel.loss} loss", panel.axis, "milliseconds per call", "upper left")
     figure.suptitle("One call: loss-augmented inference, value and gradient (one thread, float32 scores)")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    return buffer.getvalue()
+    return as_png(figure)

@@ -32,8 +32,10 @@ from rankwise_lab.benchmarks.finetune_model import (
     train,
 )
 from rankwise_lab.benchmarks.quality import overall_interval
+from rankwise_lab.benchmarks.report import as_text, interval_cells
 from rankwise_lab.benchmarks.results_file import begun, not_ours
 from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.report.table import Table
 
 __all__ = ["QUICK", "Choice", "Plan", "Record", "read", "run", "summarise", "table"]
 
@@ -217,21 +219,15 @@ def table(summary: dict[str, Any]) -> str:
     """The summary as text: for each noise, arms with mean test AP and the differences to the baselines."""
     blocks = []
     for found in summary["noises"]:
+        title = f"{found['noise']:.0%} of negative labels wrong"
         if not found["seeds"]:
-            blocks.append(f"{found['noise']:.0%} of negative labels wrong: no seed was run to its end")
+            blocks.append(f"{title}: no seed was run to its end")
             continue
-        lines = [f"{found['noise']:.0%} of negative labels wrong, {len(found['seeds'])} seeds: mean test AP"]
-        lines[0] += "".join(f"{'less ' + to:>34}" for to in found["differences"])
-        lines.append(f"  {'before':<16}{found['before']:.4f}")
+        others = found["differences"]
+        columns = ["", "mean test AP", *(cell for to in others for cell in (f"less {to}", "95 % interval"))]
+        rows = [["before", f"{found['before']:.4f}", *[""] * (2 * len(others))]]
         for name, values in found["ap"].items():
-            cells = "".join(f"{_interval(of.get(name)):>34}" for of in found["differences"].values())
-            lines.append(f"  {name:<16}{np.mean(values):.4f}{' ' * 22}{cells}".rstrip())
-        blocks.append("\n".join(lines))
+            cells = (cell for of in others.values() for cell in interval_cells(of.get(name)))
+            rows.append([name, f"{np.mean(values):.4f}", *cells])
+        blocks.append(as_text([Table(f"{title}, {len(found['seeds'])} seeds", columns, rows)]))
     return "\n\n".join(blocks)
-
-
-def _interval(interval: dict[str, float | None] | None) -> str:
-    if interval is None:
-        return ""
-    ends = "" if interval["low"] is None else f"  [{interval['low']:+.4f}, {interval['high']:+.4f}]"
-    return f"{interval['mean']:+.4f}{ends}"

@@ -26,10 +26,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from rankwise_lab.benchmarks.contenders import Contender
+from rankwise_lab.benchmarks.report import as_text, interval_cells
 from rankwise_lab.benchmarks.results_file import begun, not_ours
 from rankwise_lab.benchmarks.tasks import Task
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.measuring.timing import THREADS, Progress
+from rankwise_lab.report.table import Table
 
 __all__ = ["Interval", "Plan", "Record", "overall_interval", "paired_interval", "read", "run", "summarise", "table"]
 
@@ -260,29 +262,23 @@ def table(summary: dict[str, Any]) -> str:
     """The summary as text: mean test AP by task, the best marked; then differences to the best baseline."""
     if not summary["tasks"]:
         return "no task was run to its end"
-    names = list(summary["ap"])
-    widths = [max(len(name), 6) + 2 for name in names]
-    lines = [f"{'mean test AP':<24}{'n':>7}{'d':>6}{'pos':>6}" + _cells(names, widths)]
+    rows = []
     for task in summary["tasks"]:
         best = max(task["ap"].values())
-        cells = [f"{ap:.4f}" + ("*" if ap == best else " ") for ap in task["ap"].values()]
-        lines.append(f"{task['task']:<24}{task['n']:>7}{task['d']:>6}{task['n_pos']:>6}" + _cells(cells, widths))
-    lines.append(f"{'mean over tasks':<43}" + _cells([f"{summary['ap'][name]:.4f} " for name in names], widths))
-    for name in summary["ours"] or list(summary["differences"]):
-        if name not in summary["differences"]:  # without a baseline there are none
-            continue
-        found = summary["differences"][name]
-        lines += ["", f"{name} less {summary['reference']}, test AP, with 95 % intervals"]
-        lines += [f"  {task:<24}{_interval(interval)}" for task, interval in found["tasks"].items()]
-        counts = f"better on {found['better']}, worse on {found['worse']} of {len(found['tasks'])} tasks"
-        lines.append(f"  {'mean over tasks':<24}{_interval(found['overall'])}  {counts}")
-    return "\n".join(lines)
+        marked = (f"{ap:.4f}" + ("*" if ap == best else " ") for ap in task["ap"].values())
+        rows.append([task["task"], task["n"], task["d"], task["n_pos"], *marked])
+    rows.append(["mean over tasks", "", "", "", *(f"{ap:.4f} " for ap in summary["ap"].values())])
+    tables = [Table("Mean test AP", ["task", "n", "d", "pos", *summary["ap"]], rows, totals=1)]
+    names = summary["ours"] or list(summary["differences"])
+    # Without a baseline there are no differences.
+    tables += [_less(summary, name) for name in names if name in summary["differences"]]
+    return as_text(tables)
 
 
-def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def _interval(interval: dict[str, float | None]) -> str:
-    ends = "" if interval["low"] is None else f"  [{interval['low']:+.4f}, {interval['high']:+.4f}]"
-    return f"{interval['mean']:+.4f}{ends}"
+def _less(summary: dict[str, Any], name: str) -> Table:
+    found = summary["differences"][name]
+    rows = [[task, *interval_cells(interval)] for task, interval in found["tasks"].items()]
+    rows.append(["mean over tasks", *interval_cells(found["overall"])])
+    counts = f"better on {found['better']}, worse on {found['worse']} of {len(found['tasks'])} tasks"
+    title = f"{name} less {summary['reference']}, test AP: {counts}"
+    return Table(title, ["task", "difference", "95 % interval"], rows, totals=1)

@@ -25,9 +25,11 @@ from threadpoolctl import threadpool_limits
 from rankwise import RankSVMCV
 from rankwise.io import read_data
 from rankwise.metrics import average_precision, per_query
+from rankwise_lab.benchmarks.report import as_text, interval_cells
 from rankwise_lab.benchmarks.tasks import existing
 from rankwise_lab.data.folder import data_folder
 from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.report.table import Table
 
 __all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
 
@@ -188,11 +190,11 @@ _SLOW = ("LinearSVC", "RankSVM, AP, splines", "RankSVM, NDCG, splines")
 
 def table(found: dict[str, list[Found]]) -> str:
     """The results as text."""
-    titles = {"given": "MQ2008, fold 1, test queries", "folds": "the same, all queries, 2 × 5 folds"}
-    lines = []
-    for part, models in found.items():
-        lines += ["", f"{titles[part]:<36}{'MAP':>8}{'NDCG':>8}   less {REFERENCE}, 95 % interval over queries"]
-        for one in models:
-            ends = "" if one.model == REFERENCE else f"{one.difference:+.4f}  [{one.low:+.4f}, {one.high:+.4f}]"
-            lines.append(f"{one.model:<36}{one.map:>8.4f}{one.ndcg:>8.4f}   {ends}".rstrip())
-    return "\n".join(lines[1:])
+    titles = {"given": "MQ2008, fold 1, test queries", "folds": "The same, all queries, 2 × 5 folds"}
+    columns = ["model", "MAP", "NDCG", f"less {REFERENCE}", "95 % interval over queries"]
+    return as_text(Table(titles[part], columns, [_row(one) for one in models]) for part, models in found.items())
+
+
+def _row(one: Found) -> list[str]:
+    less = {"mean": one.difference, "low": one.low, "high": one.high}
+    return [one.model, f"{one.map:.4f}", f"{one.ndcg:.4f}", *interval_cells(None if one.model == REFERENCE else less)]

@@ -1,16 +1,14 @@
-"""What a benchmark found: rows of measured numbers beside their targets, and files written whole or not at all."""
+"""What a benchmark found: rows of measured numbers beside their targets, and tables with intervals."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from rankwise.io import write_bytes
+from rankwise_lab.report.table import Table
 
-__all__ = ["Row", "at_least", "at_most", "write_bytes", "write_json"]
+__all__ = ["Row", "as_text", "at_least", "at_most", "interval_cells"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,15 @@ class Row:
         }
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a document of plain data to `path`, atomically."""
-    write_bytes(path, (json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode())
+def interval_cells(interval: Mapping[str, float | None] | None, digits: int = 4) -> list[str]:
+    """A mean and the ends of its interval, in two cells; empty where they are None."""
+    if interval is None:
+        return ["", ""]
+    low, high = interval["low"], interval["high"]
+    ends = "" if low is None or high is None else f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+    return [f"{interval['mean']:+.{digits}f}", ends]
+
+
+def as_text(tables: Iterable[Table]) -> str:
+    """Tables as text, one below the other."""
+    return "\n\n".join("\n".join(table.as_lines()) for table in tables)

@@ -113,9 +113,10 @@ def _table(arguments: argparse.Namespace) -> int:
     figure: Path | None = arguments.figure
     if figure is not None and figure.suffix != ".png":
         raise ValueError(f"--figure {figure}: the name must end in .png")
-    from rankwise_lab.benchmarks.report import write_bytes, write_json
+    from rankwise.io import write_bytes
     from rankwise_lab.measuring import machine
     from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.report.document import write_json
 
     module = importlib.import_module(f"rankwise_lab.benchmarks.{_TABLES[arguments.benchmark]}")
     benchmark = module.BENCHMARK
@@ -155,10 +156,10 @@ def _quality(arguments: argparse.Namespace) -> int:
     from rankwise_lab.benchmarks import queries
     from rankwise_lab.benchmarks.contenders import BASELINES, OURS
     from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
-    from rankwise_lab.benchmarks.report import write_json
     from rankwise_lab.benchmarks.tasks import load_tasks
     from rankwise_lab.data.folder import MissingDataError
     from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.report.document import write_json
 
     names: list[str] | None = arguments.tasks
     if arguments.quick and names is None:
@@ -193,8 +194,8 @@ def _finetune(arguments: argparse.Namespace) -> int:
         results = Path("rankwise-finetune.jsonl")
     check_files({}, {"--json": arguments.json, "--results": results})
     _check_counts(arguments, "seeds", "jobs")
-    from rankwise_lab.benchmarks.report import write_json
     from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.report.document import write_json
 
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
     with TemporaryDirectory() as folder:
@@ -220,8 +221,8 @@ def _bags(arguments: argparse.Namespace) -> int:
     from rankwise_lab.benchmarks import bags
     from rankwise_lab.benchmarks.bags_data import load_sets
     from rankwise_lab.benchmarks.quality import Plan, run
-    from rankwise_lab.benchmarks.report import write_json
     from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.report.document import write_json
 
     sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
     repeats, folds = (1, _QUICK_FOLDS) if arguments.quick else (arguments.repeats, bags.FOLDS)

@@ -10,6 +10,9 @@ from rankwise.cli import check_writable
 
 __all__ = ["add_command"]
 
+# Letters of a line of text.
+_WIDTH = 100
+
 
 def add_command(commands: Any) -> None:
     """Add `demo`."""
@@ -28,13 +31,17 @@ def add_command(commands: Any) -> None:
 def _demo(arguments: argparse.Namespace) -> int:
     check_writable(arguments.json)
     check_writable(arguments.page)
-    from rankwise_lab.benchmarks.report import write_json
+    from rankwise.io import write_bytes
     from rankwise_lab.demo import experiment
+    from rankwise_lab.demo.page import make_part
+    from rankwise_lab.report.document import write_json
+    from rankwise_lab.report.page import page
 
     found = experiment.run()
-    print("\n".join(experiment.lines(found)))
+    part = make_part(found)
+    print("\n".join(part.as_lines(_WIDTH)))
     if arguments.json is not None:
-        write_json(arguments.json, experiment.as_dict(found))
-    experiment.write_page(found, arguments.page)
+        write_json(arguments.json, part.found)
+    write_bytes(arguments.page, page(part.title, part.as_blocks()).encode())
     print(f"\npage: {arguments.page}")
     return 0 if found.holds else 1

@@ -83,7 +83,7 @@ def _one(arguments: argparse.Namespace, voice: Voice) -> int:
 
     part = _run(arguments, voice)
     write_part(arguments.out, part)
-    _tell(part, voice)
+    voice.say(*part.as_lines(), "")
     voice.say(f"report: {write_index(arguments.out)}")
     return 0
 
@@ -118,24 +118,9 @@ def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentPars
             voice.note(f"{name}: {lacking[name]}")
         else:
             write_part(arguments.out, part)
-            _tell(part, voice)
+            voice.say(*part.as_lines(), "")
         write_index(arguments.out, lacking)
     for name, why in lacking.items():
         voice.say(f"{name}: not run: {why}")
     voice.say(f"report: {write_index(arguments.out, lacking)}")
     return status
-
-
-def _tell(part: Any, voice: Voice) -> None:
-    for table in part.tables:
-        voice.say(*_table_lines(table), "")
-    voice.say(*part.facts, *part.lines, "")
-
-
-def _table_lines(table: Any) -> list[str]:
-    """A table of a page as lines of text."""
-    rows = [list(table.columns), *map(list, table.rows)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    aligned = ([cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
-    names = (row[0].ljust(widths[0]) for row in rows)
-    return [table.title, *("  ".join([name, *cells[1:]]).rstrip() for name, cells in zip(names, aligned, strict=True))]

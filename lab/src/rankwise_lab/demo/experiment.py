@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,19 +10,14 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.figures import Curve, curve_of
-from rankwise.io import write_bytes
 from rankwise.linear.features import INTERCEPT
 from rankwise.metrics import average_precision, ndcg
-from rankwise_lab.demo.page import page
-from rankwise_lab.demo.results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed, as_dict
-from rankwise_lab.demo.tables import lines
+from rankwise_lab.demo.results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed
 from rankwise_lab.measuring import machine
 from rankwise_lab.measuring.timing import Progress
 
-__all__ = ["PAGE", "Demo", "Settings", "as_dict", "lines", "run", "write_page"]
+__all__ = ["Demo", "Settings", "run"]
 
-# Where the page goes unless another place is named.
-PAGE = Path("rankwise-demo.html")
 _LOSSES = {"0-1 loss": "zero-one", "AP loss": "ap", "NDCG loss": "ndcg"}
 # Methods of inference, ours first. The 0-1 loss ranks nothing: it has no method of its own, and is timed to compare.
 _METHODS = {
@@ -178,8 +172,3 @@ def _timed(method: str, model: rw.RankSVM, scores: NDArray[np.float64], whole: _
         gap=float(model.gap_),
         hinge=float(rw.structured_hinge(scores, whole.relevant, loss, method=method).value),
     )
-
-
-def write_page(found: Demo, path: str | Path = PAGE) -> None:
-    """Write the demonstration as a page of HTML that needs nothing else, atomically."""
-    write_bytes(path, page(found).encode())

@@ -1,33 +1,20 @@
-"""The demonstration in words and tables, for the terminal and the page alike; every number in them is computed."""
+"""The demonstration in words and tables; every number in them is computed."""
 
 from __future__ import annotations
-
-import textwrap
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise_lab.demo.results import Demo, Model, Race
+from rankwise_lab.report.table import Table
 
-__all__ = ["Table", "about_inference", "about_quality", "facts", "inference", "lines", "quality"]
+__all__ = ["about_inference", "about_quality", "facts", "inference", "quality"]
 
-_MARKS = {True: "ok    ", False: "FAILED"}
 _NONE = "–"
-_WIDTH = 100
-
-
-class Table(NamedTuple):
-    """A table of text: the first column names its row."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
 
 
 def facts(demo: Demo) -> list[str]:
-    """The data, the splits, and how C is chosen."""
+    """The data, the splits, how C is chosen, and on what methods were timed."""
     data, settings = demo.data, demo.settings
     return [
         f"Data: scikit-learn's digits, {data.n:,} images of {data.n_features} pixels; the {data.n_pos} that show the "
@@ -36,6 +23,10 @@ def facts(demo: Demo) -> list[str]:
         f"and tests on the other {data.n_test:,} ({data.n_test_pos} positive).",
         f"C of every model: of {settings.n_Cs} values, the one with the highest AP in {settings.folds}-fold "
         "cross-validation on the training images.",
+        f"Time: the same model (same images, loss and C) is trained with each method of inference, on all {data.n:,} "
+        f"images ({data.n_pos} positive, {data.n - data.n_pos:,} negative), and the fit's own clock is read: the best "
+        f"of {settings.fits} fits, one thread. A call finds the most violating ranking, J and the gradient. quicksort "
+        "is Algorithm 1 of Mohapatra et al. (2018); mohapatra2014, yue (2007) and chakrabarti (2008) came before it.",
     ]
 
 
@@ -96,7 +87,7 @@ def inference(race: Race) -> Table:
         ]
         for one in race.timed
     ]
-    return Table(f"{race.name}, C = {_short(race.C)}", columns, rows)
+    return Table(f"Time in inference: {race.name}, C = {_short(race.C)}", columns, rows)
 
 
 def _method(name: str) -> str:
@@ -105,15 +96,8 @@ def _method(name: str) -> str:
 
 
 def about_inference(demo: Demo) -> list[str]:
-    """On what the methods were timed, and what came out."""
-    data = demo.data
-    text = [
-        f"The same model (same images, loss and C) is trained with each method of inference, on all {data.n:,} images "
-        f"({data.n_pos} positive, {data.n - data.n_pos:,} negative), and the fit's own clock is read: the best of "
-        f"{demo.settings.fits} fits, one thread. A call finds the most violating ranking, J and the gradient. "
-        "quicksort is Algorithm 1 of Mohapatra et al. (2018); mohapatra2014, yue (2007) and chakrabarti (2008) came "
-        "before it.",
-    ]
+    """How much longer the other methods take."""
+    text = []
     for race in demo.races:
         if len(race.timed) > 1:
             ours, slowest = race.timed[0], max(race.timed[1:], key=race.ratio)
@@ -136,31 +120,6 @@ def about_inference(demo: Demo) -> list[str]:
                 f"included. One call of ours takes {' and '.join(against)} times as long."
             )
     return text
-
-
-def lines(demo: Demo) -> list[str]:
-    """The demonstration as text."""
-    first, *others = about_inference(demo)
-    text = [*_wrapped(facts(demo)), "", *_as_text(quality(demo)), "", *_wrapped(about_quality(demo)), ""]
-    text += ["Time in inference", *_wrapped([first])]
-    for race in demo.races:
-        text += ["", *_as_text(inference(race))]
-    text += ["", *_wrapped(others), "", "Checks"]
-    return text + [f"  {_MARKS[holds]}  {check}" for check, holds in demo.checks.items()]
-
-
-def _wrapped(paragraphs: list[str]) -> list[str]:
-    return [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, _WIDTH)]
-
-
-def _as_text(table: Table) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
-    return [table.title, *(_aligned(row, widths) for row in (table.columns, *table.rows))]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-    return "  " + "   ".join(cells)
 
 
 def _spread(values: NDArray[np.float64]) -> str:

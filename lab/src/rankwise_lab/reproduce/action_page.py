@@ -8,12 +8,14 @@ from typing import Any
 
 from rankwise.figures import COLOURS, INK, SIZES, finish
 from rankwise_lab.measuring.machine import describe
+from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, drawing, have_matplotlib
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment, Plan
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.action_results import (
     PAPER,
     PAPER_MEANS,
-    SHOWN,
     as_csv,
     choices_table,
     document,
@@ -22,9 +24,8 @@ from rankwise_lab.reproduce.action_results import (
     same_classes,
     tests_table,
 )
-from rankwise_lab.reproduce.drawing import NO_FIGURES, Drawing, drawing, have_matplotlib
-from rankwise_lab.reproduce.page import Table, drawn, heading, note, paragraph, table
-from rankwise_lab.reproduce.part import Part
+from rankwise_lab.reproduce.beside import about_data
+from rankwise_lab.reproduce.names import LOSSES, TITLES
 
 __all__ = ["conclusions", "draw", "facts", "make_part"]
 
@@ -42,57 +43,42 @@ _WHAT = (
 def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None]) -> Part:
     """Run what is not finished, and put it all together; parts are kept in out / "action"."""
     found = document(ActionExperiment(data, out / _NAME, plan, say), describe())
-    shown = _tables(found)
     figures = draw(found)
+    published: list[Block] = [] if same_classes(found) else [Heading("The paper's classes"), paper_table()]
     body = [
         *_data(found),
-        heading("Tables 3 and 4: by class", 3),
-        *(table(shown[metric]) for metric in PAPER),
-        *map(paragraph, _about(found)),
-        heading("Differences", 3),
-        *_figure(found, figures),
-        table(shown["tests"]),
-        paragraph(
+        Heading("Tables 3 and 4: by class"),
+        *(measure_table(found, metric) for metric in PAPER),
+        *map(Paragraph, _about(found)),
+        Heading("Differences"),
+        show_figures(figures, ("differences", *_figure(found))),
+        tests_table(found),
+        Paragraph(
             "The unit of these tests is a class: they ask whether another class would gain too. Wilcoxon's test takes "
             "no distribution for granted. The paper's own numbers are put to the same tests."
         ),
-        *([] if same_classes(found) else [heading("The paper's classes", 3), table(shown["paper"])]),
-        heading("C by cross-validation", 3),
-        table(shown["choices"]),
+        *published,
+        Heading("C by cross-validation"),
+        choices_table(found),
     ]
-    title = "Tables 3 and 4: ten classes, by loss"
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
-    tables = list(shown.values())
-    return Part(_NAME, title, _WHAT, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
+    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), as_csv(found), _tiles(found))
 
 
-def _tables(found: Mapping[str, Any]) -> dict[str, Table]:
-    tables = {metric: measure_table(found, metric) for metric in PAPER}
-    tables["tests"] = tests_table(found)
-    if not same_classes(found):
-        tables["paper"] = paper_table()
-    tables["choices"] = choices_table(found)
-    return tables
-
-
-def _data(found: Mapping[str, Any]) -> list[str]:
+def _data(found: Mapping[str, Any]) -> list[Block]:
     data = found["data"]
-    parts = [(note if data["stand_in"] else paragraph)(f"{data['what']}.")]
-    if data["stand_in"]:
-        parts.append(
-            paragraph(
-                "These are other samples and features than the paper's: not the numbers themselves, only which loss "
-                "is better and by how much can be compared with the paper's."
-            )
-        )
-    return parts
+    other = Paragraph(
+        "These are other samples and features than the paper's: not the numbers themselves, only which loss is better "
+        "and by how much can be compared with the paper's."
+    )
+    return [about_data(data["what"], data["stand_in"]), *([other] if data["stand_in"] else [])]
 
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     tiles = []
     for metric, (first, second) in PAPER_MEANS.items():
         values = " | ".join(f"{100.0 * found['mean'][metric][loss]:.1f} %" for loss in ("zero-one", metric))
-        what = f"mean {metric.upper()} on test for 0-1 loss and {SHOWN[metric]} (paper: {first:.1f} and {second:.1f})"
+        what = f"mean {metric.upper()} on test for 0-1 loss and {LOSSES[metric]} (paper: {first:.1f} and {second:.1f})"
         tiles.append((values, what))
     return tiles
 
@@ -102,7 +88,7 @@ def conclusions(found: Mapping[str, Any]) -> list[str]:
     lines = [_verdict(found, metric) for metric in PAPER]
     lines += [_tested(found, metric) for metric in PAPER]
     edges = [
-        f"{part['class']} ({SHOWN[loss]} by {metric.upper()})"
+        f"{part['class']} ({LOSSES[loss]} by {metric.upper()})"
         for part in found["classes"]
         for loss, metrics in MEASURES.items()
         for metric in metrics
@@ -119,7 +105,7 @@ def _verdict(found: Mapping[str, Any], metric: str) -> str:
     """The mean difference by the chance of test samples."""
     low, high = (100.0 * end for end in found["difference"][metric]["mean"])
     zero_one, own = (100.0 * found["mean"][metric][loss] for loss in ("zero-one", metric))
-    test, name = found["tests"][metric]["ours"], SHOWN[metric]
+    test, name = found["tests"][metric]["ours"], LOSSES[metric]
     theirs = PAPER_MEANS[metric][1] - PAPER_MEANS[metric][0]
     verdict = (
         f"{name} is better beyond the chance of test samples, as in the paper"
@@ -160,15 +146,14 @@ def _about(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _figure(found: Mapping[str, Any], figures: Mapping[str, Drawing]) -> list[str]:
-    if not figures:
-        return [paragraph(NO_FIGURES)]
+def _figure(found: Mapping[str, Any]) -> tuple[str, str]:
+    """Its label and its caption."""
     label = "Points by which AP loss and NDCG loss are better than 0-1 loss, by class, with intervals"
     caption = (
         f"The measure's own loss less 0-1 loss, on test, with {found['difference']['level']:.0%} intervals over test "
         "samples. Right of 0 the measure's own loss is better. Hollow: the mean of the paper's classes."
     )
-    return [drawn(figures["differences"], label, caption)]
+    return label, caption
 
 
 def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:

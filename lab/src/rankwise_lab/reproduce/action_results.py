@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment
 from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.page import Table
+from rankwise_lab.reproduce.names import LOSSES
 
 __all__ = [
     "PAPER",
     "PAPER_MEANS",
-    "SHOWN",
     "as_csv",
     "choices_table",
     "document",
@@ -58,7 +56,6 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {
 }
 # Their means, as section 4.1 has them.
 PAPER_MEANS = {"ap": (47.934, 51.196), "ndcg": (84.3823, 85.521)}
-SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss", "ndcg": "NDCG loss"}
 _NUMBERS = {"ap": 3, "ndcg": 4}
 
 
@@ -139,7 +136,7 @@ def measure_table(found: Mapping[str, Any], metric: str) -> Table:
     rows.append(["paper, mean", *_compared(published, None), *none])
     ours = [ratio(mine, theirs, ".3f") for mine, theirs in zip(means, published, strict=True)]
     rows.append(["ours / paper", *ours, ratio(means[1] - means[0], published[1] - published[0]), "", "", *none])
-    losses = [SHOWN[loss] for loss in _losses(metric)]
+    losses = [LOSSES[loss] for loss in _losses(metric)]
     name = metric.upper()
     columns = ["class", *losses, "difference", f"{LEVEL:.0%} interval", f"{name} / 0-1"]
     columns += [f"{what}, {loss}" for what in ("paper", "ours / paper") for loss in losses] if same else []
@@ -164,7 +161,7 @@ def paper_table() -> Table:
         [name, *(cell for metric in PAPER for cell in _published_cells(PAPER[metric][name]))] for name in PAPER["ap"]
     ]
     rows.append(["mean", *(cell for metric in PAPER for cell in _published_cells(PAPER_MEANS[metric]))])
-    columns = [f"{m.upper()}, {what}" for m in PAPER for what in (*map(SHOWN.get, _losses(m)), "difference")]
+    columns = [f"{m.upper()}, {what}" for m in PAPER for what in (*map(LOSSES.get, _losses(m)), "difference")]
     return Table("The paper's own classes, VOC 2011 action, in %", ["class", *columns], rows, totals=1)
 
 
@@ -202,7 +199,7 @@ def choices_table(found: Mapping[str, Any]) -> Table:
         ]
         for part in found["classes"]
     ]
-    columns = [text for loss, m in pairs for text in (f"C, {SHOWN[loss]} by {m.upper()}", f"{m.upper()} of folds")]
+    columns = [text for loss, m in pairs for text in (f"C, {LOSSES[loss]} by {m.upper()}", f"{m.upper()} of folds")]
     return Table("C, and the mean of the folds in %", ["class", *columns], rows)
 
 
@@ -212,15 +209,16 @@ def _choice(part: Mapping[str, Any]) -> list[str]:
 
 def as_csv(found: Mapping[str, Any]) -> str:
     """A line a class, loss and measure; values in parts of 1."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     keys = ("C", "at_edge", "cv", "test", "objective", "gap", "converged", "calls")
-    writer.writerow(["class", "loss", "metric", *keys])
-    for part in found["classes"]:
-        for loss, metrics in MEASURES.items():
-            for metric in metrics:
-                writer.writerow([part["class"], loss, metric, *(part[loss][metric][key] for key in keys)])
-    for metric, means in found["mean"].items():
-        for loss, value in means.items():
-            writer.writerow(["mean", loss, metric, "", "", "", value, "", "", "", ""])
-    return buffer.getvalue()
+    rows = [
+        [part["class"], loss, metric, *(part[loss][metric][key] for key in keys)]
+        for part in found["classes"]
+        for loss, metrics in MEASURES.items()
+        for metric in metrics
+    ]
+    rows += [
+        ["mean", loss, metric, *(value if key == "test" else "" for key in keys)]
+        for metric, means in found["mean"].items()
+        for loss, value in means.items()
+    ]
+    return Table("", ["class", "loss", "metric", *keys], rows).as_csv()

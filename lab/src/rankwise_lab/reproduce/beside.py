@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rankwise_lab.reproduce.page import Table
+from rankwise_lab.report.blocks import Paragraph, note
+from rankwise_lab.report.table import Table
 
-__all__ = ["COLUMNS", "beside", "ratio"]
+__all__ = ["COLUMNS", "about_data", "beside", "ratio"]
 
 # The three columns of every comparison.
 COLUMNS = ("paper", "ours", "ours / paper")
@@ -28,3 +29,8 @@ def ratio(first: float | None, second: float | None, form: str = ".2f") -> str:
         return "-"
     quotient = first / second
     return format(quotient, ".3f" if abs(quotient) < 0.1 else form)
+
+
+def about_data(what: str, stand_in: bool) -> Paragraph:
+    """What the data are; not to be missed where they stand in for the paper's."""
+    return note(f"{what}.") if stand_in else Paragraph(f"{what}.")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankwise.figures import COLOURS, finish
-from rankwise_lab.reproduce.cifar_results import SHOWN
-from rankwise_lab.reproduce.drawing import Drawing, drawing, have_matplotlib
+from rankwise_lab.report.figure import Drawing, drawing, have_matplotlib
+from rankwise_lab.reproduce.names import LOSSES
 
 __all__ = ["draw"]
 
@@ -31,5 +31,5 @@ def _drawn(found: Mapping[str, Any], loss: str) -> Drawing:
         seconds, values = zip(*seed["losses"][loss]["curve"], strict=True)
         colour = COLOURS[k % len(COLOURS)]
         axes.plot(seconds, values, color=colour, marker="o", markersize=3, linewidth=1.6, label=f"seed {seed['seed']}")
-    finish(axes, f"Training objective, {SHOWN[loss]}", "seconds of LW-SVM", "F", "upper right")
+    finish(axes, f"Training objective, {LOSSES[loss]}", "seconds of LW-SVM", "F", "upper right")
     return drawing(figure, f"cifar-{loss}-")

@@ -6,21 +6,22 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
+from rankwise_lab.report.figure import Drawing
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.beside import ratio
 from rankwise_lab.reproduce.cifar_results import (
-    METHODS,
     METRICS,
-    SHOWN,
     as_csv,
     differences_table,
     metric_table,
     time_table,
 )
-from rankwise_lab.reproduce.drawing import NO_FIGURES, Drawing
-from rankwise_lab.reproduce.page import Table, drawn, heading, paragraph, side_by_side, table
-from rankwise_lab.reproduce.part import Part
+from rankwise_lab.reproduce.names import LOSSES, METHODS, TITLES
 
-__all__ = ["conclusions", "facts", "make_part", "tables"]
+__all__ = ["conclusions", "facts", "make_part"]
+
+_NAME = "cifar"
 
 # How far objectives may lie apart that differ by rounding and by the order of ties only.
 _SAME = 1e-3
@@ -35,47 +36,31 @@ _WHAT = (
 
 def make_part(found: dict[str, Any], figures: dict[str, Drawing]) -> Part:
     """The experiment as a part of the report. figures: as drawn; none where Matplotlib is missing."""
-    shown = tables(found)
     body = [
-        paragraph(f"The images are {found['data']['what']}."),
-        heading("Test scores", 3),
-        *(table(shown[metric]) for metric in METRICS),
-        paragraph(
+        Paragraph(f"The images are {found['data']['what']}."),
+        Heading("Test scores"),
+        *(metric_table(found, metric) for metric in METRICS),
+        Paragraph(
             "The paper trained the whole data set with a wider network, once: not the height of the numbers, only the "
             "order of the losses can be compared unless --full was given."
         ),
-        paragraph(
+        Paragraph(
             "Accuracy takes the class of the highest score. AP and NDCG loss rank the images of each class alone and "
             "do not compare the scores of classes: accuracy is not what they are trained for."
         ),
-        *_gains(found, shown),
-        heading("Time by method of inference", 3),
-        table(shown["time"]),
-        *map(paragraph, _about_time(found)),
-        heading("The training objective", 3),
-        *_figures(found, figures),
+        *_gains(found),
+        Heading("Time by method of inference"),
+        time_table(found),
+        *map(Paragraph, _about_time(found)),
+        Heading("The training objective"),
+        Paragraph(
+            "F, the regularised loss on the training blocks, at the start of LW-SVM and after every layer. "
+            + _rise(found)
+        ),
+        show_figures(figures, *map(_figure, found["plan"]["losses"])),
     ]
-    return Part(
-        "cifar",
-        "Section 4.3: CIFAR-10 with LW-SVM",
-        _WHAT,
-        found,
-        as_csv(found),
-        conclusions(found),
-        list(shown.values()),
-        body,
-        facts(found),
-        figures,
-        _tiles(found),
-    )
-
-
-def tables(found: Mapping[str, Any]) -> dict[str, Table]:
-    """All tables, by what they are of."""
-    shown = {metric: metric_table(found, metric) for metric in METRICS}
-    if found["differences"]:
-        shown["differences"] = differences_table(found)
-    return {**shown, "time": time_table(found)}
+    lines = conclusions(found)
+    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), as_csv(found), _tiles(found))
 
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -85,21 +70,21 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         paper = [found["paper"][loss][name] for name in ("zero-one", loss)]
         value = " | ".join(f"{100.0 * mean:.1f} %" for mean in pair)
         numbers.append(
-            (value, f"test {METRICS[loss]} for 0-1 loss and {SHOWN[loss]} (paper: {paper[0]:.1f} and {paper[1]:.1f})")
+            (value, f"test {METRICS[loss]} for 0-1 loss and {LOSSES[loss]} (paper: {paper[0]:.1f} and {paper[1]:.1f})")
         )
         gain = 100.0 * one["final"]["mean"]
-        numbers.append((f"{gain:+.2f}", f"points of gain, {SHOWN[loss]} (paper: {paper[1] - paper[0]:+.2f})"))
+        numbers.append((f"{gain:+.2f}", f"points of gain, {LOSSES[loss]} (paper: {paper[1] - paper[0]:+.2f})"))
     return numbers
 
 
-def _gains(found: Mapping[str, Any], shown: Mapping[str, Table]) -> list[str]:
+def _gains(found: Mapping[str, Any]) -> list[Block]:
     if not found["differences"]:
         return []
     about = (
         "Seeds draw the images, the first weights and their order. Differences are between losses of the same seed, "
         "which begin from the same pre-trained network; the interval is Student's, over seeds, and needs three of them."
     )
-    return [heading("What the loss gains", 3), table(shown["differences"]), paragraph(about)]
+    return [Heading("What the loss gains"), differences_table(found), Paragraph(about)]
 
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
@@ -114,7 +99,7 @@ def _verdict(found: Mapping[str, Any], loss: str, stage: str) -> str:
     mean, better = 100.0 * one["mean"], sum(value > 0.0 for value in one["values"])
     when = "after LW-SVM" if stage == "final" else "after the warm-up"
     what = (
-        f"{METRICS[loss][0].upper()}{METRICS[loss][1:]} {when}: {SHOWN[loss]} less 0-1 loss is {mean:+.2f} points, "
+        f"{METRICS[loss][0].upper()}{METRICS[loss][1:]} {when}: {LOSSES[loss]} less 0-1 loss is {mean:+.2f} points, "
         f"better in {better} of {len(one['values'])} seeds"
     )
     if one["low"] is None:
@@ -133,7 +118,7 @@ def _by_layers(found: Mapping[str, Any], loss: str) -> str:
     warm, final = (100.0 * found["mean"][loss][stage][metric]["mean"] for stage in ("warm", "final"))
     falls = [one["curve"][-1][1] / one["curve"][0][1] for one in (seed["losses"][loss] for seed in found["seeds"])]
     return (
-        f"LW-SVM for {SHOWN[loss]}: test {METRICS[metric]} {warm:.2f} % after the warm-up, {final:.2f} % after; the "
+        f"LW-SVM for {LOSSES[loss]}: test {METRICS[metric]} {warm:.2f} % after the warm-up, {final:.2f} % after; the "
         f"training objective falls to {100.0 * sum(falls) / len(falls):.1f} % of its value."
     )
 
@@ -149,7 +134,7 @@ def _speed(found: Mapping[str, Any], loss: str) -> str:
             f"{ours['total']:.1f} s in all, ratio {ratio(slow['total'], ours['total'])}"
         )
     return (
-        f"Time for {SHOWN[loss]}, {METHODS[published]} against our own choice, in {'; in '.join(parts)} (paper, with "
+        f"Time for {LOSSES[loss]}, {METHODS[published]} against our own choice, in {'; in '.join(parts)} (paper, with "
         f"Algorithm 1, of blocks it does not tell: in all, ratio {ratio(hours[published], hours['quicksort'])})."
     )
 
@@ -168,19 +153,13 @@ def _about_time(found: Mapping[str, Any]) -> list[str]:
         ends = [[one["objective"] for one in size["methods"].values()] for size in sizes]
         apart = max((max(values) - min(values)) / max(map(abs, values)) for values in ends)
         same = "the same" if apart <= _SAME else "not the same"
-        lines.append(f"{SHOWN[loss]}: the objectives in the end are {same} for all methods, within {apart:.1e}.")
+        lines.append(f"{LOSSES[loss]}: the objectives in the end are {same} for all methods, within {apart:.1e}.")
     return lines
 
 
-def _figures(found: Mapping[str, Any], figures: Mapping[str, Drawing]) -> list[str]:
-    about = paragraph(
-        "F, the regularised loss on the training blocks, at the start of LW-SVM and after every layer. " + _rise(found)
-    )
-    if not figures:
-        return [about, paragraph(NO_FIGURES)]
-    losses = found["plan"]["losses"]
-    pieces = [drawn(figures[f"objective-{loss}"], f"F against seconds, {SHOWN[loss]}", SHOWN[loss]) for loss in losses]
-    return [about, side_by_side(pieces)]
+def _figure(loss: str) -> tuple[str, str, str]:
+    """Its name, its label and its caption."""
+    return f"objective-{loss}", f"F against seconds, {LOSSES[loss]}", LOSSES[loss]
 
 
 def _rise(found: Mapping[str, Any]) -> str:

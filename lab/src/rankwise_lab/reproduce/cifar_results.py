@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,14 +11,13 @@ import numpy as np
 from scipy.special import stdtrit
 
 from rankwise_lab.data.cifar10 import Cifar10
+from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.page import Table
+from rankwise_lab.reproduce.names import LOSSES, METHODS
 
 __all__ = [
-    "METHODS",
     "METRICS",
     "PAPER",
-    "SHOWN",
     "as_csv",
     "differences_table",
     "document",
@@ -36,14 +33,7 @@ PAPER: dict[str, Any] = {
     "hours": {"ap": {"yue": 1.974, "quicksort": 1.589}, "ndcg": {"chakrabarti": 2.217, "quicksort": 1.632}},
 }
 METRICS = {"ap": "mean AP", "ndcg": "mean NDCG", "accuracy": "accuracy"}
-SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss", "ndcg": "NDCG loss"}
 _STAGES = {"warm": "after warm-up", "final": "after LW-SVM"}
-METHODS = {
-    "yue": "Yue et al. 2007",
-    "chakrabarti": "Chakrabarti et al. 2008",
-    "quicksort": "Algorithm 1",
-    "auto": "ours (auto)",
-}
 _LEVEL = 0.95
 # Fewer seeds have no interval.
 _FEWEST = 3
@@ -120,7 +110,7 @@ def metric_table(found: Mapping[str, Any], metric: str) -> Table:
     rows = []
     for loss in found["plan"]["losses"]:
         stages = [means["pretrained"], *(means[loss][stage] for stage in _STAGES)]
-        row = [SHOWN[loss], *(_with_deviation(stage[metric]) for stage in stages)]
+        row = [LOSSES[loss], *(_with_deviation(stage[metric]) for stage in stages)]
         if paper:
             theirs = paper.get(loss)
             row += ["", ""] if theirs is None else [f"{theirs:.2f}", ratio(100.0 * stages[-1][metric]["mean"], theirs)]
@@ -150,7 +140,7 @@ def differences_table(found: Mapping[str, Any]) -> Table:
             mean = 100.0 * one["mean"]
             rows.append(
                 [
-                    f"{METRICS[loss]}, {SHOWN[loss]}, {_STAGES[stage]}",
+                    f"{METRICS[loss]}, {LOSSES[loss]}, {_STAGES[stage]}",
                     *(f"{100.0 * value:+.2f}" for value in one["values"]),
                     f"{mean:+.2f}",
                     ends,
@@ -178,7 +168,7 @@ def _time_rows(loss: str, size: Mapping[str, Any], hours: Mapping[str, float]) -
     for method, one in size["methods"].items():
         first = size["methods"][published]
         row = [
-            f"{SHOWN[loss]}, blocks of {size['block_size']:,}: {METHODS[method]}",
+            f"{LOSSES[loss]}, blocks of {size['block_size']:,}: {METHODS[method]}",
             f"{one['inference']:.2f}",
             f"{one['total'] - one['inference']:.1f}",
             f"{one['total']:.1f}",
@@ -193,16 +183,14 @@ def _time_rows(loss: str, size: Mapping[str, Any], hours: Mapping[str, float]) -
 
 def as_csv(found: Mapping[str, Any]) -> str:
     """A line a seed, loss and stage: measures in parts of 1, the choice, and seconds of the stage."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["seed", "loss", "stage", *METRICS, "lam", "mu", "objective", "seconds"])
+    rows: list[list[Any]] = []
     for seed in found["seeds"]:
         start = seed["pretrained"]
         tests = [start["test"][metric] for metric in METRICS]
-        writer.writerow([seed["seed"], "softmax", "pretrained", *tests, "", "", "", start["seconds"]])
+        rows.append([seed["seed"], "softmax", "pretrained", *tests, "", "", "", start["seconds"]])
         for loss, one in seed["losses"].items():
             for stage in _STAGES:
                 ends = ("", one["warm_seconds"]) if stage == "warm" else (one["objective"], one["timing"]["total"])
                 tests = [one["test"][stage][metric] for metric in METRICS]
-                writer.writerow([seed["seed"], loss, stage, *tests, one["lam"], one["mu"], *ends])
-    return buffer.getvalue()
+                rows.append([seed["seed"], loss, stage, *tests, one["lam"], one["mu"], *ends])
+    return Table("", ["seed", "loss", "stage", *METRICS, "lam", "mu", "objective", "seconds"], rows).as_csv()

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.detection import FeatureStore, draw, encode
+from rankwise_lab.report.blocks import Block, Heading, Paragraph
+from rankwise_lab.report.figure import Gallery, Picture
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.detection import LOSSES
 from rankwise_lab.reproduce.detection_results import (
     KINDS,
@@ -20,11 +23,11 @@ from rankwise_lab.reproduce.detection_results import (
     measures_table,
     table5,
 )
-from rankwise_lab.reproduce.page import Picture, gallery, heading, paragraph, table
-from rankwise_lab.reproduce.part import Part
+from rankwise_lab.reproduce.names import TITLES
 
 __all__ = ["Drawn", "conclusions", "draw_all", "facts", "make_part"]
 
+_NAME = "detection"
 # Pictures of a class: images of the highest scores, and images of the highest scores that are wrong.
 _BEST, _FAILED, _BOXES = 3, 3, 4
 # Colours go by the place in a list of names: the first is orange and the sixth green.
@@ -93,39 +96,36 @@ def _drawn(
 
 def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") -> Part:
     """The experiment as a part of the report. no_pictures: why there are none, if so."""
-    by_kind = [table5(found, kind) for kind in KINDS]
-    measures, inference, beside = measures_table(found), inference_table(found), beside_table(found)
     body = [
-        table(beside),
-        heading("Table 5: detection AP by class", 3),
-        *map(table, by_kind),
-        *map(paragraph, _about_table5(found)),
-        heading("Other measures", 3),
-        table(measures),
-        paragraph(
+        beside_table(found),
+        Heading("Table 5: detection AP by class"),
+        *(table5(found, kind) for kind in KINDS),
+        *map(Paragraph, _about_table5(found)),
+        Heading("Other measures"),
+        measures_table(found),
+        Paragraph(
             "Images: AP of the ranking of whole test images, by their best window. Best window: the share of training "
             "images with the class whose best window has an IoU of at least 0.5 with an object."
         ),
-        heading("Time in inference", 3),
-        table(inference),
-        paragraph(
+        Heading("Time in inference"),
+        inference_table(found),
+        Paragraph(
             "The same training problem, once with each method: all of them find a most violating ranking exactly. "
             "Where the numbers of calls differ, rankings of equal value were told apart otherwise."
         ),
-        heading("Detections for AP loss, test images", 3),
+        Heading("Detections for AP loss, test images"),
         *_pictures(found, drawn, no_pictures),
     ]
     return Part(
-        "detection",
-        "Table 5: weakly supervised detection",
+        _NAME,
+        TITLES[_NAME],
         _WHAT,
         found,
-        as_csv(found),
         conclusions(found),
-        [beside, *by_kind, measures, inference],
         body,
         facts(found),
-        tiles=_tiles(found),
+        as_csv(found),
+        _tiles(found),
         pictures={f"pictures/{one.file}": encode(one.picture) for one in drawn},
     )
 
@@ -207,10 +207,12 @@ def facts(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _pictures(found: Mapping[str, Any], drawn: list[Drawn], no_pictures: str) -> list[str]:
+def _pictures(found: Mapping[str, Any], drawn: list[Drawn], no_pictures: str) -> list[Block]:
     if not drawn:
-        return [paragraph(no_pictures)]
-    parts = [paragraph("Green: right, an IoU of at least 0.5 with an object. Orange: wrong. Dashed: the objects.")]
+        return [Paragraph(no_pictures)]
+    parts: list[Block] = [
+        Paragraph("Green: right, an IoU of at least 0.5 with an object. Orange: wrong. Dashed: the objects.")
+    ]
     for name in found["data"]["classes"]:
         for failed, title in ((False, "highest scores"), (True, "highest scores that are wrong")):
             these = [one for one in drawn if one.name == name and one.failed == failed]
@@ -219,5 +221,5 @@ def _pictures(found: Mapping[str, Any], drawn: list[Drawn], no_pictures: str) ->
                 pictures = [
                     Picture(encode(one.picture, "jpeg"), f"{label}: {one.caption}", one.caption) for one in these
                 ]
-                parts += [heading(f"{name}: {title}", 4), gallery(pictures)]
+                parts += [Heading(f"{name}: {title}", 2), Gallery(pictures)]
     return parts

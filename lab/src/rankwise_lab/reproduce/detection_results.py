@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -12,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.detection import Detections, VocAP, average_precision, detect
+from rankwise_lab.report.table import Table
+from rankwise_lab.reproduce import names
 from rankwise_lab.reproduce.beside import beside, ratio
 from rankwise_lab.reproduce.detection import LOSSES, METHODS, TRAIN, Experiment
-from rankwise_lab.reproduce.page import Table
 
 __all__ = [
     "KINDS",
@@ -55,8 +54,6 @@ PAPER_CLASSES = {
     "train": (29.71, 37.10),
     "tvmonitor": (27.31, 37.26),
 }
-_SHOWN = {"zero-one": "0-1 loss", "ap": "AP loss"}
-_METHODS = {"yue": "Yue et al. 2007", "quicksort": "Algorithm 1", "auto": "ours (auto)"}
 KINDS = {"ap_2007": "eleven points as in VOC 2007", "ap_area": "area under the curve"}
 _MEASURES = {"ap_images": "images", "localised": "best window"}
 _DRAWS, _DRAWS_AT_ONCE, _LEVEL = 1000, 50, 0.95
@@ -171,7 +168,7 @@ def table5(found: Mapping[str, Any], kind: str = "ap_2007") -> Table:
         rows.append(["paper, VOC 2007", *_pair([PAPER[loss] for loss in LOSSES], None)])
     columns = [
         "class",
-        *(_SHOWN[loss] for loss in LOSSES),
+        *(names.LOSSES[loss] for loss in LOSSES),
         "difference",
         f"{intervals['level']:.0%} interval",
         "AP / 0-1",
@@ -184,13 +181,13 @@ def beside_table(found: Mapping[str, Any]) -> Table:
     rows: list[tuple[str, float | None, float | None]] = []
     for part in found["classes"]:
         for loss, theirs in zip(LOSSES, PAPER_CLASSES.get(part["class"], ()), strict=False):
-            rows.append((f"AP of {part['class']}, {_SHOWN[loss]}, %", theirs, 100.0 * part[loss]["ap_2007"]))
+            rows.append((f"AP of {part['class']}, {names.LOSSES[loss]}, %", theirs, 100.0 * part[loss]["ap_2007"]))
     means = {loss: 100.0 * found["mean"][loss]["ap_2007"] for loss in LOSSES}
     seconds = {method: found["inference"][method]["inference"] for method in METHODS}
-    rows += [(f"mean AP, {_SHOWN[loss]}, %", PAPER[loss], means[loss]) for loss in LOSSES]
+    rows += [(f"mean AP, {names.LOSSES[loss]}, %", PAPER[loss], means[loss]) for loss in LOSSES]
     rows += [
         ("gain of AP loss, points", PAPER["ap"] - PAPER["zero-one"], means["ap"] - means["zero-one"]),
-        *((f"inference, {_METHODS[method]}, s", PAPER.get(method), seconds[method]) for method in METHODS),
+        *((f"inference, {names.METHODS[method]}, s", PAPER.get(method), seconds[method]) for method in METHODS),
         ("Yue / Algorithm 1", PAPER["yue"] / PAPER["quicksort"], seconds["yue"] / seconds["quicksort"]),
         ("Yue / ours", None, seconds["yue"] / seconds["auto"]),
     ]
@@ -205,8 +202,8 @@ def _pair(values: list[float], interval: list[float] | None) -> list[str]:
 
 def measures_table(found: Mapping[str, Any]) -> Table:
     """Other measures, by class and loss, and the C that was chosen."""
-    columns = ["class", *(f"{what}, {_SHOWN[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
-    columns += [f"C, {_SHOWN[loss]}" for loss in LOSSES]
+    columns = ["class", *(f"{what}, {names.LOSSES[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
+    columns += [f"C, {names.LOSSES[loss]}" for loss in LOSSES]
     rows = [
         [
             part["class"],
@@ -233,7 +230,7 @@ def inference_table(found: Mapping[str, Any]) -> Table:
     rows.append(["mean", *_times(seconds), f"{totals['auto']['calls']:.0f}", f"{totals['auto']['total']:.1f}"])
     paper = {"yue": PAPER["yue"], "quicksort": PAPER["quicksort"], "auto": None}
     rows.append(["paper, VOC 2007", *_times(paper), "", ""])
-    columns = ["class", *(_METHODS[method] for method in METHODS), "Yue / Algorithm 1", "Yue / ours", "calls"]
+    columns = ["class", *(names.METHODS[method] for method in METHODS), "Yue / Algorithm 1", "Yue / ours", "calls"]
     title = "Seconds in inference during one training for AP loss, at the C that was chosen"
     return Table(title, [*columns, "whole training"], rows, totals=2)
 
@@ -247,15 +244,12 @@ def _times(seconds: dict[str, Any]) -> list[str]:
 def as_csv(found: Mapping[str, Any]) -> str:
     """A line a class, and the mean: AP in parts of 1, and seconds in inference."""
     keys = (*KINDS, *_MEASURES, "C")
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(
-        ["class", *(f"{loss}:{key}" for loss in LOSSES for key in keys), *(f"{m}:seconds" for m in METHODS)]
-    )
+    head = ["class", *(f"{loss}:{key}" for loss in LOSSES for key in keys), *(f"{m}:seconds" for m in METHODS)]
+    rows = []
     for part in found["classes"]:
         values = [part[loss][key] for loss in LOSSES for key in keys]
         seconds = [part["inference"]["methods"][method]["inference"] for method in METHODS]
-        writer.writerow([part["class"], *values, *seconds])
+        rows.append([part["class"], *values, *seconds])
     means = [found["mean"][loss].get(key, "") for loss in LOSSES for key in keys]
-    writer.writerow(["mean", *means, *(found["inference"][method]["inference"] for method in METHODS)])
-    return buffer.getvalue()
+    rows.append(["mean", *means, *(found["inference"][method]["inference"] for method in METHODS)])
+    return Table("", head, rows).as_csv()

@@ -6,13 +6,15 @@ is put together anew, from the sections that are there, whenever one is added.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from rankwise.io import write_bytes
-from rankwise_lab.reproduce.page import contents, heading, items, note, page, paragraph, section, small, tiles
-from rankwise_lab.reproduce.part import NAMES, Part, made_by
+from rankwise_lab.report.blocks import Block, Contents, Heading, Items, Paragraph, Ready, Section, note
+from rankwise_lab.report.document import write_json
+from rankwise_lab.report.page import as_html, page
+from rankwise_lab.report.part import Part
+from rankwise_lab.reproduce.names import TITLES
 
 __all__ = ["INDEX", "check_out", "write_index", "write_part"]
 
@@ -23,13 +25,6 @@ _ABOUT = (
     "Mohapatra, Rolínek, Jawahar, Kolmogorov and Kumar, “Efficient Optimization for Rank-based Loss Functions”, CVPR "
     "2018: every experiment of the paper, on the data that could be found, beside the paper's own numbers."
 )
-_TITLES = {
-    "timing": "Tables 1 and 2: time in inference",
-    "scaling": "Figures 2 and 3: how time grows",
-    "action": "Tables 3 and 4: ten classes, by loss",
-    "detection": "Table 5: weakly supervised detection",
-    "cifar": "Section 4.3: a network for CIFAR-10",
-}
 
 
 def check_out(out: Path) -> None:
@@ -48,19 +43,17 @@ def write_part(out: Path, part: Part) -> None:
     for name, content in part.pictures.items():
         (folder / name).parent.mkdir(exist_ok=True)
         write_bytes(folder / name, content)
-    write_bytes(out / f"{part.name}.json", (json.dumps(part.found, indent=1, allow_nan=False) + "\n").encode())
+    write_json(out / f"{part.name}.json", part.found)
     write_bytes(out / f"{part.name}.csv", part.csv.encode())
-    body = [paragraph(part.about), *([tiles(part.tiles)] if part.tiles else []), items(part.lines), *part.body]
-    body += [heading("How it was done", 3), items(part.facts), small(made_by(part.name, part.found["machine"]))]
-    write_bytes(folder / _SECTION, (section(part.name, part.title, body) + "\n").encode())
+    write_bytes(folder / _SECTION, as_html(Section(part.name, part.title, part.as_blocks())).encode())
 
 
 def write_index(out: Path, lacking: Mapping[str, str] | None = None) -> Path:
     """The page of all sections that are there. lacking: by name, what an experiment could not find, in a line."""
     out.mkdir(parents=True, exist_ok=True)
-    known = {name: out / name / _SECTION for name in NAMES}
-    sections = [
-        path.read_text(encoding="utf-8") if path.is_file() else _absent(name, (lacking or {}).get(name))
+    known = {name: out / name / _SECTION for name in TITLES}
+    sections: list[Block] = [
+        Ready(path.read_text(encoding="utf-8")) if path.is_file() else _absent(name, (lacking or {}).get(name))
         for name, path in known.items()
     ]
     files = [
@@ -68,12 +61,12 @@ def write_index(out: Path, lacking: Mapping[str, str] | None = None) -> Path:
         for name, path in known.items()
         if path.is_file()
     ]
-    body = [paragraph(_ABOUT), contents(_TITLES.items()), *sections, heading("Files beside this page"), items(files)]
+    blocks = [Paragraph(_ABOUT), Contents(TITLES), *sections, Heading("Files beside this page"), Items(files)]
     path = out / INDEX
-    write_bytes(path, page(_TITLE, body).encode())
+    write_bytes(path, page(_TITLE, blocks).encode())
     return path
 
 
-def _absent(name: str, why: str | None) -> str:
+def _absent(name: str, why: str | None) -> Section:
     said = f"Not run: {why}" if why is not None else f"Not run yet: rankwise reproduce {name}"
-    return section(name, _TITLES[name], [note(said)])
+    return Section(name, TITLES[name], [note(said)])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankwise.figures import COLOURS, INK, finish
-from rankwise_lab.reproduce.drawing import Drawing, drawing, have_matplotlib
+from rankwise_lab.report.figure import Drawing, drawing, have_matplotlib
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, TITLES, ZERO_ONE
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from rankwise_lab.measuring.machine import describe
-from rankwise_lab.reproduce import action
+from rankwise_lab.report.blocks import Heading, Paragraph, show_figures
+from rankwise_lab.report.figure import NO_FIGURES
+from rankwise_lab.report.part import Part
+from rankwise_lab.reproduce import action, names
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.drawing import NO_FIGURES, Drawing
-from rankwise_lab.reproduce.page import Table, drawn, heading, note, paragraph, side_by_side, table
-from rankwise_lab.reproduce.part import Part
+from rankwise_lab.reproduce.beside import about_data
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, TITLES, ZERO_ONE
 from rankwise_lab.reproduce.scaling_figure import draw
@@ -31,6 +32,7 @@ from rankwise_lab.reproduce.scaling_results import (
 
 __all__ = ["as_part", "conclusions", "facts", "make_part"]
 
+_NAME = "scaling"
 # How far a curve may be from the law.
 _TARGET = 2.0
 _WHAT = {"training": "all calls of inference in a training", "calls": "one call of inference"}
@@ -41,6 +43,16 @@ _ABOUT = (
     "of positive samples is varied. The paper gives curves without numbers, so none of its numbers stand "
     "beside ours."
 )
+_ABOUT_LAW = (
+    "Work is N log P + P log N + P log P as in the paper's theorem, logarithms to base 2 of 1 + n; N log P is its "
+    "first term alone. a, the cost of a call itself, and b, that of a unit of work, are those that make the "
+    "largest factor between a time and the law least: small problems count as much as large ones. One law for all "
+    "axes is the strictest test: no constant is fitted to an axis.",
+    "Where negatives grow, the elements that Algorithm 1 moves, counted, keep to the law, but to move one takes "
+    "longer the more there are: caches are the likely cause. Where positives grow, most time goes to sorting "
+    "them, a unit of which takes less time than one of dividing negatives. NDCG has its discounts in a table only "
+    "up to 65,536 places; beyond that each is a logarithm.",
+)
 
 
 def make_part(
@@ -48,7 +60,7 @@ def make_part(
 ) -> Part:
     """Run what is left to run, and make the part; C is chosen, and kept, by the experiment of Tables 3 and 4."""
     chooser = action.ActionExperiment(data, out / "action", action_plan, say)
-    folder = out / "scaling"
+    folder = out / _NAME
     experiment = ScalingExperiment(data, folder, plan, chooser.chosen, action_plan, chooser.classes, say)
     return as_part(document(experiment, experiment.run(), describe()))
 
@@ -56,39 +68,32 @@ def make_part(
 def as_part(found: dict[str, Any]) -> Part:
     """The part of a document."""
     figures = draw(found)
-    training, calls = ([made(found, loss) for loss in ROWS] for made in (training_table, call_table))
-    sort, law = sort_table(found), law_table(found)
     body = [
-        *([note(f"{found['data']['what']}.")] if found["data"]["stand_in"] else []),
-        heading("During training", 3),
-        *_panels(found, figures, "training"),
-        *map(table, training),
-        heading("One call, to larger sizes", 3),
-        *_panels(found, figures, "calls"),
-        *map(table, calls),
-        table(sort),
-        heading("The law of the theorem", 3),
-        table(law),
-        *map(paragraph, _about_law()),
+        about_data(found["data"]["what"], found["data"]["stand_in"]),
+        Heading("During training"),
+        show_figures(figures, *_panels(found, "training")),
+        *(training_table(found, loss) for loss in ROWS),
+        Heading("One call, to larger sizes"),
+        show_figures(figures, *_panels(found, "calls")),
+        *(call_table(found, loss) for loss in ROWS),
+        sort_table(found),
+        Heading("The law of the theorem"),
+        law_table(found),
+        *map(Paragraph, _ABOUT_LAW),
     ]
-    title = "Figures 2 and 3: how time grows"
-    lines = [*conclusions(found), *([] if figures else [NO_FIGURES])]
-    tables: list[Table] = [*training, *calls, sort, law]
-    return Part(
-        "scaling", title, _ABOUT, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found)
-    )
+    lines = conclusions(found) + ([] if figures else [NO_FIGURES])
+    return Part(_NAME, names.TITLES[_NAME], _ABOUT, found, lines, body, facts(found), as_csv(found), _tiles(found))
 
 
-def _panels(found: Mapping[str, Any], figures: Mapping[str, Drawing], part: str) -> list[str]:
-    if not figures:
-        return [paragraph(NO_FIGURES)]
-    pieces = []
+def _panels(found: Mapping[str, Any], part: str) -> list[tuple[str, str, str]]:
+    """Of each panel, the name, the label and the caption."""
+    told = []
     for loss in ROWS:
         for axis in AXES:
             panel = panel_of(found, part, loss, axis)
             label = f"{TITLES[loss]} loss: milliseconds of {_WHAT[part]} against {panel['what']}"
-            pieces.append(drawn(figures[f"{part}-{loss}-{axis}"], label, _caption(panel)))
-    return [side_by_side(pieces)]
+            told.append((f"{part}-{loss}-{axis}", label, _caption(panel)))
+    return told
 
 
 def _caption(panel: Mapping[str, Any]) -> str:
@@ -101,19 +106,6 @@ def _caption(panel: Mapping[str, Any]) -> str:
         f"{panel['what'].capitalize()}: at {size:,} the published method takes {gain:.1f} × the time of Algorithm 1, "
         f"which ends at {milliseconds(last)} ms."
     )
-
-
-def _about_law() -> list[str]:
-    return [
-        "Work is N log P + P log N + P log P as in the paper's theorem, logarithms to base 2 of 1 + n; N log P is its "
-        "first term alone. a, the cost of a call itself, and b, that of a unit of work, are those that make the "
-        "largest factor between a time and the law least: small problems count as much as large ones. One law for all "
-        "axes is the strictest test: no constant is fitted to an axis.",
-        "Where negatives grow, the elements that Algorithm 1 moves, counted, keep to the law, but to move one takes "
-        "longer the more there are: caches are the likely cause. Where positives grow, most time goes to sorting "
-        "them, a unit of which takes less time than one of dividing negatives. NDCG has its discounts in a table only "
-        "up to 65,536 places; beyond that each is a logarithm.",
-    ]
 
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:

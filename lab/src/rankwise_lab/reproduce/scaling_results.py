@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from typing import Any
 
+from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.page import Table
 from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, SORT, TITLES, ZERO_ONE
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
@@ -204,13 +202,11 @@ def milliseconds(seconds: float) -> str:
 
 def as_csv(found: Mapping[str, Any]) -> str:
     """A line a time: part, loss, axis, P, N, curve, seconds, calls."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["part", "loss", "axis", "P", "N", "curve", "seconds", "calls"])
-    for panel in found["panels"]:
-        for name, curve in panel["curves"].items():
-            for size, seconds, calls in zip(panel["sizes"], curve["seconds"], curve["calls"], strict=False):
-                writer.writerow([panel["part"], panel["loss"], panel["axis"], *size, name, seconds, calls])
-    for point in found["sort"]:
-        writer.writerow(["calls", "", point["axis"], point["P"], point["N"], SORT, point["seconds"], 1])
-    return buffer.getvalue()
+    rows = [
+        [panel["part"], panel["loss"], panel["axis"], *size, name, seconds, calls]
+        for panel in found["panels"]
+        for name, curve in panel["curves"].items()
+        for size, seconds, calls in zip(panel["sizes"], curve["seconds"], curve["calls"], strict=False)
+    ]
+    rows += [["calls", "", one["axis"], one["P"], one["N"], SORT, one["seconds"], 1] for one in found["sort"]]
+    return Table("", ["part", "loss", "axis", "P", "N", "curve", "seconds", "calls"], rows).as_csv()

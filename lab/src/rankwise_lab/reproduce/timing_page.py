@@ -9,11 +9,13 @@ from typing import Any
 
 from rankwise.figures import COLOURS, INK, SIZES, finish
 from rankwise_lab.measuring.machine import describe
+from rankwise_lab.report.blocks import Heading, Paragraph, show_figures
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, drawing, have_matplotlib
+from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import action
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.drawing import NO_FIGURES, Drawing, drawing, have_matplotlib
-from rankwise_lab.reproduce.page import drawn, heading, note, paragraph, table
-from rankwise_lab.reproduce.part import Part
+from rankwise_lab.reproduce.beside import about_data
+from rankwise_lab.reproduce.names import TITLES
 from rankwise_lab.reproduce.timing import METHODS, ROUNDS, Plan, TimingExperiment
 from rankwise_lab.reproduce.timing_results import (
     PAPER,
@@ -44,26 +46,27 @@ def make_part(data: ActionData, out: Path, plan: Plan, action_plan: action.Plan,
     """Run what is not finished, and put it all together; parts are kept in out / "timing", and C in out / "action"."""
     chosen = action.ActionExperiment(data, out / "action", action_plan, say)
     found = document(TimingExperiment(chosen, out / _NAME, plan, say), describe())
-    shown = {"1": table1(found), "2": table2(found), "faster": faster_table(found), "classes": classes_table(found)}
     figures = draw(found)
     body = [
-        (note if data.stand_in else paragraph)(f"{data.what}."),
-        heading("Tables 1 and 2", 3),
-        table(shown["1"]),
-        table(shown["2"]),
-        *_figure(figures),
-        heading("How many times faster", 3),
-        table(shown["faster"]),
-        *map(paragraph, _ABOUT),
-        heading("By class", 3),
-        table(shown["classes"]),
+        about_data(data.what, data.stand_in),
+        Heading("Tables 1 and 2"),
+        table1(found),
+        table2(found),
+        show_figures(figures, ("calls", *_FIGURE)),
+        Heading("How many times faster"),
+        faster_table(found),
+        *map(Paragraph, _ABOUT),
+        Heading("By class"),
+        classes_table(found),
     ]
-    title = "Tables 1 and 2: time in inference"
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
-    tables = list(shown.values())
-    return Part(_NAME, title, _WHAT, found, as_csv(found), lines, tables, body, facts(found), figures, _tiles(found))
+    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), as_csv(found), _tiles(found))
 
 
+_FIGURE = (
+    "Milliseconds a call of inference by method, ours as bars and the paper's as hollow diamonds",
+    "Bars: ours in training, the mean over classes; dots: replayed. Diamonds: the paper's, on another machine.",
+)
 _ABOUT = (
     "The paper's times are of another machine and of a program that is not public; only quotients can be compared. The "
     "paper's quotients are those of its Tables 1 and 2, and of the time it names for Mohapatra et al. 2014.",
@@ -146,16 +149,6 @@ def _agreed(found: Mapping[str, Any], loss: str) -> str:
         f"{loss.upper()} loss: the largest duality gap of any method is {part['gap']:.1e} (asked for: {tol:g}) and "
         f"objectives lie at most {part['spread']:.1e} apart, relatively: {told}."
     )
-
-
-def _figure(figures: Mapping[str, Drawing]) -> list[str]:
-    if not figures:
-        return [paragraph(NO_FIGURES)]
-    label = "Milliseconds a call of inference by method, ours as bars and the paper's as hollow diamonds"
-    caption = (
-        "Bars: ours in training, the mean over classes; dots: replayed. Diamonds: the paper's, on another machine."
-    )
-    return [drawn(figures["calls"], label, caption)]
 
 
 def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -11,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.beside import COLUMNS, beside, ratio
-from rankwise_lab.reproduce.page import Table
 from rankwise_lab.reproduce.timing import METHODS, TimingExperiment
 
 __all__ = [
@@ -215,20 +213,18 @@ def classes_table(found: Mapping[str, Any]) -> Table:
 
 def as_csv(found: Mapping[str, Any]) -> str:
     """A line a class and method: seconds and milliseconds of the fastest repeat; and means."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     head = ["class", "method", "loss", "inference", "C", "calls", "seconds", "per_call_ms", "replayed_ms"]
     head += ["objective", "gap"]
-    writer.writerow(head)
+    rows: list[list[Any]] = []
     for part in found["classes"]:
         for key, method in METHODS.items():
             one = part["methods"][key]
             replayed = one["replayed"]["seconds"] / one["replayed"]["calls"]
             numbers = [one["C"], one["calls"], one["inference"], 1e3 * one["per_call"], 1e3 * replayed]
             numbers += [one["objective"], one["gap"]]
-            writer.writerow([part["class"], key, method.loss, method.how, *numbers])
+            rows.append([part["class"], key, method.loss, method.how, *numbers])
     for key, method in METHODS.items():
         mean = found["mean"][key]
         numbers = [mean[name] for name in ("calls", "total", "per_call", "replayed")]
-        writer.writerow(["mean", key, method.loss, method.how, "", *numbers, "", ""])
-    return buffer.getvalue()
+        rows.append(["mean", key, method.loss, method.how, "", *numbers, "", ""])
+    return Table("", head, rows).as_csv()

@@ -1,0 +1,1 @@
+"""What the laboratory shows: tables, figures, pages and files, made the same way for every experiment."""

@@ -1,0 +1,74 @@
+"""Figures and pictures: drawn once, for a page in light or dark and as files."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup
+
+from rankwise.figures import as_png, as_svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["NO_FIGURES", "Drawing", "Drawn", "Gallery", "Picture", "drawing", "have_matplotlib"]
+
+NO_FIGURES = "No figures: Matplotlib is not installed; pip install 'rankwise[plots]'."
+
+
+class Drawing(NamedTuple):
+    """A figure as files, PNG and SVG, and as an <svg> element for a page."""
+
+    png: bytes
+    svg: bytes
+    inline: str
+
+
+class Drawn(NamedTuple):
+    """A figure in a page: its name as a file, its forms, what is to be seen on it, and what is said below."""
+
+    name: str
+    drawing: Drawing
+    label: str
+    caption: str
+
+    @property
+    def labelled(self) -> Markup:
+        """The <svg> element, which says what is to be seen on it; its caption stays a text of its own."""
+        said = Markup('<svg role="img" aria-label="{}"').format(self.label)
+        return Markup(self.drawing.inline.replace("<svg", said, 1))
+
+
+class Picture(NamedTuple):
+    """A picture in a page: the bytes of a PNG or JPEG, what is to be seen on it, and what is said below."""
+
+    content: bytes
+    label: str
+    caption: str
+
+    @property
+    def source(self) -> str:
+        """The bytes as an address."""
+        kind = "jpeg" if self.content.startswith(b"\xff\xd8") else "png"
+        return f"data:image/{kind};base64,{base64.b64encode(self.content).decode()}"
+
+
+class Gallery(NamedTuple):
+    """Figures or pictures beside each other, as many as there is room for."""
+
+    pieces: Sequence[Drawn | Picture]
+
+
+def have_matplotlib() -> bool:
+    """Whether figures can be drawn."""
+    return find_spec("matplotlib") is not None
+
+
+def drawing(figure: Figure, prefix: str) -> Drawing:
+    """The figure in every form; prefix: of the ids in its <svg>, another for each figure of a page."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once: every further pass would move things a little
+    return Drawing(as_png(figure), as_svg(figure, page=False).encode(), as_svg(figure, prefix))

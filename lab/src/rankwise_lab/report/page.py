@@ -1,0 +1,35 @@
+"""Blocks as one page of HTML: no script, nothing from elsewhere, for light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rankwise_lab.report.blocks import Block
+
+__all__ = ["as_html", "page"]
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("rankwise_lab.report", "."),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def page(title: str, blocks: Iterable[Block]) -> str:
+    """A whole page."""
+    return _TEMPLATES.get_template("page.html").render(title=title, blocks=blocks)
+
+
+def as_html(block: Block, level: int = 1) -> Markup:
+    """A block as it is in a page; level: that of the heading above it."""
+    macro = getattr(_TEMPLATES.get_template("blocks.html").module, type(block).__name__)
+    return Markup(macro(block, level))
+
+
+_TEMPLATES.globals["show"] = as_html

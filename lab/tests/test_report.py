@@ -1,0 +1,189 @@
+"""What all experiments are shown with: tables, pages of blocks, and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rankwise_lab.report.blocks import (
+    Checks,
+    Contents,
+    Heading,
+    Items,
+    Paragraph,
+    Ready,
+    Section,
+    Tiles,
+    note,
+    show_figures,
+    small,
+)
+from rankwise_lab.report.document import write_json
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture
+from rankwise_lab.report.page import as_html, page
+from rankwise_lab.report.part import Part
+from rankwise_lab.report.table import Table
+
+from rankwise.io import write_bytes
+
+NASTY = "<script>alert('1 & 2')</script>\""
+
+
+def drawing(name: str) -> Drawing:
+    return Drawing(b"PNG", b"SVG", f'<svg id="{name}"><path/></svg>')
+
+
+# Tables
+
+
+def test_a_table_as_text_has_names_to_the_left_and_all_else_to_the_right() -> None:
+    table = Table("Title", ["what", "n", "seconds"], [["a", "1", "10.5"], ["longer", "22", ""]])
+    assert table.as_lines() == [
+        "Title",
+        "what     n  seconds",
+        "a        1     10.5",
+        "longer  22",
+    ]
+
+
+def test_a_table_without_rows_is_its_columns() -> None:
+    assert Table("Title", ["a", "b"], []).as_lines() == ["Title", "a  b"]
+
+
+def test_a_table_as_csv_has_numbers_in_full_and_can_be_read_again() -> None:
+    table = Table("", ["name", "value", "flag"], [['a, "b"', 1 / 3, True], ["", None, False]])
+    rows = list(csv.DictReader(io.StringIO(table.as_csv())))
+    assert rows[0] == {"name": 'a, "b"', "value": repr(1 / 3), "flag": "True"}
+    assert rows[1] == {"name": "", "value": "", "flag": "False"}
+    assert "\r" not in table.as_csv()
+
+
+def test_the_last_rows_of_a_table_may_sum_up_the_others() -> None:
+    text = as_html(Table("t", ["a"], [["x"], ["y"], ["z"]], totals=2))
+    assert text.count('<tr class="total">') == 2
+    assert text.index("<tr><th") < text.index('<tr class="total">')
+
+
+# Pages
+
+
+def test_text_of_every_block_is_escaped(read_page: Any) -> None:
+    blocks = [
+        Paragraph(NASTY),
+        note(NASTY),
+        small(NASTY),
+        Heading(NASTY),
+        Items([NASTY]),
+        Checks({NASTY: True}),
+        Tiles([(NASTY, NASTY)]),
+        Contents({NASTY: NASTY}),
+        Table(NASTY, [NASTY], [[NASTY]]),
+        Gallery([Drawn("d", drawing("d"), NASTY, NASTY), Picture(b"PNG", NASTY, NASTY)]),
+        Section(NASTY, NASTY, [Paragraph(NASTY)]),
+    ]
+    text = page(NASTY, blocks)
+    seen = read_page(text)
+    assert seen.open == []
+    assert seen.ids == ["d", NASTY]
+    assert "".join(seen.cells) == 2 * NASTY
+    assert "<script" not in text
+    assert "&amp;lt;" not in text, "escaped twice"
+
+
+def test_what_was_laid_out_before_is_put_in_as_it_is() -> None:
+    section = Section("one", "One & all", [Paragraph("a < b")])
+    assert page("t", [Ready(as_html(section))]).count("a &lt; b") == 1
+    assert as_html(section) in page("t", [section])
+
+
+def test_headings_are_one_below_that_of_their_section_or_page() -> None:
+    text = page("t", [Heading("A"), Section("s", "B", [Heading("C"), Heading("D", 2)])])
+    assert all(
+        f"<h{level}>{name}</h{level}>" in text for level, name in ((1, "t"), (2, "A"), (2, "B"), (3, "C"), (4, "D"))
+    )
+
+
+def test_checks_say_what_holds_and_what_does_not() -> None:
+    text = as_html(Checks({"a": True, "b": False}))
+    assert '<span class="ok">ok</span> a' in text
+    assert '<span class="failed">FAILED</span> b' in text
+
+
+def test_a_picture_is_in_the_page_by_its_kind() -> None:
+    assert Picture(b"\xff\xd8\xff", "", "").source.startswith("data:image/jpeg;base64,")
+    assert Picture(b"\x89PNG", "", "").source.startswith("data:image/png;base64,")
+
+
+def test_a_figure_says_what_is_to_be_seen_and_its_caption_stays_readable() -> None:
+    text = as_html(Drawn("d", drawing("d"), "A line", "It falls"))
+    assert '<svg role="img" aria-label="A line" id="d">' in text
+    assert '<figure class="drawn">' in text
+    assert "<figcaption>It falls</figcaption>" in text
+
+
+def test_one_figure_stands_alone_several_beside_each_other_and_none_is_told() -> None:
+    figures = {"a": drawing("a"), "b": drawing("b")}
+    one, two = ("a", "A", "first"), ("b", "B", "second")
+    assert show_figures(figures, one) == Drawn("a", figures["a"], "A", "first")
+    assert show_figures(figures, one, two) == Gallery(
+        [Drawn("a", figures["a"], "A", "first"), Drawn("b", figures["b"], "B", "second")]
+    )
+    assert show_figures({}, one, two) == Paragraph(NO_FIGURES)
+
+
+def test_a_block_that_is_unknown_is_refused() -> None:
+    with pytest.raises(AttributeError, match="int"):
+        as_html(3)  # type: ignore[arg-type]
+
+
+# Parts
+
+
+def test_a_part_finds_its_tables_and_figures_in_what_is_shown() -> None:
+    tables = [Table("1", ["a"], [["x"]]), Table("2", ["a"], [["y"]])]
+    alone, *others = (Drawn(name, drawing(name), name, name) for name in "abc")
+    body = [tables[0], alone, Heading("h"), Gallery([*others, Picture(b"", "", "")]), tables[1]]
+    part = Part("demo", "t", "about", {"machine": {}}, ["It is so."], body, ["By hand."], checks={"c": False})
+    assert part.tables == tables
+    assert part.figures == {name: drawing(name) for name in "abc"}
+    lines = part.as_lines()
+    assert lines[:6] == ["1", "a", "x", "", "2", "a"]
+    assert lines[-5:] == ["By hand.", "It is so.", "", "Checks", "  FAILED  c"]
+    assert max(map(len, part.as_lines(5)[8:-3])) <= 5
+
+
+# Files
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rows.json"
+    write_bytes(file, b"old")
+
+    def fail(source: str, target: str) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_bytes(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_json_refuses_numbers_that_json_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nan"):
+        write_json(tmp_path / "rows.json", {"measured": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_is_text_that_can_be_read_again(tmp_path: Path) -> None:
+    write_json(tmp_path / "rows.json", {"unit": "µs", "value": 1 / 3})
+    text = (tmp_path / "rows.json").read_text(encoding="utf-8")
+    assert "µs" in text
+    assert text.endswith("}\n")
+    assert json.loads(text) == {"unit": "µs", "value": 1 / 3}
