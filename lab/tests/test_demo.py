@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 
 from rankwise_lab.demo import experiment, tables
 from rankwise_lab.demo.results import Demo, Fit, Timed
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 
 from rankwise import figures
 from rankwise.cli.main import main

@@ -18,7 +18,7 @@ from rankwise_lab.demo.page import page
 from rankwise_lab.demo.results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed, as_dict
 from rankwise_lab.demo.tables import lines
 from rankwise_lab.measuring import machine
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 
 __all__ = ["PAGE", "Demo", "Settings", "as_dict", "lines", "run", "write_page"]
 
@@ -72,7 +72,7 @@ def run(settings: Settings | None = None, progress: Progress | None = None) -> D
     models = [Model(name, _LOSSES.get(name), [one.fit for one in so_far]) for name, so_far in found.items()]
     by_loss = {model.loss: model for model in models}
     races = [_race(by_loss[loss], methods, whole, settings, bar) for loss, methods in _METHODS.items()]
-    bar.clear()
+    bar.close()
     return Demo(
         settings,
         _sizes(whole, *splits[0]),
