@@ -7,12 +7,12 @@ import pytest
 
 @pytest.fixture
 def dying() -> str:
-    """Code after which a program is killed when a report's part is written for the n-th time, n its first argument."""
+    """Code after which a program is killed when a piece is written for the n-th time, n its first argument."""
     return """
 import os, signal, sys
-from rankwise_lab.reproduce import kept
+from rankwise_lab import pieces
 
-write, left = kept.write_bytes, [int(sys.argv[1])]
+write, left = pieces.write_bytes, [int(sys.argv[1])]
 
 def counted(path, content):
     write(path, content)
@@ -20,5 +20,5 @@ def counted(path, content):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-kept.write_bytes = counted
+pieces.write_bytes = counted
 """

@@ -356,13 +356,13 @@ def test_a_run_that_was_cut_off_goes_on_and_ends_as_one_that_was_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     package("musk1", as_csv(drawn(30)))
-    results, whole, document = tmp_path / "r.jsonl", tmp_path / "w.jsonl", tmp_path / "b.json"
+    results, whole, document = tmp_path / "r", tmp_path / "w", tmp_path / "b.json"
     arguments = ["bench", "bags", "--quick", "--sets", "musk1", "--results"]
     two = (BY_NAME[REFERENCE], BY_NAME["mean-ap"])
     failing, _ = _failing_at(two[1], 2)
     monkeypatch.setattr(bags, "CONTENDERS", (two[0], failing))
     assert main([*arguments, str(results)]) == 130
-    assert len(results.read_text(encoding="utf-8").splitlines()) == 1 + 2 * 2, "the head, and two whole folds"
+    assert len(list(results.glob("musk1-0-*.json"))) == 2 * 2 + 1, "two whole folds, and one of the third"
 
     counted, begun = _failing_at(two[1], 99)
     monkeypatch.setattr(bags, "CONTENDERS", (two[0], counted))
@@ -382,7 +382,7 @@ def test_sets_that_are_not_there_are_left_out_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("rankwise_lab.benchmarks.bags_data.importlib.util.find_spec", lambda package: None)
-    results = tmp_path / "r.jsonl"
+    results = tmp_path / "r"
     assert main(["bench", "bags", "--sets", "musk1", "protein", "--results", str(results)]) == 0
     lines = capsys.readouterr().out.splitlines()
     for line, name in zip(lines, ("musk1", "protein"), strict=False):
@@ -401,6 +401,6 @@ def test_sets_that_are_not_there_are_left_out_with_the_reason(
 def test_arguments_that_make_no_sense_are_refused(
     arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "bags", *arguments, "--results", str(tmp_path / "r.jsonl")]) == 2
+    assert main(["bench", "bags", *arguments, "--results", str(tmp_path / "r")]) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

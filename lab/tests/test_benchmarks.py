@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from rankwise_lab.benchmarks import processes, small, sorting
 from rankwise_lab.benchmarks.plan import QUICK
 from rankwise_lab.benchmarks.report import Row, Target, at_least, at_most
 from rankwise_lab.measuring import machine, opponents, scores
-from rankwise_lab.measuring.timing import Progress, Seconds, compare
+from rankwise_lab.measuring.timing import Seconds, compare
 
 import rankwise as rw
 
@@ -52,32 +51,6 @@ def test_compare_calls_a_fast_task_many_times_per_measurement() -> None:
     found = compare({"fast": fast}, repeats=2)
     assert calls[0] > 20
     assert 0 < found["fast"] < 1e-3
-
-
-def test_progress_elsewhere_than_on_a_terminal_is_one_line_per_section() -> None:
-    stream = io.StringIO()
-    progress = Progress(stream)
-    progress.section("4. Something", 2)
-    progress.step("first")
-    progress.step("second")
-    progress.clear()
-    assert stream.getvalue() == "4. Something\n"
-
-
-def test_progress_on_a_terminal_draws_and_clears_a_bar() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    stream = Terminal()
-    progress = Progress(stream)
-    progress.section("4. Something", 2)
-    progress.step("first")
-    progress.step("second")
-    assert "0/2 first" in stream.getvalue()
-    assert "[############............] 1/2 second" in stream.getvalue()
-    progress.clear()
-    assert stream.getvalue().endswith("\r\x1b[K")
 
 
 @pytest.mark.parametrize(

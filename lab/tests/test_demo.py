@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib")
 from rankwise_lab.demo import experiment, tables
 from rankwise_lab.demo.page import make_part
 from rankwise_lab.demo.results import Demo, Fit, Timed, as_dict
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 from rankwise_lab.report.page import page as page_of
 
 from rankwise import figures

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import signal
+import subprocess
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +21,7 @@ torch = pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
 from rankwise_lab.benchmarks import finetune, finetune_data, finetune_model  # noqa: E402
-from rankwise_lab.benchmarks.finetune import Choice, Plan, Record, read, run, summarise, table  # noqa: E402
+from rankwise_lab.benchmarks.finetune import Choice, Plan, Record, run, summarise, table  # noqa: E402
 from rankwise_lab.benchmarks.finetune_data import Part, Problem, Sizes, draw  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import ARMS, Arm, cross_entropy, mean_ap, network, one_thread, train  # noqa: E402
 from rankwise_lab.data.cifar10 import ARCHIVE, Cifar10  # noqa: E402
@@ -218,6 +221,10 @@ def _run(path: Path, folder: Path, **options: Any) -> list[Record]:
     return run(path, **given)
 
 
+def _content(kept: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept.iterdir()}
+
+
 def _must_not_run(name: str) -> Arm:
     return Arm(name, lambda labels: pytest.fail(f"{name} was trained"), ours=False)
 
@@ -235,7 +242,7 @@ def test_all_arms_start_from_the_same_network_with_the_same_budget(
         train(model, part, loss, epochs, batch, rate, rng, **how)
 
     monkeypatch.setattr(finetune, "train", recording)
-    _run(tmp_path / "r.jsonl", folder, seeds=(0,), plan=replace(PLAN, noises=(0.0,)))
+    _run(tmp_path / "r", folder, seeds=(0,), plan=replace(PLAN, noises=(0.0,)))
     first, *rest = calls
     assert first[:3] == (1, 13, 1e-2)
     assert rest[:2] == rest[2:]
@@ -252,7 +259,7 @@ def test_the_choice_that_validates_best_counts(folder: Path, tmp_path: Path, mon
         return tested[-1][1]
 
     monkeypatch.setattr(finetune, "mean_ap", recording)
-    (record,) = _run(tmp_path / "r.jsonl", folder, seeds=(0,), plan=replace(PLAN, noises=(0.0,)), arms=[PLAIN])
+    (record,) = _run(tmp_path / "r", folder, seeds=(0,), plan=replace(PLAN, noises=(0.0,)), arms=[PLAIN])
     before, *rest = tested
     validation, test = rest[::2], rest[1::2]
     assert [n for n, _ in tested] == [40, 22, 40, 22, 40]
@@ -264,19 +271,51 @@ def test_the_choice_that_validates_best_counts(folder: Path, tmp_path: Path, mon
 
 
 def test_a_run_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    first = _run(path, folder, seeds=(0,))
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 1 + 2 * 2
-    both = _run(path, folder)
+    kept = tmp_path / "r"
+    first = _run(kept, folder, seeds=(0,))
+    done = _content(kept)
+    pieces = [f"seed-0-noise-{noise}-{arm.name}.json" for noise in ("0", "0.1") for arm in ARMS[:2]]
+    assert sorted(done) == sorted(["data.json", "plan.json", *pieces])
+    both = _run(kept, folder)
     assert [r for r in both if r.seed == 0] == first
-    assert path.read_text(encoding="utf-8").splitlines()[: len(lines)] == lines
-    assert _run(path, folder, arms=[_must_not_run(arm.name) for arm in ARMS[:2]]) == both
+    assert done.items() <= _content(kept).items()
+    assert _run(kept, folder, arms=[_must_not_run(arm.name) for arm in ARMS[:2]]) == both
+
+
+# Killed when a piece is written for the n-th time.
+KILLED = """
+from pathlib import Path
+{dying}
+sys.path.insert(0, sys.argv[2])
+import test_finetune as tests
+tests._run(Path("r"), Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_run_that_is_killed_goes_on_to_the_same_records(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = KILLED.format(dying=dying)
+    killed = [sys.executable, "-c", code, "5", str(Path(__file__).parent), str(folder)]
+    assert subprocess.run(killed, check=False, capture_output=True).returncode == -signal.SIGKILL
+    before = _content(Path("r"))
+    assert len(before) == 5, "the plan, the data, and three arms"
+    found, whole = _run(Path("r"), folder), _run(Path("w"), folder)
+    assert before.items() <= _content(Path("r")).items()
+    assert [replace(r, seconds=0.0) for r in found] == [replace(r, seconds=0.0) for r in whole]
+
+
+def test_seeds_in_processes_of_their_own_keep_their_pieces(folder: Path, tmp_path: Path) -> None:
+    alone, apart = (_run(tmp_path / str(jobs), folder, arms=[PLAIN], n_jobs=jobs) for jobs in (1, 2))
+    assert [replace(r, seconds=0.0) for r in alone] == [replace(r, seconds=0.0) for r in apart]
+    assert _content(tmp_path / "1").keys() == _content(tmp_path / "2").keys()
 
 
 def test_a_seed_finds_the_same_alone_and_after_another(folder: Path, tmp_path: Path) -> None:
-    alone = _run(tmp_path / "a.jsonl", folder, seeds=(1,))
-    after = [r for r in _run(tmp_path / "b.jsonl", folder) if r.seed == 1]
+    alone = _run(tmp_path / "a", folder, seeds=(1,))
+    after = [r for r in _run(tmp_path / "b", folder) if r.seed == 1]
     assert [r.ap for r in after] == [r.ap for r in alone]
 
 
@@ -288,45 +327,29 @@ def test_arms_can_be_sent_to_other_processes() -> None:
         assert copied.make(labels)(scores, target).item() == arm.make(labels)(scores, target).item()
 
 
-def test_records_come_by_noise_seed_and_arm_whatever_else_is_in_the_file(folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    _run(path, folder)
-    found = _run(path, folder, seeds=(1, 0), arms=[ARMS[1]])
-    assert [r.key for r in found] == [(s, noise, ARMS[1].name) for noise in (0.0, 0.1) for s in (1, 0)]
+def test_records_come_by_noise_seed_and_arm_whatever_else_is_in_the_folder(folder: Path, tmp_path: Path) -> None:
+    _run(tmp_path / "r", folder)
+    found = _run(tmp_path / "r", folder, seeds=(1, 0), arms=[ARMS[1]])
+    assert [(r.seed, r.noise, r.arm) for r in found] == [
+        (s, noise, ARMS[1].name) for noise in (0.0, 0.1) for s in (1, 0)
+    ]
 
 
-def test_a_last_line_cut_short_is_taken_off_and_done_again(folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    before = _run(path, folder, seeds=(0,))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-5])
-    assert len(read(path, PLAN)) == 3
-    again = _run(path, folder, seeds=(0,))
-    assert [r.ap for r in again] == [r.ap for r in before]
-    assert len(path.read_bytes().splitlines()) == len(whole.splitlines())
-
-
-@pytest.mark.parametrize("content", ["words\n", "[]\n", '{"benchmark": "quality"}\n', '{"seed": 1}\n{"x": 2}\n'])
-def test_a_file_of_something_else_is_refused_and_kept(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"r\.jsonl: .*name another file"):
-        read(path, PLAN)
-    assert path.read_text(encoding="utf-8") == content
-
-
-def test_results_of_another_plan_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    assert read(path, PLAN) == []
-    assert read(path, PLAN) == []
-    with pytest.raises(ValueError, match="results of another plan"):
-        read(path, replace(PLAN, epochs=2))
+def test_results_of_another_plan_or_of_other_images_are_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run(tmp_path / "r", folder, seeds=(0,), arms=[PLAIN])
+    with pytest.raises(ValueError, match=r"another plan \(plan.epochs is 1 there, 2 here\): name another --results"):
+        _run(tmp_path / "r", folder, plan=replace(PLAN, epochs=2))
+    monkeypatch.setattr(finetune, "digest", lambda cifar: "other")
+    with pytest.raises(ValueError, match=r"other images \(images is .* there, other here\): name another --results"):
+        _run(tmp_path / "r", folder)
 
 
 def test_without_the_archive_nothing_is_begun(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="set RANKWISE_DATA to the folder that has it"):
-        _run(tmp_path / "r.jsonl", tmp_path)
-    assert not (tmp_path / "r.jsonl").exists()
+        _run(tmp_path / "r", tmp_path)
+    assert not (tmp_path / "r").exists()
 
 
 def _record(seed: int, arm: str, ap: float, noise: float = 0.0) -> Record:

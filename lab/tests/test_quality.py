@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from rankwise_lab.benchmarks import contenders, quality, queries, tasks
+from rankwise_lab.benchmarks import contenders, queries, tasks
 from rankwise_lab.benchmarks.contenders import BASELINES, OURS, Contender, Fitted, choose
-from rankwise_lab.benchmarks.quality import Plan, Record, overall_interval, paired_interval, run, summarise, table
+from rankwise_lab.benchmarks.quality import Plan, Record, run, summarise, table
 from rankwise_lab.benchmarks.tasks import Data, Task, load_tasks, w8a
 from rankwise_lab.data.folder import MissingDataError, data_folder
 from scipy import sparse, stats
@@ -293,17 +295,23 @@ def _never_loaded(name: str) -> Task:
 PLAN = Plan(repeats=2, folds=3)
 
 
-def _run(path: Path, given: list[Task], dummies: list[Dummy], plan: Plan = PLAN, **options: Any) -> list[Record]:
-    return run(given, [dummy.contender for dummy in dummies], path, plan, n_jobs=1, **options)
+def _run(folder: Path, given: list[Task], dummies: list[Dummy], plan: Plan = PLAN, **options: Any) -> list[Record]:
+    return run(given, [dummy.contender for dummy in dummies], folder, plan, n_jobs=1, **options)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+def _records_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """What is finished, by name."""
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    return {name: piece for name, piece in found.items() if "contender" in piece}
+
+
+def _content(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
 def test_all_contenders_see_the_same_splits_and_no_test_row(tmp_path: Path) -> None:
     one, two = Dummy("one"), Dummy("two", column=1)
-    found = _run(tmp_path / "r.jsonl", [_task("t")], [one, two])
+    found = _run(tmp_path / "r", [_task("t")], [one, two])
     assert one.trained == two.trained
     assert one.tested == two.tested
     assert one.seeds == two.seeds
@@ -327,7 +335,7 @@ def test_another_seed_is_another_split_and_more_repeats_keep_the_first_ones() ->
 
 def test_records_have_the_metrics_of_the_test_rows(tmp_path: Path) -> None:
     plan = Plan(repeats=1, folds=3)
-    found = _run(tmp_path / "r.jsonl", [_task("t")], [Dummy("one")], plan)
+    found = _run(tmp_path / "r", [_task("t")], [Dummy("one")], plan)
     X, y = _data()
     for record, (_, test) in zip(found, plan.split(y, 0), strict=True):
         order = np.argsort(-X.toarray()[test, 0])
@@ -348,7 +356,7 @@ def test_dense_features_are_scaled_by_the_training_rows(tmp_path: Path) -> None:
         return Fitted(FirstFeature())
 
     task = Task("t", "made", lambda: Data(100 + X.toarray(), y))
-    run([task], [Contender("one", fit)], tmp_path / "r.jsonl", Plan(1, 3), n_jobs=1)
+    run([task], [Contender("one", fit)], tmp_path / "r", Plan(1, 3), n_jobs=1)
     for part in seen:
         np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-12)
         np.testing.assert_allclose(part.std(axis=0), 1, rtol=1e-12)
@@ -360,107 +368,137 @@ def test_warnings_are_counted_and_not_shown(tmp_path: Path) -> None:
             warnings.warn("not converged", ConvergenceWarning, stacklevel=1)
         return Fitted(FirstFeature())
 
-    found = run([_task("t")], [Contender("one", fit)], tmp_path / "r.jsonl", Plan(1, 3), n_jobs=1)
+    found = run([_task("t")], [Contender("one", fit)], tmp_path / "r", Plan(1, 3), n_jobs=1)
     assert [record.warnings for record in found] == [2, 2, 2]
 
 
-def test_every_fold_is_in_the_file_before_the_next_one_begins(tmp_path: Path) -> None:
-    path, lines = tmp_path / "r.jsonl", []
+def test_every_piece_is_kept_before_the_next_one_begins(tmp_path: Path) -> None:
+    folder, counts = tmp_path / "r", []
 
     def fit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
-        lines.append(path.read_bytes().count(b"\n"))
+        counts.append(len(_records_in(folder)))
         return Fitted(FirstFeature())
 
-    run([_task("t")], [Contender("one", fit)], path, PLAN, n_jobs=1)
-    assert lines == [1, 2, 3, 4, 5, 6]
+    run([_task("t")], [Contender("one", fit), Contender("two", fit)], folder, Plan(1, 3), n_jobs=1)
+    assert counts == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_run_that_was_interrupted_keeps_its_folds_and_goes_on_with_the_rest(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
+def test_a_run_that_was_interrupted_keeps_its_pieces_and_goes_on_with_the_rest(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
     one, two = Dummy("one"), Dummy("two", fails_at=4)
     with pytest.raises(KeyboardInterrupt):
-        _run(path, [_task("t")], [one, two])
-    assert len(_lines(path)) == 1 + 4 * 2, "the head, and four whole folds"
+        _run(folder, [_task("t")], [one, two])
+    assert len(_records_in(folder)) == 4 * 2 + 1, "four whole folds, and one of the fifth"
+    before = _content(folder)
     again = [Dummy("one"), Dummy("two")]
-    found = _run(path, [_task("t")], again)
-    assert [len(dummy.trained) for dummy in again] == [2, 2]
-    assert again[0].trained == one.trained[4:] + again[0].trained[1:]
-    assert len(found) == 12
-    assert len({record.key for record in found}) == 12
-    assert [asdict(r) for r in sorted(found, key=lambda r: r.key)] == sorted(
-        _lines(path)[1:], key=lambda line: (line["task"], line["repeat"], line["fold"], line["contender"])
-    )
+    found = _run(folder, [_task("t")], again)
+    assert [len(dummy.trained) for dummy in again] == [1, 2]
+    assert again[1].trained[0] == one.trained[4], "the fifth fold is the same again"
+    assert before.items() <= _content(folder).items()
+    places = [(repeat, fold, name) for repeat in range(2) for fold in range(3) for name in ("one", "two")]
+    assert [(r.repeat, r.fold, r.contender) for r in found] == places
+    assert [asdict(r) for r in found] == list(_records_in(folder).values())
+
+
+# Two tasks with contenders that take no time, killed when a piece is written for the n-th time.
+KILLED = """
+from pathlib import Path
+{dying}
+sys.path.insert(0, sys.argv[2])
+import test_quality as tests
+tests.measured(Path("r"))
+"""
+
+
+def measured(folder: Path) -> list[Record]:
+    return _run(folder, [_task("s"), _task("t", n=36)], [Dummy("one"), Dummy("two", column=1)], Plan(1, 3))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_run_that_is_killed_goes_on_to_the_same_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before: dict[str, tuple[bytes, int]] = {}
+    for writes, records in ((6, 3), (4, 7)):  # the plan and what both tasks are come first
+        killed = [sys.executable, "-c", KILLED.format(dying=dying), str(writes), str(Path(__file__).parent)]
+        assert subprocess.run(killed, check=False, capture_output=True).returncode == -signal.SIGKILL
+        assert len(_records_in(Path("r"))) == records
+        now = _content(Path("r"))
+        assert before.items() <= now.items()
+        before = now
+    found = measured(Path("r"))
+    assert before.items() <= _content(Path("r")).items()
+    whole = measured(Path("w"))
+    assert [replace(r, seconds=0.0) for r in found] == [replace(r, seconds=0.0) for r in whole]
 
 
 def test_what_is_complete_is_neither_loaded_nor_fitted_and_only_new_contenders_run(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    first = _run(path, [_task("t")], [Dummy("one")])
-    before = path.read_bytes()
+    folder = tmp_path / "r"
+    first = _run(folder, [_task("t")], [Dummy("one")])
+    before = _content(folder)
     idle = Dummy("one")
-    assert _run(path, [_never_loaded("t")], [idle]) == first
+    assert _run(folder, [_never_loaded("t")], [idle]) == first
     assert not idle.trained
-    assert path.read_bytes() == before
+    assert _content(folder) == before
     new = Dummy("new", column=1)
-    found = _run(path, [_task("t")], [idle, new])
+    found = _run(folder, [_task("t")], [idle, new])
     assert not idle.trained
     assert len(new.trained) == 6
     assert len(found) == 12
-    fewer = _run(path, [_never_loaded("t")], [idle, new], Plan(1, 3))
+    fewer = _run(folder, [_never_loaded("t")], [idle, new], Plan(1, 3))
     assert fewer == [record for record in found if record.repeat == 0]
 
 
-def test_other_tasks_and_contenders_in_the_file_are_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    _run(path, [_task("s"), _task("t")], [Dummy("one"), Dummy("two")])
-    found = _run(path, [_never_loaded("t")], [Dummy("two")])
+def test_other_tasks_and_contenders_in_the_folder_are_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    _run(folder, [_task("s"), _task("t")], [Dummy("one"), Dummy("two")])
+    found = _run(folder, [_never_loaded("t")], [Dummy("two")])
     assert {(record.task, record.contender) for record in found} == {("t", "two")}
     assert len(found) == 6
 
 
-@pytest.mark.parametrize("cut", [1, 20])
-def test_a_last_line_cut_short_is_taken_off_and_done_again(cut: int, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    whole = _run(path, [_task("t")], [Dummy("one")])
-    path.write_bytes(path.read_bytes()[:-cut])
-    again = Dummy("one")
-    found = _run(path, [_task("t")], [again])
-    assert len(again.trained) == 1
-    assert [(r.key, r.ap) for r in found] == [(r.key, r.ap) for r in whole]
-    assert len(_lines(path)) == 1 + 6
-    assert path.read_bytes().endswith(b"}\n")
-
-
-@pytest.mark.parametrize("plan", [Plan(2, 3, seed=1), Plan(2, 4)], ids=["seed", "folds"])
-def test_results_of_other_splits_are_refused_and_kept(plan: Plan, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    _run(path, [_task("t")], [Dummy("one")])
-    before = path.read_bytes()
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [(Plan(2, 3, seed=1), "plan.seed is 0 there, 1 here"), (Plan(2, 4), "plan.folds is 3 there, 4 here")],
+    ids=["seed", "folds"],
+)
+def test_results_of_other_splits_are_refused_and_kept(plan: Plan, told: str, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    _run(folder, [_task("t")], [Dummy("one")])
+    before = _content(folder)
     idle = Dummy("one")
-    with pytest.raises(ValueError, match=r"r\.jsonl: results of other splits .*: name another file"):
-        _run(path, [_task("t")], [idle], plan)
+    with pytest.raises(ValueError, match=rf"results of another plan \({told}\): name another --results"):
+        _run(folder, [_task("t")], [idle], plan)
     assert not idle.trained
-    assert path.read_bytes() == before
+    assert _content(folder) == before
 
 
 @pytest.mark.parametrize(
-    "content",
-    ['{\n "benchmark": "speed"\n}\n', "label,score\n", '{"benchmark": "quality", "folds": 3, "seed": 0}\n{"ap": 1}\n'],
-    ids=["json", "csv", "fields"],
+    ("options", "told"), [({"n": 33}, "n is 30 there, 33 here"), ({"n_pos": 11}, "positives is 10")]
 )
-def test_a_file_of_something_else_is_refused_by_name_and_kept(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"r\.jsonl: not a file of results .*: name another file"):
-        _run(path, [_task("t")], [Dummy("one")])
-    assert path.read_text(encoding="utf-8") == content
+def test_a_task_that_changed_in_size_is_refused(options: dict[str, int], told: str, tmp_path: Path) -> None:
+    _run(tmp_path / "r", [_task("t")], [Dummy("one")], Plan(1, 3))
+    with pytest.raises(ValueError, match=rf"results of other data of t \({told}.*: name another --results"):
+        _run(tmp_path / "r", [_task("t", **options)], [Dummy("one")])
 
 
-@pytest.mark.parametrize("options", [{"n": 33}, {"n_pos": 11}])
-def test_a_task_that_changed_in_size_is_refused(options: dict[str, int], tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    _run(path, [_task("t")], [Dummy("one")], Plan(1, 3))
-    with pytest.raises(ValueError, match=r"t: \(n, d, positives\) is .*, in the file \(30, 3, 10\): name another"):
-        _run(path, [_task("t", **options)], [Dummy("one")])
+@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.toarray()], ids=["sparse", "dense"])
+def test_a_task_of_the_same_size_with_another_number_is_refused(form: Callable[[Any], Any], tmp_path: Path) -> None:
+    X, y = _data()
+    other = X.copy()
+    other[3, 0] += 1e-9
+    first, second = (Task("t", "made", lambda kind=kind: Data(form(kind), y)) for kind in (X, other))
+    _run(tmp_path / "r", [first], [Dummy("one")], Plan(1, 3))
+    with pytest.raises(ValueError, match=r"results of other data of t \(digest is "):
+        _run(tmp_path / "r", [second], [Dummy("one")])
+
+
+def test_a_piece_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
+    _run(tmp_path / "r", [_task("t")], [Dummy("one")])
+    (tmp_path / "r" / "t-0-1-one.json").write_text('{"ap": 1}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"t-0-1-one\.json is not a finished piece: delete it, or name another"):
+        _run(tmp_path / "r", [_task("t")], [Dummy("one")])
 
 
 def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
@@ -469,7 +507,7 @@ def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
 
     told: list[tuple[str, str]] = []
     given = [Task("gone", "made", absent), _task("t")]
-    found = _run(tmp_path / "r.jsonl", given, [Dummy("one")], on_skip=lambda *what: told.append(what))
+    found = _run(tmp_path / "r", given, [Dummy("one")], on_skip=lambda *what: told.append(what))
     assert told == [("gone", "no file: fetch it")]
     assert {record.task for record in found} == {"t"}
     assert [task["task"] for task in summarise(found, [Dummy("one").contender], PLAN)["tasks"]] == ["t"]
@@ -477,8 +515,9 @@ def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
 
 def test_folds_in_processes_of_their_own_find_the_same(tmp_path: Path) -> None:
     plan, fits = Plan(1, 2), BASELINES[:1]
-    alone, apart = (run([_task("t")], fits, tmp_path / f"{jobs}.jsonl", plan, n_jobs=jobs) for jobs in (1, 2))
-    assert [(r.key, r.ap, r.C) for r in alone] == [(r.key, r.ap, r.C) for r in apart]
+    alone, apart = (run([_task("t")], fits, tmp_path / f"{jobs}", plan, n_jobs=jobs) for jobs in (1, 2))
+    assert [replace(r, seconds=0.0) for r in alone] == [replace(r, seconds=0.0) for r in apart]
+    assert _records_in(tmp_path / "1").keys() == _records_in(tmp_path / "2").keys()
 
 
 # --- Numbers by hand -------------------------------------------------------------------------------------------------
@@ -502,28 +541,6 @@ def _records(aps: dict[str, dict[str, list[float]]]) -> list[Record]:
 def _three(aps: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
     named = [Dummy("a").contender, Dummy("b").contender, Dummy("mine", ours=True).contender]
     return summarise(_records(aps), named, HAND)
-
-
-def test_paired_interval_is_nadeau_and_bengios() -> None:
-    differences, folds = np.array([0.01, -0.02, 0.05, 0.03, 0.00, 0.04, 0.02, -0.01, 0.03, 0.02]), 5
-    found = paired_interval(differences, folds)
-    test_over_train = (1 / folds) / (1 - 1 / folds)
-    error = np.sqrt((1 / 10 + test_over_train) * differences.var(ddof=1))
-    expected = stats.t.interval(0.95, df=9, loc=differences.mean(), scale=error)
-    assert found.mean == pytest.approx(0.017)
-    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9)
-
-
-def test_overall_interval_is_students() -> None:
-    differences = np.array([0.01, -0.02, 0.05, 0.03])
-    found = overall_interval(differences)
-    expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
-    assert found.mean == pytest.approx(0.0175)
-    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9)
-
-
-def test_one_number_has_no_interval() -> None:
-    assert overall_interval(np.array([0.25])) == quality.Interval(0.25, None, None)
 
 
 def test_summary_is_what_arithmetic_says() -> None:
@@ -846,7 +863,7 @@ def test_quick_benchmark_keeps_its_results_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few = {"BASELINES": BASELINES[:1], "OURS": OURS[1:2]}
-    results, document = tmp_path / "r.jsonl", tmp_path / "q.json"
+    results, document = tmp_path / "r", tmp_path / "q.json"
     arguments = ["bench", "quality", "--quick", "--tasks", "digits-3-of-400", "--results", str(results)]
     for kind, some in few.items():
         monkeypatch.setattr(contenders, kind, some)
@@ -856,19 +873,19 @@ def test_quick_benchmark_keeps_its_results_and_resumes(
     assert "rank-ap less svc" in printed
     assert "MQ2008" not in printed
     assert sorted(tmp_path.iterdir()) == [document, results]
-    assert len(_lines(results)) == 1 + 5 * 2
+    assert len(_records_in(results)) == 5 * 2
     written = json.loads(document.read_text(encoding="utf-8"))
     assert (written["quick"], written["repeats"], written["reference"]) == (True, 1, "svc")
     assert all(ap > 0.8 for ap in written["ap"].values())
 
-    before = results.read_bytes()
+    before = _content(results)
     for kind, some in few.items():
         monkeypatch.setattr(contenders, kind, tuple(Contender(one.name, _unfit, one.ours) for one in some))
     assert main(arguments) == 0
     assert capsys.readouterr().out == printed
-    assert results.read_bytes() == before
+    assert _content(results) == before
     assert main([*arguments, "--seed", "1"]) == 2
-    assert "results of other splits" in capsys.readouterr().err
+    assert "results of another plan (plan.seed is 0 there, 1 here): name another --results" in capsys.readouterr().err
 
 
 def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
@@ -876,7 +893,7 @@ def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
 ) -> None:
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "nothing"))
     document = tmp_path / "q.json"
-    arguments = ["--tasks", "w8a-12000", "mq2008", "--results", str(tmp_path / "r.jsonl"), "--json", str(document)]
+    arguments = ["--tasks", "w8a-12000", "mq2008", "--results", str(tmp_path / "r"), "--json", str(document)]
     assert main(["bench", "quality", *arguments]) == 0
     printed = capsys.readouterr().out
     for name in ("w8a-12000", "mq2008"):
@@ -886,9 +903,13 @@ def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
     assert json.loads(document.read_text(encoding="utf-8"))["tasks"] == []
 
 
-def test_results_and_json_in_one_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "r.jsonl"
-    file.write_text("kept\n", encoding="utf-8")
-    assert main(["bench", "quality", "--quick", "--results", str(file), "--json", str(file)]) == 2
-    assert "--results would overwrite --json" in capsys.readouterr().err
-    assert file.read_text(encoding="utf-8") == "kept\n"
+def test_a_file_for_results_and_one_place_for_both_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r.jsonl").write_text("kept\n", encoding="utf-8")
+    assert main(["bench", "quality", "--quick", "--results", "r.jsonl"]) == 2
+    assert "--results r.jsonl is a file; name a folder" in capsys.readouterr().err
+    assert main(["bench", "quality", "--json", "rankwise-quality"]) == 2
+    assert "--json and --results cannot both be rankwise-quality" in capsys.readouterr().err
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["kept\n"]

@@ -90,7 +90,7 @@ def data(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(cifar, "QUICK", PLAN)
+    monkeypatch.setattr(cifar.Plan, "quick", lambda: PLAN)
     (tmp_path / "data").mkdir()
     shutil.copy(images, tmp_path / "data" / ARCHIVE)
     return tmp_path / "data" / ARCHIVE
@@ -216,14 +216,14 @@ def test_every_loss_goes_on_from_the_same_pre_trained_network(whole: Whole) -> N
             assert list(size["methods"]) == list(METHODS[loss])
             for method, one in size["methods"].items():
                 files = [f"time-{loss}-15-{method}-{k}.json" for k in range(1)]
-                rounds = [json.loads((experiment.folder / name).read_text()) for name in files]
+                rounds = [json.loads((experiment.pieces.folder / name).read_text()) for name in files]
                 assert one["inference"] == min(found["inference"] for found in rounds)
                 assert one["total"] == min(found["total"] for found in rounds)
             assert len({one["calls"] for one in size["methods"].values()}) == 1
             ends = [one["objective"] for one in size["methods"].values()]
             assert ends == pytest.approx([ends[0]] * 3, rel=1e-4)
         assert sizes[0]["methods"]["auto"]["objective"] == pytest.approx(seed["losses"][loss]["curve"][3][1])
-    assert not list(experiment.folder.glob("*.checkpoint"))
+    assert not list(experiment.pieces.folder.glob("*.checkpoint"))
     assert len(said) == 1 + 3 * 2 + 6
 
 
@@ -268,7 +268,9 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_results(whole: Whole, data: 
 
 def test_results_of_another_plan_are_not_mixed_in(data: Path, tmp_path: Path) -> None:
     Experiment(loaded(), tmp_path / "parts", PLAN)
-    with pytest.raises(ValueError, match="results of another plan or of other images; name another --out"):
+    with pytest.raises(
+        ValueError, match=r"another plan or of other images \(plan.width is 2 there, 3 here\): name another --out"
+    ):
         Experiment(loaded(), tmp_path / "parts", replace(PLAN, width=3))
 
 
@@ -283,7 +285,8 @@ os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "data"}}
 from rankwise.cli.main import main
 from rankwise_lab.reproduce import cifar
 
-cifar.QUICK = cifar.Plan(**eval(sys.argv[2]))
+plan = cifar.Plan(**eval(sys.argv[2]))
+cifar.Plan.quick = lambda: plan
 {dying}sys.exit(main(sys.argv[3:]))
 """
 
@@ -347,10 +350,10 @@ def test_options_change_the_plan() -> None:
         return found
 
     assert plan() == Plan()
-    assert plan("--quick") == cifar.QUICK
-    assert plan("--full", "--seeds", "2") == replace(cifar.FULL, seeds=(0, 1))
+    assert plan("--quick") == Plan.quick()
+    assert plan("--full", "--seeds", "2") == replace(Plan.full(), seeds=(0, 1))
     assert plan("--width", "1", "--train", "27") == Plan(width=1, n_train=27)
-    assert (cifar.FULL.width, cifar.FULL.n_train, cifar.FULL.n_val, cifar.FULL.n_test) == (64, 45_000, 5_000, None)
+    assert (Plan.full().width, Plan.full().n_train, Plan.full().n_val, Plan.full().n_test) == (64, 45_000, 5_000, None)
 
 
 def test_where_there_are_no_data_one_line_says_what_is_needed(data: Path, capsys: Capture) -> None:

@@ -48,11 +48,16 @@ def shrink(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(action_data, "_digits", few)
     patch.setattr(action_data, "_QUICK_DETECTORS", 5)
-    patch.setattr(action, "QUICK", replace(action.QUICK, Cs=2, ends=(0.0, 1.0), ends_zero_one=(-1.0, 0.0), draws=20))
-    patch.setattr(timing, "QUICK", replace(timing.QUICK, repeats=1))
     # The largest size is large enough for times to grow on any machine.
     few_points = {"training_points": 2, "training_repeats": 1, "points": 3, "repeats": 1, "rounds": 1}
-    patch.setattr(scaling, "QUICK", replace(scaling.QUICK, **few_points, largest=10**5, pairs=2e5))
+    smaller = {
+        action.Plan: {"Cs": 2, "ends": (0.0, 1.0), "ends_zero_one": (-1.0, 0.0), "draws": 20},
+        timing.Plan: {"repeats": 1},
+        scaling.Plan: {**few_points, "largest": 10**5, "pairs": 2e5},
+    }
+    for kind, changes in smaller.items():
+        plan = replace(kind.quick(), **changes)
+        patch.setattr(kind, "quick", lambda plan=plan: plan)
 
 
 def without_data(patch: pytest.MonkeyPatch, folder: Path) -> None:

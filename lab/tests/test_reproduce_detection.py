@@ -89,7 +89,9 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_results(
 
 def test_results_of_another_plan_are_not_mixed_in(store: FeatureStore, tmp_path: Path) -> None:
     Experiment(store, tmp_path / "parts", PLAN)
-    with pytest.raises(ValueError, match="results of another plan or of other features; name another --out"):
+    with pytest.raises(
+        ValueError, match=r"results of another plan or of other features \(plan.Cs is .*\): name another --out"
+    ):
         Experiment(store, tmp_path / "parts", Plan(Cs=(1.0,), least=4))
 
 

@@ -281,9 +281,9 @@ def test_results_of_another_plan_or_of_other_samples_are_not_mixed_in(data: Acti
     for other in (
         lambda: experiment(data, tmp_path, Plan()),
         lambda: experiment(data._replace(digest="4567"), tmp_path),
-        lambda: ScalingExperiment(data, tmp_path, PLAN, chosen, action.QUICK),
+        lambda: ScalingExperiment(data, tmp_path, PLAN, chosen, action.Plan.quick()),
     ):
-        with pytest.raises(ValueError, match="results of another plan or of other samples; name another --out"):
+        with pytest.raises(ValueError, match=r"results of another plan or of other samples \(.*\): name another --out"):
             other()
 
 
@@ -370,7 +370,7 @@ def test_a_part_has_tables_figures_and_facts(
 ) -> None:
     monkeypatch.setattr(scaling_page, "draw", _boxes)
     monkeypatch.setattr(action.ActionExperiment, "chosen", lambda self, k, loss, metric: chosen(k, loss, metric))
-    part = scaling_page.make_part(data, tmp_path, PLAN, action.QUICK)
+    part = scaling_page.make_part(data, tmp_path, PLAN, action.Plan.quick())
     assert part.name == part.found["experiment"] == "scaling"
     assert len(part.figures) == 12
     assert len({figure.inline for figure in part.figures.values()}) == 12

@@ -258,26 +258,26 @@ def _found(seeds: Sequence[int], noises: Sequence[float]) -> list[finetune.Recor
 
 
 @pytest.mark.parametrize(
-    ("options", "seeds", "file"),
+    ("options", "seeds", "kept_in"),
     [
-        ([], 5, "rankwise-finetune.jsonl"),
-        (["--seeds", "3", "--results", "mine.jsonl"], 3, "mine.jsonl"),
+        ([], 5, "rankwise-finetune"),
+        (["--seeds", "3", "--results", "mine"], 3, "mine"),
         (["--quick"], 2, None),
-        (["--quick", "--results", "mine.jsonl"], 2, "mine.jsonl"),
+        (["--quick", "--results", "mine"], 2, "mine"),
     ],
 )
 def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
     options: list[str],
     seeds: int,
-    file: str | None,
+    kept_in: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def run(path: Path, seeds: Sequence[int], plan: finetune.Plan, **options: Any) -> list[finetune.Record]:
-        asked.update(path=path, seeds=seeds, plan=plan, **options)
+    def run(folder: Path, seeds: Sequence[int], plan: finetune.Plan, **options: Any) -> list[finetune.Record]:
+        asked.update(folder=folder, seeds=seeds, plan=plan, **options)
         return _found(seeds, plan.noises)
 
     monkeypatch.setattr(finetune, "run", run)
@@ -285,11 +285,11 @@ def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
     assert main(["bench", "finetune", "--jobs", "2", "--json", "found.json", *options]) == 0
     assert list(asked["seeds"]) == list(range(seeds))
     assert asked["n_jobs"] == 2
-    assert asked["plan"] == (finetune.QUICK if "--quick" in options else finetune.Plan())
-    if file is None:
-        assert not asked["path"].parent.exists(), "gone with the run"
+    assert asked["plan"] == (finetune.Plan.sized("--quick" in options))
+    if kept_in is None:
+        assert not asked["folder"].parent.exists(), "gone with the run"
     else:
-        assert asked["path"] == Path(file)
+        assert asked["folder"] == Path(kept_in)
     written = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert written["quick"] is ("--quick" in options)
     assert all(ARMS[0].name in of_noise["ap"] for of_noise in written["noises"])
@@ -301,10 +301,11 @@ def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
     [
         (["--seeds", "0"], "--seeds must be at least 1, got 0"),
         (["--jobs", "-1"], "--jobs must be at least 1, got -1"),
-        (["--json", "same", "--results", "same"], "name another file"),
+        (["--json", "same", "--results", "same"], "--results same is a file; name a folder"),
+        (["--json", "both", "--results", "both"], "cannot both be both; name another file"),
         (["--quick"], "cifar10-jpeg.tar.xz"),
     ],
-    ids=["seeds", "jobs", "one file for both", "no data"],
+    ids=["seeds", "jobs", "a file", "one place for both", "no data"],
 )
 def test_finetuning_refuses_in_one_line(
     options: list[str],

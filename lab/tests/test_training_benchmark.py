@@ -14,7 +14,7 @@ import pytest
 from rankwise_lab.benchmarks import training
 from rankwise_lab.benchmarks.training import BENCHMARK, Sizes
 from rankwise_lab.data.folder import data_folder
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 
 from rankwise.cli.main import main
 

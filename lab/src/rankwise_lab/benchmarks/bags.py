@@ -1,6 +1,6 @@
 """The benchmark behind `rankwise bench bags`: test AP on multiple-instance sets, of latent rankers and of simpler ones.
 
-Splits, records and the file they are kept in are those of `quality`, with ten folds. All contenders are tuned alike:
+Splits, records and the folder they are kept in are those of `quality`, with ten folds. All contenders are tuned alike:
 features are standardised by the training part, and C is the value of a grid with the best mean AP in five-fold
 cross-validation on the training part, on the same folds for all.
 """
@@ -25,19 +25,34 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.path import natural_C
 from rankwise.linear.pose import pose
 from rankwise.losses import as_loss
+from rankwise_lab.benchmarks import quality
 from rankwise_lab.benchmarks.bags_data import BagSet
 from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Estimator, Fitted, Model, choose
-from rankwise_lab.benchmarks.quality import Plan, Record, overall_interval, paired_interval
+from rankwise_lab.benchmarks.quality import Record
 from rankwise_lab.benchmarks.report import as_text, interval_cells
+from rankwise_lab.intervals import corrected, student
 from rankwise_lab.report.table import Table
 
-__all__ = ["CONTENDERS", "FOLDS", "REFERENCE", "extremes", "means", "scaled_bags", "summarise", "table"]
+__all__ = ["CONTENDERS", "REFERENCE", "Plan", "extremes", "means", "scaled_bags", "summarise", "table"]
 
-FOLDS = 10
 REFERENCE = "latent-ap"
 # C of rankers, in units of the natural C of a ranker of bag means; and C of logistic regression. As many of both.
 _UNITS = np.logspace(-2, 2, 7)
 _LOGISTIC = tuple(np.logspace(-4, 2, 7).tolist())
+
+
+@dataclass(frozen=True)
+class Plan(quality.Plan):
+    """How often, and how, every set is split."""
+
+    repeats: int = 5
+    folds: int = 10
+    benchmark: str = "bags"
+
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(repeats=1, folds=3)
+
 
 # From training bags to what a model sees of any bags.
 View = Callable[[BagSet], Callable[[BagSet], Any]]
@@ -145,7 +160,7 @@ def summarise(
         if all(len(cell) == complete for cell in cells.values())
     ]
     less = {
-        other: asdict(overall_interval(np.array([one["less"][other]["mean"] for one in sets])))
+        other: asdict(student([one["less"][other]["mean"] for one in sets]))
         for other in names
         if other != reference and sets
     }
@@ -162,8 +177,8 @@ def _set_summary(name: str, cells: dict[str, list[Record]], plan: Plan, referenc
         "bags": first.n,
         "d": first.d,
         "positive": first.n_pos,
-        "ap": {contender: asdict(paired_interval(values, plan.folds)) for contender, values in ap.items()},
-        "less": {other: asdict(paired_interval(values, plan.folds)) for other, values in others.items()},
+        "ap": {contender: asdict(corrected(values, plan.folds)) for contender, values in ap.items()},
+        "less": {other: asdict(corrected(values, plan.folds)) for other, values in others.items()},
         "C": {contender: [record.C for record in cell] for contender, cell in cells.items()},
         "seconds": {contender: float(np.mean([r.seconds for r in cell])) for contender, cell in cells.items()},
         "warnings": {contender: sum(r.warnings for r in cell) for contender, cell in cells.items()},

@@ -7,7 +7,7 @@ from typing import Any
 
 from rankwise.figures import as_png, finish
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, time_call
 from rankwise_lab.reproduce.scaling_figure import plot
 
@@ -42,7 +42,7 @@ def measure(points: int, repeats: int, largest: int, progress: Progress | None =
                 for label, seconds in time_call(curves, scores.normal(n_pos, n_neg), repeats).items():
                     times[label].append(seconds)
             panels.append(Panel(TITLES[loss], axis.what, axis.x, times))
-    bar.clear()
+    bar.close()
     return panels
 
 

@@ -3,13 +3,12 @@
 A network learns rare classes with cross-entropy; from there each arm trains on with a loss of its own, for as many
 epochs, with the batch and learning rate of one grid that rank the validation images best. Test labels are right; in
 training and validation some negatives may be labelled as positives. Every seed draws classes, images, wrong labels,
-initial weights and order. Each is a line a loss in the file of results, so that a run goes on where it was stopped.
+initial weights and order. What is finished is kept in a folder, a file a seed and loss; a run goes on from there.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from rankwise_lab import pieces
 from rankwise_lab.benchmarks.finetune_data import Problem, Sizes, archive, draw, load
 from rankwise_lab.benchmarks.finetune_model import (
     ARMS,
@@ -31,13 +31,13 @@ from rankwise_lab.benchmarks.finetune_model import (
     one_thread,
     train,
 )
-from rankwise_lab.benchmarks.quality import overall_interval
 from rankwise_lab.benchmarks.report import as_text, interval_cells
-from rankwise_lab.benchmarks.results_file import begun, not_ours
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.intervals import student
+from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import Table
+from rankwise_lab.reproduce.cifar_data import digest
 
-__all__ = ["QUICK", "Choice", "Plan", "Record", "read", "run", "summarise", "table"]
+__all__ = ["Choice", "Plan", "Record", "run", "summarise", "table"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """What is drawn, how long is trained, and what each arm chooses from."""
 
     sizes: Sizes = field(default_factory=Sizes)
@@ -60,11 +60,13 @@ class Plan:
     epochs: int = 6
     choices: tuple[Choice, ...] = (Choice(125, 3e-3), Choice(125, 1e-2), Choice(1000, 1e-2))
 
+    @classmethod
+    def quick(cls) -> Plan:
+        choices = Choice(125, 1e-2), Choice(500, 1e-2)
+        return cls(Sizes(40, 250, 20, 125), widths=(8, 16), first_epochs=2, epochs=1, choices=choices)
 
-# Enough to see every part at work; its numbers mean nothing.
-QUICK = Plan(
-    Sizes(40, 250, 20, 125), widths=(8, 16), first_epochs=2, epochs=1, choices=(Choice(125, 1e-2), Choice(500, 1e-2))
-)
+    def settled(self) -> dict[str, Any]:
+        return {"benchmark": "finetune", **super().settled()}
 
 
 @dataclass(frozen=True)
@@ -86,14 +88,9 @@ class Record:
     test: list[float]
     seconds: float
 
-    @property
-    def key(self) -> tuple[int, float, str]:
-        """What a file holds at most one record of."""
-        return self.seed, self.noise, self.arm
-
 
 def run(
-    path: Path,
+    folder: Path,
     seeds: Sequence[int] = range(5),
     plan: Plan | None = None,
     arms: Sequence[Arm] = ARMS,
@@ -102,7 +99,7 @@ def run(
     cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Records of all arms for all seeds, those in the file at `path` taken from there.
+    """Records of all arms for all seeds; those that are finished are in `folder`.
 
     data_dir: where the archive is, else RANKWISE_DATA, else ../shared/data from the root of a checkout; raises
     MissingDataError where it is not. n_jobs: seeds at a time, each on one thread.
@@ -110,42 +107,36 @@ def run(
     plan = Plan() if plan is None else plan
     bar = Progress() if progress is None else progress
     archive(data_dir)
-    done = {record.key: record for record in read(path, plan)}
+    done = pieces.Pieces(folder, plan, option="--results")
     left = [
         (seed, noise, missing)
         for seed in seeds
         for noise in plan.noises
-        if (missing := [arm for arm in arms if (seed, noise, arm.name) not in done])
+        if (missing := [arm for arm in arms if _name(seed, noise, arm) not in done])
     ]
-    if left:
-        load(data_dir, cache_dir)  # decoded here, once, and not by every process
-    bar.section("Fine-tuning", len(left))
-    jobs = (delayed(_evaluate)(plan, seed, noise, missing, data_dir, cache_dir) for seed, noise, missing in left)
-    with path.open("a", encoding="utf-8") as file:
-        for records in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
-            for record in records:
-                file.write(json.dumps(asdict(record), allow_nan=False) + "\n")
-                done[record.key] = record
-            file.flush()
-            bar.step(f"seed {records[0].seed}, {records[0].noise:.0%} of negative labels wrong")
-    bar.clear()
-    wanted = [(seed, noise, arm.name) for noise in plan.noises for seed in seeds for arm in arms]
-    return [done[key] for key in wanted]
+    if left:  # decoded here, once, and not by every process
+        done.agree("data", {"images": digest(load(data_dir, cache_dir))}, "other images")
+    jobs = (delayed(_evaluate)(done, plan, *of_seed, data_dir, cache_dir) for of_seed in left)
+    bar.follow("Fine-tuning", Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), len(left))
+    names = [_name(seed, noise, arm) for noise in plan.noises for seed in seeds for arm in arms]
+    return [done.record(name, Record) for name in names]
 
 
-def read(path: Path, plan: Plan) -> list[Record]:
-    """The records in a file of results, which is begun if it is not there; a last line cut short is taken off it."""
-    lines = begun(path, {"benchmark": "finetune", **asdict(plan)}, "another plan")
-    try:
-        return [Record(**line) for line in lines]
-    except TypeError:
-        raise not_ours(path) from None
+def _name(seed: int, noise: float, arm: Arm) -> str:
+    """What a piece is called."""
+    return f"seed-{seed}-noise-{noise:g}-{arm.name}"
 
 
 def _evaluate(
-    plan: Plan, seed: int, noise: float, arms: Sequence[Arm], data_dir: Path | None, cache_dir: Path | None
-) -> list[Record]:
-    """Train with cross-entropy, then on with each arm from there."""
+    done: pieces.Pieces,
+    plan: Plan,
+    seed: int,
+    noise: float,
+    arms: Sequence[Arm],
+    data_dir: Path | None,
+    cache_dir: Path | None,
+) -> str:
+    """Train with cross-entropy, then on with each arm from there, and keep what it gave; says which seed and noise."""
     problem = draw(load(data_dir, cache_dir), plan.sizes, noise, seed)
     with one_thread(seed):
         start = network(plan.widths, len(problem.rare))
@@ -155,7 +146,10 @@ def _evaluate(
             start, problem.train, cross_entropy, plan.first_epochs, first.batch, first.learning_rate, rng, decay=False
         )
         before = mean_ap(start, problem.test)
-        return [_train_on(start, problem, plan, seed, noise, arm, before) for arm in arms]
+        for arm in arms:
+            record = _train_on(start, problem, plan, seed, noise, arm, before)
+            done.write(_name(seed, noise, arm), asdict(record))
+    return f"seed {seed}, {noise:.0%} of negative labels wrong"
 
 
 def _train_on(start: Any, problem: Problem, plan: Plan, seed: int, noise: float, arm: Arm, before: float) -> Record:
@@ -212,7 +206,7 @@ def _noise_summary(records: Sequence[Record], noise: float, arms: Sequence[Arm])
 
 
 def _differences(ap: dict[str, NDArray[np.float64]], to: str) -> dict[str, Any]:
-    return {name: asdict(overall_interval(values - ap[to])) for name, values in ap.items() if name != to}
+    return {name: asdict(student(values - ap[to])) for name, values in ap.items() if name != to}
 
 
 def table(summary: dict[str, Any]) -> str:

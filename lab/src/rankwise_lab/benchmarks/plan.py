@@ -8,7 +8,7 @@ from typing import Any
 
 from rankwise_lab.benchmarks.report import Row
 from rankwise_lab.measuring import machine
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 
 __all__ = ["FULL", "PAPER", "QUICK", "Benchmark", "Case", "Section", "Sizes"]
 
@@ -128,5 +128,5 @@ class Benchmark:
                     bar.clear()
                     on_row(row)
             document["sections"].append({"number": number, "title": section.title, "rows": rows})
-        bar.clear()
+        bar.close()
         return document

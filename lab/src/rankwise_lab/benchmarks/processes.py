@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise
+from rankwise_lab.data.cache import VARIABLE
 from rankwise_lab.measuring.machine import avx512_features
 from rankwise_lab.measuring.timing import Seconds, Task
 
-__all__ = ["CACHE_VARIABLE", "environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
+__all__ = ["environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
 
-# The folder where compiled kernels are kept.
-CACHE_VARIABLE = "RANKWISE_CACHE_DIR"
 _CHILD = "rankwise_lab.benchmarks.child"
 
 
@@ -35,7 +34,7 @@ def import_seconds(module: str) -> float:
 
 def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
     """Seconds of the first `structured_hinge` in a new process; compiled kernels are kept in `cache`, or as usual."""
-    extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
+    extra = {} if cache is None else {VARIABLE: str(cache)}
     return float(_run([sys.executable, "-m", _CHILD, "first-call", str(n_pos), str(n_neg)], extra))
 
 

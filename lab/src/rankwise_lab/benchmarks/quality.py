@@ -1,14 +1,13 @@
 """The benchmark behind `rankwise bench quality`: test AP of contenders on real tasks, on the same splits.
 
-Repeated stratified folds; hyper-parameters are chosen on the training part of each. Every result is a line of a file
-as soon as its fold is done, so that a run that was interrupted goes on where it stopped. A contender that fits
-otherwise than it did wants a new name or a new file.
+Repeated stratified folds; hyper-parameters are chosen on the training part of each. What is finished is kept in a
+folder, a file a fold and contender; a run that was cut off goes on from there. A contender that fits otherwise than it
+did wants a new name or a new folder.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,37 +17,45 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from rankwise.io import fingerprint
+from rankwise_lab import pieces
 from rankwise_lab.benchmarks.contenders import Contender
 from rankwise_lab.benchmarks.report import as_text, interval_cells
-from rankwise_lab.benchmarks.results_file import begun, not_ours
 from rankwise_lab.benchmarks.tasks import Task
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.measuring.timing import THREADS, Progress
+from rankwise_lab.intervals import corrected, student
+from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import Table
 
-__all__ = ["Interval", "Plan", "Record", "overall_interval", "paired_interval", "read", "run", "summarise", "table"]
-
-_CONFIDENCE = 0.95
+__all__ = ["Plan", "Record", "run", "summarise", "table"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """How often, and how, every task is split; a repeat's splits depend on its number and the seed alone.
 
-    benchmark: whose file of results it is.
+    benchmark: whose results they are.
     """
 
     repeats: int = 2
     folds: int = 5
     seed: int = 0
     benchmark: str = "quality"
+
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(repeats=1)
+
+    def settled(self) -> dict[str, Any]:
+        """More repeats leave the first ones as they are."""
+        return {"benchmark": self.benchmark, "folds": self.folds, "seed": self.seed}
 
     def split(self, y: NDArray[np.bool_], repeat: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold."""
@@ -73,67 +80,56 @@ class Record:
     seconds: float
     warnings: int
 
-    @property
-    def key(self) -> tuple[str, int, int, str]:
-        """What a file holds at most one record of."""
-        return self.task, self.repeat, self.fold, self.contender
-
 
 def run(
     tasks: Sequence[Task],
     contenders: Sequence[Contender],
-    path: Path,
+    folder: Path,
     plan: Plan | None = None,
     n_jobs: int = 2,
     on_skip: Callable[[str, str], None] = lambda task, reason: None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Records of all contenders on all folds of the tasks at hand, those in the file at `path` taken from there.
+    """Records of all contenders on all folds of the tasks at hand; those that are finished are in `folder`.
 
     on_skip is told the name of each task without data, and the reason in a line.
     """
     plan = Plan() if plan is None else plan
     bar = Progress() if progress is None else progress
-    done = {record.key: record for record in read(path, plan)}
+    done = pieces.Pieces(folder, plan, option="--results")
     jobs = list(_jobs(tasks, contenders, plan, done, on_skip))
-    bar.section(plan.benchmark.capitalize(), len(jobs))
-    with path.open("a", encoding="utf-8") as file:
-        for records in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
-            for record in records:
-                file.write(json.dumps(asdict(record), allow_nan=False) + "\n")
-                done[record.key] = record
-            file.flush()
-            bar.step(f"{records[0].task}, repeat {records[0].repeat + 1}, fold {records[0].fold + 1}")
-    bar.clear()
-    names, known = {task.name for task in tasks}, {contender.name for contender in contenders}
-    wanted = (r for r in done.values() if r.task in names and r.contender in known and r.repeat < plan.repeats)
-    order = {task.name: i for i, task in enumerate(tasks)}
-    return sorted(wanted, key=lambda r: (order[r.task], r.repeat, r.fold))
+    labels = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+    bar.follow(plan.benchmark.capitalize(), labels, len(jobs))
+    names = [
+        _name(task.name, *place, contender.name)
+        for task in tasks
+        for place in _places(plan)
+        for contender in contenders
+    ]
+    return [done.record(name, Record) for name in names if name in done]
 
 
-def read(path: Path, plan: Plan) -> list[Record]:
-    """The records in a file of results, which is begun if it is not there; a last line cut short is taken off it."""
-    lines = begun(path, {"benchmark": plan.benchmark, "folds": plan.folds, "seed": plan.seed}, "other splits")
-    try:
-        return [Record(**line) for line in lines]
-    except TypeError:
-        raise not_ours(path) from None
+def _places(plan: Plan) -> Iterator[tuple[int, int]]:
+    """Every repeat and fold."""
+    return itertools.product(range(plan.repeats), range(plan.folds))
+
+
+def _name(task: str, repeat: int, fold: int, contender: str) -> str:
+    """What a piece is called."""
+    return f"{task}-{repeat}-{fold}-{contender}"
 
 
 def _jobs(
     tasks: Sequence[Task],
     contenders: Sequence[Contender],
     plan: Plan,
-    done: dict[tuple[str, int, int, str], Record],
+    done: pieces.Pieces,
     on_skip: Callable[[str, str], None],
 ) -> Iterator[Any]:
     """What is left to do, a fold at a time; a task with nothing left is not loaded."""
-    before = {record.task: (record.n, record.d, record.n_pos) for record in done.values()}
     for task in tasks:
         left = {
-            (repeat, fold): [c for c in contenders if (task.name, repeat, fold, c.name) not in done]
-            for repeat in range(plan.repeats)
-            for fold in range(plan.folds)
+            place: [c for c in contenders if _name(task.name, *place, c.name) not in done] for place in _places(plan)
         }
         if not any(left.values()):
             continue
@@ -142,16 +138,23 @@ def _jobs(
         except MissingDataError as error:
             on_skip(task.name, str(error))
             continue
-        size = (*X.shape, int(y.sum()))
-        if before.get(task.name, size) != size:
-            raise ValueError(f"{task.name}: (n, d, positives) is {size}, in the file {before[task.name]}: name another")
+        done.agree(f"{task.name}-data", _facts(X, y), f"other data of {task.name}")
         for repeat in range(plan.repeats):
             for fold, (train, test) in enumerate(plan.split(y, repeat)):
                 if left[repeat, fold]:
-                    yield delayed(_evaluate)(task.name, X, y, train, test, left[repeat, fold], repeat, fold, plan)
+                    yield delayed(_evaluate)(done, task.name, X, y, train, test, left[repeat, fold], repeat, fold, plan)
+
+
+def _facts(X: Any, y: NDArray[np.bool_]) -> dict[str, Any]:
+    """What tells a task's data from others: of sparse features and of bags, their arrays."""
+    arrays = {"": X} if isinstance(X, np.ndarray) else vars(X)
+    own = [value for _, value in sorted(arrays.items()) if isinstance(value, np.ndarray)]
+    n, d = X.shape
+    return {"n": n, "d": d, "positives": int(y.sum()), "digest": fingerprint({}, [*own, y])}
 
 
 def _evaluate(
+    done: pieces.Pieces,
     name: str,
     X: Any,
     y: NDArray[np.bool_],
@@ -161,13 +164,13 @@ def _evaluate(
     repeat: int,
     fold: int,
     plan: Plan,
-) -> list[Record]:
-    """Fit each contender on the training rows, score it on the test rows."""
+) -> str:
+    """Fit each contender on the training rows, score it on the test rows, and keep the record; says which fold."""
     X_train, X_test = X[train], X[test]
     if isinstance(X, np.ndarray):  # sparse data are left as they are
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-    records = []
+    n, d = X.shape
     for contender in contenders:
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught, threadpool_limits(THREADS):
@@ -177,37 +180,10 @@ def _evaluate(
         scores = np.asarray(model.decision_function(X_test))
         ap = float(average_precision_score(y[test], scores))
         ndcg = float(ndcg_score(y[test][None].astype(int), scores[None]))
-        n, d = X.shape
         n_pos, n_warnings = int(y.sum()), len(caught)
-        records.append(Record(name, n, d, n_pos, repeat, fold, contender.name, ap, ndcg, C, seconds, n_warnings))
-    return records
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and the ends of its 95 % interval, None where one number is all there is."""
-
-    mean: float
-    low: float | None
-    high: float | None
-
-
-def paired_interval(differences: NDArray[np.float64], folds: int) -> Interval:
-    """Nadeau and Bengio's corrected t: variance (1/J + n_test/n_train)·s², as training parts overlap; J differences."""
-    return _t_interval(differences, 1 / differences.size + 1 / (folds - 1))
-
-
-def overall_interval(differences: NDArray[np.float64]) -> Interval:
-    """Student's t over tasks, one mean difference each."""
-    return _t_interval(differences, 1 / differences.size)
-
-
-def _t_interval(values: NDArray[np.float64], factor: float) -> Interval:
-    mean = float(values.mean())
-    if values.size < 2:
-        return Interval(mean, None, None)
-    half = float(stdtrit(values.size - 1, 0.5 + _CONFIDENCE / 2)) * math.sqrt(factor * float(values.var(ddof=1)))
-    return Interval(mean, mean - half, mean + half)
+        record = Record(name, n, d, n_pos, repeat, fold, contender.name, ap, ndcg, C, seconds, n_warnings)
+        done.write(_name(name, repeat, fold, contender.name), asdict(record))
+    return f"{name}, repeat {repeat + 1}, fold {fold + 1}"
 
 
 def summarise(records: Collection[Record], contenders: Sequence[Contender], plan: Plan) -> dict[str, Any]:
@@ -249,9 +225,9 @@ def _task_summary(task: str, cells: dict[str, list[Record]]) -> dict[str, Any]:
 def _differences(
     ours: dict[str, NDArray[np.float64]], theirs: dict[str, NDArray[np.float64]], plan: Plan
 ) -> dict[str, Any]:
-    found = {task: paired_interval(values - theirs[task], plan.folds) for task, values in ours.items()}
+    found = {task: corrected(values - theirs[task], plan.folds) for task, values in ours.items()}
     return {
-        "overall": asdict(overall_interval(np.array([interval.mean for interval in found.values()]))),
+        "overall": asdict(student([interval.mean for interval in found.values()])),
         "better": sum(interval.low is not None and interval.low > 0 for interval in found.values()),
         "worse": sum(interval.high is not None and interval.high < 0 for interval in found.values()),
         "tasks": {task: asdict(interval) for task, interval in found.items()},

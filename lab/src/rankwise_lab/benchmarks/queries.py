@@ -28,6 +28,7 @@ from rankwise.metrics import average_precision, per_query
 from rankwise_lab.benchmarks.report import as_text, interval_cells
 from rankwise_lab.benchmarks.tasks import existing
 from rankwise_lab.data.folder import data_folder
+from rankwise_lab.intervals import bootstrap
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.report.table import Table
 
@@ -35,7 +36,7 @@ __all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
 
 _FOLDS = 10
 _OUTER, _REPEATS = 5, 2
-_RESAMPLES, _LEVEL = 10_000, 0.95
+_RESAMPLES = 10_000
 _POINTWISE_CS = 10.0 ** np.arange(-4.0, 3.0)
 # What the best of the others is compared with.
 REFERENCE = "logistic"
@@ -133,11 +134,9 @@ def _judged(name: str, by_query: dict[str, NDArray[np.float64]]) -> Found:
     """The difference is paired by query; its interval is by resampling queries."""
     judged = np.isfinite(by_query[name][0])
     mine, theirs = by_query[name][0, judged], by_query[REFERENCE][0, judged]
-    rng = np.random.default_rng(0)
-    resampled = (mine - theirs)[rng.integers(0, mine.size, (_RESAMPLES, mine.size))].mean(axis=1)
-    low, high = np.quantile(resampled, [0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2])
+    low, high = bootstrap(mine - theirs, _RESAMPLES)
     gain = float(np.nanmean(by_query[name][1]))
-    return Found(name, float(mine.mean()), float((mine - theirs).mean()), float(low), float(high), gain)
+    return Found(name, float(mine.mean()), float((mine - theirs).mean()), low, high, gain)
 
 
 def _pointwise(make: Callable[[float], Any], train: Split) -> Any:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rankwise.cli import check_files, check_writable
+from rankwise.cli import check_writable
 
 __all__ = ["add_command"]
 
@@ -26,7 +30,7 @@ _TABLES = {
 }
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
-_QUICK_SETS, _QUICK_FOLDS = ("corel_dogs", "protein"), 3
+_QUICK_SETS = ("corel_dogs", "protein")
 
 
 def add_command(commands: Any) -> None:
@@ -58,27 +62,22 @@ def add_command(commands: Any) -> None:
 
 def _add_quality(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--tasks", nargs="+", metavar="NAME", help="only these tasks; mq2008 is the one with queries")
-    kind.add_argument(
-        "--results",
-        type=Path,
-        metavar="FILE.jsonl",
-        help="keep results fold by fold in FILE, and go on from there if it exists (default: rankwise-quality.jsonl)",
-        default=Path("rankwise-quality.jsonl"),
-    )
+    _add_results(kind, "quality", "fold by fold")
     kind.add_argument("--repeats", type=int, default=2, metavar="N", help="of five folds (default: 2)")
     kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
     kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
     kind.set_defaults(run=_quality)
 
 
+def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
+    default = f"rankwise-{name}"
+    help = f"keep results {how} in the folder DIR, and go on from there (default: {default}; with --quick, none)"
+    kind.add_argument("--results", type=Path, metavar="DIR", help=help)
+    kind.set_defaults(kept_in=Path(default))
+
+
 def _add_finetune(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument(
-        "--results",
-        type=Path,
-        metavar="FILE.jsonl",
-        help="keep results seed by seed in FILE, and go on from there if it exists "
-        "(default: rankwise-finetune.jsonl; with --quick, none)",
-    )
+    _add_results(kind, "finetune", "seed by seed")
     kind.add_argument(
         "--seeds", type=int, default=5, metavar="N", help="draws of classes and images (default: 5; with --quick, 2)"
     )
@@ -88,13 +87,7 @@ def _add_finetune(kind: argparse.ArgumentParser) -> None:
 
 def _add_bags(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
-    kind.add_argument(
-        "--results",
-        type=Path,
-        metavar="FILE.jsonl",
-        help="keep results fold by fold in FILE, and go on from there if it exists "
-        "(default: rankwise-bags.jsonl; with --quick, none)",
-    )
+    _add_results(kind, "bags", "fold by fold")
     kind.add_argument(
         "--repeats", type=int, default=5, metavar="N", help="of ten folds (default: 5; with --quick, one of three)"
     )
@@ -115,7 +108,7 @@ def _table(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--figure {figure}: the name must end in .png")
     from rankwise.io import write_bytes
     from rankwise_lab.measuring import machine
-    from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.progress import Progress
     from rankwise_lab.report.document import write_json
 
     module = importlib.import_module(f"rankwise_lab.benchmarks.{_TABLES[arguments.benchmark]}")
@@ -149,7 +142,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
 def _quality(arguments: argparse.Namespace) -> int:
     """Run what is left to run, print the tables, and write the file asked for."""
-    check_files({}, {"--json": arguments.json, "--results": arguments.results})
+    _check_results(arguments)
     _check_counts(arguments, "repeats", "jobs")
     from dataclasses import asdict
 
@@ -158,7 +151,7 @@ def _quality(arguments: argparse.Namespace) -> int:
     from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
     from rankwise_lab.benchmarks.tasks import load_tasks
     from rankwise_lab.data.folder import MissingDataError
-    from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.progress import Progress
     from rankwise_lab.report.document import write_json
 
     names: list[str] | None = arguments.tasks
@@ -166,18 +159,19 @@ def _quality(arguments: argparse.Namespace) -> int:
         names = [*_QUICK_TASKS, _MQ2008]
     with_queries = names is None or _MQ2008 in names
     tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
-    plan = Plan(1 if arguments.quick else arguments.repeats, seed=arguments.seed)
+    plan = _split_as_asked(Plan, arguments)
     contenders, progress = [*BASELINES, *OURS], Progress()
     document: dict[str, Any] = {"benchmark": "quality", "quick": arguments.quick}
     if tasks:
-        records = run(tasks, contenders, arguments.results, plan, arguments.jobs, _say_skipped, progress)
+        with _results(arguments) as folder:
+            records = run(tasks, contenders, folder, plan, arguments.jobs, _say_skipped, progress)
         document |= summarise(records, contenders, plan)
         print(table(document))
     if with_queries:
         try:
             progress.section("MQ2008", 2 * len(queries.MODELS))
             found = queries.run(quick=arguments.quick, on_model=progress.step)
-            progress.clear()
+            progress.close()
             document["mq2008"] = {part: [asdict(one) for one in models] for part, models in found.items()}
             print("\n" + queries.table(found))
         except MissingDataError as error:
@@ -189,21 +183,16 @@ def _quality(arguments: argparse.Namespace) -> int:
 
 def _finetune(arguments: argparse.Namespace) -> int:
     """Train for the seeds that are left, print the table, and write the file asked for."""
-    results: Path | None = arguments.results
-    if results is None and not arguments.quick:
-        results = Path("rankwise-finetune.jsonl")
-    check_files({}, {"--json": arguments.json, "--results": results})
+    _check_results(arguments)
     _check_counts(arguments, "seeds", "jobs")
-    from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.benchmarks import finetune
+    from rankwise_lab.progress import Progress
     from rankwise_lab.report.document import write_json
 
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
-    with TemporaryDirectory() as folder:
-        from rankwise_lab.benchmarks import finetune
-
-        plan = finetune.QUICK if arguments.quick else finetune.Plan()
-        path = Path(folder) / "results.jsonl" if results is None else results
-        records = finetune.run(path, seeds, plan, n_jobs=arguments.jobs, progress=Progress())
+    plan = finetune.Plan.sized(arguments.quick)
+    with _results(arguments) as folder:
+        records = finetune.run(folder, seeds, plan, n_jobs=arguments.jobs, progress=Progress())
     document = finetune.summarise(records, plan) | {"quick": arguments.quick}
     print(finetune.table(document))
     if arguments.json is not None:
@@ -213,28 +202,46 @@ def _finetune(arguments: argparse.Namespace) -> int:
 
 def _bags(arguments: argparse.Namespace) -> int:
     """Run what is left to run, print the tables, and write the file asked for."""
-    results: Path | None = arguments.results
-    if results is None and not arguments.quick:
-        results = Path("rankwise-bags.jsonl")
-    check_files({}, {"--json": arguments.json, "--results": results})
+    _check_results(arguments)
     _check_counts(arguments, "repeats", "jobs")
     from rankwise_lab.benchmarks import bags
     from rankwise_lab.benchmarks.bags_data import load_sets
-    from rankwise_lab.benchmarks.quality import Plan, run
-    from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.benchmarks.quality import run
+    from rankwise_lab.progress import Progress
     from rankwise_lab.report.document import write_json
 
     sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
-    repeats, folds = (1, _QUICK_FOLDS) if arguments.quick else (arguments.repeats, bags.FOLDS)
-    plan = Plan(repeats, folds, arguments.seed, "bags")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "results.jsonl" if results is None else results
-        records = run(sets, bags.CONTENDERS, path, plan, arguments.jobs, _say_skipped, Progress())
+    plan = _split_as_asked(bags.Plan, arguments)
+    with _results(arguments) as folder:
+        records = run(sets, bags.CONTENDERS, folder, plan, arguments.jobs, _say_skipped, Progress())
     document = bags.summarise(records, plan, bags.CONTENDERS) | {"quick": arguments.quick}
     print(bags.table(document))
     if arguments.json is not None:
         write_json(arguments.json, document)
     return 0
+
+
+@contextmanager
+def _results(arguments: argparse.Namespace) -> Iterator[Path]:
+    """The folder of finished pieces; of a quick run that names none, one that goes with it."""
+    with TemporaryDirectory() as folder:
+        yield arguments.results or (Path(folder) / "results" if arguments.quick else arguments.kept_in)
+
+
+def _split_as_asked(kind: Any, arguments: argparse.Namespace) -> Any:
+    """A plan of folds with the seed given, and with the repeats given unless it is quick."""
+    given = {"seed": arguments.seed} | ({} if arguments.quick else {"repeats": arguments.repeats})
+    return replace(kind.sized(arguments.quick), **given)
+
+
+def _check_results(arguments: argparse.Namespace) -> None:
+    """Refuse, before anything is computed, a file for a folder and the other way round, and one place for both."""
+    check_writable(arguments.json)
+    folder: Path = arguments.results or arguments.kept_in
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--results {folder} is a file; name a folder")
+    if arguments.json is not None and os.path.realpath(arguments.json) == os.path.realpath(folder):
+        raise ValueError(f"--json and --results cannot both be {folder}; name another file")
 
 
 def _check_counts(arguments: argparse.Namespace, *names: str) -> None:

@@ -43,8 +43,7 @@ def run_timing(arguments: argparse.Namespace, voice: Voice) -> Any:
     from rankwise_lab.reproduce import action, timing
     from rankwise_lab.reproduce.timing_page import make_part
 
-    plan = timing.QUICK if arguments.quick else timing.Plan()
-    action_plan = action.QUICK if arguments.quick else action.Plan()
+    plan, action_plan = timing.Plan.sized(arguments.quick), action.Plan.sized(arguments.quick)
     return make_part(_data(arguments, voice), arguments.out, plan, action_plan, voice.progress)
 
 
@@ -53,8 +52,7 @@ def run_scaling(arguments: argparse.Namespace, voice: Voice) -> Any:
     from rankwise_lab.reproduce import action, scaling
     from rankwise_lab.reproduce.scaling_page import make_part
 
-    plan = scaling.QUICK if arguments.quick else scaling.Plan()
-    action_plan = action.QUICK if arguments.quick else action.Plan()
+    plan, action_plan = scaling.Plan.sized(arguments.quick), action.Plan.sized(arguments.quick)
     return make_part(_data(arguments, voice), arguments.out, plan, action_plan, voice.progress)
 
 
@@ -63,7 +61,7 @@ def run_action(arguments: argparse.Namespace, voice: Voice) -> Any:
     from rankwise_lab.reproduce import action
     from rankwise_lab.reproduce.action_page import make_part
 
-    plan = action.QUICK if arguments.quick else action.Plan()
+    plan = action.Plan.sized(arguments.quick)
     return make_part(_data(arguments, voice), arguments.out, plan, voice.progress)
 
 

@@ -74,11 +74,11 @@ def run(arguments: argparse.Namespace, voice: Voice) -> Any:
 
 
 def _plan(arguments: argparse.Namespace) -> Any:
-    from rankwise_lab.reproduce.cifar import FULL, QUICK, Plan
+    from rankwise_lab.reproduce.cifar import Plan
 
     if arguments.quick and arguments.full:
         raise ValueError("--quick and --full cannot both be given")
-    plan = QUICK if arguments.quick else FULL if arguments.full else Plan()
+    plan = Plan.full() if arguments.full else Plan.sized(arguments.quick)
     changes: dict[str, Any] = {"width": arguments.width, "n_train": arguments.train}
     if arguments.seeds is not None:
         changes["seeds"] = tuple(range(arguments.seeds))

@@ -13,7 +13,6 @@ __all__ = ["add_command", "run"]
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
-_QUICK_CS = (1e2, 1e3)
 _EPILOG = """\
 Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in --data or in the folder that RANKWISE_DATA
 names. Their features are made once, in the cache (RANKWISE_CACHE_DIR) or in --features.
@@ -60,9 +59,8 @@ def run(arguments: argparse.Namespace, voice: Voice) -> Any:
     from rankwise_lab.reproduce.detection_results import document, judge
 
     store, paths, why_not = _store(arguments, voice)
-    plan = Plan(Cs=_QUICK_CS, least=2) if arguments.quick else Plan()
-    folder = arguments.out / "detection"
-    experiment = Experiment(store, folder, plan, n_threads=_workers(arguments), say=voice.progress)
+    plan = Plan.sized(arguments.quick)
+    experiment = Experiment(store, arguments.out / "detection", plan, n_threads=_workers(arguments), say=voice.progress)
     parts = experiment.run()
     judged = judge(experiment)
     found = document(experiment, parts, judged, describe())
@@ -77,7 +75,7 @@ def _workers(arguments: argparse.Namespace) -> int:
 def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, Path], str]:
     """The features, the images' files by id, and why there are none, if so."""
     from rankwise.detection import FeatureStore, read_voc
-    from rankwise_lab.measuring.timing import Progress
+    from rankwise_lab.progress import Progress
     from rankwise_lab.reproduce.detection_data import SETS, default_year, featured, find_devkit, smaller
 
     given = arguments.features
@@ -98,11 +96,11 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
     def progress(done: int, total: int) -> None:
         if bar.total != total:
             bar.section("windows of images and their features", total)
-        bar.step(f"{done} of {total} images")
+        bar.at(done, f"{done} of {total} images")
 
     year = None if arguments.quick else year
     store = featured(devkit, year, given, workers=_workers(arguments), progress=progress, max_windows=windows)
-    bar.clear()
+    bar.close()
     return store, {image.image_id: image.path for image in read_voc(devkit, year, SETS).images}, ""
 
 

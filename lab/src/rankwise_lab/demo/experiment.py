@@ -14,7 +14,7 @@ from rankwise.linear.features import INTERCEPT
 from rankwise.metrics import average_precision, ndcg
 from rankwise_lab.demo.results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed
 from rankwise_lab.measuring import machine
-from rankwise_lab.measuring.timing import Progress
+from rankwise_lab.progress import Progress
 
 __all__ = ["Demo", "Settings", "run"]
 
@@ -66,7 +66,7 @@ def run(settings: Settings | None = None, progress: Progress | None = None) -> D
     models = [Model(name, _LOSSES.get(name), [one.fit for one in so_far]) for name, so_far in found.items()]
     by_loss = {model.loss: model for model in models}
     races = [_race(by_loss[loss], methods, whole, settings, bar) for loss, methods in _METHODS.items()]
-    bar.clear()
+    bar.close()
     return Demo(
         settings,
         _sizes(whole, *splits[0]),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TextIO
 
-__all__ = ["THREADS", "Progress", "Seconds", "Task", "compare"]
+__all__ = ["THREADS", "Seconds", "Task", "compare"]
 
 # Threads every timed call is given, unless a row says otherwise. np.sort never uses more than one.
 THREADS = 1
@@ -62,37 +60,3 @@ def _measure(task: Task, calls: int) -> float:
     for _ in range(calls):
         task()
     return (time.perf_counter() - start) / calls
-
-
-class Progress:
-    """A progress bar on a terminal; elsewhere one line per section."""
-
-    _WIDTH = 24
-    _CLEAR = "\r\x1b[K"
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self._drawing = self._stream.isatty()
-        self._title, self._done, self.total = "", 0, 0
-
-    def section(self, title: str, total: int) -> None:
-        """Begin a section of `total` steps."""
-        self._title, self._done, self.total = title, 0, total
-        if not self._drawing:
-            self._stream.write(f"{title}\n")
-            self._stream.flush()
-
-    def step(self, label: str) -> None:
-        """Say what runs now; the step before it is done."""
-        if self._drawing:
-            full = self._WIDTH * self._done // max(self.total, 1)
-            bar = "#" * full + "." * (self._WIDTH - full)
-            self._stream.write(f"{self._CLEAR}[{bar}] {self._done}/{self.total} {label}"[:118])
-            self._stream.flush()
-        self._done += 1
-
-    def clear(self) -> None:
-        """Take the bar away, before something else is printed."""
-        if self._drawing:
-            self._stream.write(self._CLEAR)
-            self._stream.flush()

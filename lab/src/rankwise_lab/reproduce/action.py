@@ -9,7 +9,6 @@ What is finished is kept in a folder, a file a class and loss; a run that was cu
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,21 +31,19 @@ from rankwise.linear.prior import Prior
 from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import as_loss
 from rankwise.metrics import METRICS, resampled
+from rankwise_lab import pieces
+from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.measuring.machine import n_cores
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.kept import check_plan, kept
 
-__all__ = ["LEVEL", "MEASURES", "QUICK", "ActionExperiment", "Plan", "PlanAtC"]
+__all__ = ["LEVEL", "MEASURES", "ActionExperiment", "Plan"]
 
 # The measures that a loss is chosen and judged by. A measure's own loss has its name.
 MEASURES = {"zero-one": ("ap", "ndcg"), "ap": ("ap",), "ndcg": ("ndcg",)}
-LEVEL = 0.95
-# Raised when the same plan would give other results.
-_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """What all losses share.
 
     Cs: how many values of C to choose from, between powers of ten of the data's natural C: ends, or ends_zero_one. tol:
@@ -61,21 +58,13 @@ class Plan:
     draws: int = 1000
     seed: int = 0
 
-
-@dataclass(frozen=True)
-class PlanAtC:
-    """What results that build on the choice of C are of: their own plan, and how C was chosen."""
-
-    own: Any
-    action: Plan
-    version: int = _VERSION
-
-
-QUICK = Plan(Cs=5, ends=(0.0, 3.0), ends_zero_one=(-1.0, 2.0), folds=3, draws=200)
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(Cs=5, ends=(0.0, 3.0), ends_zero_one=(-1.0, 2.0), folds=3, draws=200)
 
 
 class ActionExperiment:
-    """The experiment on samples of several classes; parts that are finished are in `folder`.
+    """The experiment on samples of several classes; finished pieces are in `folder`.
 
     classes: positions of the classes that have positives and negatives enough; left_out: names of the others.
     """
@@ -83,14 +72,14 @@ class ActionExperiment:
     def __init__(
         self, data: ActionData, folder: Path, plan: Plan | None = None, say: Callable[[str], None] = lambda line: None
     ) -> None:
-        self.data, self.folder, self.plan = data, folder, plan or Plan()
+        self.data, self.plan = data, plan or Plan()
         self._say = say
         least = [min(self._least(Y) for Y in pair) for pair in zip(data.Y.T, data.Y_test.T, strict=True)]
         self.classes = [k for k, count in enumerate(least) if count >= self.plan.folds]
         self.left_out = [data.classes[k] for k, count in enumerate(least) if count < self.plan.folds]
         if not self.classes:
             raise ValueError(f"no class has {self.plan.folds} positives and negatives, in training and in test")
-        check_plan(folder, self.plan, _VERSION, "samples", data.digest)
+        self.pieces = pieces.Pieces(folder, self.plan, {"samples": data.digest})
 
     @staticmethod
     def _least(relevant: NDArray[np.bool_]) -> int:
@@ -135,19 +124,21 @@ class ActionExperiment:
 
     def model(self, k: int, loss: str, metric: str) -> Any:
         """The model of class k, once it is trained."""
-        return load(self.path(k, f"{loss}-by-{metric}", ".rw"))
+        return load(self._model_file(k, loss, metric))
 
-    def path(self, k: int, part: str, suffix: str = ".json") -> Path:
-        """Where a part of class k is kept."""
-        plain = re.sub(r"[^A-Za-z0-9]+", "-", self.data.classes[k])
-        return self.folder / f"{k:02d}-{plain}-{part}{suffix}"
+    def name(self, k: int, part: str) -> str:
+        """What a piece of class k is called."""
+        return f"{k:02d}-{self.data.classes[k]}-{part}"
+
+    def _model_file(self, k: int, loss: str, metric: str) -> Path:
+        return self.pieces.path(self.name(k, f"{loss}-by-{metric}"), ".rw")
 
     def difference(self) -> dict[str, Any]:
         """By measure, its own loss less 0-1 loss: an interval a class, and of the mean over classes."""
-        return kept(self.folder / "difference.json", lambda _: self._difference())
+        return self.pieces.kept("difference", lambda _: self._difference())
 
     def _trained(self, k: int, loss: str) -> dict[str, Any]:
-        return kept(self.path(k, loss), lambda _: self._train(k, loss))
+        return self.pieces.kept(self.name(k, loss), lambda _: self._train(k, loss))
 
     def _train(self, k: int, loss: str) -> dict[str, Any]:
         """Folds, and by measure the C that it chooses, with the model of that C and its value on test."""
@@ -175,7 +166,7 @@ class ActionExperiment:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
             model.fit(self.X, self.relevant(k))
-        model.save(self.path(k, f"{loss}-by-{metric}", ".rw"))
+        model.save(self._model_file(k, loss, metric))
         value = METRICS[metric](model.decision_function(self.data.X_test), self.data.Y_test[:, k])
         name = self.data.classes[k]
         self._say(f"{name}, {loss} loss, C = {C:.3g}: {metric.upper()} on test {100.0 * value:.2f} %")
@@ -214,11 +205,6 @@ class ActionExperiment:
                 theirs, ours = (resampled(metric, s, self.data.Y_test[:, k], counts) for s in scores)
                 drawn[self.data.classes[k]] = ours - theirs
                 self._say(f"{self.data.classes[k]}, {metric.upper()}: test samples redrawn {len(counts):,} times")
-            intervals = {name: _interval(values) for name, values in drawn.items()}
-            found[metric] = {"classes": intervals, "mean": _interval(np.mean(list(drawn.values()), axis=0))}
+            intervals = {name: percentile(values) for name, values in drawn.items()}
+            found[metric] = {"classes": intervals, "mean": percentile(np.mean(list(drawn.values()), axis=0))}
         return found
-
-
-def _interval(drawn: NDArray[np.float64]) -> list[float]:
-    ends: list[float] = np.nanquantile(drawn, (0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL)).tolist()
-    return ends

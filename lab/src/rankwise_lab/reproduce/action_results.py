@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from rankwise_lab.intervals import LEVEL, paired_tests
 from rankwise_lab.report.table import Table
-from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment
+from rankwise_lab.reproduce.action import MEASURES, ActionExperiment
 from rankwise_lab.reproduce.beside import ratio
 from rankwise_lab.reproduce.names import LOSSES
 
@@ -21,7 +21,6 @@ __all__ = [
     "choices_table",
     "document",
     "measure_table",
-    "paired",
     "paper_table",
     "same_classes",
     "tests_table",
@@ -74,7 +73,7 @@ def document(experiment: ActionExperiment, machine: dict[str, Any]) -> dict[str,
         },
         "difference": difference,
         "tests": {
-            metric: {"ours": paired(_pairs(parts, metric)), "paper": paired(list(PAPER[metric].values()))}
+            metric: {"ours": paired_tests(_pairs(parts, metric)), "paper": paired_tests(list(PAPER[metric].values()))}
             for metric in PAPER
         },
         "paper": {"classes": PAPER, "mean": PAPER_MEANS},
@@ -89,24 +88,6 @@ def _losses(metric: str) -> tuple[str, str]:
 def _pairs(parts: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[float, float]]:
     """In %, by class: 0-1 loss, and the measure's own."""
     return [(100.0 * part["zero-one"][metric]["test"], 100.0 * part[metric][metric]["test"]) for part in parts]
-
-
-def paired(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Student's t and Wilcoxon's signed ranks of second less first; None where classes are too few or all alike."""
-    first, second = np.array(pairs).T
-    difference = second - first
-    found: dict[str, Any] = {
-        "classes": difference.size,
-        "better": int((difference > 0.0).sum()),
-        "mean": float(difference.mean()),
-        **dict.fromkeys(("interval", "t", "p_t", "w", "p_w")),
-    }
-    if difference.size > 1 and np.ptp(difference) > 0.0:
-        t = stats.ttest_rel(second, first)
-        w = stats.wilcoxon(difference)
-        found |= {"interval": list(map(float, t.confidence_interval(LEVEL))), "t": float(t.statistic)}
-        found |= {"p_t": float(t.pvalue), "w": float(w.statistic), "p_w": float(w.pvalue)}
-    return found
 
 
 def same_classes(found: Mapping[str, Any]) -> bool:

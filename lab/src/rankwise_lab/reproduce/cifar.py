@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,22 +25,20 @@ from numpy.typing import NDArray
 from rankwise.metrics import average_precision, ndcg
 from rankwise.torch import LWSVM, PLCNN
 from rankwise.torch.layerwise import BlockLoss
+from rankwise_lab import pieces
 from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
-from rankwise_lab.reproduce.kept import check_plan, kept
 
-__all__ = ["FULL", "METHODS", "QUICK", "STAGES", "Experiment", "Plan", "judge"]
+__all__ = ["METHODS", "STAGES", "Experiment", "Plan", "judge"]
 
 STAGES = ("pretrained", "warm", "final")
 # Inference of the paper's competitor, of the paper, and of our own choice.
 METHODS = {"ap": ("yue", "quicksort", "auto"), "ndcg": ("chakrabarti", "quicksort", "auto")}
 _MEMORY = 4e9
-# Raised when the same plan would give other results.
-_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """What all losses share. width: filters of the first module. lams, mus: what every loss chooses from, validating.
 
     n_test: test images, all if None. score_of_zero_one: by what 0-1 loss is validated; AP and NDCG loss are by the
@@ -69,30 +66,34 @@ class Plan:
     timed_rounds: int = 2
     timed_blocks: tuple[int, ...] = (200, 2000)
 
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(
+            width=4,
+            n_train=300,
+            n_val=100,
+            n_test=500,
+            seeds=(0,),
+            pretrain_epochs=2,
+            warmup_epochs=1,
+            max_passes=1,
+            max_epochs=1,
+            block_size=100,
+            timed_layers=2,
+            timed_rounds=1,
+            timed_blocks=(100, 300),
+        )
 
-FULL = Plan(
-    width=64, n_train=45_000, n_val=5_000, pretrain_epochs=100, max_passes=50, max_epochs=100, timed_layers=None
-)
-# Enough to see every part at work; its numbers mean nothing.
-QUICK = Plan(
-    width=4,
-    n_train=300,
-    n_val=100,
-    n_test=500,
-    seeds=(0,),
-    pretrain_epochs=2,
-    warmup_epochs=1,
-    max_passes=1,
-    max_epochs=1,
-    block_size=100,
-    timed_layers=2,
-    timed_rounds=1,
-    timed_blocks=(100, 300),
-)
+    @classmethod
+    def full(cls) -> Plan:
+        """All images, and the paper's network."""
+        return cls(
+            width=64, n_train=45_000, n_val=5_000, pretrain_epochs=100, max_passes=50, max_epochs=100, timed_layers=None
+        )
 
 
 class Experiment:
-    """The experiment on CIFAR-10; parts that are finished are in `folder`."""
+    """The experiment on CIFAR-10; finished pieces are in `folder`."""
 
     def __init__(
         self,
@@ -102,19 +103,20 @@ class Experiment:
         *,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.cifar, self.folder, self.plan = cifar, folder, plan or Plan()
+        self.cifar, self.plan = cifar, plan or Plan()
         self._say = say
         self._drawn: tuple[int, Parts] | None = None
         self._parts(self.plan.seeds[0])  # sizes are refused before anything is written
-        check_plan(folder, self.plan, _VERSION, "images", digest(cifar))
+        self.pieces = pieces.Pieces(folder, self.plan, {"images": digest(cifar)})
 
     def run(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The results of every seed, and times by loss, size of blocks and method of inference."""
         found = []
         for seed in self.plan.seeds:
-            pretrained = self._kept(f"seed-{seed}-pretrained", partial(self._pretrained, seed))
+            pretrained = self.pieces.kept(f"seed-{seed}-pretrained", partial(self._pretrained, seed))
             losses = {
-                loss: self._kept(f"seed-{seed}-{loss}", partial(self._trained, seed, loss)) for loss in self.plan.losses
+                loss: self.pieces.kept(f"seed-{seed}-{loss}", partial(self._trained, seed, loss))
+                for loss in self.plan.losses
             }
             found.append({"seed": seed, "pretrained": pretrained, "losses": losses})
         return found, {loss: self._all_timed(loss) for loss in METHODS if loss in self.plan.losses}
@@ -127,7 +129,7 @@ class Experiment:
             for number in range(self.plan.timed_rounds):
                 for method, rounds in times.items():
                     name = f"time-{loss}-{size}-{method}-{number}"
-                    rounds.append(self._kept(name, partial(self._timed, loss, size, method)))
+                    rounds.append(self.pieces.kept(name, partial(self._timed, loss, size, method)))
             found.append({"block_size": size, "methods": {name: _fastest(rounds) for name, rounds in times.items()}})
         return found
 
@@ -136,16 +138,13 @@ class Experiment:
         return PLCNN.load(self._path(seed, loss, stage))
 
     def _path(self, seed: int, loss: str | None, stage: str) -> Path:
-        return self.folder / (f"seed-{seed}.rw" if loss is None else f"seed-{seed}-{loss}-{stage}.rw")
+        return self.pieces.path(f"seed-{seed}" if loss is None else f"seed-{seed}-{loss}-{stage}", ".rw")
 
     def _parts(self, seed: int) -> Parts:
         if self._drawn is None or self._drawn[0] != seed:
             plan = self.plan
             self._drawn = seed, split(self.cifar, plan.n_train, plan.n_val, seed, plan.n_test)
         return self._drawn[1]
-
-    def _kept(self, name: str, compute: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-        return kept(self.folder / f"{name}.json", compute)
 
     def _model(self, net: PLCNN, loss: str, seed: int, **settings: Any) -> LWSVM:
         plan = self.plan
@@ -224,7 +223,7 @@ class Experiment:
         """Time of a pass from the warm start of the first seed, by a method of inference; nothing is validated."""
         seed = self.plan.seeds[0]
         train = self._parts(seed).train
-        chosen = json.loads((self.folder / f"seed-{seed}-{loss}.json").read_bytes())
+        chosen = self.pieces.read(f"seed-{seed}-{loss}")
         settings = {"lam": chosen["lam"], "mu": chosen["mu"], "max_passes": 1, "max_epochs": self.plan.timed_epochs}
         settings |= {"method": method, "block_size": block_size, "layers": self.plan.timed_layers}
         _compile(loss, method, train.labels[:block_size], len(self.cifar.classes))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from rankwise_lab.data.cifar10 import Cifar10
+from rankwise_lab.intervals import LEVEL, student
 from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.beside import ratio
 from rankwise_lab.reproduce.names import LOSSES, METHODS
@@ -21,7 +20,6 @@ __all__ = [
     "as_csv",
     "differences_table",
     "document",
-    "interval",
     "metric_table",
     "time_table",
 ]
@@ -34,7 +32,6 @@ PAPER: dict[str, Any] = {
 }
 METRICS = {"ap": "mean AP", "ndcg": "mean NDCG", "accuracy": "accuracy"}
 _STAGES = {"warm": "after warm-up", "final": "after LW-SVM"}
-_LEVEL = 0.95
 # Fewer seeds have no interval.
 _FEWEST = 3
 
@@ -90,17 +87,8 @@ def _differences(losses: Sequence[str], seeds: list[dict[str, Any]]) -> dict[str
                 seed["losses"][loss]["test"][stage][loss] - seed["losses"]["zero-one"]["test"][stage][loss]
                 for seed in seeds
             ]
-            found[loss][stage] = {"values": values, **interval(values)}
+            found[loss][stage] = {"values": values, **asdict(student(values, _FEWEST))}
     return found
-
-
-def interval(values: Sequence[float]) -> dict[str, float | None]:
-    """The mean and, of at least three values, Student's interval for it."""
-    mean = float(np.mean(values))
-    if len(values) < _FEWEST:
-        return {"mean": mean, "low": None, "high": None}
-    half = float(stdtrit(len(values) - 1, 0.5 + 0.5 * _LEVEL) * np.std(values, ddof=1)) / math.sqrt(len(values))
-    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def metric_table(found: Mapping[str, Any], metric: str) -> Table:
@@ -147,7 +135,7 @@ def differences_table(found: Mapping[str, Any]) -> Table:
                     *(["", ""] if theirs is None else [f"{theirs:+.2f}", ratio(mean, theirs)]),
                 ]
             )
-    columns = ["", *seeds, "mean", f"{_LEVEL:.0%} interval", "paper", "ours / paper"]
+    columns = ["", *seeds, "mean", f"{LEVEL:.0%} interval", "paper", "ours / paper"]
     return Table("Gain over 0-1 loss on the test images, in points of %, the same seeds paired", columns, rows)
 
 

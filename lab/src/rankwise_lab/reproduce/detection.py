@@ -9,7 +9,6 @@ What is finished is kept in a folder, a file a class and loss; a run that was cu
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from rankwise.detection import (
     train,
     write_detector,
 )
-from rankwise_lab.reproduce.kept import check_plan, kept
+from rankwise_lab import pieces
 
 __all__ = ["LOSSES", "METHODS", "TRAIN", "Experiment", "Plan"]
 
@@ -41,12 +40,10 @@ LOSSES = ("zero-one", "ap")
 # Inference of the paper's competitor, of the paper, and of our own choice.
 METHODS = ("yue", "quicksort", "auto")
 TRAIN = ("train", "val")
-# Raised when the same plan would give other results.
-_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """What both losses share. Cs: values of C to choose from. least: images of train that a class must be in."""
 
     Cs: tuple[float, ...] = (1e2, 3e2, 1e3, 3e3, 1e4, 3e4)
@@ -56,13 +53,17 @@ class Plan:
     least: int = 10
     seed: int = 0
 
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(Cs=(1e2, 1e3), least=2)
+
     def recipe(self, loss: str, method: str = "auto") -> Recipe:
         """How a detector is trained."""
         return Recipe(loss, self.starts, self.self_paced, method, self.tol, seed=self.seed)
 
 
 class Experiment:
-    """The experiment on a features folder; parts that are finished are in `folder`."""
+    """The experiment on a features folder; finished pieces are in `folder`."""
 
     def __init__(
         self,
@@ -73,10 +74,10 @@ class Experiment:
         n_threads: int = 1,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.store, self.folder, self.plan = store, folder, plan or Plan()
+        self.store, self.plan = store, plan or Plan()
         self._threads, self._say = n_threads, say
         self.classes, self.left_out = self._classes()
-        check_plan(folder, self.plan, _VERSION, "features", store.digest)
+        self.pieces = pieces.Pieces(folder, self.plan, {"features": store.digest})
 
     def _classes(self) -> tuple[list[str], list[str]]:
         """Classes that can be learnt and judged, and the others."""
@@ -103,17 +104,20 @@ class Experiment:
 
     def model(self, name: str, loss: str) -> Any:
         """The detector of a class, once it is trained."""
-        return read_detector(self._path(name, loss, ".rw")).model
+        return read_detector(self._model_file(name, loss)).model
 
-    def _path(self, name: str, part: str, suffix: str) -> Path:
-        plain = re.sub(r"[^A-Za-z0-9]+", "-", name)
-        return self.folder / f"{self.store.classes.index(name):02d}-{plain}-{part}{suffix}"
+    def _name(self, name: str, part: str) -> str:
+        """What a piece of a class is called."""
+        return f"{self.store.classes.index(name):02d}-{name}-{part}"
+
+    def _model_file(self, name: str, loss: str) -> Path:
+        return self.pieces.path(self._name(name, loss), ".rw")
 
     def _kept(self, name: str, part: str, compute: Callable[[str, str, Path], dict[str, Any]]) -> dict[str, Any]:
         """A part from its file, or computed and then put there."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
-            return kept(self._path(name, part, ".json"), partial(compute, name, part))
+            return self.pieces.kept(self._name(name, part), partial(compute, name, part))
 
     def _trained(self, name: str, loss: str, checkpoint: Path) -> dict[str, Any]:
         """Choose C, train, write the detector, and judge it."""
@@ -125,7 +129,7 @@ class Experiment:
 
         choice = choose_C(store, name, "train", "val", plan.Cs, recipe, checkpoint=checkpoint, progress=progress)
         model = train(store, name, TRAIN, recipe, C=choice.C, checkpoint=checkpoint)
-        write_detector(self._path(name, loss, ".rw"), model, name, store.settings, {"sets": list(TRAIN)})
+        write_detector(self._model_file(name, loss), model, name, store.settings, {"sets": list(TRAIN)})
         result = {
             "C": choice.C,
             "Cs": choice.Cs.tolist(),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.detection import Detections, VocAP, average_precision, detect
+from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce import names
 from rankwise_lab.reproduce.beside import beside, ratio
@@ -56,7 +57,7 @@ PAPER_CLASSES = {
 }
 KINDS = {"ap_2007": "eleven points as in VOC 2007", "ap_area": "area under the curve"}
 _MEASURES = {"ap_images": "images", "localised": "best window"}
-_DRAWS, _DRAWS_AT_ONCE, _LEVEL = 1000, 50, 0.95
+_DRAWS, _DRAWS_AT_ONCE = 1000, 50
 _ROUNDING = 1e-9
 
 
@@ -131,10 +132,9 @@ def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed:
             zero_one, ap = (redrawn(judged[name, loss], counts, kind) for loss in LOSSES)
             draws[name].append(ap - zero_one)
     by_class = {name: np.concatenate(parts) for name, parts in draws.items()}
-    ends = (0.5 - 0.5 * _LEVEL, 0.5 + 0.5 * _LEVEL)
-    intervals = {name: np.nanquantile(values, ends).tolist() for name, values in by_class.items()}
-    mean = np.nanquantile(np.mean(list(by_class.values()), axis=0), ends).tolist()
-    return {"level": _LEVEL, "draws": _DRAWS, "classes": intervals, "mean": mean}
+    intervals = {name: percentile(values) for name, values in by_class.items()}
+    mean = percentile(np.mean(list(by_class.values()), axis=0))
+    return {"level": LEVEL, "draws": _DRAWS, "classes": intervals, "mean": mean}
 
 
 def redrawn(judged: Judged, counts: NDArray[np.int64], kind: str) -> NDArray[np.float64]:

@@ -25,11 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM
 from rankwise.inference import count_work
+from rankwise_lab import pieces
 from rankwise_lab.measuring import scores
 from rankwise_lab.measuring.timing import THREADS
-from rankwise_lab.reproduce.action import PlanAtC
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.kept import check_plan, kept
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
     ROWS,
@@ -43,19 +42,17 @@ from rankwise_lab.reproduce.scaling_curves import (
     within,
 )
 
-__all__ = ["CLASS", "QUICK", "Plan", "ScalingExperiment", "draw_samples"]
+__all__ = ["CLASS", "Plan", "ScalingExperiment", "draw_samples"]
 
 # The class of the paper's figures.
 CLASS = "phoning"
-# Raised when the same plan would give other results.
-_VERSION = 1
 
 # The C of a class for a loss, chosen by a measure: (position of the class, loss, measure) → C.
 Chosen = Callable[[int, str, str], float]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """points, repeats: sizes along an axis, and how often each is timed; the least time counts.
 
     rounds: passes over all sizes of calls, so that a slow phase of the machine does not fall on a size alone. largest:
@@ -73,8 +70,9 @@ class Plan:
     tol: float = 1e-3
     seed: int = 0
 
-
-QUICK = Plan(training_points=3, points=5, largest=10**5, pairs=5e7)
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(training_points=3, points=5, largest=10**5, pairs=5e7)
 
 
 def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int) -> NDArray[np.int64]:
@@ -90,7 +88,7 @@ def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int)
 
 
 class ScalingExperiment:
-    """The experiment on samples of several classes; parts that are finished are in `folder`.
+    """The experiment on samples of several classes; finished pieces are in `folder`.
 
     chosen: gives the C of a class. classes: positions of the classes to take one from; action_plan: how C was chosen.
     """
@@ -101,17 +99,17 @@ class ScalingExperiment:
         folder: Path,
         plan: Plan,
         chosen: Chosen,
-        action_plan: Any,
+        action_plan: pieces.Plan,
         classes: list[int] | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.data, self.folder, self.plan = data, folder, plan
+        self.data, self.plan = data, plan
         self._chosen, self._say = chosen, say
         known = list(range(len(data.classes))) if classes is None else classes
         self.k, self.training_axes = _first_with_enough(data, known, plan.training_points)
         self.relevant = np.ascontiguousarray(data.Y[:, self.k])
         self.axes = axes(plan.points, (plan.largest,) * 3)
-        check_plan(folder, PlanAtC(plan, action_plan), _VERSION, "samples", data.digest)
+        self.pieces = pieces.Pieces(folder, plan, {"samples": data.digest}, after=action_plan)
 
     @cached_property
     def Cs(self) -> dict[str, dict[str, float]]:
@@ -141,7 +139,7 @@ class ScalingExperiment:
             load = [os.getloadavg()[0]] if hasattr(os, "getloadavg") else []
             return {"axis": axis.name, "P": n_pos, "N": n_neg, "load": load, "rows": measure(n_pos, n_neg)}
 
-        return kept(self.folder / f"{part}-{axis.name}-{axis.x[i]}-{number}.json", compute)
+        return self.pieces.kept(f"{part}-{axis.name}-{axis.x[i]}-{number}", compute)
 
     def _called(self, n_pos: int, n_neg: int) -> dict[str, dict[str, Any]]:
         """Seconds of a call, all curves of both losses taking turns; and what Algorithm 1 did, counted."""

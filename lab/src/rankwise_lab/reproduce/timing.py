@@ -28,14 +28,12 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.pose import pose
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings
 from rankwise.losses import NDCG, LossLike, as_loss
+from rankwise_lab import pieces
 from rankwise_lab.measuring.timing import THREADS, compare
-from rankwise_lab.reproduce.action import ActionExperiment, PlanAtC
-from rankwise_lab.reproduce.kept import check_plan, kept
+from rankwise_lab.reproduce.action import ActionExperiment
 
-__all__ = ["METHODS", "QUICK", "ROUNDS", "Method", "Plan", "TimingExperiment"]
+__all__ = ["METHODS", "ROUNDS", "Method", "Plan", "TimingExperiment"]
 
-# Raised when the same plan would give other results.
-_VERSION = 1
 # Rounds in which the replays of all methods take turns.
 ROUNDS = 5
 
@@ -69,18 +67,19 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(pieces.Plan):
     """repeats: trainings with each method, in turn. tol: the relative duality gap to train to."""
 
     repeats: int = 3
     tol: float = 1e-3
 
-
-QUICK = Plan(repeats=2)
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(repeats=2)
 
 
 class TimingExperiment:
-    """The experiment, on the classes of `action`; parts that are finished are in `folder`."""
+    """The experiment, on the classes of `action`; finished pieces are in `folder`."""
 
     def __init__(
         self,
@@ -89,8 +88,8 @@ class TimingExperiment:
         plan: Plan | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.action, self.folder, self.plan, self._say = action, folder, plan or Plan(), say
-        check_plan(folder, PlanAtC(self.plan, action.plan), _VERSION, "samples", action.data.digest)
+        self.action, self.plan, self._say = action, plan or Plan(), say
+        self.pieces = pieces.Pieces(folder, self.plan, {"samples": action.data.digest}, after=action.plan)
 
     def run(self) -> list[dict[str, Any]]:
         """The times of every class, by method."""
@@ -100,7 +99,7 @@ class TimingExperiment:
         return [self._kept(k) for k in self.action.classes]
 
     def _kept(self, k: int) -> dict[str, Any]:
-        return kept(self.folder / self.action.path(k, "timing").name, lambda _: self._timed(k))
+        return self.pieces.kept(self.action.name(k, "timing"), lambda _: self._timed(k))
 
     def _timed(self, k: int) -> dict[str, Any]:
         """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""

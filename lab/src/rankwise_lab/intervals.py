@@ -1,0 +1,91 @@
+"""Intervals of means and of what is drawn again, and paired tests: every one that the laboratory reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+__all__ = ["LEVEL", "Interval", "bootstrap", "corrected", "paired_tests", "percentile", "shown", "student"]
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the ends of its interval, None where there are too few numbers for one."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def student(values: ArrayLike, fewest: int = 2) -> Interval:
+    """Student's t: mean ± t·s/√n. fewest: as many values have an interval.
+
+    >>> student([1.0, 2.0, 3.0]).low.__round__(3)
+    -0.484
+    """
+    numbers = np.asarray(values, np.float64)
+    return _t_interval(numbers, 1 / numbers.size, fewest)
+
+
+def corrected(values: ArrayLike, folds: int) -> Interval:
+    """Nadeau and Bengio's corrected t: variance (1/J + n_test/n_train)·s², as training parts overlap; J values."""
+    numbers = np.asarray(values, np.float64)
+    return _t_interval(numbers, 1 / numbers.size + 1 / (folds - 1), 2)
+
+
+def _t_interval(values: NDArray[np.float64], factor: float, fewest: int) -> Interval:
+    mean = float(values.mean())
+    if values.size < max(fewest, 2):
+        return Interval(mean, None, None)
+    half = float(stdtrit(values.size - 1, 0.5 + LEVEL / 2)) * math.sqrt(factor * float(values.var(ddof=1)))
+    return Interval(mean, mean - half, mean + half)
+
+
+def percentile(drawn: ArrayLike) -> list[float]:
+    """The ends between which `LEVEL` of what was drawn lies; NaN counts for nothing."""
+    ends: list[float] = np.nanquantile(np.asarray(drawn), (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)).tolist()
+    return ends
+
+
+def bootstrap(values: NDArray[np.float64], draws: int, seed: int = 0) -> list[float]:
+    """The percentile interval of the mean of values that are drawn again, with replacement."""
+    rng = np.random.default_rng(seed)
+    return percentile(values[rng.integers(0, values.size, (draws, values.size))].mean(axis=1))
+
+
+def paired_tests(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Student's t and Wilcoxon's signed ranks of second less first; None where pairs are too few or all alike."""
+    from scipy import stats
+
+    first, second = np.array(pairs).T
+    difference = second - first
+    found: dict[str, Any] = {
+        "classes": difference.size,
+        "better": int((difference > 0.0).sum()),
+        "mean": float(difference.mean()),
+        **dict.fromkeys(("interval", "t", "p_t", "w", "p_w")),
+    }
+    if difference.size > 1 and np.ptp(difference) > 0.0:
+        interval, t, w = student(difference), stats.ttest_rel(second, first), stats.wilcoxon(difference)
+        found |= {"interval": [interval.low, interval.high], "t": float(t.statistic), "p_t": float(t.pvalue)}
+        found |= {"w": float(w.statistic), "p_w": float(w.pvalue)}
+    return found
+
+
+def shown(interval: Mapping[str, float | None], digits: int = 4) -> str:
+    """An interval, as plain data, in text: +0.0123  [-0.0010, +0.0256].
+
+    >>> shown({"mean": 0.5, "low": 0.25, "high": 0.75}, 2)
+    '+0.50  [+0.25, +0.75]'
+    """
+    low, high = interval["low"], interval["high"]
+    ends = "" if low is None else f"  [{low:+.{digits}f}, {high:+.{digits}f}]"
+    return f"{interval['mean']:+.{digits}f}{ends}"

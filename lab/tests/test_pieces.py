@@ -1,0 +1,236 @@
+"""The store of finished pieces: what it keeps, what it refuses and how it says so, kills, and several processes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rankwise_lab
+from joblib import Parallel, delayed
+from rankwise_lab import pieces
+from rankwise_lab.pieces import Pieces
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int = 3
+
+
+@dataclass(frozen=True)
+class Plan(pieces.Plan):
+    width: int = 2
+    ends: tuple[float, float] = (0.5, 1e-9)
+    inner: Inner = Inner()
+
+    @classmethod
+    def quick(cls) -> Plan:
+        return cls(width=1)
+
+
+class Raised(Plan):
+    version = 2
+
+
+DATA = {"samples": "abc"}
+
+
+def content(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def test_a_plan_is_quick_or_whole_and_its_head_is_plain_data() -> None:
+    assert (Plan.sized(True), Plan.sized(False)) == (Plan(width=1), Plan())
+    plain = {"version": 1, "plan": {"width": 2, "ends": [0.5, 1e-9], "inner": {"size": 3}}}
+    assert json.loads(json.dumps(Plan().head())) == plain
+
+
+def test_a_plan_says_what_is_quick() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        pieces.Plan()  # type: ignore[abstract]
+
+
+def test_a_piece_is_computed_once_and_read_from_then_on(tmp_path: Path) -> None:
+    store = Pieces(tmp_path / "new" / "r", Plan(), DATA)
+    seen: list[Path] = []
+
+    def compute(checkpoint: Path) -> dict[str, Any]:
+        seen.append(checkpoint)
+        checkpoint.mkdir()
+        (checkpoint / "half").touch()
+        return {"pair": (1, 2.5)}
+
+    assert "a piece" not in store
+    assert store.kept("a piece", compute) == store.kept("a piece", compute) == {"pair": [1, 2.5]}
+    assert "a piece" in store
+    assert len(seen) == 1
+    assert sorted(path.name for path in store.folder.iterdir()) == ["a-piece.json", "plan.json"]
+    assert Pieces(store.folder, Plan(), DATA).read("a piece") == {"pair": [1, 2.5]}
+
+
+def test_a_checkpoint_stays_until_its_piece_is_finished(tmp_path: Path) -> None:
+    def cut_off(checkpoint: Path) -> dict[str, Any]:
+        checkpoint.mkdir()
+        raise KeyboardInterrupt
+
+    def go_on(checkpoint: Path) -> dict[str, Any]:
+        return {"went_on": checkpoint.is_dir()}
+
+    with pytest.raises(KeyboardInterrupt):
+        Pieces(tmp_path, Plan()).kept("one", cut_off)
+    assert Pieces(tmp_path, Plan()).kept("one", go_on) == {"went_on": True}
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_what_is_no_json_is_not_kept(tmp_path: Path) -> None:
+    store = Pieces(tmp_path, Plan())
+    with pytest.raises(ValueError, match="JSON"):
+        store.write("one", {"ap": float("nan")})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "data", "after", "told"),
+    [
+        (Plan(width=3), DATA, Plan(), "plan.width is 2 there, 3 here"),
+        (Plan(inner=Inner(4)), DATA, Plan(), "plan.inner.size is 3 there, 4 here"),
+        (Raised(), DATA, Plan(), "version is 1 there, 2 here"),
+        (Plan(), {"samples": "abd"}, Plan(), "samples is abc there, abd here"),
+        (Plan(), DATA, Plan(ends=(0.5, 1.0)), "after.plan.ends is [0.5, 1e-09] there, [0.5, 1.0] here"),
+        (Plan(), DATA, Raised(), "after.version is 1 there, 2 here"),
+    ],
+    ids=["plan", "inner", "version", "data", "after", "version after"],
+)
+def test_a_store_of_something_else_is_refused_with_what_differs_and_kept(
+    plan: Plan, data: dict[str, str], after: Plan, told: str, tmp_path: Path
+) -> None:
+    Pieces(tmp_path, Plan(), DATA, after=Plan()).write("one", {})
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match="results of another plan") as refused:
+        Pieces(tmp_path, plan, data, after=after, option="--results")
+    said = f"{tmp_path} has results of another plan or of other samples ({told}): name another --results"
+    assert str(refused.value) == said
+    assert content(tmp_path) == before
+
+
+def test_of_many_differences_a_few_are_shown_in_one_line(tmp_path: Path) -> None:
+    Pieces(tmp_path, Plan(), DATA)
+    other = Plan(3, (0.0, 0.0), Inner(9))
+    with pytest.raises(ValueError, match="; …") as refused:
+        Pieces(tmp_path, other, {"images": "1"})
+    assert len(str(refused.value).splitlines()) == 1
+    assert str(refused.value).count(" there, ") == 3
+
+
+def test_settings_that_pieces_do_not_depend_on_may_change(tmp_path: Path) -> None:
+    class Free(Plan):
+        def settled(self) -> dict[str, Any]:
+            return {"width": self.width}
+
+    Pieces(tmp_path, Free(ends=(1.0, 2.0))).write("one", {})
+    assert "one" in Pieces(tmp_path, Free(ends=(3.0, 4.0)))
+
+
+def test_a_file_and_a_folder_of_other_things_are_refused_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text("kept\n")
+    with pytest.raises(
+        ValueError, match=r"r\.jsonl is a file, and pieces are kept in a folder: name another --results"
+    ):
+        Pieces(file, Plan(), option="--results")
+    with pytest.raises(ValueError, match=r"has other files, and no plan\.json: name another --out"):
+        Pieces(tmp_path, Plan())
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["kept\n"]
+
+
+def test_what_a_killed_write_leaves_is_no_piece_and_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / ".plan.json.1234").write_text('{"vers')
+    assert "one" not in Pieces(tmp_path, Plan())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
+def test_a_piece_that_cannot_be_read_is_named_with_the_remedy(text: str, tmp_path: Path) -> None:
+    store = Pieces(tmp_path, Plan())
+    store.path("one").write_bytes(os.fsencode(text))
+    for read in (store.read, lambda name: store.kept(name, lambda _: {}), lambda name: store.record(name, Inner)):
+        with pytest.raises(ValueError, match=r"one\.json is not a finished piece: delete it, or name another --out"):
+            read("one")
+
+
+def test_a_piece_becomes_a_record_of_its_fields(tmp_path: Path) -> None:
+    store = Pieces(tmp_path, Plan())
+    store.write("one", {"size": 7})
+    store.write("two", {"sized": 7})
+    assert store.record("one", Inner) == Inner(7)
+    with pytest.raises(ValueError, match=r"two\.json is not a finished piece"):
+        store.record("two", Inner)
+
+
+KILLED = """
+{dying}
+sys.path.insert(0, sys.argv[2])
+import test_pieces as tests
+store = tests.Pieces(tests.Path("r"), tests.Plan())
+for k in range(4):
+    store.kept(f"piece {{k}}", lambda _: {{"k": k}})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_run_that_is_killed_again_and_again_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before: dict[str, tuple[bytes, int]] = {}
+    for writes, files in ((1, 1), (2, 3), (1, 4)):
+        code = KILLED.format(dying=dying)
+        killed = subprocess.run([sys.executable, "-c", code, str(writes), str(Path(__file__).parent)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        now = content(Path("r"))
+        assert len(now) == files
+        assert before.items() <= now.items()
+        before = now
+
+
+def _finish(store: Pieces, names: list[str]) -> None:
+    for name in names:
+        store.kept(name, lambda _: {"numbers": list(range(2000))})
+
+
+def test_several_processes_may_finish_pieces_the_same_ones_too(tmp_path: Path) -> None:
+    store = Pieces(tmp_path, Plan())
+    names = [f"piece-{k}" for k in range(20)]
+    Parallel(n_jobs=2)(delayed(_finish)(store, order) for order in (names, names[::-1], names[::2]))
+    assert all(store.read(name) == {"numbers": list(range(2000))} for name in names)
+    assert len(list(tmp_path.iterdir())) == 21
+
+
+def test_a_store_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    store = Pieces(tmp_path, replace(Plan(), width=4), DATA, option="--results")
+    store.write("one", {"k": 1})
+    assert pickle.loads(pickle.dumps(store)).read("one") == {"k": 1}
+
+
+# --- Where the laboratory looks -------------------------------------------------------------------------------------
+
+PACKAGE = Path(rankwise_lab.__file__).parent
+LOOKING = {"data/folder.py", "data/cache.py"}
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_data_and_caches_are_looked_for_in_one_place(path: Path) -> None:
+    """Nowhere else is a variable of the environment named by itself: what is said to people is in longer texts."""
+    if path.relative_to(PACKAGE).as_posix() in LOOKING:
+        return
+    texts = [node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)]
+    assert not {"RANKWISE_DATA", "RANKWISE_CACHE_DIR", "XDG_CACHE_HOME"} & {
+        text for text in texts if isinstance(text, str)
+    }

@@ -1,0 +1,93 @@
+"""How far something has come, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+
+import pytest
+from rankwise_lab.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def shown(self) -> str:
+        """What stands on the line now."""
+        return self.getvalue().rstrip("\r").rpartition("\r")[2].strip()
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    with Terminal() as stream:
+        yield stream
+
+
+def test_elsewhere_than_on_a_terminal_it_is_one_line_a_section() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress.section("4. Something", 2)
+    progress.step("first")
+    progress.clear()
+    progress.step("second")
+    progress.close()
+    progress.follow("5. More", ["a", "b"], 2)
+    assert stream.getvalue() == "4. Something\n5. More\n"
+
+
+def test_on_a_terminal_a_bar_is_drawn_taken_away_and_brought_back(terminal: Terminal) -> None:
+    progress = Progress(terminal)
+    progress.section("4. Something", 2)
+    assert terminal.shown == ""
+    progress.step("first")
+    assert "0/2" in terminal.shown
+    assert terminal.shown.endswith("first")
+    progress.step("second")
+    assert terminal.shown.startswith("#" * 12 + " ")
+    assert "1/2" in terminal.shown
+    progress.clear()
+    assert terminal.shown == ""
+    progress.at(2, "nearly")
+    assert "2/2" in terminal.shown
+    progress.close()
+    assert terminal.shown == ""
+    progress.close()
+    progress.clear()
+
+
+def test_steps_that_tell_when_they_are_done_are_counted_then(terminal: Terminal) -> None:
+    progress = Progress(terminal)
+    seen = []
+
+    def labels() -> Iterator[str]:
+        for label in ("one", "two"):
+            seen.append(terminal.shown)
+            yield label
+
+    progress.follow("Both", labels(), 2)
+    assert seen[0] == ""
+    assert "1/2" in seen[1]
+    assert seen[1].endswith("one")
+    assert terminal.shown == ""
+
+
+def test_the_bar_goes_when_a_step_fails(terminal: Terminal) -> None:
+    def failing() -> Iterator[str]:
+        yield "one"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Progress(terminal).follow("Both", failing(), 2)
+    assert terminal.shown == ""
+
+
+def test_a_bar_has_no_thread(terminal: Terminal) -> None:
+    before = threading.active_count()
+    progress = Progress(terminal)
+    progress.section("4. Something", 2)
+    progress.step("first")
+    assert threading.active_count() == before
+    progress.close()
