@@ -121,27 +121,32 @@ def _is_shape(value: Any) -> bool:
 _PLAIN = (type(None), bool, int, bytes, str, _Name, _Call)
 
 
+class _Encoder:
+    """Bytes as Python 3 writes them for Python 2, text of Latin-1 and the name of that; in all no more than `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def __call__(self, text: Any, encoding: Any) -> bytes:
+        if type(text) is not str or encoding not in ("latin1", b"latin1") or len(text) > self._left:
+            raise TypeError("bytes made of something else than their text")
+        self._left -= len(text)
+        return text.encode("latin-1")
+
+
 class _Unpickler(pickle.Unpickler):
     """Python's own, but for names; persistent objects it refuses of itself."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="bytes")
-        # Bytes that may yet be made of text: no more than the file has.
-        self._left = len(content)
+        self._encoder = _Encoder(len(content))
 
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) not in _NAMES:
             shown = f"{module}.{name}"[:80]
             raise _RefusedError(f"names {shown!r}, which no batch of CIFAR-10 needs, and which was not looked up")
         known = _NAMES[module, name]
-        return _Name(self._encoded if known == _ENCODE else partial(_Call, known))
-
-    def _encoded(self, text: Any, encoding: Any) -> bytes:
-        """Bytes as Python 3 writes them for Python 2: text of Latin-1, and the name of that."""
-        if type(text) is not str or encoding not in ("latin1", b"latin1") or len(text) > self._left:
-            raise TypeError("bytes made of something else than their text")
-        self._left -= len(text)
-        return text.encode("latin-1")
+        return _Name(self._encoder if known == _ENCODE else partial(_Call, known))
 
 
 def _check_opcodes(content: bytes) -> None:
