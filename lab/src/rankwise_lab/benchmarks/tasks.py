@@ -5,6 +5,9 @@ data folder. Chosen before any ranking model was trained, by the same rules for 
 regression not above AP 0.98, no two tasks with the same positives. Nominal attributes are one-hot, two-valued ones a
 single column; nothing is scaled here. Sparse: hiva, w8a-12000.
 
+HOG is ours: scikit-image's gives a vote to one orientation, not to the two nearest as Dalal and Triggs do, and has no
+gradient at the border. Its features differ by 19 % in norm here, and AP of logistic regression by up to half a point.
+
 | task                    |      n |    d | positives | of what                                       |
 |-------------------------|--------|------|-----------|-----------------------------------------------|
 | hiva                    |  3,845 | 1617 |       135 | compounds active against HIV                  |
