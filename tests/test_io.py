@@ -23,6 +23,7 @@ from sklearn.datasets import load_svmlight_file
 
 from rankwise.io import read_data, read_scores, write_data, write_scores
 from rankwise.io import sources as sources_module
+from rankwise.io.npy import read_npy
 
 DATA = Path(os.environ.get("RANKWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TEXT = (".svm", ".txt.gz", ".csv", ".tsv", ".csv.gz")
@@ -475,7 +476,7 @@ CSR = {
 }
 BAD_NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "objects": ({"X": np.array([[None]])}, r"array 'X': an array of dtype '\|O'; numbers of up to 64 bits and strings"),
-    "structured": ({"X": np.zeros(2, "f8,f8")}, r"array 'X': not the header of a plain array"),
+    "structured": ({"X": np.zeros(2, "f8,f8")}, r"array 'X': an array of dtype '\|V16'"),
     "complex": ({"X": np.zeros((2, 2), complex)}, r"array 'X': an array of dtype '<c16'"),
     "strings": ({"X": np.array([["a"]])}, r"X has dtype <U1; it must hold numbers"),
     "a vector": ({"X": np.zeros(2)}, r"X has shape \(2,\); it must have rows and columns"),
@@ -528,6 +529,54 @@ def test_an_npz_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path) -
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"array 'X': its size cannot be"):
         read_data(path)
+
+
+HEADER = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 1), }"
+NO_HEADERS: dict[str, tuple[str, str]] = {
+    "a call": (HEADER.replace("(2, 1)", "tuple([2, 1])"), "not the header of a plain array"),
+    "deep": (HEADER.replace("2", "-" * 9000 + "2"), "not the header of a plain array"),
+    "very deep": (HEADER.replace("2", "(" * 9000), "not the header of a plain array"),
+    "keys of two kinds": (HEADER.replace("'descr'", "1"), "not the header of a plain array"),
+    "a key that cannot be": (HEADER.replace("'descr'", "[]"), "not the header of a plain array"),
+    "a long number": (HEADER.replace("2", "9" * 9000), "not the header of a plain array"),
+    "no dtype": (HEADER.replace("<f8", "float65"), "not the header of a plain array"),
+    "padded without end": (HEADER + " " * 20_000, "not the header of a plain array"),
+    "below zero": (HEADER.replace("(2, 1)", "(-2, -1)"), "bytes are not those of an array of float64"),
+    "many axes": (HEADER.replace("(2, 1)", f"(2, {'1, ' * 40})"), "bytes are not those of an array of float64"),
+    "arrays of arrays": (HEADER.replace("<f8", "(2,)f8").replace("(2, 1)", "(1, 1)"), r"dtype '\|V16'"),
+    "pointers": (HEADER.replace("<f8", "|O"), r"dtype '\|O'"),
+}
+
+
+def stored(header: str, version: int) -> bytes:
+    """Two numbers after a header, in NumPy's format 1.0 or 2.0."""
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header.encode() + np.array([1.0, 2.0]).tobytes()
+
+
+@pytest.mark.parametrize("kind", NO_HEADERS)
+@pytest.mark.parametrize("version", [1, 2])
+def test_headers_of_no_plain_array_are_refused(kind: str, version: int) -> None:
+    good = stored(HEADER, version)
+    assert read_npy(io.BytesIO(good), len(good)).tolist() == [[1.0], [2.0]]
+    text, said = NO_HEADERS[kind]
+    content = stored(text, version)
+    with pytest.raises(ValueError, match=said):
+        read_npy(io.BytesIO(content), len(content))
+
+
+def test_a_header_that_claims_to_be_long_is_not_read() -> None:
+    class Endless:
+        largest = 0
+
+        def read(self, size: int, /) -> bytes:
+            self.largest = max(self.largest, size)
+            return (b"\x93NUMPY\x02\x00" if size == 8 else b"\xff\xff\xff\xff")[:size]
+
+    stream = Endless()
+    with pytest.raises(ValueError, match="not the header of a plain array"):
+        read_npy(stream, 2**33)
+    assert stream.largest == 8
 
 
 def test_damaged_npz_is_refused_or_read_as_it_was(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -225,14 +225,28 @@ def test_opcodes_that_the_files_do_not_need_are_refused(opcode: str) -> None:
 
 NESTED = b"cnumpy\ndtype\n" + call(b"numpy\ndtype", b"u1") + b"\x85R"
 TRICKS: dict[str, tuple[bytes, str]] = {
-    "a call of a call": (NESTED + b")R", "a call of something else than a name"),
-    "a call of a string": (string(b"os.system") + string(TOUCH) + b"\x85R", "a call of something else than a name"),
-    "a call without a tuple": (b"cnumpy\ndtype\n" + string(b"u1") + b"R", "a call of something else than a name"),
-    "a state for a name": (b"cnumpy\nndarray\n}b", "no call where one is added to"),
-    "a state for a dictionary": (b"}}b", "no call where one is added to"),
-    "an item for a name": (b"cnumpy\nndarray\n" + string(b"x") + b"Ns", "no dict where one is added to"),
-    "more for a tuple": (b")Na", "no list where one is added to"),
-    "a key that is a tuple": (b"})" + b"\x85" * 100_000 + b"Ns", "a name that is no text"),
+    "a call of a call": (NESTED + b")R", "object is not callable"),
+    "a call of a string": (string(b"os.system") + string(TOUCH) + b"\x85R", "'bytes' object is not callable"),
+    "a call without a tuple": (b"cnumpy\ndtype\n" + string(b"u1") + b"R", "must be a tuple"),
+    "a state for a name": (b"cnumpy\nndarray\n}b", "a state for a name"),
+    "attributes for a name": (b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b", "a state for a name"),
+    "a state for a dictionary": (b"}}b", "'dict' object has no attribute"),
+    "a deep state": (call(b"numpy\ndtype", b"u1") + b")\x85\x85\x85b", "something else than an array has"),
+    "a state that is no tuple": (call(b"numpy\ndtype", b"u1") + b"}b", "something else than an array has"),
+    "a deep argument": (b"cnumpy\ndtype\n)\x85\x85\x85R", "something else than an array has"),
+    "a list for an argument": (b"cnumpy\ndtype\n]\x85R", "something else than an array has"),
+    "an item for a name": (
+        b"cnumpy\nndarray\n" + string(b"x") + b"Ns",
+        "'_Name' object does not support item assignment",
+    ),
+    "more for a tuple": (b")Na", "'tuple' object has no attribute 'append'"),
+    "a key that is a tuple": (b"})" + b"\x85" * 4 + b"Ns", "a key that is no text"),
+    "a key that is a deep tuple": (b"})" + b"\x85" * 100_000 + b"Ns", "more tuples than any batch"),
+    "a key that calls have made deep": (
+        b"}cnumpy\ndtype\nq\x00)q\x01" + b"h\x00h\x01\x85q\x01R" * 20_000 + b"h\x01Ns",
+        "something else than an array has",
+    ),
+    "a key that cannot be": (b"}]Ns", "unhashable type"),
     "a key without a value": (b"}(" + string(b"x") + b"u", "not a whole pickle"),
     "from an empty memo": (b"h\x05", "not a whole pickle"),
     "from an empty stack": (b"\x87", "not a whole pickle"),
@@ -264,13 +278,23 @@ def test_a_list_that_holds_itself_is_no_batch() -> None:
 HUGE = 2**31 - 1
 TEXT = b"X" + struct.pack("<I", 1 << 20) + bytes(1 << 20)
 BOMBS: dict[str, tuple[bytes, str]] = {
-    "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86.", "holds no dictionary"),
+    "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86.", "more parts than any batch"),
     "a long string that is not there": (b"B" + struct.pack("<I", 2**32 - 1) + b"x.", "not a whole pickle"),
     "a long string of Python 2 that is not there": (b"T" + struct.pack("<i", HUGE) + b"x.", "not a whole pickle"),
-    "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "holds no dictionary"),
+    "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "not a whole pickle"),
+    "a frame that cannot be": (b"\x95" + struct.pack("<Q", 2**64 - 1) + b"N.", "not a whole pickle"),
     "a string made again and again": (
         b"c_codecs\nencode\nq\x00" + TEXT + b"X\x06\x00\x00\x00latin1\x86q\x01](" + b"h\x00h\x01R" * 1000 + b"e.",
         "something else than their text",
+    ),
+    "an array made again and again": (
+        call(b"numpy\ndtype", b"u1")
+        + b"q\x00K\x01J\x00\x00\x10\x00\x86q\x01"
+        + TEXT.replace(b"X", b"B", 1)
+        + b"q\x02\x87]("
+        + b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01h\x01h\x00\x89h\x02tb" * 500
+        + b"e.",
+        "holds no dictionary",
     ),
     "very many parts": (b"(" + b"}" * (1 << 22), "more parts than any batch"),
     "a huge array": (batch(array(b"x" * 3072, HUGE), labels_of([0])), r"n × 3072 bytes, or lacks some"),

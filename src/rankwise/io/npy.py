@@ -1,22 +1,28 @@
-"""Arrays as NumPy stores them (.npy), read without trust: nothing is evaluated, and no more allocated than is there."""
+"""Arrays as NumPy stores them (.npy), read without trust: nothing is run, and no more allocated than is there.
+
+Headers are NumPy's to read and to write. Content is read here: `numpy.lib.format.read_array` allocates what a header
+claims before it sees whether it is there.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import struct
+import tokenize
 import zipfile
 import zlib
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-_MAGIC = b"\x93NUMPY"
-_HEADER = re.compile(
-    r"\{\s*'descr':\s*'([^']*)',\s*'fortran_order':\s*(True|False),\s*'shape':\s*\(([0-9, ]*)\),?\s*\}\s*"
-)
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _LONGEST_HEADER = 10_000
+# What NumPy raises for a header that is no literal, or not that of an array; a warning may be made an error.
+_NO_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError, Warning)
 _CHUNK = 1 << 20
 # What damaged archives raise, besides what is wrong with an array.
 ARCHIVE_ERRORS = (
@@ -34,10 +40,10 @@ _DTYPE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|U\d{1,7})")
 
 
 def npy_header(array: NDArray[Any]) -> bytes:
-    """What goes before the bytes of an array in C order: format 1.0, as NumPy writes it, padded to 64 bytes."""
-    text = f"{{'descr': {array.dtype.str!r}, 'fortran_order': False, 'shape': {array.shape!r}, }}".encode()
-    text += b" " * (-(len(text) + 11) % 64) + b"\n"
-    return _MAGIC + b"\x01\x00" + len(text).to_bytes(2, "little") + text
+    """What goes before the bytes of an array in C order: format 1.0, as NumPy writes it."""
+    header = io.BytesIO()
+    npy.write_array_header_1_0(header, npy.header_data_from_array_1_0(array))
+    return header.getvalue()
 
 
 class Stream(Protocol):
@@ -47,23 +53,29 @@ class Stream(Protocol):
         """The next bytes, at most `size`."""
 
 
+class _Start:
+    """The start of a stream, counted, and no longer than that of an array is."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.n_read = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not 0 <= size <= _LONGEST_HEADER - self.n_read:
+            raise ValueError("a header that is too long")
+        content = self._stream.read(size)
+        self.n_read += len(content)
+        return content
+
+
 def read_npy(stream: Stream, size: int) -> NDArray[Any]:
     """The array in the `size` bytes of a stream, in native order; ValueError says what is wrong with them."""
-    start = stream.read(8)
-    if start[:6] != _MAGIC or len(start) < 8 or start[6] not in (1, 2):
-        raise ValueError("not an array of NumPy's format 1.0 or 2.0")
-    width = 2 if start[6] == 1 else 4
-    length = int.from_bytes(stream.read(width), "little")
-    header = stream.read(length).decode("latin-1") if length <= _LONGEST_HEADER else ""
-    found = _HEADER.fullmatch(header)
-    if not found:
-        raise ValueError("not the header of a plain array")
-    if not _DTYPE.fullmatch(found[1]):
-        raise ValueError(f"an array of dtype {found[1][:20]!r}; numbers of up to 64 bits and strings are read")
-    dtype = np.dtype(found[1])
-    shape = tuple(int(part) for part in found[3].split(",") if part.strip())
+    start = _Start(stream)
+    shape, fortran_order, dtype = _read_header(start)
+    if not _DTYPE.fullmatch(dtype.str):
+        raise ValueError(f"an array of dtype {dtype.str!r}; numbers of up to 64 bits and strings are read")
     n_bytes = math.prod(shape) * dtype.itemsize
-    if len(shape) > 32 or any(extent >= 2**62 for extent in shape) or size != 8 + width + length + n_bytes:
+    if len(shape) > 32 or any(not 0 <= extent < 2**62 for extent in shape) or size != start.n_read + n_bytes:
         raise ValueError(f"{size} bytes are not those of an array of {dtype} and shape {shape}")
     content = bytearray(n_bytes)
     view = memoryview(content)
@@ -74,8 +86,20 @@ def read_npy(stream: Stream, size: int) -> NDArray[Any]:
     if at < n_bytes:
         raise ValueError(f"{n_bytes - at} bytes are missing")
     _check_content(np.frombuffer(content, np.uint8), dtype)
-    array = np.ndarray(shape, dtype, content, order="F" if found[2] == "True" else "C")
+    array = np.ndarray(shape, dtype, content, order="F" if fortran_order else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _read_header(start: _Start) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran's order, and dtype; of one of the formats that NumPy writes for plain arrays."""
+    try:
+        read = _READERS[npy.read_magic(start)]
+    except (ValueError, LookupError):
+        raise ValueError("not an array of NumPy's format 1.0 or 2.0") from None
+    try:
+        return read(start, max_header_size=_LONGEST_HEADER)
+    except _NO_HEADER:
+        raise ValueError("not the header of a plain array") from None
 
 
 def _check_content(content: NDArray[np.uint8], dtype: np.dtype[Any]) -> None:

@@ -5,6 +5,9 @@ data folder. Chosen before any ranking model was trained, by the same rules for 
 regression not above AP 0.98, no two tasks with the same positives. Nominal attributes are one-hot, two-valued ones a
 single column; nothing is scaled here. Sparse: hiva, w8a-12000.
 
+HOG is ours: scikit-image's gives a vote to one orientation, not to the two nearest as Dalal and Triggs do, and has no
+gradient at the border. Its features differ by 19 % in norm here, and AP of logistic regression by up to half a point.
+
 | task                    |      n |    d | positives | of what                                       |
 |-------------------------|--------|------|-----------|-----------------------------------------------|
 | hiva                    |  3,845 | 1617 |       135 | compounds active against HIV                  |
@@ -72,6 +75,8 @@ _KEEL = (
     "yeast1",
     "yeast4",
 )
+# Lines that KEEL adds to ARFF: which attributes go in, and which come out.
+_KEEL_ONLY = re.compile(r"^@(in|out)puts?\b.*$", re.IGNORECASE | re.MULTILINE)
 _W8A_ROWS = 12_000
 _CIFAR_PER_CLASS = 400
 _CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -180,21 +185,22 @@ def _columns(folder: str, files: tuple[str, ...], positive: int) -> Data:
 
 
 def _keel(folder: str, file: str) -> Data:
-    """An ARFF or KEEL file without missing values, the class last; the rarer class is positive."""
-    lines = _packaged(folder, file).read_text(encoding="utf-8", errors="replace").splitlines()
-    lines = [line.strip() for line in lines if line.strip() and not line.startswith("%")]
-    start = next(i for i, line in enumerate(lines) if line.lower().startswith("@data"))
-    nominal = ["{" in line for line in lines[:start] if re.match("@attribute", line, re.IGNORECASE)]
-    table = np.array([[cell.strip() for cell in line.split(",")] for line in lines[start + 1 :]])
+    """An ARFF file, or one of KEEL, without missing values, the class last; the rarer class is positive."""
+    from scipy.io import arff
+
+    text = _packaged(folder, file).read_text(encoding="utf-8", errors="replace")
+    table, attributes = arff.loadarff(io.StringIO(_KEEL_ONLY.sub("", text)))
+    *names, target = attributes.names()
     columns: list[NDArray[np.float64]] = []
-    for values, is_nominal in zip(table.T[:-1], nominal[:-1], strict=True):
-        if is_nominal:
+    for name in names:
+        values = table[name]
+        if attributes[name][0] == "nominal":
             levels = np.unique(values)
             columns += [(values == level).astype(float) for level in levels[levels.size == 2 :]]
         else:
-            columns.append(values.astype(float))
-    classes, counts = np.unique(table[:, -1], return_counts=True)
-    return Data(np.column_stack(columns), table[:, -1] == classes[counts.argmin()])
+            columns.append(values)
+    classes, counts = np.unique(table[target], return_counts=True)
+    return Data(np.column_stack(columns), table[target] == classes[counts.argmin()])
 
 
 def w8a(n_rows: int | None = None, data_dir: Path | None = None) -> Data:

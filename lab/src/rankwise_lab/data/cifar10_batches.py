@@ -1,16 +1,18 @@
-"""CIFAR-10 as it was published: pickles of Python 2, read without an unpickler.
+"""CIFAR-10 as it was published: pickles of Python 2, of which nothing is run.
 
-A pickle is a program that may name any function and call it. The few opcodes that these files need are followed here:
-they make containers, numbers and strings. What is named and called becomes a record of the call, and an array is made
-of the bytes in such a record. Nothing else is known, so nothing else can happen.
+A pickle is a program that may name any function and call it. Python's unpickler follows it here, but the five names
+that batches have are all that it finds, and stand for no more than records of what they are called with; of these, the
+array is made. Opcodes are looked through before: an unpickler may be made to allocate what the file does not hold.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 import pickletools
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,17 +26,28 @@ FILES = (*_TRAIN, _TEST, _META)
 # A file of 10,000 images has 31 MB and some 40,000 opcodes.
 MOST_BYTES = 1 << 26
 _MOST_OPCODES = 1 << 18
+_NUMBERS = {"NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"}
+_TEXTS = {"BINBYTES", "SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING"}
+_CONTAINERS = {"EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "MARK", "APPEND", "APPENDS", "SETITEM", "SETITEMS"}
+_TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+_PUTS, _GETS = {"BINPUT", "LONG_BINPUT", "MEMOIZE"}, {"BINGET", "LONG_BINGET"}
+_FRAMES, _NAMING, _CALLS = {"PROTO", "FRAME", "STOP"}, {"GLOBAL", "STACK_GLOBAL"}, {"REDUCE", "BUILD"}
+_OPCODES = _NUMBERS | _TEXTS | _CONTAINERS | _TUPLES | _PUTS | _GETS | _FRAMES | _NAMING | _CALLS
+# Tuples that nothing is called with, nor given as its state: a batch has two, both of them shapes.
+_MOST_TUPLES = 8
 _PIXELS = 3 * 32 * 32
 _CLASS = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 
 _RECONSTRUCT, _NDARRAY, _DTYPE, _ENCODE = "_reconstruct", "ndarray", "dtype", "encode"
 _NAMES = {
-    "numpy.core.multiarray _reconstruct": _RECONSTRUCT,
-    "numpy._core.multiarray _reconstruct": _RECONSTRUCT,
-    "numpy ndarray": _NDARRAY,
-    "numpy dtype": _DTYPE,
-    "_codecs encode": _ENCODE,
+    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy", "ndarray"): _NDARRAY,
+    ("numpy", "dtype"): _DTYPE,
+    ("_codecs", "encode"): _ENCODE,
 }
+# What pickletools and the unpickler raise for a file that is not whole, or does not fit.
+_DAMAGED = (pickle.UnpicklingError, EOFError, LookupError, AttributeError, TypeError, ValueError, OverflowError)
 _AGAIN = "fetch CIFAR-10 for Python again"
 
 Images = NDArray[np.uint8]
@@ -66,133 +79,91 @@ class _RefusedError(ValueError):
     """What the file asks for, and is not given."""
 
 
-@dataclass(frozen=True)
-class _Name:
-    """One of the functions and types that the files name."""
-
-    name: str
-
-
-@dataclass(eq=False)
 class _Call:
-    """What would come of calling that name: only what it is called with, and the state it is given."""
+    """What would come of calling a name: only what it is called with, and the state it is given."""
 
-    name: str
-    arguments: tuple[Any, ...]
-    state: Any = None
+    __slots__ = ("arguments", "name", "state")
+
+    def __init__(self, name: str, *arguments: Any) -> None:
+        self.name, self.arguments = name, _flat(arguments)
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = _flat(state)
 
 
-class _Stack:
-    """The values that a pickle puts together; every method is an opcode, and raises if it does not fit."""
+class _Name:
+    """One of the functions and types that the files name; calling it is all that a file can do with it."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._call(*arguments)
+
+    def __setstate__(self, state: Any) -> None:
+        raise TypeError("a state for a name")
+
+
+def _flat(values: Any) -> Any:
+    """A tuple of plain values, records and shapes; one that is deep would overflow the stack where it is hashed."""
+    if type(values) is not tuple or not all(type(value) in _PLAIN or _is_shape(value) for value in values):
+        raise TypeError("a call with something else than an array has")
+    return values
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(type(extent) is int for extent in value)
+
+
+_PLAIN = (type(None), bool, int, bytes, str, _Name, _Call)
+
+
+class _Encoder:
+    """Bytes as Python 3 writes them for Python 2, text of Latin-1 and the name of that; in all no more than `most`."""
 
     def __init__(self, most: int) -> None:
-        self._values: list[Any] = []
-        self._marks: list[int] = []
-        self._memo: dict[int, Any] = {}
-        # Bytes that may yet be made of text: no more than the file has.
         self._left = most
 
-    def push(self, value: Any) -> None:
-        self._values.append(value)
-
-    def pop(self) -> Any:
-        return self._values.pop()
-
-    def mark(self) -> None:
-        self._marks.append(len(self._values))
-
-    def since_mark(self) -> list[Any]:
-        start = self._marks.pop()
-        found = self._values[start:]
-        del self._values[start:]
-        return found
-
-    def tuple_of(self, n: int) -> None:
-        items = [self.pop() for _ in range(n)]
-        self.push(tuple(reversed(items)))
-
-    def append(self, values: list[Any]) -> None:
-        self._top(list).extend(values)
-
-    def set_items(self, values: list[Any]) -> None:
-        for key, value in zip(values[::2], values[1::2], strict=True):
-            self._top(dict)[_text(key)] = value
-
-    def put(self, number: int | None) -> None:
-        self._memo[len(self._memo) if number is None else number] = self._values[-1]
-
-    def get(self, number: int) -> None:
-        self.push(self._memo[number])
-
-    def name(self, name: str) -> None:
-        if name not in _NAMES:
-            shown = name.replace(" ", ".", 1)[:80]
-            raise _RefusedError(f"names {shown!r}, which no batch of CIFAR-10 needs, and which was not looked up")
-        self.push(_Name(_NAMES[name]))
-
-    def name_of_stack(self) -> None:
-        name, module = self.pop(), self.pop()
-        self.name(f"{_text(module)} {_text(name)}")
-
-    def call(self) -> None:
-        arguments, named = self.pop(), self.pop()
-        if type(arguments) is not tuple or type(named) is not _Name:
-            raise TypeError("a call of something else than a name")
-        self.push(self._encoded(*arguments) if named.name == _ENCODE else _Call(named.name, arguments))
-
-    def build(self) -> None:
-        state = self.pop()
-        self._top(_Call).state = state
-
-    def _top(self, kind: type[Any]) -> Any:
-        if type(self._values[-1]) is not kind:
-            raise TypeError(f"no {kind.__name__.strip('_').lower()} where one is added to")
-        return self._values[-1]
-
-    def _encoded(self, text: Any, encoding: Any) -> bytes:
-        """Bytes as Python 3 writes them for Python 2: text of Latin-1, and the name of that."""
+    def __call__(self, text: Any, encoding: Any) -> bytes:
         if type(text) is not str or encoding not in ("latin1", b"latin1") or len(text) > self._left:
             raise TypeError("bytes made of something else than their text")
         self._left -= len(text)
         return text.encode("latin-1")
 
 
-def _text(value: Any) -> str:
-    if type(value) is bytes:
-        return value.decode("latin-1")
-    if type(value) is not str:
-        raise TypeError("a name that is no text")
-    return value
+class _Unpickler(pickle.Unpickler):
+    """Python's own, but for names; persistent objects it refuses of itself."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="bytes")
+        self._encoder = _Encoder(len(content))
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        if (module, name) not in _NAMES:
+            shown = f"{module}.{name}"[:80]
+            raise _RefusedError(f"names {shown!r}, which no batch of CIFAR-10 needs, and which was not looked up")
+        known = _NAMES[module, name]
+        return _Name(self._encoder if known == _ENCODE else partial(_Call, known))
 
 
-_STEPS: dict[str, Callable[[_Stack, Any], None]] = {
-    **dict.fromkeys(("PROTO", "FRAME"), lambda stack, argument: None),
-    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1"), _Stack.push),
-    **dict.fromkeys(("BINBYTES", "SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE"), _Stack.push),
-    # Strings of Python 2 are bytes, which pickletools shows as text.
-    **dict.fromkeys(("BINSTRING", "SHORT_BINSTRING"), lambda stack, text: stack.push(text.encode("latin-1"))),
-    "NONE": lambda stack, _: stack.push(None),
-    "NEWTRUE": lambda stack, _: stack.push(True),
-    "NEWFALSE": lambda stack, _: stack.push(False),
-    "EMPTY_DICT": lambda stack, _: stack.push({}),
-    "EMPTY_LIST": lambda stack, _: stack.push([]),
-    "EMPTY_TUPLE": lambda stack, _: stack.push(()),
-    "MARK": lambda stack, _: stack.mark(),
-    "TUPLE": lambda stack, _: stack.push(tuple(stack.since_mark())),
-    "TUPLE1": lambda stack, _: stack.tuple_of(1),
-    "TUPLE2": lambda stack, _: stack.tuple_of(2),
-    "TUPLE3": lambda stack, _: stack.tuple_of(3),
-    "APPEND": lambda stack, _: stack.append([stack.pop()]),
-    "APPENDS": lambda stack, _: stack.append(stack.since_mark()),
-    "SETITEM": lambda stack, _: stack.set_items([stack.pop(), stack.pop()][::-1]),
-    "SETITEMS": lambda stack, _: stack.set_items(stack.since_mark()),
-    **dict.fromkeys(("BINPUT", "LONG_BINPUT", "MEMOIZE"), _Stack.put),
-    **dict.fromkeys(("BINGET", "LONG_BINGET"), _Stack.get),
-    "GLOBAL": _Stack.name,
-    "STACK_GLOBAL": lambda stack, _: stack.name_of_stack(),
-    "REDUCE": lambda stack, _: stack.call(),
-    "BUILD": lambda stack, _: stack.build(),
-}
+def _check_opcodes(content: bytes) -> None:
+    """Refuse opcodes that no batch needs, and those that let an unpickler take more memory than there is content."""
+    before, n_tuples = "", 0
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
+        name = opcode.name
+        if name not in _OPCODES:
+            raise _RefusedError(f"has the opcode {name}, which no batch of CIFAR-10 needs")
+        # The memo is a list as long as the greatest place in it.
+        if number >= _MOST_OPCODES or (name in _PUTS and (argument or 0) >= _MOST_OPCODES):
+            raise _RefusedError("has more parts than any batch of CIFAR-10")
+        if name not in _PUTS and name != "FRAME":
+            n_tuples += before in _TUPLES and name not in _CALLS
+            before = name
+        if n_tuples > _MOST_TUPLES:
+            raise _RefusedError("has more tuples than any batch of CIFAR-10")
 
 
 def _document(content: bytes, where: str) -> dict[str, Any]:
@@ -200,28 +171,17 @@ def _document(content: bytes, where: str) -> dict[str, Any]:
     if len(content) > MOST_BYTES:
         raise ValueError(f"{where} has {len(content):,} bytes, more than any batch of CIFAR-10; {_AGAIN}")
     try:
-        found = _followed(content)
+        _check_opcodes(content)
+        found = _Unpickler(content).load()
     except _RefusedError as error:
         raise ValueError(f"{where} {error}; {_AGAIN}") from None
-    except (LookupError, TypeError, ValueError) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{where} is not a whole pickle ({error}); {_AGAIN}") from None
     if type(found) is not dict:
         raise ValueError(f"{where} holds no dictionary; {_AGAIN}")
-    return found
-
-
-def _followed(content: bytes) -> Any:
-    """What a pickle leaves on the stack."""
-    stack = _Stack(len(content))
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
-        if opcode.name == "STOP":
-            return stack.pop()
-        if opcode.name not in _STEPS:
-            raise _RefusedError(f"has the opcode {opcode.name}, which no batch of CIFAR-10 needs")
-        if number >= _MOST_OPCODES:
-            raise _RefusedError("has more parts than any batch of CIFAR-10")
-        _STEPS[opcode.name](stack, argument)
-    raise ValueError("it has no end")
+    if not all(type(key) in (bytes, str) for key in found):
+        raise ValueError(f"{where} has a key that is no text; {_AGAIN}")
+    return {key.decode("latin-1") if type(key) is bytes else key: value for key, value in found.items()}
 
 
 def _get(document: dict[str, Any], key: str, where: str) -> Any:

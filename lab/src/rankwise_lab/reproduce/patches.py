@@ -1,6 +1,10 @@
 """Images described by how much small patch detectors answer in each quadrant (Coates, Ng & Lee, 2011).
 
 The detectors are learnt from patches of training images, without labels: contrast-normalised, whitened, clustered.
+
+k-means is ours: from the same rows scikit-learn's gives the same centres but for rounding, until a centre loses all its
+rows. It moves that one to a far row, we leave it. With 601 detectors one does, and nearly all end up elsewhere: AP of
+ridge regression moves by up to 1.2 points in a class.
 """
 
 from __future__ import annotations
