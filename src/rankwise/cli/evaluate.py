@@ -28,6 +28,7 @@ from rankwise.cli.inputs import (
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.predict import scores_of
 from rankwise.io import Dataset
+from rankwise.io.quoting import shown as quoted
 
 __all__ = ["METRICS", "add_command", "run"]
 
@@ -74,7 +75,7 @@ def add_command(commands: Any) -> None:
 def _level(text: str) -> float:
     value = number(text)
     if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} does not lie between 0 and 1; use e.g. 0.95")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} does not lie between 0 and 1; use e.g. 0.95")
     return value
 
 

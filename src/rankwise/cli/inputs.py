@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from rankwise.cli.output import is_standard
 from rankwise.inputs import is_number
 from rankwise.io import Dataset, read_data, read_model
+from rankwise.io.memory import as_bytes
+from rankwise.io.quoting import shown as quoted
 
 __all__ = [
     "C_or_auto",
@@ -71,6 +73,12 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
     group.add_argument(
         "--query", metavar="COL", help="column of the queries in CSV or Parquet (default: qid, query, …)"
     )
+    group.add_argument(
+        "--max-memory",
+        type=_size,
+        metavar="SIZE",
+        help="refuse data that would take more, e.g. 8GB (default: what is free; and 1GB, or 100 times the file)",
+    )
     group.add_argument("--no-qid", action="store_true", help="take all samples as one query, whatever the file says")
     if relevant_from is not None:
         group.add_argument(
@@ -81,6 +89,13 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
         )
 
 
+def _size(text: str) -> int:
+    try:
+        return as_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use e.g. 8GB") from None
+
+
 def number(text: str) -> float:
     """A finite number, for argparse."""
     try:
@@ -88,7 +103,7 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a finite number")
     return value
 
 
@@ -99,7 +114,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a positive number")
     return value
 
 
@@ -112,7 +127,7 @@ def seed(text: str) -> int:
     """A seed, for argparse."""
     value = whole(0)(text)
     if value > _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r} is above {_LARGEST_SEED}")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is above {_LARGEST_SEED}")
     return value
 
 
@@ -127,7 +142,7 @@ def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
         if value >= least or (or_all and value == -1):
             return value
         every = ", or -1 for all processors" if or_all else ""
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}{every}")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number of at least {least}{every}")
 
     return parse
 
@@ -141,7 +156,7 @@ def open_model(path: Path) -> Stored:
     model, note = load(path), read_model(path).header.get("note", {})
     relevant_from = note.get("relevant_from", 1.0)
     if not is_number(relevant_from):
-        raise ValueError(f"{path}: relevant_from is {relevant_from!r}, not a number; train the model again")
+        raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a number; train the model again")
     loss = getattr(model, "loss_", model.loss)
     return Stored(model, note.get("first_index"), float(relevant_from), str(loss))
 
@@ -170,6 +185,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         label=arguments.label,
         query=arguments.query,
         require_labels=require_labels,
+        max_memory=arguments.max_memory,
         **wanted,
     )
     return Dataset(data.X, data.y, None, *_rest(data)) if arguments.no_qid else data

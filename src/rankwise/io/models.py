@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
 from rankwise.io.npy import ARCHIVE_ERRORS, npy_header, read_npy
-from rankwise.io.sources import shown
+from rankwise.io.quoting import shown
 
 __all__ = ["ModelFile", "ModelFileError", "read_model", "write_model"]
 
@@ -95,7 +95,9 @@ def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"arrays: {shown(name)} cannot name an array; use letters, digits and ._-")
     array = np.asarray(array, order="C")
     if array.dtype.kind not in "biufU" or (array.dtype.kind != "U" and array.dtype.itemsize > 8):
-        raise ValueError(f"arrays: {name!r} has dtype {array.dtype}; numbers of up to 64 bits and strings are stored")
+        raise ValueError(
+            f"arrays: {shown(name)} has dtype {array.dtype}; numbers of up to 64 bits and strings are stored"
+        )
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
@@ -183,7 +185,7 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
             member.read(1)  # at the end, the checksum is compared
         stored = array.dtype.newbyteorder("<").str
         if [stored, list(array.shape), hashed.sha256.hexdigest()] != [entry["dtype"], entry["shape"], entry["sha256"]]:
-            raise ModelFileError(f"{path}: array {entry['name']!r} is not what was written; {_AGAIN}")
+            raise ModelFileError(f"{path}: array {shown(entry['name'])} is not what was written; {_AGAIN}")
         arrays[entry["name"]] = array
     return ModelFile(document["kind"], document["header"], arrays, document["rankwise"])
 

@@ -7,14 +7,17 @@ import re
 import struct
 import zipfile
 import zlib
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.io.quoting import shown
+
 _MAGIC = b"\x93NUMPY"
 _HEADER = re.compile(
-    r"\{\s*'descr':\s*'([^']*)',\s*'fortran_order':\s*(True|False),\s*'shape':\s*\(([0-9, ]*)\),?\s*\}\s*"
+    r"\{\s*'descr':\s*'([^']*)',\s*'fortran_order':\s*(True|False),\s*"
+    r"'shape':\s*\(((?:[0-9]{1,19}, ?)*(?:[0-9]{1,19})?)\),?\s*\}\s*"
 )
 _LONGEST_HEADER = 10_000
 _CHUNK = 1 << 20
@@ -47,8 +50,17 @@ class Stream(Protocol):
         """The next bytes, at most `size`."""
 
 
-def read_npy(stream: Stream, size: int) -> NDArray[Any]:
-    """The array in the `size` bytes of a stream, in native order; ValueError says what is wrong with them."""
+class Npy(NamedTuple):
+    """What the header of an array says."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    by_columns: bool
+    n_values: int
+
+
+def read_header(stream: Stream, size: int) -> Npy:
+    """The header of the array in the `size` bytes of a stream; ValueError says what is wrong with it."""
     start = stream.read(8)
     if start[:6] != _MAGIC or len(start) < 8 or start[6] not in (1, 2):
         raise ValueError("not an array of NumPy's format 1.0 or 2.0")
@@ -59,12 +71,20 @@ def read_npy(stream: Stream, size: int) -> NDArray[Any]:
     if not found:
         raise ValueError("not the header of a plain array")
     if not _DTYPE.fullmatch(found[1]):
-        raise ValueError(f"an array of dtype {found[1][:20]!r}; numbers of up to 64 bits and strings are read")
+        raise ValueError(f"an array of dtype {shown(found[1])}; numbers of up to 64 bits and strings are read")
     dtype = np.dtype(found[1])
     shape = tuple(int(part) for part in found[3].split(",") if part.strip())
-    n_bytes = math.prod(shape) * dtype.itemsize
+    n_values = math.prod(shape)
+    n_bytes = n_values * dtype.itemsize
     if len(shape) > 32 or any(extent >= 2**62 for extent in shape) or size != 8 + width + length + n_bytes:
-        raise ValueError(f"{size} bytes are not those of an array of {dtype} and shape {shape}")
+        raise ValueError(f"{size} bytes are not those of an array of {dtype} and shape {shown(shape)}")
+    return Npy(dtype, shape, found[2] == "True", n_values)
+
+
+def read_npy(stream: Stream, size: int) -> NDArray[Any]:
+    """The array in the `size` bytes of a stream, in native order; ValueError says what is wrong with them."""
+    dtype, shape, by_columns, n_values = read_header(stream, size)
+    n_bytes = n_values * dtype.itemsize
     content = bytearray(n_bytes)
     view = memoryview(content)
     at = 0
@@ -74,7 +94,7 @@ def read_npy(stream: Stream, size: int) -> NDArray[Any]:
     if at < n_bytes:
         raise ValueError(f"{n_bytes - at} bytes are missing")
     _check_content(np.frombuffer(content, np.uint8), dtype)
-    array = np.ndarray(shape, dtype, content, order="F" if found[2] == "True" else "C")
+    array = np.ndarray(shape, dtype, content, order="F" if by_columns else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
