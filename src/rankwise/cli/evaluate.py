@@ -198,7 +198,7 @@ def _plot(path: Path, stored: Stored, scores: NDArray[np.float64], relevant: NDA
 
     name, history = f"RankSVM, {stored.loss}", stored.model.history_
     curve = plots.curve_of(name, scores, relevant)
-    figure = plots.draw([curve], {name: history} if "gap" in history else {}, tol=stored.model.tol)
+    figure = plots.draw([curve], {name: history} if {"gap", "iteration"} <= {*history} else {}, tol=stored.model.tol)
     if pooled:
         figure.axes[0].set_xlabel("recall, all queries pooled")
     write_bytes(path, as_png(figure))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.cli.output import is_standard
-from rankwise.inputs import is_number
+from rankwise.inputs import is_number, is_whole
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted
@@ -42,6 +42,14 @@ _SHOWN = 6
 _LARGEST_SEED = 2**32 - 1
 # How a model file begins: a ZIP archive whose first member has this name.
 _MODEL_MEMBER = slice(30, 43), b"rankwise.json"
+_AGAIN = "copy the file again, or train the model again"
+# Models that score something else than the rows of a file, and what to do with them.
+_BAGS = "a ranker of bags, not of single samples; use rankwise detect, or rankwise.load and decision_function in Python"
+_OTHERS = {
+    "plcnn": "a network, which the command line does not apply; use rankwise.torch.PLCNN.load in Python",
+    "latent-rank-svm": _BAGS,
+    "latent-rank-svm-cv": _BAGS,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +157,21 @@ def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
 
 def open_model(path: Path) -> Stored:
     """The model in a file."""
-    from rankwise.models import load
+    from rankwise.models import from_file
 
     if is_standard(path):
         raise ValueError("a model is not read from standard input; name its file")
-    model, note = load(path), read_model(path).header.get("note", {})
-    relevant_from = note.get("relevant_from", 1.0)
-    if not is_number(relevant_from):
-        raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a number; train the model again")
+    file = read_model(path)
+    if file.kind in _OTHERS:
+        raise ValueError(f"{path} holds {_OTHERS[file.kind]}")
+    model, note = from_file(file, path), file.header["note"]
+    relevant_from, first_index = note.get("relevant_from", 1.0), note.get("first_index")
+    if not is_number(relevant_from) or not abs(relevant_from) <= sys.float_info.max:
+        raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
+    if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
+        raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
     loss = getattr(model, "loss_", model.loss)
-    return Stored(model, note.get("first_index"), float(relevant_from), str(loss))
+    return Stored(model, first_index, float(relevant_from), str(loss))
 
 
 def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:

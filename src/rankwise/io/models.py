@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
 from rankwise.io.npy import ARCHIVE_ERRORS, npy_header, read_npy
-from rankwise.io.quoting import shown
+from rankwise.io.quoting import shown, told
 
 __all__ = ["ModelFile", "ModelFileError", "read_model", "write_model"]
 
@@ -157,8 +157,7 @@ def read_model(path: str | Path) -> ModelFile:
     except PermissionError:
         raise ModelFileError(f"{path}: no permission to read it; change its mode or its owner") from None
     except (*ARCHIVE_ERRORS, MemoryError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise ModelFileError(f"{path}: damaged ({why[:120]}); {_AGAIN}") from None
+        raise ModelFileError(f"{path}: damaged ({told(error)}); {_AGAIN}") from None
 
 
 def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
@@ -192,7 +191,7 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
 
 def _document(path: str, text: bytes) -> dict[str, Any]:
     """What rankwise.json says, with everything in it that is relied on checked."""
-    document = json.loads(text)
+    document = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a model of rankwise: its format is not {FORMAT}")
     version, by = document.get("format_version"), document.get("rankwise")
@@ -210,6 +209,10 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
         if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name) or not {"dtype", "shape", "sha256"} <= {*entry}:
             raise ModelFileError(f"{path}: {_HEADER} lists an array without name, dtype, shape or sha256; {_AGAIN}")
     return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{_HEADER} holds {name}, which is no number of JSON")
 
 
 class _Hashed:

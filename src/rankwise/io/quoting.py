@@ -19,7 +19,7 @@ def shown(value: object) -> str:
         return repr(value[:_SHOWN]) + ("…" if len(value) > _SHOWN else "")
     try:
         text = repr(value)
-    except ValueError:  # an integer of thousands of digits
+    except (ValueError, RecursionError):  # an integer of thousands of digits, a list in a list in a list …
         return f"a very long {type(value).__name__}"
     return text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
 
