@@ -199,7 +199,7 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
         raise ModelFileError(f"{path}: {_HEADER} does not say which version wrote it; {_AGAIN}")
     if version > VERSION:
         raise ModelFileError(
-            f"{path} was written by a newer rankwise ({shown(by)}, format {version}): upgrade rankwise"
+            f"{path} was written by a newer rankwise ({shown(by)}, format {shown(version)}): upgrade rankwise"
         )
     kind, header, arrays = (document.get(key) for key in ("kind", "header", "arrays"))
     if not isinstance(kind, str) or not isinstance(header, dict) or not isinstance(arrays, list):

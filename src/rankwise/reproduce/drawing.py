@@ -24,7 +24,7 @@ __all__ = [
     "have_matplotlib",
 ]
 
-NO_FIGURES = "No figures: Matplotlib is not installed; pip install 'rankwise[plots]'."
+NO_FIGURES = "No figures: Matplotlib is not installed; pip install '.[plots]' in a checkout."
 # Points of text: legible when a panel of 5 inches is as wide as a phone.
 SIZES = {"title": 13.0, "label": 12.0, "tick": 11.0}
 # The colour of text and axes, which is the reader's own in an SVG; and Okabe and Ito's colours, for any kind of sight,
