@@ -110,3 +110,33 @@ def test_the_code_named_beside_the_paper_exists(file: str, names: tuple[str, ...
     house = LAB if file.startswith("lab: ") else SOURCE
     missing = set(names) - names_in(house / file.removeprefix("lab: "))
     assert not missing, f"docs/theory.md names {sorted(missing)} in {file}"
+
+
+def extras() -> set[str]:
+    """The optional dependencies that pyproject.toml declares."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = re.search(r"^\[project\.optional-dependencies\]\n(.*?)^\[", text, re.MULTILINE | re.DOTALL)
+    assert section
+    return set(re.findall(r"^(\w+) = \[", section[1], re.MULTILINE))
+
+
+def test_what_is_said_to_be_installed_installs_from_a_checkout() -> None:
+    known = extras()
+    assert {"torch", "plots", "images", "parquet", "detection"} <= known
+    hints = []
+    for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")), *SOURCE.rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        assert "rankwise[" not in text, f"{path.name}: the package is on no index; name '.[extra]'"
+        assert not re.search(r"pip install (-\S+ )*rankwise\b", text), path.name
+        hints += re.findall(r"pip install '\.\[(\w+)\]'", text)
+    assert hints
+    assert set(hints) <= known
+
+
+def test_the_readme_lists_the_extras_that_users_need() -> None:
+    install = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Install")[2].partition("##")[0]
+    assert {"plots", "parquet", "images", "torch", "detection"} <= set(re.findall(r"\[(\w+)\]", install)) <= extras()
+
+
+def test_no_address_is_invented_for_the_project() -> None:
+    assert "[project.urls]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

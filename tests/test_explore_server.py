@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from importlib.resources import files
 from typing import Any, NoReturn
@@ -304,3 +305,98 @@ def test_a_port_that_is_taken_or_none_is_refused_in_one_line(
         with pytest.raises(SystemExit, match="2"):
             main(["explore", "--port", port])
         assert "is not a port, 0 to 65535" in capsys.readouterr().err
+
+
+def drip(server: Explorer, start: bytes, unit: bytes) -> bytes:
+    """Send a start, then a unit at a time, until the server has enough of it: what it says."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=0.02) as connection:
+        connection.sendall(start)
+        reply = b""
+        for _ in range(3000):  # at most a minute
+            try:
+                chunk = connection.recv(1 << 16)
+                reply += chunk
+                if not chunk:
+                    return reply
+            except TimeoutError:
+                pass
+            except ConnectionResetError:
+                return reply
+            try:
+                connection.sendall(unit)
+            except OSError:
+                continue
+    pytest.fail("the server still listens")
+
+
+DRIPPING = {
+    "a request line": (b"GET /", b"a"),
+    "headers": (b"GET / HTTP/1.1\r\n" + HOST, b"X"),
+    "many headers": (b"GET / HTTP/1.1\r\n" + HOST, b"X: a\r\n"),
+    "a body": (POST + b"Content-Length: 60000\r\n\r\n", b" "),
+}
+
+
+@pytest.mark.parametrize("kind", DRIPPING)
+def test_a_request_that_drips_is_ended_by_its_deadline(
+    kind: str, server: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 5.0 <= server_module._Handler.deadline <= 60.0
+    monkeypatch.setattr(server_module._Handler, "deadline", 0.3)  # a drop comes every 0.02 s, far within its patience
+    start, unit = DRIPPING[kind]
+    reply = drip(server, start.replace(b"%d", str(server.server_port).encode()), unit)
+    assert reply.split()[1] == b"408" or (kind == "many headers" and reply.split()[1] == b"431")
+    assert b"did not arrive in time" in reply or kind == "many headers"
+    monkeypatch.undo()
+    assert ask(server, "POST", "/solve", EXAMPLE)[0] == 200
+
+
+def test_a_client_that_drips_after_it_was_refused_is_let_go(server: Explorer) -> None:
+    reply = drip(server, b"PUT / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.server_port, b"a")
+    assert reply.split()[1] == b"405"
+
+
+def test_the_deadline_is_a_requests_not_a_connections(server: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module._Handler, "deadline", 2.0)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    try:
+        for _ in range(4):
+            connection.request("POST", "/solve", json.dumps(EXAMPLE), {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            assert reply.status == 200
+            reply.read()
+            time.sleep(0.7)
+    finally:
+        connection.close()
+
+
+def answered(server: Explorer) -> bool:
+    """Whether the page is answered, if it is asked for until a place is free."""
+    for _ in range(1000):
+        try:
+            if ask(server, "GET", "/")[0] == 200:
+                return True
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.01)
+    return False
+
+
+def test_one_connection_too_many_is_told_so_and_places_come_back() -> None:
+    with Explorer(most_connections=3) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        held = [socket.create_connection(("127.0.0.1", server.server_port), timeout=10) for _ in range(3)]
+        try:
+            status, reply = say(server, b"")
+            assert status == 503
+            head, _, body = reply.partition(b"\r\n\r\n")
+            assert json.loads(body)["error"].startswith("too many connections at a time")
+            assert f"Content-Length: {len(body)}".encode() in head
+            held.pop().close()
+            assert all(answered(server) for _ in range(5))
+        finally:
+            for connection in held:
+                connection.close()
+            server.shutdown()
+            thread.join()

@@ -104,3 +104,15 @@ def test_importing_rankwise_imports_nothing_heavy() -> None:
     loaded = set(json.loads(run.stdout))
     assert "numpy" in loaded  # else the list is not what it seems
     assert not loaded & set(HEAVY)
+
+
+def test_the_package_shows_its_public_names_and_no_others() -> None:
+    code = (
+        "import json, rankwise, rankwise.io, rankwise.metrics, rankwise.models\n"
+        "print(json.dumps([dir(rankwise), rankwise.__all__, rankwise.__name__]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown, public, _ = json.loads(done.stdout)
+    modules = {"detection", "inference", "io", "latent", "metrics", "torch"}
+    assert set(shown) == {*public, *modules, "__doc__", "__version__"}
+    assert {"RankSVM", "load", "Bags"} <= set(shown)

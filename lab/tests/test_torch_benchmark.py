@@ -243,7 +243,8 @@ def test_without_a_package_one_line_names_the_extra(package: str, extra: str, be
     environment = {**os.environ, "RANKWISE_DATA": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: pip install 'rankwise[{extra}]'"
+    hint = f"pip install '.[{extra}]' in a checkout of rankwise"
+    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: {hint}"
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 

@@ -12,6 +12,7 @@ from rankwise import __version__
 from rankwise.cli.inputs import counted, number, whole
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.io import write_bytes
+from rankwise.io.quoting import shown as quoted
 
 __all__ = ["add_command", "run"]
 
@@ -59,7 +60,7 @@ def add_suppression(parser: argparse.ArgumentParser) -> None:
 def _part(text: str) -> float:
     value = number(text)
     if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number from 0 to 1")
     return value
 
 
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     result = by_kind[arguments.kind]
     if not result.n_positives:
-        raise ValueError(f"{arguments.folder}: no {name!r} to be found in {' and '.join(arguments.set)}")
+        raise ValueError(f"{arguments.folder}: no {quoted(name)} to be found in {' and '.join(arguments.set)}")
     of_images = _or_none(image_ap, detector.model, store, name, arguments.set)
     best = int(result.true.sum())
     voice.say(

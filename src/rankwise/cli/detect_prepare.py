@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from rankwise.cli.inputs import whole
 from rankwise.cli.output import INTERRUPTED, Voice
+from rankwise.io.quoting import shown as quoted
 
 __all__ = ["Report", "add_command", "run"]
 
@@ -84,7 +85,7 @@ def _part(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not 0 or a positive number")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not 0 or a positive number")
     return value
 
 

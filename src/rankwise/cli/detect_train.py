@@ -12,6 +12,7 @@ from rankwise import __version__
 from rankwise.cli.fit import LOSSES, METHODS
 from rankwise.cli.inputs import C_or_auto, counted, positive, seed, whole
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
+from rankwise.io.quoting import shown as quoted
 
 __all__ = ["add_command", "run"]
 
@@ -87,7 +88,7 @@ def add_command(steps: Any) -> None:
 def _share(text: str) -> float:
     value = positive(text)
     if value > 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: pass a number above 0 and at most 1")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no share: pass a number above 0 and at most 1")
     return value
 
 

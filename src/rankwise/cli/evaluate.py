@@ -29,6 +29,7 @@ from rankwise.cli.inputs import (
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.predict import scores_of
 from rankwise.io import Dataset
+from rankwise.io.quoting import shown as quoted
 
 __all__ = ["SHOWN", "add_command", "run"]
 
@@ -81,7 +82,7 @@ def add_command(commands: Any) -> None:
 def _level(text: str) -> float:
     value = number(text)
     if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} does not lie between 0 and 1; use e.g. 0.95")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} does not lie between 0 and 1; use e.g. 0.95")
     return value
 
 
@@ -202,7 +203,7 @@ def _plot(path: Path, stored: Stored, scores: NDArray[np.float64], relevant: NDA
 
     name, history = f"RankSVM, {stored.loss}", stored.model.history_
     curve = figures.curve_of(name, scores, relevant)
-    figure = figures.draw([curve], {name: history} if "gap" in history else {}, tol=stored.model.tol)
+    figure = figures.draw([curve], {name: history} if {"gap", "iteration"} <= {*history} else {}, tol=stored.model.tol)
     if pooled:
         figure.axes[0].set_xlabel("recall, all queries pooled")
     write_bytes(path, figures.as_png(figure))

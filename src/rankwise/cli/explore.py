@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rankwise.cli.output import Voice
+from rankwise.io.quoting import shown as quoted
 
 if TYPE_CHECKING:
     from rankwise.explore.server import Explorer
@@ -67,4 +68,4 @@ def _serve(port: int) -> Explorer:
 def _port(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text[:6]) < 1 << 16:
         return int(text[:6])
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")
+    raise argparse.ArgumentTypeError(f"{quoted(text)} is not a port, 0 to 65535")

@@ -20,4 +20,5 @@ def missing(error: ModuleNotFoundError, *, detecting: bool = False) -> str | Non
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return None
-    return f"this needs {package}: pip install 'rankwise[{'detection' if detecting else _EXTRAS[package]}]'"
+    extra = "detection" if detecting else _EXTRAS[package]
+    return f"this needs {package}: pip install '.[{extra}]' in a checkout of rankwise"

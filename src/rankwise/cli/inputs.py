@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.cli.output import is_standard
-from rankwise.inputs import is_number
+from rankwise.inputs import is_number, is_whole
 from rankwise.io import Dataset, read_data, read_model
+from rankwise.io.memory import as_bytes
+from rankwise.io.quoting import shown as quoted
 
 __all__ = [
     "C_or_auto",
@@ -41,6 +43,14 @@ _SHOWN = 6
 _LARGEST_SEED = 2**32 - 1
 # How a model file begins: a ZIP archive whose first member has this name.
 _MODEL_MEMBER = slice(30, 43), b"rankwise.json"
+_AGAIN = "copy the file again, or train the model again"
+# Models that score something else than the rows of a file, and what to do with them.
+_BAGS = "a ranker of bags, not of single samples; use rankwise detect, or rankwise.load and decision_function in Python"
+_OTHERS = {
+    "plcnn": "a network, which the command line does not apply; use rankwise.torch.PLCNN.load in Python",
+    "latent-rank-svm": _BAGS,
+    "latent-rank-svm-cv": _BAGS,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +82,12 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
     group.add_argument(
         "--query", metavar="COL", help="column of the queries in CSV or Parquet (default: qid, query, …)"
     )
+    group.add_argument(
+        "--max-memory",
+        type=_size,
+        metavar="SIZE",
+        help="refuse data that would take more, e.g. 8GB (default: what is free; and 1GB, or 100 times the file)",
+    )
     group.add_argument("--no-qid", action="store_true", help="take all samples as one query, whatever the file says")
     if relevant_from is not None:
         group.add_argument(
@@ -82,6 +98,13 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
         )
 
 
+def _size(text: str) -> int:
+    try:
+        return as_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use e.g. 8GB") from None
+
+
 def number(text: str) -> float:
     """A finite number, for argparse."""
     try:
@@ -89,7 +112,7 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a finite number")
     return value
 
 
@@ -100,7 +123,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a positive number")
     return value
 
 
@@ -113,7 +136,7 @@ def seed(text: str) -> int:
     """A seed, for argparse."""
     value = whole(0)(text)
     if value > _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r} is above {_LARGEST_SEED}")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is above {_LARGEST_SEED}")
     return value
 
 
@@ -128,23 +151,28 @@ def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
         if value >= least or (or_all and value == -1):
             return value
         every = ", or -1 for all processors" if or_all else ""
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}{every}")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number of at least {least}{every}")
 
     return parse
 
 
 def open_model(path: Path) -> Stored:
     """The model in a file."""
-    from rankwise.models import load
+    from rankwise.models import from_file
 
     if is_standard(path):
         raise ValueError("a model is not read from standard input; name its file")
-    model, note = load(path), read_model(path).header.get("note", {})
-    relevant_from = note.get("relevant_from", 1.0)
-    if not is_number(relevant_from):
-        raise ValueError(f"{path}: relevant_from is {relevant_from!r}, not a number; train the model again")
+    file = read_model(path)
+    if file.kind in _OTHERS:
+        raise ValueError(f"{path} holds {_OTHERS[file.kind]}")
+    model, note = from_file(file, path), file.header["note"]
+    relevant_from, first_index = note.get("relevant_from", 1.0), note.get("first_index")
+    if not is_number(relevant_from) or not abs(relevant_from) <= sys.float_info.max:
+        raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
+    if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
+        raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
     loss = getattr(model, "loss_", model.loss)
-    return Stored(model, note.get("first_index"), float(relevant_from), str(loss))
+    return Stored(model, first_index, float(relevant_from), str(loss))
 
 
 def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:
@@ -171,6 +199,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         label=arguments.label,
         query=arguments.query,
         require_labels=require_labels,
+        max_memory=arguments.max_memory,
         **wanted,
     )
     return Dataset(data.X, data.y, None, *_rest(data)) if arguments.no_qid else data

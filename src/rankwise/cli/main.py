@@ -14,6 +14,7 @@ from rankwise import __version__
 from rankwise.cli import detect, evaluate, explore, fit, predict
 from rankwise.cli.extras import missing
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
+from rankwise.io.quoting import shorten
 
 __all__ = ["main"]
 
@@ -23,14 +24,18 @@ _LABORATORY = ("bench", "demo", "reproduce")
 _GET_LABORATORY = "install it from a checkout: pip install ./lab"
 
 # Arguments of functions that errors name, and which are options here.
-_OPTIONS = re.compile(r"(?<= )(label|query|format)=(?=([;, ]|$)|')")
+_OPTIONS = re.compile(r"(?<= )(label|query|format|max_memory)=(?=([;, ]|$)|')")
+
+# A word that argparse repeats whole.
+_UNQUOTED = re.compile(r"(\S{80})\S{20,}")
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        said = _UNQUOTED.sub(r"\1…", shorten(message))
+        self.exit(BAD_INPUT, f"{self.prog}: {said} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(_of_system(error), BAD_INPUT)
     except ValueError as error:
-        return _fail(_OPTIONS.sub(_as_option, " ".join(str(error).split())), BAD_INPUT)
+        return _fail(_OPTIONS.sub(_as_option, shorten(" ".join(str(error).split()))), BAD_INPUT)
     return status
 
 
@@ -102,7 +107,7 @@ def _of_system(error: OSError) -> str:
 
 
 def _as_option(argument: re.Match[str]) -> str:
-    return f"--{argument[1]}" + (" " if argument[2] is None else "")
+    return f"--{argument[1].replace('_', '-')}" + (" " if argument[2] is None else "")
 
 
 def _fail(message: str, status: int) -> int:

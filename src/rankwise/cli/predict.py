@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(output, "".join(f"{place}\n" for place in document["ranks"].tolist()))
     elif arguments.labels:
         document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
-        _write(output, "".join(f"{shown(label)}\n" for label in document["labels"].tolist()))
+        _write(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
     elif output is not None:
         write_scores(output, scores)
     if output is not None and not is_standard(output):
@@ -86,6 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
         Voice(aside=is_standard(arguments.json)).say(f"{counted(scores.size, what)}: {output}")
     write_document(arguments.json, document)
     return 0
+
+
+def _as_line(label: float | str) -> str:
+    return " ".join(label.splitlines()) if isinstance(label, str) else shown(label)
 
 
 def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:

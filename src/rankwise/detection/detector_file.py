@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rankwise.detection.store import FeatureStore
 from rankwise.io.models import read_model
 from rankwise.linear.model_file import write_linear
-from rankwise.models import load
+from rankwise.models import from_file
 
 __all__ = ["Detector", "read_detector", "write_detector"]
 
@@ -50,10 +50,13 @@ def write_detector(
 
 def read_detector(path: str | Path) -> Detector:
     """The detector in a file that `write_detector` wrote."""
-    model, note = load(path), read_model(path).header.get("note", {})
+    file = read_model(path)
+    note = file.header.get("note")
+    note = note if isinstance(note, dict) else {}
     name, features = note.get("class"), note.get("features")
-    if not isinstance(name, str) or not isinstance(features, dict) or not hasattr(model, "candidate_scores"):
+    if not isinstance(name, str) or not isinstance(features, dict) or not file.kind.startswith("latent-rank-svm"):
         raise ValueError(f"{path} is no detector; make one by `rankwise detect train`")
+    model = from_file(file, path)
     return Detector(model, name, features, note)
 
 

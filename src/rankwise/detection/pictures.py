@@ -114,7 +114,7 @@ def _as_picture(image: NDArray[np.uint8] | Image) -> Image:
         if error.name != "PIL":
             raise
         raise ModuleNotFoundError(
-            "pictures need Pillow, which is not installed: pip install 'rankwise[detection]'", name="PIL"
+            "pictures need Pillow, which is not installed: pip install '.[images]' in a checkout", name="PIL"
         ) from None
 
     if isinstance(image, pillow.Image):

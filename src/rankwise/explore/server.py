@@ -5,11 +5,16 @@ GET / and the files it asks for; POST /solve with a request as JSON (see solve.p
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import socket
 import socketserver
 import sys
+import threading
+import time
 import traceback
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -23,8 +28,12 @@ LOOPBACK = "127.0.0.1"
 LARGEST_BODY = 64 * 1024
 # Seconds a client may be silent in the middle of something.
 PATIENCE = 10.0
+# Seconds that a request may take to arrive, from its first byte to its last, however steadily it drips.
+DEADLINE = 20.0
+# Connections at a time: a browser opens half a dozen.
+MOST_CONNECTIONS = 64
 # What is read, unseen, of a body that was refused, so that the client gets to read the answer.
-_DRAINED = 1 << 20
+_DRAINED, _DRAINED_SECONDS = 1 << 20, 0.5
 
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _FILES = ("index.html", "style.css", "app.js", "model.js", "rankings.js", "recursion.js", "svg.js")
@@ -40,6 +49,14 @@ _HEADERS = {
 }
 
 
+# What is said to one connection too many.
+_TOO_MANY = b'{"error": "too many connections at a time; close some, or try again soon"}'
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Retry-After: %d\r\nContent-Length: %d\r\n\r\n%b" % (DEADLINE, len(_TOO_MANY), _TOO_MANY)
+)
+
+
 class _RefusedError(Exception):
     """An answer other than 200: the status, what to say, and the methods allowed."""
 
@@ -48,20 +65,25 @@ class _RefusedError(Exception):
         self.status, self.allow = status, allow
 
 
+class _TooSlowError(Exception):
+    """A request that did not arrive in time."""
+
+
 class _File(NamedTuple):
     kind: str
     content: bytes
 
 
 class Explorer(ThreadingHTTPServer):
-    """A server on a free port of 127.0.0.1, or on the port given; a thread a connection."""
+    """A server on a free port of 127.0.0.1, or on the port given; a thread a connection, of which there are so many."""
 
     daemon_threads = True
     request_queue_size = 128
     # On Windows a second server could otherwise take the port of the first.
     allow_reuse_address = sys.platform != "win32"
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, most_connections: int = MOST_CONNECTIONS) -> None:
+        self._places = threading.BoundedSemaphore(most_connections)
         self.pages = {f"/{name}": _read(name) for name in _FILES}
         self.pages["/"] = self.pages["/index.html"]
         super().__init__((LOOPBACK, port), _Handler)
@@ -75,6 +97,27 @@ class Explorer(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, if there is a place left."""
+        if self._places.acquire(blocking=False):
+            try:
+                super().process_request(request, client_address)
+            except BaseException:
+                self._places.release()
+                raise
+            return
+        with suppress(OSError):
+            request.settimeout(0.0)  # nobody waits for this client
+            request.sendall(_FULL)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and leave the place to another."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that go away are no error; anything else is told to who started the server."""
         if not isinstance(sys.exc_info()[1], OSError):
@@ -86,6 +129,40 @@ def _read(name: str) -> _File:
     return _File(f"{kind}; charset=utf-8", files("rankwise.explore").joinpath(name).read_bytes())
 
 
+class _Received(io.RawIOBase):
+    """What a client sends, with an end to waiting: for the first byte of a request, for the next, and for all."""
+
+    def __init__(self, connection: socket.socket, patience: float, seconds: float) -> None:
+        self._connection, self._patience, self._seconds = connection, patience, seconds
+        self._deadline: float | None = None
+
+    def begin(self, seconds: float | None = None) -> None:
+        """A new request is waited for; or, if seconds are given, the rest of one, for so long."""
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._patience
+        if self._deadline is not None:
+            left = min(left, self._deadline - time.monotonic())
+            if left <= 0.0:
+                raise _TooSlowError
+        self._connection.settimeout(left)
+        try:
+            n = self._connection.recv_into(buffer)
+        except TimeoutError:
+            if self._deadline is None:  # nothing was asked
+                raise
+            raise _TooSlowError from None
+        finally:
+            self._connection.settimeout(self._patience)  # for answers
+        if self._deadline is None:
+            self.begin(self._seconds)
+        return n
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Checks a request and answers it."""
 
@@ -93,6 +170,23 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "rankwise", ""
     timeout = PATIENCE
+    deadline = DEADLINE
+
+    def setup(self) -> None:
+        """Read by a stream that does not wait for ever."""
+        super().setup()
+        self.rfile.close()
+        self._received = _Received(self.connection, self.timeout, self.deadline)
+        self.rfile = io.BufferedReader(self._received)
+
+    def handle_one_request(self) -> None:
+        """Answer a request, if it arrives in time."""
+        self._received.begin()
+        try:
+            super().handle_one_request()
+        except _TooSlowError:
+            self.requestline, self.command = "", ""
+            self._refuse(_RefusedError(HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time"))
 
     def do_GET(self) -> None:
         self._attempt(self._page)
@@ -155,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {LARGEST_BODY} bytes")
         try:
             body = self.rfile.read(length)
-        except TimeoutError:
+        except _TooSlowError:
             raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time") from None
         if len(body) < length:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, f"the body ended at {len(body)} of {length} bytes")
@@ -173,13 +267,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.request_version = self.protocol_version  # of what is no HTTP, too: else there would be no headers
         self._send(refused.status, _as_json({"error": str(refused)}), refused.allow)
-        self.connection.settimeout(0.5)
+        self._received.begin(_DRAINED_SECONDS)
         left = _DRAINED
-        try:
+        with suppress(OSError, _TooSlowError):
             while left > 0 and (chunk := self.rfile.read1(min(left, 1 << 16))):
                 left -= len(chunk)
-        except OSError:
-            pass
 
     def _send(self, status: HTTPStatus, answer: _File, allow: str | None = None) -> None:
         self.send_response(status)

@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 from rankwise.inputs import as_array
 from rankwise.io import delimited, npz, parquet, svmlight
 from rankwise.io.atomic import open_atomic
-from rankwise.io.sources import PARQUET, READ, ZIP, Source, check_text, open_source, shown
+from rankwise.io.memory import as_bytes
+from rankwise.io.quoting import shown
+from rankwise.io.sources import PARQUET, READ, ZIP, Source, check_text, open_source
 from rankwise.io.tables import Dataset, Wanted, check_names, check_size, find_not_finite
 
 __all__ = ["Dataset", "read_data", "write_data"]
@@ -29,7 +31,7 @@ _SUFFIXES = {
 _BY_NAME = ("csv", "parquet")
 _TEXT = ("svmlight", "csv")
 # The first two words of a line: a label and a feature, or a label alone, or a feature without a label.
-_LOOKS_SVMLIGHT = re.compile(rb"[-+.\deE]+( \w+:[^,;]*)?|[^,;]+:[^,;]*")
+_LOOKS_SVMLIGHT = re.compile(rb"[-+.\deE]+( \w+:[^,;]*)?|[^,;:]+:[^,;]*")
 
 
 def read_data(
@@ -42,6 +44,7 @@ def read_data(
     label: str | None = None,
     query: str | None = None,
     require_labels: bool = True,
+    max_memory: int | str | None = None,
 ) -> Dataset:
     """Read samples from a file, or from standard input where `path` is "-".
 
@@ -49,16 +52,22 @@ def read_data(
     looks. n_features, first_index and feature_names are those of the model that is to be applied: what does not fit is
     refused, and columns with names are put in the order of feature_names. label and query name the columns in CSV and
     Parquet. Labels may be absent only if require_labels is False, and never from SVMlight text.
+
+    max_memory is the most that the samples may take in memory, in bytes or as text ("8GB"); ValueError, before they are
+    unpacked, if it is more. By default it is what the machine has free, and at most 1 GB or 100 times the file's size,
+    whichever is more: a small file that unpacks to a large one is not trusted.
     """
     wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels)
     if format is not None and format not in _READERS:
-        raise ValueError(f"unknown format={format!r}; use one of {', '.join(map(repr, _READERS))}")
-    source = open_source(path)
+        raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, _READERS))}")
+    source = open_source(path, None if max_memory is None else as_bytes(max_memory))
     found = (
         format or _SUFFIXES.get(_suffix(path)) or _format_of(source, default="svmlight" if str(path) == "-" else None)
     )
     if found not in _BY_NAME and not (label is None and query is None):
         raise ValueError(f"{source.name}: label= and query= name columns, and {found} data have none; leave them out")
+    if found in _TEXT:
+        source.check_unpacked()
     return _READERS[found](source, wanted)
 
 

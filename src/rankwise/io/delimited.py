@@ -12,7 +12,9 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.sources import Source, check_text, lines_of, shown
+from rankwise.io.memory import TooLargeError
+from rankwise.io.quoting import shown, told
+from rankwise.io.sources import BLANK, Source, check_text, lines_of
 from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns
 
 _DELIMITERS = ",\t;"
@@ -30,44 +32,42 @@ def read(source: Source, wanted: Wanted) -> Dataset:
             return codes.setdefault(cell.strip() or _refuse(), len(codes))
 
         try:
-            values = _numbers(table, {} if columns.query is None else {columns.query: as_code})
-        except UnicodeDecodeError:
+            values = _numbers(source, table, {} if columns.query is None else {columns.query: as_code})
+        except (UnicodeDecodeError, TooLargeError):
             raise
         except ValueError as error:
-            raise ValueError(_fault(source, columns.query) or f"{source.name}: {error}") from None
+            raise ValueError(_fault(source, columns.query) or f"{source.name}: {told(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted)
     # Rows of equal length may still not be of the header's; and what is a number may not be finite.
     if values.shape[1] != len(table.names) or not (np.isfinite(values.min()) and np.isfinite(values.max())):
         raise ValueError(_fault(source, columns.query) or f"{source.name}: its lines changed while they were read")
-    qid = None if columns.query is None else _as_qid(list(codes))[values[:, columns.query].astype(np.intp)]
+    qid = None
+    if columns.query is not None:
+        queries = _as_qid(source, list(codes), len(values))
+        qid = queries[values[:, columns.query].astype(np.intp)]
     y = None if columns.label is None else values[:, columns.label].copy()
     names = [table.names[k] for k in columns.features]
     return Dataset(np.ascontiguousarray(values[:, columns.features]), y, qid, names, None, source.name)
 
 
 class _Table(NamedTuple):
-    """A table whose header was read: its names, their line, and the lines that follow."""
+    """A table whose header was read: its names, their line, and the lines that follow, with their numbers."""
 
     names: list[str]
     line: int
     delimiter: str
-    lines: Iterator[str]
+    lines: Iterator[tuple[int, str]]
 
 
 @contextmanager
 def _open(source: Source) -> Iterator[_Table]:
     """Read the header."""
     try:
-        with source.open() as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-            lines = lines_of(source.name, text.readline)
-            before = 0
-            first = ""
-            for first in lines:
-                if not _is_blank(first):
-                    break
-                before += 1
-            where = f"{source.name}, line {before + 1}"
-            if _is_blank(first):
+        with source.open() as stream:
+            lines = _lines(source.name, stream)
+            number, first = next(lines, (0, ""))
+            where = f"{source.name}, line {number}"
+            if not first:
                 raise ValueError(f"{source.name} holds no samples; begin it with a line of the columns' names")
             if not _is_closed(first):
                 raise ValueError(f"{where}: a quote is not closed; close it, or take it out")
@@ -75,16 +75,41 @@ def _open(source: Source) -> Iterator[_Table]:
             try:
                 names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
             except csv.Error as error:
-                raise ValueError(f"{where}: the header cannot be read: {error}") from None
+                raise ValueError(f"{where}: the header cannot be read: {told(error)}") from None
             if all(_is_number(name) for name in names):
                 raise ValueError(f"{where}: numbers where the columns' names should be; add a line of names at the top")
-            yield _Table(names, before + 1, delimiter, lines)
+            yield _Table(names, number, delimiter, lines)
     except UnicodeDecodeError:
         raise ValueError(_undecodable(source)) from None
 
 
-def _numbers(table: _Table, converters: Mapping[int | str, Callable[[str], float]]) -> NDArray[np.float64]:
-    rows = (line if _is_closed(line) else _refuse() for line in table.lines if not _is_blank(line))
+def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; a carriage return alone may end one."""
+    more = 0
+    for number, line in lines_of(name, stream, BLANK):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        parts = [line] if line.find(b"\r", 0, -2) < 0 else line.splitlines(keepends=True)
+        for part in parts:
+            if part.strip(b" \r\n"):
+                yield number + more, part.decode()
+            more += 1
+        more -= 1
+
+
+def _rows(source: Source, table: _Table) -> Iterator[str]:
+    """The lines of numbers, as many as there is memory for."""
+    most = source.limit.most // (8 * len(table.names))
+    for row, (_, line) in enumerate(table.lines):
+        if row >= most:
+            source.limit.check(8 * len(table.names) * (row + 1))
+        yield line if _is_closed(line) else _refuse()
+
+
+def _numbers(
+    source: Source, table: _Table, converters: Mapping[int | str, Callable[[str], float]]
+) -> NDArray[np.float64]:
+    rows = _rows(source, table)
     first = next(rows, None)
     if first is None:
         return np.empty((0, len(table.names)))
@@ -108,11 +133,6 @@ def _is_closed(line: str) -> bool:
     return line.count('"') % 2 == 0
 
 
-def _is_blank(line: str) -> bool:
-    # A tab may be an empty cell.
-    return not line.strip(" \r\n")
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -124,16 +144,14 @@ def _is_number(text: str) -> bool:
 def _fault(source: Source, query: int | None) -> str:
     """The first cell that is wrong: its line, its column and why; nothing if all are right."""
     with _open(source) as table:
-        for number, line in enumerate(table.lines, start=table.line + 1):
-            if _is_blank(line):
-                continue
+        for number, line in table.lines:
             where = f"{source.name}, line {number}"
             if not _is_closed(line):
                 return f"{where}: a quote is not closed; close it, or take it out"
             try:
                 cells = next(csv.reader([line], delimiter=table.delimiter))
             except csv.Error as error:
-                return f"{where}: {error}"
+                return f"{where}: {told(error)}"
             if len(cells) != len(table.names):
                 return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; mend the line"
             for k, cell in enumerate(cells):
@@ -150,12 +168,12 @@ def _fault_of(cell: str, is_query: bool) -> str:
         return ""
     if not _is_number(text):
         return f"{shown(text)} is not a number"
-    return "" if np.isfinite(float(text)) else f"{text} is not finite; remove or replace it"
+    return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 
 def _undecodable(source: Source) -> str:
     with source.open() as stream:
-        for number, line in enumerate(lines_of(source.name, stream.readline), start=1):
+        for number, line in lines_of(source.name, stream):
             try:
                 line.decode()
             except UnicodeDecodeError as error:
@@ -163,13 +181,16 @@ def _undecodable(source: Source) -> str:
     return f"{source.name} is not UTF-8; save it as UTF-8"
 
 
-def _as_qid(names: list[str]) -> NDArray[Any]:
-    """Queries by integers if all are written as such, else by strings."""
+def _as_qid(source: Source, names: list[str], n: int) -> NDArray[Any]:
+    """Queries, of n rows, by integers if all are written as such, else by strings."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
+        if [str(number) for number in numbers.tolist()] == names:
+            return numbers
     except (ValueError, OverflowError):
-        return np.array(names)
-    return numbers if [str(number) for number in numbers.tolist()] == names else np.array(names)
+        pass
+    source.limit.check(4 * max(map(len, names), default=0) * (n + len(names)))  # as wide as the longest
+    return np.array(names)
 
 
 def write(stream: BinaryIO, data: Dataset, delimiter: str) -> None:

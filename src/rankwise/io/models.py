@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
 from rankwise.io.npy import ARCHIVE_ERRORS, npy_header, read_npy
-from rankwise.io.sources import shown
+from rankwise.io.quoting import shown, told
 
 __all__ = ["ModelFile", "ModelFileError", "read_model", "write_model"]
 
@@ -95,7 +95,9 @@ def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"arrays: {shown(name)} cannot name an array; use letters, digits and ._-")
     array = np.asarray(array, order="C")
     if array.dtype.kind not in "biufU" or (array.dtype.kind != "U" and array.dtype.itemsize > 8):
-        raise ValueError(f"arrays: {name!r} has dtype {array.dtype}; numbers of up to 64 bits and strings are stored")
+        raise ValueError(
+            f"arrays: {shown(name)} has dtype {array.dtype}; numbers of up to 64 bits and strings are stored"
+        )
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
@@ -155,8 +157,7 @@ def read_model(path: str | Path) -> ModelFile:
     except PermissionError:
         raise ModelFileError(f"{path}: no permission to read it; change its mode or its owner") from None
     except (*ARCHIVE_ERRORS, MemoryError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise ModelFileError(f"{path}: damaged ({why[:120]}); {_AGAIN}") from None
+        raise ModelFileError(f"{path}: damaged ({told(error)}); {_AGAIN}") from None
 
 
 def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
@@ -183,14 +184,14 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
             member.read(1)  # at the end, the checksum is compared
         stored = array.dtype.newbyteorder("<").str
         if [stored, list(array.shape), hashed.sha256.hexdigest()] != [entry["dtype"], entry["shape"], entry["sha256"]]:
-            raise ModelFileError(f"{path}: array {entry['name']!r} is not what was written; {_AGAIN}")
+            raise ModelFileError(f"{path}: array {shown(entry['name'])} is not what was written; {_AGAIN}")
         arrays[entry["name"]] = array
     return ModelFile(document["kind"], document["header"], arrays, document["rankwise"])
 
 
 def _document(path: str, text: bytes) -> dict[str, Any]:
     """What rankwise.json says, with everything in it that is relied on checked."""
-    document = json.loads(text)
+    document = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a model of rankwise: its format is not {FORMAT}")
     version, by = document.get("format_version"), document.get("rankwise")
@@ -198,7 +199,7 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
         raise ModelFileError(f"{path}: {_HEADER} does not say which version wrote it; {_AGAIN}")
     if version > VERSION:
         raise ModelFileError(
-            f"{path} was written by a newer rankwise ({shown(by)}, format {version}): upgrade rankwise"
+            f"{path} was written by a newer rankwise ({shown(by)}, format {shown(version)}): upgrade rankwise"
         )
     kind, header, arrays = (document.get(key) for key in ("kind", "header", "arrays"))
     if not isinstance(kind, str) or not isinstance(header, dict) or not isinstance(arrays, list):
@@ -208,6 +209,10 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
         if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name) or not {"dtype", "shape", "sha256"} <= {*entry}:
             raise ModelFileError(f"{path}: {_HEADER} lists an array without name, dtype, shape or sha256; {_AGAIN}")
     return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{_HEADER} holds {name}, which is no number of JSON")
 
 
 class _Hashed:

@@ -13,11 +13,13 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from rankwise.io.quoting import shown
 
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _LONGEST_HEADER = 10_000
@@ -68,15 +70,32 @@ class _Start:
         return content
 
 
+class Npy(NamedTuple):
+    """What the header of an array says."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    by_columns: bool
+    n_values: int
+
+
+def read_header(stream: Stream, size: int) -> Npy:
+    """The header of the array in the `size` bytes of a stream; ValueError says what is wrong with it."""
+    start = _Start(stream)
+    shape, by_columns, dtype = _parsed(start)
+    if not _DTYPE.fullmatch(dtype.str):
+        raise ValueError(f"an array of dtype {shown(dtype.str)}; numbers of up to 64 bits and strings are read")
+    n_values = math.prod(shape)
+    n_bytes = n_values * dtype.itemsize
+    if len(shape) > 32 or any(not 0 <= extent < 2**62 for extent in shape) or size != start.n_read + n_bytes:
+        raise ValueError(f"{size} bytes are not those of an array of {dtype} and shape {shown(shape)}")
+    return Npy(dtype, shape, by_columns, n_values)
+
+
 def read_npy(stream: Stream, size: int) -> NDArray[Any]:
     """The array in the `size` bytes of a stream, in native order; ValueError says what is wrong with them."""
-    start = _Start(stream)
-    shape, fortran_order, dtype = _read_header(start)
-    if not _DTYPE.fullmatch(dtype.str):
-        raise ValueError(f"an array of dtype {dtype.str!r}; numbers of up to 64 bits and strings are read")
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if len(shape) > 32 or any(not 0 <= extent < 2**62 for extent in shape) or size != start.n_read + n_bytes:
-        raise ValueError(f"{size} bytes are not those of an array of {dtype} and shape {shape}")
+    dtype, shape, by_columns, n_values = read_header(stream, size)
+    n_bytes = n_values * dtype.itemsize
     content = bytearray(n_bytes)
     view = memoryview(content)
     at = 0
@@ -86,11 +105,11 @@ def read_npy(stream: Stream, size: int) -> NDArray[Any]:
     if at < n_bytes:
         raise ValueError(f"{n_bytes - at} bytes are missing")
     _check_content(np.frombuffer(content, np.uint8), dtype)
-    array = np.ndarray(shape, dtype, content, order="F" if fortran_order else "C")
+    array = np.ndarray(shape, dtype, content, order="F" if by_columns else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _read_header(start: _Start) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _parsed(start: _Start) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether in Fortran's order, and dtype; of one of the formats that NumPy writes for plain arrays."""
     try:
         read = _READERS[npy.read_magic(start)]

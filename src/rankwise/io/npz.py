@@ -9,8 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.npy import ARCHIVE_ERRORS, read_npy
-from rankwise.io.sources import Source, shown
+from rankwise.io.memory import TooLargeError
+from rankwise.io.npy import ARCHIVE_ERRORS, Npy, read_header, read_npy
+from rankwise.io.quoting import shown, told
+from rankwise.io.sources import Source
 from rankwise.io.tables import Dataset, Wanted, as_float, check_size, choose_columns, find_not_finite
 
 _SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
@@ -26,13 +28,14 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     X = _matrix(name, arrays)
     n, d = X.shape
     check_size(name, n, d, Wanted())
+    source.limit.check(8 * d)  # the coefficients of a model: a sparse X may be of any width
     y = arrays.get("y")
     if y is None and wanted.require_labels:
         raise ValueError(f"{name}: no array 'y'; store the labels as y")
     for key in ("y", "qid"):
         if key in arrays and arrays[key].shape != (n,):
             raise ValueError(
-                f"{name}: X has {n} rows and {key} has shape {arrays[key].shape}; they must be of one length"
+                f"{name}: X has {n} rows and {key} has shape {shown(arrays[key].shape)}; they must be of one length"
             )
     if found := find_not_finite(X):
         raise ValueError(f"{name}: X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
@@ -55,26 +58,43 @@ def read(source: Source, wanted: Wanted) -> Dataset:
 
 
 def _arrays(source: Source) -> dict[str, NDArray[Any]]:
-    arrays = {}
-    key = ""
+    arrays: dict[str, NDArray[Any]] = {}
+    members: dict[str, zipfile.ZipInfo] = {}
+    key, needed = "", 0
     try:
         with source.raw() as stream, zipfile.ZipFile(stream) as archive:
             _check_directory(stream, len(archive.infolist()))
             for info in archive.infolist():
                 key = info.filename.removesuffix(".npy")
-                if key not in _KNOWN or key in arrays:
+                if key not in _KNOWN or key in members:
                     raise ValueError(f"unknown, or there twice; an archive of samples holds {', '.join(_KNOWN)}")
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise ValueError("packed in another way than NumPy's")
                 if info.file_size > _MOST_PACKED * (info.compress_size + 1):
                     raise ValueError("its size cannot be")
                 with archive.open(info) as member:
+                    needed += _memory(key, read_header(member, info.file_size))
+                members[key] = info
+            key = ""
+            source.limit.check(needed)
+            for key, info in members.items():
+                with archive.open(info) as member:
                     arrays[key] = read_npy(member, info.file_size)
                     member.read(1)  # at the end, the checksum is compared
+    except TooLargeError:
+        raise
     except ARCHIVE_ERRORS as error:
         where = f", array {shown(key)}" if key else ""
-        raise ValueError(f"{source.name}{where}: {error}; write it again with np.savez") from None
+        raise ValueError(f"{source.name}{where}: {told(error)}; write it again with np.savez") from None
     return arrays
+
+
+def _memory(key: str, header: Npy) -> int:
+    """Bytes that an array takes, with the copy as floats that is made of some."""
+    dtype, _, by_columns, n = header
+    floats = 0 if key not in ("X", "X_data", "y") else n * (4 if dtype.kind == "f" and dtype.itemsize <= 4 else 8)
+    copied = key == "y" or by_columns or dtype.kind != "f" or dtype.itemsize < 4 or not dtype.isnative
+    return n * dtype.itemsize + floats * copied
 
 
 def _check_directory(stream: BinaryIO, n_members: int) -> None:
@@ -94,7 +114,7 @@ def _numbers(name: str, key: str, array: NDArray[Any]) -> NDArray[Any]:
 def _matrix(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if "X" in arrays:
         if arrays["X"].ndim != 2:
-            raise ValueError(f"{name}: X has shape {arrays['X'].shape}; it must have rows and columns")
+            raise ValueError(f"{name}: X has shape {shown(arrays['X'].shape)}; it must have rows and columns")
         return _numbers(name, "X", arrays["X"])
     if missing := [key for key in _SPARSE if key not in arrays]:
         raise ValueError(f"{name}: no array 'X', nor {', '.join(missing)}; store the samples as X")
@@ -108,7 +128,7 @@ def _matrix(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         X.check_format(full_check=True)
         X.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError(f"{name}: X_data, X_indices, X_indptr and X_shape are no CSR matrix: {error}") from None
+        raise ValueError(f"{name}: X_data, X_indices, X_indptr and X_shape are no CSR matrix: {told(error)}") from None
     return X
 
 
@@ -117,7 +137,7 @@ def _names(name: str, arrays: dict[str, NDArray[Any]], d: int) -> list[str] | No
     if names is None:
         return None
     if names.dtype.kind != "U" or names.shape != (d,):
-        raise ValueError(f"{name}: feature_names must be {d} strings, got {names.dtype} of shape {names.shape}")
+        raise ValueError(f"{name}: feature_names must be {d} strings, got {names.dtype} of shape {shown(names.shape)}")
     return [str(part) for part in names]
 
 

@@ -7,24 +7,40 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.sources import Source, shown
-from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns, find_not_finite
+from rankwise.io.quoting import shown, told
+from rankwise.io.sources import Source
+from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns, find_not_finite
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples: a column of labels, one of queries, and features in all others."""
     import pyarrow
+    from pyarrow import types
     from pyarrow.parquet import ParquetFile
 
-    try:
-        with source.raw() as stream:
-            table = ParquetFile(stream, page_checksum_verification=True).read()
-            names = list(table.column_names)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        why = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"{source.name} is not a whole Parquet file ({why}); write it again") from None
-    columns = choose_columns(names, wanted, source.name)
-    check_size(source.name, table.num_rows, len(columns.features), wanted)
+    broken = (pyarrow.ArrowException, OSError, ValueError)
+    with source.raw() as stream:
+        try:
+            file = ParquetFile(stream, page_checksum_verification=True)
+            schema, n = file.schema_arrow, _n_rows(file.metadata)
+        except broken as error:
+            raise ValueError(_not_whole(source.name, error)) from None
+        names = list(schema.names)
+        columns = choose_columns(names, wanted, source.name)
+        check_size(source.name, n, len(columns.features), wanted)
+        for k in range(len(names)):
+            _check_type(schema.field(k), source.name, is_query=k == columns.query)
+        source.limit.check(_memory(file, columns, n))
+        try:
+            if columns.query is not None and not types.is_integer(schema.types[columns.query]):
+                # A query's name is kept once: one of a million letters, on a million rows, is no more in memory.
+                stream.seek(0)
+                file = ParquetFile(stream, page_checksum_verification=True, read_dictionary=[names[columns.query]])
+            table = file.read()
+        except broken as error:
+            raise ValueError(_not_whole(source.name, error)) from None
+    if table.num_rows != n:
+        raise ValueError(f"{source.name} has {table.num_rows} rows and tells of {n}; write it again")
     parts = [_numbers(table, k, source.name) for k in columns.features]
     narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
     X = np.empty((table.num_rows, len(parts)), dtype=np.float32 if narrow else np.float64)
@@ -38,7 +54,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         y = _numbers(table, columns.label, source.name).astype(np.float64)
         if found := find_not_finite(y[:, None]):
             raise ValueError(_not_finite(source.name, found[0], table.column_names[columns.label], found[2]))
-    qid = None if columns.query is None else _queries(table, columns.query, source.name)
+    qid = None if columns.query is None else _queries(table, columns.query, source)
     return Dataset(X, y, qid, names, None, source.name)
 
 
@@ -46,30 +62,80 @@ def _not_finite(name: str, row: int, column: str, value: float) -> str:
     return f"{name}, row {row + 1}, column {shown(column)}: {value} is not finite; remove or replace it"
 
 
-def _numbers(table: Any, k: int, name: str) -> NDArray[Any]:
+def _not_whole(name: str, error: Exception) -> str:
+    return f"{name} is not a whole Parquet file ({told(error).rstrip('.')}); write it again"
+
+
+def _n_rows(metadata: Any) -> int:
+    """The rows that are told of, whichever part of the file tells the most."""
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    return max(int(metadata.num_rows), sum(int(group.num_rows) for group in groups))
+
+
+def _memory(file: Any, columns: Columns, n: int) -> int:
+    """Bytes that the columns take as they are read, and the samples made of them: however small they are packed."""
+    metadata, schema = file.metadata, file.schema_arrow
+    packed = 0
+    for k in range(metadata.num_row_groups):
+        group = metadata.row_group(k)
+        packed += sum(group.column(j).total_uncompressed_size for j in range(metadata.num_columns))
+    widths = [max(1, _bits(schema.types[k]) // 8) for k in range(len(schema.names))]
+    return max(packed, n * sum(widths)) + 8 * n * (len(columns.features) + 1)
+
+
+def _bits(kind: Any) -> int:
+    try:
+        return int(kind.bit_width)
+    except ValueError:  # of strings: their codes are of 32 bits
+        return 32
+
+
+def _check_type(field: Any, name: str, *, is_query: bool) -> None:
+    """Refuse a column that holds neither numbers nor, for queries, strings."""
     from pyarrow import types
 
-    column, where = table.column(k), f"column {shown(table.column_names[k])}"
-    if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)):
-        raise ValueError(f"{name}, {where}: its type is {column.type}, not a number's; drop it or turn it into numbers")
-    _check_no_nulls(column, name, where)
+    kind, where = field.type, f"{name}, column {shown(field.name)}"
+    if not is_query:
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+            raise ValueError(f"{where}: its type is {_named(kind)}, not a number's; drop it or turn it into numbers")
+        return
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
+        raise ValueError(f"{where}: its type is {_named(kind)}; queries are whole numbers or strings")
+
+
+def _named(kind: Any) -> str:
+    text = str(kind)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def _numbers(table: Any, k: int, name: str) -> NDArray[Any]:
+    column = table.column(k)
+    _check_no_nulls(column, name, f"column {shown(table.column_names[k])}")
     values: NDArray[Any] = column.to_numpy()
     return values
 
 
-def _queries(table: Any, k: int, name: str) -> NDArray[Any]:
+def _queries(table: Any, k: int, source: Source) -> NDArray[Any]:
     from pyarrow import types
 
-    column, where = table.column(k), f"column {shown(table.column_names[k])}"
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    _check_no_nulls(column, name, where)
+    column = table.column(k)
+    _check_no_nulls(column, source.name, f"column {shown(table.column_names[k])}")
     if types.is_integer(column.type):
         numbers: NDArray[Any] = column.to_numpy()
         return numbers
-    if types.is_string(column.type) or types.is_large_string(column.type):
-        return np.array(column.to_pylist(), dtype=str)
-    raise ValueError(f"{name}, {where}: its type is {column.type}; queries are whole numbers or strings")
+    column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if not types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    names: NDArray[Any] = column.dictionary.to_numpy(zero_copy_only=False)
+    codes: NDArray[Any] = column.indices.to_numpy()
+    if not types.is_integer(column.type.value_type):
+        longest = max(map(len, names), default=0)
+        source.limit.check(4 * longest * (codes.size + names.size))  # each is as wide as the longest
+        names = names.astype(str)
+    queries: NDArray[Any] = names[codes]
+    return queries
 
 
 def _check_no_nulls(column: Any, name: str, where: str) -> None:

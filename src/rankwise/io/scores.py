@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import as_array
 from rankwise.io.atomic import write_bytes
-from rankwise.io.sources import check_text, lines_of, open_source, shown
+from rankwise.io.quoting import shown
+from rankwise.io.sources import check_text, lines_of, open_source
 
 
 def write_scores(path: str | Path, scores: ArrayLike) -> None:
@@ -39,7 +40,7 @@ def read_scores(path: str | Path) -> NDArray[np.float64]:
     check_text(source.name, source.head())
     values = []
     with source.open() as stream:
-        for number, line in enumerate(lines_of(source.name, stream.readline), start=1):
+        for number, line in lines_of(source.name, stream):
             try:
                 value = float(line)
             except ValueError:

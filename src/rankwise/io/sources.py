@@ -9,29 +9,46 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NoReturn
+
+from rankwise.io.memory import Limit, available, size_of
+from rankwise.io.quoting import told
 
 READ = "SVMlight/LETOR, CSV and TSV (each also gzipped), NPZ and Parquet are read"
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 # How much is looked at before a file is handed to a parser, and the longest line that a parser is handed.
 BLOCK = 1 << 16
 LONGEST_LINE = 1 << 26
+_CHUNK = 1 << 20
+# Deflate makes data at most 1,032 times smaller.
+_MOST_PACKED = 1040
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
-_SHOWN = 40
-
-Text = TypeVar("Text", str, bytes)
+# Between two lines that say something: nothing at all, or (SVMlight) comments too. A tab may be an empty cell of CSV.
+BLANK = re.compile(rb"[ \r\n]*")
+COMMENTS = re.compile(rb"(?:\s*#[^\n]*\n)*\s*")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be read more than once: of a file, or `content` where they came through a pipe."""
+    """Bytes that can be read more than once: of a file, or `content` where they came through a pipe.
+
+    max_memory: what the caller allows them to take, see `Limit`.
+    """
 
     name: str
     content: bytes | None = None
+    max_memory: int | None = None
+
+    @cached_property
+    def limit(self) -> Limit:
+        """How much memory what is read may take."""
+        size = os.stat(self.name).st_size if self.content is None else len(self.content)
+        return Limit(self.name, size, self.max_memory)
 
     def raw(self) -> BinaryIO:
         """The bytes as they are."""
@@ -47,14 +64,23 @@ class Source:
                 yield raw
                 return
             try:
-                with io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), BLOCK) as stream:
-                    yield stream
+                with gzip.GzipFile(fileobj=raw, mode="rb") as stream:
+                    yield io.BufferedReader(_Unpacked(stream, self.limit), BLOCK)
             except EOFError:
                 raise ValueError(f"{self.name}: the gzip data end too early; fetch or write the file again") from None
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
-                    f"{self.name}: the gzip data are damaged ({error}); fetch or write the file again"
+                    f"{self.name}: the gzip data are damaged ({told(error)}); fetch or write the file again"
                 ) from None
+
+    def check_unpacked(self) -> None:
+        """Refuse packed text that is too large: in the time of unpacking, and before any of it is parsed."""
+        with self.raw() as raw:
+            packed = raw.read(len(GZIP)) == GZIP
+        if packed and _MOST_PACKED * self.limit.packed > self.limit.most_unpacked:
+            with self.open() as stream:
+                while stream.read(_CHUNK):
+                    pass
 
     def head(self) -> bytes:
         """The first bytes, unpacked."""
@@ -62,10 +88,26 @@ class Source:
             return stream.read(BLOCK)
 
 
-def open_source(path: str | Path) -> Source:
+class _Unpacked(io.RawIOBase):
+    """The bytes of a packed stream, refused where they become too many."""
+
+    def __init__(self, stream: gzip.GzipFile, limit: Limit) -> None:
+        self._stream, self._limit, self._read = stream, limit, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        n = self._stream.readinto(buffer)
+        self._read += n
+        self._limit.check_unpacked(self._read)
+        return n
+
+
+def open_source(path: str | Path, max_memory: int | None = None) -> Source:
     """The source of that path; "-" is standard input. What comes through a pipe is kept, if it can be data."""
     if str(path) == "-":
-        return _kept("standard input", sys.stdin.buffer)
+        return _kept("standard input", sys.stdin.buffer, max_memory)
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -74,17 +116,24 @@ def open_source(path: str | Path) -> Source:
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
     if stat.S_ISFIFO(mode):
         with open(path, "rb") as stream:
-            return _kept(str(path), stream)
+            return _kept(str(path), stream, max_memory)
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is neither a file nor a pipe: copy the data to a file")
-    return Source(str(path))
+    return Source(str(path), max_memory=max_memory)
 
 
-def _kept(name: str, stream: BinaryIO) -> Source:
+def _kept(name: str, stream: BinaryIO, max_memory: int | None) -> Source:
     head = stream.read(BLOCK)
     if not head.startswith((GZIP, ZIP, PARQUET)):
         check_text(name, head)
-    return Source(name, head + stream.read())
+    most = available() if max_memory is None else max_memory
+    content = io.BytesIO()
+    while head:
+        content.write(head)
+        if most is not None and content.tell() > most:
+            raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory= as a size")
+        head = stream.read(_CHUNK)
+    return Source(name, content.getvalue(), max_memory)
 
 
 def check_text(name: str, head: bytes) -> None:
@@ -101,18 +150,47 @@ def check_text(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is not text: byte 0x{found[0][0]:02x} at offset {found.start()}; {READ}")
 
 
-def lines_of(name: str, readline: Callable[[int], Text]) -> Iterator[Text]:
-    """The lines of a stream, each with its end; one without end is refused."""
+def lines_of(name: str, stream: BinaryIO, between: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines of a stream with their numbers, from 1, each with an end; one that is too long is refused.
+
+    between: matches what may be left out between lines; without it every line is given. A file of nothing else is
+    passed over without a step a line.
+    """
     number = 0
-    while line := readline(LONGEST_LINE):
-        number += 1
-        if len(line) == LONGEST_LINE:
-            raise ValueError(f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; is the file text of rows?")
-        yield line
+    for block in _whole_lines(name, stream):
+        at = 0
+        while at < len(block):
+            if between is not None:
+                run = block.rfind(b"\n", at, between.match(block, at).end()) + 1  # type: ignore[union-attr]
+                if run:
+                    number, at = number + block.count(b"\n", at, run), run
+                    continue
+            end = block.index(b"\n", at) + 1
+            number += 1
+            if end - at > LONGEST_LINE:
+                _refuse_long(name, number)
+            yield number, block[at:end]
+            at = end
 
 
-def shown(text: str | bytes) -> str:
-    """What a file holds, fit to be printed: quoted, escaped and not too long."""
-    if isinstance(text, bytes):
-        text = text[: 4 * _SHOWN].decode("utf-8", "replace")
-    return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")
+def _whole_lines(name: str, stream: BinaryIO) -> Iterator[bytes]:
+    """The stream in blocks that end where a line does."""
+    number, begun, size = 1, [b""], 0
+    while block := stream.read(BLOCK):
+        end = block.rfind(b"\n") + 1
+        if not end:
+            begun.append(block)
+            size += len(block)
+            if size > LONGEST_LINE:
+                _refuse_long(name, number)
+            continue
+        whole = b"".join([*begun, block[:end]])
+        yield whole
+        number += whole.count(b"\n")
+        begun, size = [block[end:]], len(block) - end
+    if last := b"".join(begun):
+        yield last + b"\n"
+
+
+def _refuse_long(name: str, number: int) -> NoReturn:
+    raise ValueError(f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; is the file text of rows?")

@@ -9,13 +9,16 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from rankwise.io.sources import Source, check_text, lines_of, shown
+from rankwise.io.quoting import shown, told
+from rankwise.io.sources import COMMENTS, Source, check_text, lines_of
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite
 
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _LARGEST_INDEX = 2**31 - 2
 # An array is made of what is stored nearly full: the least part stored, and the most bytes by those of CSR.
 _FULL, _LARGER = 0.4, 1.5
+# Bytes in memory of an entry, and of a row.
+_ENTRY, _ROW = 16, 16
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
@@ -25,7 +28,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     from sklearn.datasets import load_svmlight_file
 
     with source.open() as stream:
-        lines = _Lines(source.name, stream)
+        lines = _Lines(source, stream)
         try:
             X, y = load_svmlight_file(lines, zero_based=True)
         except _LineError as error:
@@ -33,7 +36,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         except (ValueError, OverflowError) as error:
             if not lines.current:  # not about what a line says
                 raise
-            raise ValueError(f"{source.name}, line {lines.number}: {_fault(lines.current) or error}") from None
+            raise ValueError(f"{source.name}, line {lines.number}: {_fault(lines.current) or told(error)}") from None
     _check_values(source, X, y)
     first = wanted.first_index
     if first is None:
@@ -59,19 +62,19 @@ class _Lines:
     scikit-learn would append each query to an array of all before it, which is quadratic.
     """
 
-    def __init__(self, name: str, stream: BinaryIO) -> None:
+    def __init__(self, source: Source, stream: BinaryIO) -> None:
         self.number = self.rows = 0
         self.current = b""
         self.qid = array("q")
-        self._name = name
-        self._lines = lines_of(name, stream.readline)
+        self._source, self._taken, self._most = source, 0, source.limit.most
+        self._lines = lines_of(source.name, stream, COMMENTS)
 
     def read(self) -> bytes:
         raise NotImplementedError  # its presence says that this is a file
 
     def __iter__(self) -> Iterator[bytes]:
-        for line in self._lines:
-            self.number += 1
+        for number, line in self._lines:
+            self.number = number
             if self.number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if b"#" in line:
@@ -81,10 +84,14 @@ class _Lines:
                 self.current = line
                 self._look_at(line, start)
                 self.rows += 1
+                self._taken += _ROW + _ENTRY * line.count(b":")
+                if self._taken > self._most:
+                    self.current = b""
+                    self._source.limit.check(self._taken)
                 yield line
                 self.current = b""
         if not self.rows:
-            raise ValueError(f"{self._name} holds no samples; give at least one")
+            raise ValueError(f"{self._source.name} holds no samples; give at least one")
 
     def _look_at(self, line: bytes, start: list[bytes]) -> None:
         if b":" in start[0]:
@@ -145,6 +152,7 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
         check_size(source.name, len(X.indptr) - 1, d, wanted)
+        source.limit.check(8 * d)  # the coefficients of a model
         return d
     if d > wanted.width:
         beyond = X.indices >= wanted.width + first
@@ -160,7 +168,7 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
 def _place(source: Source, row: int) -> str:
     """The file, and the line of a row counted from 0."""
     with source.open() as stream:
-        lines = _Lines(source.name, stream)
+        lines = _Lines(source, stream)
         for k, _ in enumerate(lines):
             if k == row:
                 break

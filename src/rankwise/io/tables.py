@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inputs import is_whole
-from rankwise.io.sources import shown
+from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
 QUERIES = ("qid", "query", "query_id", "group")
@@ -49,9 +49,9 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.n_features is not None and (not is_whole(self.n_features) or self.n_features < 1):
-            raise ValueError(f"n_features must be a whole number, at least 1, got {self.n_features!r}")
+            raise ValueError(f"n_features must be a whole number, at least 1, got {shown(self.n_features)}")
         if self.first_index is not None and (not is_whole(self.first_index) or self.first_index not in (0, 1)):
-            raise ValueError(f"first_index must be 0 or 1, got {self.first_index!r}")
+            raise ValueError(f"first_index must be 0 or 1, got {shown(self.first_index)}")
         if self.feature_names is not None:
             check_names(self.feature_names, "feature_names")
             if self.n_features not in (None, len(self.feature_names)):
@@ -79,7 +79,7 @@ def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
         raise ValueError(f"{where}: no column {' or '.join(map(repr, LABELS))}; name the labels' with label=")
     query = _one_of(names, wanted.query, QUERIES, "query", wanted, where)
     if label is not None and label == query:
-        raise ValueError(f"{where}: column {names[label]!r} cannot be both the label and the query")
+        raise ValueError(f"{where}: column {shown(names[label])} cannot be both the label and the query")
     rest = [k for k in range(len(names)) if k not in (label, query)]
     if wanted.feature_names is None:
         return Columns(label, query, rest)
@@ -98,7 +98,7 @@ def _one_of(
 ) -> int | None:
     if asked is not None:
         if asked not in names:
-            raise ValueError(f"{where}: no column {asked!r}, asked for by {what}=; there are {_list(names)}")
+            raise ValueError(f"{where}: no column {shown(asked)}, asked for by {what}=; there are {_list(names)}")
         return names.index(asked)
     found = [name for name in usual if name in names and name not in (wanted.feature_names or ())]
     if len(found) > 1:
@@ -115,7 +115,7 @@ def check_names(names: Sequence[str], where: str) -> None:
         if not name:
             raise ValueError(f"{where}: column {k + 1} has no name; with pandas, write with index=False")
         if name.startswith(_PANDAS_INDEX):
-            raise ValueError(f"{where}: column {name!r} is an index of pandas; write with index=False")
+            raise ValueError(f"{where}: column {shown(name)} is an index of pandas; write with index=False")
         if name in seen:
             raise ValueError(f"{where}: two columns are called {shown(name)}; rename one")
         seen.add(name)

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rankwise.inputs import is_number, is_whole
 from rankwise.io.models import ModelFile, ModelFileError, write_model
+from rankwise.io.quoting import shown
 from rankwise.losses import Loss, as_loss
 
 __all__ = ["Linear", "read_linear", "write_linear"]
@@ -20,6 +23,9 @@ _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
 _PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "best_score_")
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
+_POSITIVE = ("tol",)
+_LONGEST_WORD = 10_000
+_AGAIN = "copy it again, or save the model again"
 
 
 @dataclass(frozen=True)
@@ -47,29 +53,92 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
 
 def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
     """A stored ranker from its file, checked to hold together. known: the parameters that its class takes."""
-    arrays, header = file.arrays, file.header
-    try:
-        params, learnt, note = dict(header["params"]), dict(header["learnt"]), dict(header["note"])
-        coef, intercept, classes = (arrays[name] for name in _NEEDED)
-        d = learnt["n_features_in_"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path}: a linear model without {error}; save it again") from None
-    whole = all(part.dtype == np.float64 and np.isfinite(part).all() for part in (coef, intercept))
-    if not whole or coef.shape != (1, d) or intercept.shape != (1,) or classes.shape != (2,):
-        raise ModelFileError(f"{path}: coefficients, intercept and classes do not fit together; save the model again")
-    names = arrays.get("feature_names_in_")
-    if names is not None and names.shape != (d,):
-        raise ModelFileError(f"{path}: {names.size} feature names for {d} features; save the model again")
+    arrays = file.arrays
+    params, learnt, note = (_object(file, path, key) for key in ("params", "learnt", "note"))
+    for name in _NEEDED:
+        if name not in arrays:
+            raise ModelFileError(f"{path}: a linear model without the array {name}; {_AGAIN}")
+    d: Any = learnt.get("n_features_in_")
+    if not is_whole(d) or d < 1:
+        raise ModelFileError(f"{path}: n_features_in_ is {shown(d)}, not a number of features; {_AGAIN}")
+    _check_arrays(arrays, d, path)
     strange = sorted(set(params) - known)
     if strange:
-        raise ModelFileError(f"{path}: unknown parameter {strange[0]!r}; it was written by another version of rankwise")
+        raise ModelFileError(
+            f"{path}: unknown parameter {shown(strange[0])}; it was written by another version of rankwise"
+        )
+    for name, value in params.items():
+        if not _is_plain(value) or (name in _POSITIVE and not (is_number(value) and 0.0 < value < np.inf)):
+            raise ModelFileError(f"{path}: the parameter {name} is {shown(value)}, which cannot be; {_AGAIN}")
+    for name in _PLAIN:
+        if name in learnt and not _is_learnt(name, learnt[name]):
+            raise ModelFileError(f"{path}: {name} is {shown(learnt[name])}, which cannot be; {_AGAIN}")
     attributes: dict[str, Any] = {name: arrays[name] for name in _ARRAYS if name in arrays}
-    if names is not None:
-        attributes["feature_names_in_"] = names.astype(object)
+    if "feature_names_in_" in arrays:
+        attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
     attributes |= {name: learnt[name] for name in _PLAIN if name in learnt}
     start = len(_HISTORY)
     attributes["history_"] = {name[start:]: values for name, values in arrays.items() if name.startswith(_HISTORY)}
     return Linear(params, attributes, note)
+
+
+def _object(file: ModelFile, path: str | Path, key: str) -> dict[str, Any]:
+    """A part of the header that must be a table."""
+    if key not in file.header:
+        raise ModelFileError(f"{path}: a linear model without {key}; {_AGAIN}")
+    part = file.header[key]
+    if not isinstance(part, dict):
+        raise ModelFileError(f"{path}: {key} is {shown(part)}, not a table of names and values; {_AGAIN}")
+    return dict(part)
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]], d: int, path: str | Path) -> None:
+    """Refuse arrays that do not fit together, or hold what no model has."""
+    coef, intercept, classes = (arrays[name] for name in _NEEDED)
+    whole = all(part.dtype == np.float64 and np.isfinite(part).all() for part in (coef, intercept))
+    if not whole or coef.shape != (1, d) or intercept.shape != (1,) or classes.shape != (2,):
+        raise ModelFileError(f"{path}: coefficients, intercept and classes do not fit together; {_AGAIN}")
+    if not classes[0] < classes[1]:
+        raise ModelFileError(f"{path}: the classes are {shown(classes.tolist())}, not two in order; {_AGAIN}")
+    names = arrays.get("feature_names_in_")
+    if names is not None:
+        if names.shape != (d,):
+            raise ModelFileError(f"{path}: {names.size} feature names for {d} features; {_AGAIN}")
+        if names.dtype.kind != "U" or not names.all() or np.unique(names).size < d:
+            raise ModelFileError(f"{path}: feature names must be different words, none of them empty; {_AGAIN}")
+    history = [values for name, values in arrays.items() if name.startswith(_HISTORY)]
+    if any(values.dtype.kind not in "biuf" or values.ndim != 1 for values in history) or (
+        len({values.size for values in history}) > 1
+    ):
+        raise ModelFileError(f"{path}: its history is not columns of numbers, all of one length; {_AGAIN}")
+
+
+def _is_plain(value: Any, depth: int = 3) -> bool:
+    """Whether a value is one that `_plain` gives of a parameter: a number, a word, or lists of such."""
+    if isinstance(value, list):
+        return depth > 0 and all(_is_plain(part, depth - 1) for part in value)
+    return value is None or (isinstance(value, bool | int | float | str) and abs(_size(value)) < np.inf)
+
+
+def _size(value: float | str) -> float:
+    """A number, or the length of a word; infinite where it is too large to be meant."""
+    if isinstance(value, str):
+        return np.inf if len(value) > _LONGEST_WORD else len(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+def _is_learnt(name: str, value: Any) -> bool:
+    """Whether a value is of the kind that its name says."""
+    if name == "loss_":
+        return isinstance(value, str) and _is_plain(value)
+    if name == "converged_":
+        return isinstance(value, bool)
+    if name == "timing_":
+        return isinstance(value, dict) and all(is_number(part) and _is_plain(part) for part in value.values())
+    return is_number(value) and _is_plain(value)
 
 
 _NOT_PLAIN = object()

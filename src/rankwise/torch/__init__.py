@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError(
-        "rankwise.torch needs PyTorch, which is not installed: pip install 'rankwise[torch]'", name="torch"
+        "rankwise.torch needs PyTorch, which is not installed: pip install '.[torch]' in a checkout", name="torch"
     ) from None
 
 from rankwise.torch import functional

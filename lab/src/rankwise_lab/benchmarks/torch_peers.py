@@ -115,7 +115,7 @@ OURS: dict[str, tuple[str, Callable[[], Objective]]] = {
     "scores": ("APHingeLoss", APHingeLoss),
 }
 
-_METRIC_LEARNING = ("pytorch_metric_learning", "pip install './lab[torch]'")
+_METRIC_LEARNING = ("pytorch_metric_learning", "pip install './lab[torch]' in a checkout")
 _PEERS = (
     Peer("SmoothAPLoss", "embeddings", _smooth_ap, *_METRIC_LEARNING),
     Peer("FastAPLoss", "embeddings", _fast_ap, *_METRIC_LEARNING),

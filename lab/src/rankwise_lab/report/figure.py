@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_FIGURES", "Drawing", "Drawn", "Gallery", "Picture", "drawing", "have_matplotlib"]
 
-NO_FIGURES = "No figures: Matplotlib is not installed; pip install 'rankwise[plots]'."
+NO_FIGURES = "No figures: Matplotlib is not installed; pip install '.[plots]' in a checkout."
 
 
 class Drawing(NamedTuple):

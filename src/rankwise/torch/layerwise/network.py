@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rankwise.inputs import is_whole
 from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
+from rankwise.io.quoting import shown, told
 from rankwise.torch.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
 __all__ = ["PLCNN"]
@@ -120,7 +121,7 @@ class PLCNN(nn.Sequential):
     def from_file(cls, file: ModelFile, path: str | Path) -> PLCNN:
         """The network of a model file that was read."""
         if file.kind != _KIND:
-            raise ModelFileError(f"{path} holds a model of kind {file.kind!r}, not a network; use rankwise.load")
+            raise ModelFileError(f"{path} holds a model of kind {shown(file.kind)}, not a network; use rankwise.load")
         try:
             with torch.device("meta"):  # no more memory is taken than the file has arrays
                 net = cls(*(_made(part["type"], part["options"]) for part in file.header["parts"]))
@@ -128,9 +129,18 @@ class PLCNN(nn.Sequential):
             net.load_state_dict(state, assign=True)
             if file.header["channels_last"] is True:
                 _in_channels_last(net)
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
-            why = " ".join(str(error).split())[:120]
-            raise ModelFileError(f"{path}: damaged ({why}); copy it again, or train the network again") from None
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RuntimeError,
+            AssertionError,
+        ) as error:
+            raise ModelFileError(
+                f"{path}: damaged ({told(error)}); copy it again, or train the network again"
+            ) from None
         return net.eval()
 
 

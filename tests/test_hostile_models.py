@@ -1,0 +1,292 @@
+"""Model files that are damaged, forged or of another kind end in one clear line, whoever reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise.cli.main import main
+from rankwise.io import ModelFileError, read_model, write_model
+from rankwise.io.npy import npy_header
+
+Document, Arrays = dict[str, Any], dict[str, Any]
+
+SEED, DRAWN = 7, 40
+X = np.random.default_rng(0).normal(size=(24, 3))
+Y = np.arange(24) % 2
+
+
+def write_raw(path: Path, document: Any, arrays: Arrays, *, members: dict[str, bytes] | None = None) -> None:
+    """A file of any header whatever, its sums right; an array that cannot be written as one is written as bytes."""
+    parts = {
+        name: part if isinstance(part, bytes) else npy_header(part) + part.tobytes() for name, part in arrays.items()
+    }
+    if isinstance(document, dict) and isinstance(document.get("arrays"), list):
+        document = document | {
+            "arrays": [
+                {
+                    "name": name,
+                    "dtype": "<f8" if isinstance(arrays[name], bytes) else arrays[name].dtype.str,
+                    "shape": [1] if isinstance(arrays[name], bytes) else list(arrays[name].shape),
+                    "sha256": hashlib.sha256(content).hexdigest(),
+                }
+                for name, content in parts.items()
+            ]
+        }
+    text = document if isinstance(document, bytes) else json.dumps(document).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("rankwise.json", text)
+        for name, content in parts.items():
+            archive.writestr(f"arrays/{name}.npy", content)
+        for name, content in (members or {}).items():
+            archive.writestr(name, content)
+
+
+def opened(path: Path) -> tuple[Document, Arrays]:
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("rankwise.json")), read_model(path).arrays
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of every kind that is written, and samples."""
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "x.csv").write_text(
+        "label,a,b,c\n" + "".join(f"{y},{','.join(map(str, x))}\n" for x, y in zip(X, Y, strict=True))
+    )
+    assert main(["fit", str(folder / "x.csv"), "-o", str(folder / "fit.rw"), "--C", "1", "--quiet"]) == 0
+    rw.RankSVM(C=1.0).fit(X, Y).save(folder / "rank-svm.rw")
+    rw.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y).save(folder / "rank-svm-cv.rw")
+    bags = [X[k : k + 2] for k in range(0, 24, 2)]
+    y = np.arange(12) % 2
+    rw.LatentRankSVM(C=1.0).fit(bags, y).save(folder / "latent-rank-svm.rw")
+    rw.LatentRankSVMCV(Cs=[1.0], cv=2).fit(bags, y).save(folder / "latent-rank-svm-cv.rw")
+    for kind in ("lwsvm-checkpoint", "latent-checkpoint"):
+        write_model(folder / f"{kind}.rw", kind, {"settings": {}}, {"numbers": np.zeros(3)})
+    if importlib.util.find_spec("torch"):
+        from torch import nn
+
+        from rankwise.torch import PLCNN
+
+        PLCNN(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).save(folder / "plcnn.rw")
+    return folder
+
+
+def commands(folder: Path, path: Path) -> Iterator[list[str]]:
+    yield ["predict", str(path), str(folder / "x.csv")]
+    yield ["predict", str(path), str(folder / "x.csv"), "--labels"]
+    yield ["evaluate", str(path), str(folder / "x.csv"), "--metrics", "ap", "--resamples", "0"]
+
+
+def tried(folder: Path, path: Path, capsys: pytest.CaptureFixture[str], *, drawn: bool = False) -> list[str]:
+    """What is said of a file by load and by each command, one line each; nothing where it is read."""
+    said = []
+    try:
+        rw.load(path)
+    except ModelFileError as error:
+        said.append(str(error))
+    plot = ["--plot", str(folder / "pr.png")] if drawn else []
+    for arguments in commands(folder, path):
+        status = main([*arguments, *(plot if arguments[0] == "evaluate" else [])])
+        error = capsys.readouterr().err
+        assert status in (0, 2)
+        assert (status == 2) == error.startswith("rankwise: ")
+        said += error.splitlines()
+    for line in said:
+        assert path.name in line or "x.csv: no label is at least" in line, line
+        assert len(line) < 400 + len(str(path)), line
+        assert ";" in line or ":" in line, line  # what to do
+    assert len(said) <= 4
+    return said
+
+
+OTHER_KINDS = {
+    "plcnn": "holds a network, which the command line does not apply; use rankwise.torch.PLCNN.load in Python",
+    "latent-rank-svm": "holds a ranker of bags, not of single samples; use rankwise detect, or rankwise.load",
+    "latent-rank-svm-cv": "holds a ranker of bags, not of single samples",
+    "lwsvm-checkpoint": "is a checkpoint, not a model; pass its folder to LWSVM(checkpoint=)",
+    "latent-checkpoint": "is a checkpoint, not a model; pass its folder to LatentRankSVM(checkpoint=)",
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_models_of_other_kinds_are_refused_by_the_commands(
+    kind: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / f"{kind}.rw"
+    if not path.exists():
+        pytest.skip("PyTorch is not installed")
+    for arguments in commands(folder, path):
+        assert main(arguments) == 2
+        assert f"{path} {OTHER_KINDS[kind]}" in capsys.readouterr().err
+
+
+NOTES = ["", [], "words", 3, None, [["first_index", 0]], True]
+
+
+@pytest.mark.parametrize("note", NOTES, ids=map(repr, NOTES))
+def test_a_note_that_is_no_table_is_refused(note: Any, folder: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.rw"
+    document, arrays = opened(folder / "fit.rw")
+    document["header"]["note"] = note
+    write_raw(path, document, arrays)
+    said = tried(folder, path, capsys)
+    assert len(said) == 4
+    assert all("not a table of names and values; copy it again, or save the model again" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        ({"relevant_from": "1"}, "relevant_from is '1', not a finite number"),
+        ({"relevant_from": 10**400}, "relevant_from is 1000000000000000000000000000000000000000…, not a finite number"),
+        ({"relevant_from": True}, "relevant_from is True"),
+        ({"first_index": 2}, "first_index is 2, neither 0, 1 nor null"),
+        ({"first_index": [0]}, "first_index is [0], neither"),
+        ({"first_index": "x" * 50_000}, "…, neither"),
+    ],
+)
+def test_what_a_note_says_is_checked(note: Any, said: str, folder: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.rw"
+    document, arrays = opened(folder / "fit.rw")
+    document["header"]["note"] = note
+    write_raw(path, document, arrays)
+    found = tried(folder, path, capsys)
+    assert len(found) == 3  # a model all the same, to whoever does not ask
+    assert all(said in line for line in found)
+
+
+def test_an_empty_note_is_as_in_files_of_the_python_interface(folder: Path, capsys: Any) -> None:
+    assert read_model(folder / "rank-svm.rw").header["note"] == {}
+    assert tried(folder, folder / "rank-svm.rw", capsys) == []
+
+
+def test_classes_that_are_words_are_written_as_words(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    rw.RankSVM(C=1.0).fit(X, np.where(Y, "good", "bad")).save(tmp_path / "m.rw")
+    assert main(["predict", str(tmp_path / "m.rw"), str(folder / "x.csv"), "--labels"]) == 0
+    assert set(capsys.readouterr().out.split()) == {"good", "bad"}
+
+
+# Mutations
+
+STRANGE: list[Any] = [
+    "", "x" * 100_000, [], {}, None, True, -1, 0, 3, 0.5, 1e308, 10**400, [["a", 1]], {"a": {"b": []}}, [None] * 1000,
+    json.loads("[" * 400 + "]" * 400),
+]  # fmt: skip
+ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "float32": lambda a: a.astype(np.float32) if a.dtype.kind != "U" else a.astype("U1"),
+    "integers": lambda a: np.zeros(a.shape, np.int8),
+    "words": lambda a: np.full(a.shape, "word"),
+    "booleans": lambda a: np.ones(a.shape, bool),
+    "flat": lambda a: np.append(a.ravel(), a.ravel()[:1]),
+    "deep": lambda a: a.reshape(1, *a.shape, 1),
+    "nothing": lambda a: a.ravel()[:0],
+    "one": lambda a: a.ravel()[:1].reshape(()) if a.size else np.zeros(()),
+    "nan": lambda a: np.full(a.shape, np.nan),
+    "inf": lambda a: np.full(a.shape, -np.inf),
+    "wide": lambda a: np.zeros((1, 100_000)),
+    "no array": lambda a: b"\x93NUMPY\x01\x00\xff\xff{}",
+    "objects": lambda a: b"\x93NUMPY\x01\x00\x40\x00"
+    + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(64),
+    "huge": lambda a: b"\x93NUMPY\x01\x00\x50\x00"
+    + b"{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 9), }".ljust(80),
+}  # fmt: skip
+
+
+def places(part: Any, depth: int = 4) -> Iterator[tuple[Any, Any]]:
+    """Every table or list within plain data, with each of its keys."""
+    keys = list(part) if isinstance(part, dict) else range(len(part)) if isinstance(part, list) else []
+    for key in keys:
+        yield part, key
+        if depth:
+            yield from places(part[key], depth - 1)
+
+
+def mutated(rng: np.random.Generator, document: Document, arrays: Arrays) -> tuple[str, Document, Arrays]:
+    """One thing about a file changed."""
+    document, arrays = json.loads(json.dumps(document)), dict(arrays)
+    if rng.random() < 0.6:
+        found = [place for place in places(document) if place[1] != "sha256"]
+        holder, key = found[rng.integers(len(found))]
+        if rng.random() < 0.2:
+            del holder[key]
+            return f"no {key}", document, arrays
+        value = STRANGE[rng.integers(len(STRANGE))]
+        holder[key] = value
+        return f"{key} = {str(value)[:40]}", document, arrays
+    name = [*arrays][rng.integers(len(arrays))]
+    change = [*ARRAYS, "absent", "another"][rng.integers(len(ARRAYS) + 2)]
+    if change == "absent":
+        del arrays[name]
+    elif change == "another":
+        arrays[f"another.{name}"[:100]] = arrays[name]
+    else:
+        arrays[name] = ARRAYS[change](arrays[name])
+    return f"{name}: {change}", document, arrays
+
+
+KINDS = ["fit", "rank-svm", "rank-svm-cv", "latent-rank-svm", "latent-rank-svm-cv", "plcnn", "lwsvm-checkpoint"]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that are too large to be drawn
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutated_files_are_read_or_refused_in_one_clear_line(
+    kind: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not (folder / f"{kind}.rw").exists():
+        pytest.skip("PyTorch is not installed")
+    rng = np.random.default_rng(SEED)
+    original = opened(folder / f"{kind}.rw")
+    path, refused = tmp_path / "m.rw", 0
+    for k in range(DRAWN):
+        what, document, arrays = mutated(rng, *original)
+        write_raw(path, document, arrays)
+        try:
+            refused += bool(
+                tried(folder, path, capsys, drawn=k % 10 == 0 and bool(importlib.util.find_spec("matplotlib")))
+            )
+        except Exception as error:
+            raise AssertionError(f"{kind}, {k}: {what}") from error
+    assert refused > DRAWN // 4
+
+
+def test_every_array_of_a_linear_model_may_be_anything(folder: Path, tmp_path: Path) -> None:
+    document, arrays = opened(folder / "fit.rw")
+    said = []
+    for name in arrays:
+        for change in ARRAYS.values():
+            write_raw(tmp_path / "m.rw", document, arrays | {name: change(arrays[name])})
+            try:
+                rw.load(tmp_path / "m.rw")
+            except ModelFileError as error:
+                said.append(str(error))
+    assert len(said) > 50
+    assert all("m.rw" in line and len(line) < 600 for line in said)
+
+
+def test_archives_that_are_no_models_are_refused(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    document, arrays = opened(folder / "fit.rw")
+    path, whole = tmp_path / "m.rw", (folder / "fit.rw").read_bytes()
+    rng = np.random.default_rng(SEED)
+    for at in rng.integers(0, len(whole), 20):
+        path.write_bytes(whole[:at])
+        assert len(tried(folder, path, capsys)) == 4
+    texts = [b"", b"{", b"null", b"[]", b'"x"', b"NaN", b"[" * 100_000, b"1" * 10_000, b"\xff\xfe", b'{"format": NaN}']
+    texts.append(json.dumps(document | {"format_version": 10**400}).encode())
+    for text in [*texts, json.dumps(document).replace('"note": {', '"note": {"x": NaN, ').encode()]:
+        write_raw(path, text, {})
+        assert len(tried(folder, path, capsys)) == 4
+    for members in ({"extra": b"1"}, {"arrays/extra.npy": b"1"}, {"rankwise.json": b"{}"}, {"../../x": b"1"}):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *_, **__: None)  # of a name that is there twice
+            write_raw(path, document, arrays, members=members)
+        assert len(tried(folder, path, capsys)) == 4
