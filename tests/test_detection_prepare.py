@@ -22,7 +22,7 @@ from torch import nn  # noqa: E402
 
 from rankwise.cli.detect_prepare import Report  # noqa: E402
 from rankwise.cli.main import main  # noqa: E402
-from rankwise.detection.prepare import prepare  # noqa: E402
+from rankwise.detection.preparing import prepare  # noqa: E402
 from rankwise.detection.store import FeatureStore  # noqa: E402
 from rankwise.detection.voc import VocError  # noqa: E402
 
@@ -35,7 +35,7 @@ KILLING = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import torch
-from rankwise.detection.prepare import prepare
+from rankwise.detection.preparing import prepare
 
 torch.set_num_threads(1)
 devkit, root, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])

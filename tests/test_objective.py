@@ -11,7 +11,7 @@ import pytest
 import rankwise as rw
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.losses import as_loss
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")

@@ -22,7 +22,7 @@ import rankwise as rw
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Evaluation, Objective
 from rankwise.linear.path import natural_C, solve_path
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, Step
 from rankwise.linear.solvers.result import Track
 from rankwise.losses import as_loss

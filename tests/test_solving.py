@@ -14,7 +14,7 @@ import pytest
 import rankwise as rw
 from rankwise.inference import engine
 from rankwise.inputs import NotFiniteError
-from rankwise.linear import pose as posing
+from rankwise.linear import posing
 from rankwise.losses import Form, as_loss
 from rankwise.method import AUTO, METHODS, Method, as_method
 from rankwise.queries import Queries, as_queries, single_query

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prepare, and say what came of it; 130 if interrupted."""
     import torch
 
-    from rankwise.detection.prepare import prepare
+    from rankwise.detection.preparing import prepare
 
     voice = Voice(quiet=arguments.quiet)
     torch.set_num_threads(arguments.threads)

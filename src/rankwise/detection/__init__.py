@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         train,
     )
     from rankwise.detection.detector_file import Detector, read_detector, write_detector
-    from rankwise.detection.prepare import prepare
+    from rankwise.detection.preparing import prepare
     from rankwise.detection.proposals import selective_search, sliding_windows
     from rankwise.detection.store import FeatureStore
 
@@ -71,7 +71,7 @@ _LAZY = {
     "image_ap": "rankwise.detection.detector",
     "labelled": "rankwise.detection.detector",
     "localised": "rankwise.detection.detector",
-    "prepare": "rankwise.detection.prepare",
+    "prepare": "rankwise.detection.preparing",
     "read_detector": "rankwise.detection.detector_file",
     "selective_search": "rankwise.detection.proposals",
     "sliding_windows": "rankwise.detection.proposals",

@@ -18,7 +18,7 @@ from rankwise.detection.evaluation import Detections, Kind, VocAP, average_preci
 from rankwise.detection.store import FeatureStore
 from rankwise.latent import LatentRankSVM, LatentRankSVMCV
 from rankwise.latent.latent_svm_cv import grid_of_bags
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.losses import LossLike, as_loss
 from rankwise.metrics import average_precision as ranking_average_precision
 

@@ -1,7 +1,8 @@
 """Rankers of bags: a sample is a set of candidates, the best of which counts, and which one that is must be learnt."""
 
 from rankwise.latent.bags import Bags
+from rankwise.latent.initial import bag_means
 from rankwise.latent.latent_svm import LatentRankSVM
 from rankwise.latent.latent_svm_cv import LatentRankSVMCV
 
-__all__ = ["Bags", "LatentRankSVM", "LatentRankSVMCV"]
+__all__ = ["Bags", "LatentRankSVM", "LatentRankSVMCV", "bag_means"]

@@ -24,7 +24,7 @@ from rankwise.latent.working_set import best_of
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers
 from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method

@@ -22,7 +22,7 @@ from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, 
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.losses import LossLike
 from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike

@@ -21,7 +21,7 @@ from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import usual_C
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.progress import SolverProgress
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult

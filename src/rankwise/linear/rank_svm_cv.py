@@ -14,7 +14,7 @@ from rankwise.linear.cross_validation import Candidate, Fold, Search, as_jobs, c
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
-from rankwise.linear.pose import pose
+from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings

@@ -18,12 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from rankwise import LatentRankSVMCV, RankSVMCV
-from rankwise.latent import Bags
-from rankwise.latent.initial import bag_means
-from rankwise.linear.features import as_features
-from rankwise.linear.objective import Objective
-from rankwise.linear.path import natural_C
-from rankwise.linear.pose import pose
+from rankwise.latent import Bags, bag_means
+from rankwise.linear import Objective, as_features, natural_C, pose
 from rankwise.losses import as_loss
 from rankwise_lab.benchmarks import quality
 from rankwise_lab.benchmarks.bags_data import BagSet

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.figures import Curve, curve_of
-from rankwise.linear.features import INTERCEPT
+from rankwise.linear import INTERCEPT
 from rankwise.metrics import average_precision, ndcg
 from rankwise_lab.demo.results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed
 from rankwise_lab.measuring import machine

@@ -22,13 +22,20 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, load
-from rankwise.linear.cross_validation import Search, choose, split
-from rankwise.linear.features import INTERCEPT, as_features, with_intercept
-from rankwise.linear.objective import Objective
-from rankwise.linear.path import grid_of_C
-from rankwise.linear.pose import pose
-from rankwise.linear.prior import Prior
-from rankwise.linear.solvers import AUTO, Settings
+from rankwise.linear import (
+    AUTO,
+    INTERCEPT,
+    Objective,
+    Prior,
+    Search,
+    Settings,
+    as_features,
+    choose,
+    grid_of_C,
+    pose,
+    split,
+    with_intercept,
+)
 from rankwise.losses import as_loss
 from rankwise.metrics import METRICS, resampled
 from rankwise_lab import pieces

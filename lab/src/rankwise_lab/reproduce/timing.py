@@ -23,10 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, structured_hinge
-from rankwise.linear.features import INTERCEPT, as_features
-from rankwise.linear.objective import Objective
-from rankwise.linear.pose import pose
-from rankwise.linear.solvers import AUTO, SOLVERS, Settings
+from rankwise.linear import AUTO, INTERCEPT, SOLVERS, Objective, Settings, as_features, pose
 from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise_lab import pieces
 from rankwise_lab.measuring.timing import THREADS, compare
