@@ -195,10 +195,13 @@ def test_lines_may_end_in_carriage_returns(tmp_path: Path) -> None:
 def test_ctrl_c_ends_the_reading_of_a_bomb(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"label,a\n") + gzip.compress(b"\n" * (1 << 24)) * 500)  # 8 GB of newlines
-    command = [sys.executable, "-m", "rankwise.cli.main", "fit", str(path), "-o", str(tmp_path / "m.rw")]
-    with subprocess.Popen([*command, "--max-memory", "1TB"], stderr=subprocess.PIPE, text=True) as process:
+    code = "import sys; from rankwise.cli.main import main; print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "fit", str(path), "-o", str(tmp_path / "m.rw"), "--max-memory", "1TB"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            time.sleep(3.0)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(1.0)
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
             said = process.communicate(timeout=60)[1]

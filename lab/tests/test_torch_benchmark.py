@@ -231,7 +231,7 @@ def test_a_step_leaves_the_gradient_of_one_step() -> None:
 
 @pytest.mark.parametrize(
     ("package", "extra", "benchmark"),
-    [("torch", "bench", "torch"), ("torch", "bench", "finetune"), ("PIL", "images", "finetune")],
+    [("torch", "torch", "torch"), ("torch", "torch", "finetune"), ("PIL", "images", "finetune")],
 )
 def test_without_a_package_one_line_names_the_extra(package: str, extra: str, benchmark: str, tmp_path: Path) -> None:
     (tmp_path / "picture").touch()
@@ -294,7 +294,7 @@ def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
     written = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert written["quick"] is ("--quick" in options)
     assert all(ARMS[0].name in of_noise["ap"] for of_noise in written["noises"])
-    assert f"{seeds} seeds: mean test AP" in capsys.readouterr().out
+    assert f"{seeds} seeds" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
