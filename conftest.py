@@ -6,6 +6,7 @@ import html.parser
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,17 @@ import numpy as np
 import pytest
 
 SEED = 20180618
+# Where torch is absent, these are not imported for their examples; tests that need it skip themselves.
+_LAB = "lab/src/rankwise_lab"
+NEED_TORCH = [
+    "src/rankwise/torch/*",
+    "src/rankwise/detection/cnn.py",
+    f"{_LAB}/benchmarks/torch_*",
+    f"{_LAB}/benchmarks/finetune*",
+    f"{_LAB}/benchmarks/layerwise.py",
+    f"{_LAB}/reproduce/cifar.py",
+]
+collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH
 
 
 def pytest_configure() -> None:
