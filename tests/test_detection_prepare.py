@@ -22,7 +22,7 @@ from torch import nn  # noqa: E402
 
 from rankwise.cli.detect_prepare import Report  # noqa: E402
 from rankwise.cli.main import main  # noqa: E402
-from rankwise.detection.preparing import prepare  # noqa: E402
+from rankwise.detection import prepare  # noqa: E402
 from rankwise.detection.store import FeatureStore  # noqa: E402
 from rankwise.detection.voc import VocError  # noqa: E402
 

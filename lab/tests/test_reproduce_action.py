@@ -24,7 +24,6 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from rankwise import RankSVM, RankSVMCV
 from rankwise.linear.cross_validation import Search
-from rankwise.metrics import resampled
 
 PLAN = Plan(Cs=3, ends=(0.5, 2.5), ends_zero_one=(-0.5, 1.5), folds=3, draws=30)
 CLASSES = ("emu", "sea cow", "yak")
@@ -108,15 +107,6 @@ def test_the_folds_of_a_class_and_loss_are_trained_once(
     assert ran == list(MEASURES)
     model = again.model(1, "zero-one", "ndcg")
     assert values[1] == model.C
-
-
-@pytest.mark.parametrize("metric", PAPER)
-def test_redrawn_samples_count_as_often_as_they_were_drawn(metric: str) -> None:
-    rng = np.random.default_rng(3)
-    scores, relevant = rng.integers(0, 9, 40).astype(float), rng.random(40) < 0.3  # with ties
-    counts = rng.multinomial(40, np.full(40, 1.0 / 40.0), size=20)
-    expected = [measured(metric, np.repeat(scores, row), np.repeat(relevant, row)) for row in counts]
-    np.testing.assert_allclose(resampled(metric, scores, relevant, counts), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("metric", PAPER)

@@ -21,7 +21,6 @@ __all__ = ["main"]
 _COMMANDS = "rankwise.commands"
 # Commands of the laboratory, by which it is asked for where it is not installed.
 _LABORATORY = ("bench", "demo", "reproduce")
-_GET_LABORATORY = "install it from a checkout: pip install ./lab"
 
 # Arguments of functions that errors name, and which are options here.
 _OPTIONS = re.compile(r"(?<= )(label|query|format|max_memory)=(?=([;, ]|$)|')")
@@ -77,14 +76,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_joined(commands: Any) -> None:
     """Commands of other packages: an entry point is a function that adds its command to the parser's."""
-    joined = {point.name: point for point in entry_points(group=_COMMANDS)}
-    for name in sorted(set(_LABORATORY) | set(joined)):
+    joined = {point.name: point for point in entry_points(group=_COMMANDS) if point.name not in commands.choices}
+    for name, point in sorted(joined.items()):
         try:
-            if name not in joined:
-                raise ModuleNotFoundError(f"{name} is part of the laboratory, rankwise-lab; {_GET_LABORATORY}")
-            joined[name].load()(commands)
+            point.load()(commands)
         except Exception as error:  # whatever is wrong with it concerns that command alone
             _add_unusable(commands, name, str(error) or type(error).__name__)
+    for name in _LABORATORY:
+        if name not in joined:
+            why = f"{name} is part of the laboratory, rankwise-lab; install it from a checkout: pip install ./lab"
+            _add_unusable(commands, name, why)
 
 
 def _add_unusable(commands: Any, name: str, why: str) -> None:

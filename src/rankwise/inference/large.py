@@ -24,6 +24,7 @@ from rankwise.queries import FoundRanking, Queries, Solved
 
 # A region of at least so many members gets buckets of its own, and one of its regions, and so on so many times.
 _DIVIDED, _DEPTH = 1 << 10, 4
+# So many positives are not worth another kernel, which would have to be compiled: NumPy sorts them.
 _FEW_POSITIVES = 1 << 10
 _NOBODY = np.empty(0, np.int64)
 
@@ -63,7 +64,6 @@ def solve_large(
         pos = scores[where].astype(np.float64)
         if not (np.abs(pos) <= limit).all():
             raise NotFiniteError
-    # Few positives are not worth another kernel, which would have to be compiled.
     by_score = np.argsort(-pos, kind="stable") if n_pos <= _FEW_POSITIVES else order_descending(pos)[1]
     pos, order, weight = pos[by_score], where[by_score], np.empty(n_pos)
     norm = scaled_weights(*tables, n_pos, n_neg, scale, weight)

@@ -49,12 +49,9 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot):
     last = float(n_intervals - 1)
     rate = last / (high - low) if high > low else 0.0
     begin, interval = slot[: n_intervals + 1], slot[n_intervals + 1 :]
-    begin[:] = 0
     for k in range(np.uint64(n)):
         interval[k] = interval_of(val[k], high, rate, last)
-    for k in range(np.uint64(n)):
-        begin[np.uint64(interval[k] + 1)] += np.int32(1)
-    if add_up(begin, n_intervals + 1) > SHORT:
+    if beginnings(interval, n, begin, n_intervals + 1) > SHORT:
         sort_uneven(val, idx, n, val_spare, idx_spare, slot)
         return
     for k in range(np.uint64(n)):
@@ -62,7 +59,8 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot):
         place = np.uint64(begin[b])
         begin[b] = np.int32(place + np.uint64(1))
         val_spare[place], idx_spare[place] = val[k], idx[k]
-    insert_all(val_spare, idx_spare, n, val, idx)
+    insert(val_spare, idx_spare, n)
+    copy_pairs(val_spare, idx_spare, n, val, idx)
 
 
 @inline
@@ -77,9 +75,10 @@ def sort_few(val, idx, first, stop, to_val, to_idx):
 
     No branch depends on a value.
     """
-    for a in range(first, stop):
-        v, at = val[a], np.uint64(first)
-        for b in range(first, stop):
+    begin, end = np.uint64(first), np.uint64(stop)
+    for a in range(begin, end):
+        v, at = val[a], begin
+        for b in range(begin, end):
             at += np.uint64((val[b] > v) | ((val[b] == v) & (b < a)))
         to_val[at], to_idx[at] = v, idx[a]
 
@@ -92,7 +91,7 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
     """
     n = scores.shape[0]
     if n >= _MANY:
-        move_apart(scores, flags, n_neg, val, idx)
+        move_apart(scores, flags, val, idx)
         sort_descending(val, idx, n_neg, val_spare, idx_spare, slot)
         return
     low, high = range_of_negatives(scores, flags)
@@ -101,12 +100,9 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
     last = float(own - 1)
     rate = last / (high - low) if high > low else 0.0
     begin, interval = slot[: own + 2], slot[own + 2 :]
-    begin[:] = 0
     for k in range(np.uint64(n)):
         interval[k] = np.int32(own) if flags[k] else interval_of(np.float64(scores[k]), high, rate, last)
-    for k in range(np.uint64(n)):
-        begin[np.uint64(interval[k] + 1)] += np.int32(1)
-    most = add_up(begin, own + 1)
+    most = beginnings(interval, n, begin, own + 1)
     for k in range(np.uint64(n)):
         b = np.uint64(interval[k])
         place = np.uint64(begin[b])
@@ -115,14 +111,20 @@ def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
     if most > SHORT:
         sort_uneven(val, idx, n_neg, val_spare, idx_spare, slot)
     else:
-        insert_in_place(val, idx, n_neg)
+        insert(val, idx, n_neg)
 
 
 @inline
-def add_up(begin, n):
-    """Make counts, each one place late, the beginnings of intervals; the greatest of the first n counts."""
+def beginnings(interval, n, begin, n_counts):
+    """begin[b] = where interval b begins among n values, which lie in intervals; the most values in one of them.
+
+    begin is shifted by one while it counts. Only its first n_counts counts are added up and looked at.
+    """
+    begin[:] = 0
+    for k in range(np.uint64(n)):
+        begin[np.uint64(interval[k] + 1)] += np.int32(1)
     at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(n)):
+    for b in range(np.uint64(n_counts)):
         most = max(most, begin[b])
         at += begin[b]
         begin[b] = at
@@ -130,14 +132,22 @@ def add_up(begin, n):
 
 
 @part
-def move_apart(scores, flags, n_neg, val, idx):
-    """All scores and their positions: the negatives, then the positives, both as they come."""
-    at = np.empty(2, np.uint64)
-    at[0], at[1] = 0, n_neg
-    for k in range(np.uint64(scores.shape[0])):  # no branch depends on a flag
-        place = at[np.uint64(flags[k])]
+def move_apart(scores, flags, val, idx):
+    """All scores and their positions: the negatives, then the positives, both as they come.
+
+    Each place is written once, whatever the flags are: from the front, or from the back, which is turned round then.
+    """
+    n, front = np.uint64(scores.shape[0]), np.uint64(0)
+    for k in range(n):  # no branch depends on a flag
+        place = n - np.uint64(1) - (k - front) if flags[k] else front
         val[place], idx[place] = scores[k], k
-        at[np.uint64(flags[k])] = place + np.uint64(1)
+        front += np.uint64(1) - np.uint64(flags[k])
+    low, high = np.int64(front), np.int64(n) - 1
+    while low < high:
+        val[low], val[high] = val[high], val[low]
+        idx[low], idx[high] = idx[high], idx[low]
+        low += 1
+        high -= 1
 
 
 @kernel(fastmath={"nnan", "nsz", "reassoc"})
@@ -152,19 +162,7 @@ def range_of_negatives(scores, flags):
 
 
 @part
-def insert_all(val, idx, n, to_val, to_idx):
-    """Copy pairs that are nearly in descending order, each to its place."""
-    one = np.uint64(1)
-    for a in range(np.uint64(n)):
-        v, i, b = val[a], idx[a], a
-        while b > np.uint64(0) and to_val[b - one] < v:
-            to_val[b], to_idx[b] = to_val[b - one], to_idx[b - one]
-            b -= one
-        to_val[b], to_idx[b] = v, i
-
-
-@part
-def insert_in_place(val, idx, n):
+def insert(val, idx, n):
     """Sort pairs that are nearly in descending order."""
     one = np.uint64(1)
     for a in range(one, np.uint64(n)):
@@ -245,9 +243,8 @@ def sort_many(val, idx, n, val_spare, idx_spare, slot):
         key = np.uint64((top - (order_of(val[k]) >> _HALF)) >> shift) & _KEYS
         words[k] = (key << np.uint64(_KEY)) | k
         for digit in range(3):
-            begin[(np.uint64(digit) << np.uint64(_DIGIT)) + ((key >> np.uint64(digit * _DIGIT)) & _DIGITS)] += np.int32(
-                1
-            )
+            first = np.uint64(digit) << np.uint64(_DIGIT)
+            begin[first + ((key >> np.uint64(digit * _DIGIT)) & _DIGITS)] += np.int32(1)
     for digit in range(3):
         first = np.uint64(digit) << np.uint64(_DIGIT)
         at = np.int32(0)
@@ -273,7 +270,8 @@ def sort_many(val, idx, n, val_spare, idx_spare, slot):
         uneven |= val_spare[k] != val_spare[begun]
     if uneven:
         merge_run(val_spare, idx_spare, np.int64(begun), np.int64(n))
-    insert_all(val_spare, idx_spare, n, val, idx)
+    insert(val_spare, idx_spare, n)
+    copy_pairs(val_spare, idx_spare, n, val, idx)
 
 
 @part
