@@ -21,11 +21,11 @@ from rankwise.latent.initial import as_starts, bag_means
 from rankwise.latent.state import OuterStep
 from rankwise.latent.training import Training
 from rankwise.latent.working_set import best_of
+from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
-from rankwise.linear.rank_svm import LinearRanker, check_counts, check_numbers
 from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.progress import Progress
@@ -36,7 +36,7 @@ __all__ = ["BagRanker", "LatentRankSVM"]
 _USUAL = 3.0
 
 
-class BagRanker(LinearRanker):
+class BagRanker(BaseLinearRanker):
     """What linear rankers of bags share once they are fitted."""
 
     n_threads: int

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import as_scale, as_threads
+from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.cross_validation import Candidate, Fold, Search, as_jobs, choose, metric_for, split
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
 from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
-from rankwise.linear.rank_svm import LinearRanker, RankSVM, warn_of_gap
+from rankwise.linear.rank_svm import RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Form, Loss, LossLike, as_loss
 from rankwise.method import as_method
@@ -46,7 +47,7 @@ def _say(line: str) -> None:
     print(f"RankSVMCV: {line}", file=sys.stderr, flush=True)
 
 
-class RankSVMCV(LinearRanker):
+class RankSVMCV(BaseLinearRanker):
     """A `RankSVM` whose C is chosen by cross-validation, and the loss too where several are given.
 
     Within a fold C ascends and each fit begins where the last ended; folds share the memory of X.

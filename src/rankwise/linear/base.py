@@ -1,0 +1,161 @@
+"""What linear rankers share once they are fitted: scores, ranks, classes, files; and checks of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankwise.grouping import group
+from rankwise.inputs import is_number, is_whole
+from rankwise.io.models import ModelFile
+from rankwise.linear.features import INTERCEPT, Features, as_features
+from rankwise.linear.model_file import read_linear, write_linear
+from rankwise.linear.threshold import best_f1_threshold
+from rankwise.losses import Loss
+
+__all__ = ["BaseLinearRanker", "check_counts", "check_numbers"]
+
+# Its square, times that of a feature, must be a number.
+_LARGEST_C = 1e50
+
+
+class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What linear rankers share once they are fitted: scores, ranks, classes, files."""
+
+    _kind: str
+    fit_intercept: bool
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the samples, X·coef_ + intercept_, (n,): the higher, the more relevant; above 0, classes_[1]."""
+        check_is_fitted(self, "coef_")
+        X = self._checked(X, reset=False)
+        scores: NDArray[np.float64] = as_features(X).scores(self.coef_[0]) + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """classes_[1] where the decision function is above 0, else classes_[0]."""
+        above = self.decision_function(X) > 0.0
+        labels: NDArray[Any] = self.classes_[above.astype(int)]
+        return labels
+
+    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+        """The place of each sample in the ranking of its query, (n,): 1 is the best; equal scores by row."""
+        scores = self.decision_function(X)
+        n = scores.size
+        codes, starts = np.zeros(n, np.int64), np.zeros(1, np.int64)
+        if qid is not None:
+            grouping = group(qid, n)
+            starts = grouping.starts[:-1]
+            codes = grouping.scatter(np.repeat(np.arange(starts.size), np.diff(grouping.starts)))
+        order = np.lexsort((-scores, codes))
+        ranks = np.empty(n, np.int64)
+        ranks[order] = 1 + np.arange(n) - starts[codes[order]]
+        return ranks
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file that `rankwise.load` reads; whole or not at all, and nothing in it is code.
+
+        A parameter that is not plain data, such as a splitter or an estimator, is not written and has its default when
+        the model is loaded; a loss is kept by its name. Predictions need neither.
+        """
+        check_is_fitted(self, "coef_")
+        write_linear(path, self._kind, self)
+
+    @classmethod
+    def from_file(cls, file: ModelFile, path: str | Path) -> BaseLinearRanker:
+        """The ranker in an open model file; for `rankwise.load`."""
+        stored = read_linear(file, path, set(cls().get_params(deep=False)))
+        model = cls(**stored.params)
+        for name, value in stored.attributes.items():
+            setattr(model, name, value)
+        return model
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        _refuse_broken(X)
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+
+    def _checked_both(self, X: Any, y: Any) -> tuple[Any, NDArray[np.bool_]]:
+        """X as it is, and which samples are of classes_[1], the greater label."""
+        _refuse_broken(X)
+        dtypes = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        return X, self._positives(y)
+
+    def _positives(self, y: Any) -> NDArray[np.bool_]:
+        """Which samples are of classes_[1], the greater label."""
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}. For grades pass y >= 1; "
+                "for several classes use sklearn.multiclass.OneVsRestClassifier"
+            )
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size != 2:
+            raise ValueError(
+                f"Classifier can't train when only one class is present: y is {self.classes_.tolist()[0]!r}; a "
+                "ranking needs positives and negatives"
+            )
+        positives: NDArray[np.bool_] = codes == 1
+        return positives
+
+    def _features(self, X: Any, loss: Loss) -> Features:
+        """X, with the intercept's column where the loss depends on it."""
+        return as_features(X, INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0)
+
+    def _adopt(
+        self,
+        learnt: NDArray[np.float64],
+        scores: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        relevant: NDArray[np.bool_],
+    ) -> None:
+        """Take coefficients, with the intercept's if it has a column; else it is put where F1 of the scores is best."""
+        d = self.n_features_in_
+        self.coef_, self.intercept_ = learnt[None, :d].copy(), np.zeros(1)
+        if learnt.size > d:
+            self.intercept_ = INTERCEPT * learnt[d:]
+        elif self.fit_intercept:
+            self.intercept_ = np.array([-best_f1_threshold(scores(learnt), relevant)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _refuse_broken(X: Any) -> None:
+    """Refuse what would be read as something else, or from outside its memory."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError("X has masked entries; fill or drop them")
+    if getattr(X, "format", None) in ("csr", "csc"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X is not a valid {X.format.upper()} matrix: {error}; build it again") from None
+
+
+def check_numbers(C: float | None, **positive: float) -> None:
+    """Refuse a C, or other parameters by name, that are no positive numbers."""
+    for name, value in {"C": 1.0 if C is None else C, **positive}.items():
+        if not is_number(value) or not 0.0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if C is not None and C > _LARGEST_C:
+        raise ValueError(f"C must be at most {_LARGEST_C:g}, got {C!r}; scale the features up instead")
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse parameters that are no integers of at least 1."""
+    for name, value in counts.items():
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name} must be an integer, at least 1, got {value!r}")
