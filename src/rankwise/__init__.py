@@ -20,6 +20,7 @@ from rankwise.losses import (
     ZeroOne,
     check_qs_suitable,
 )
+from rankwise.smooth import SmoothPerQuery, SmoothResult, error_driven_loss, smooth_loss
 
 if TYPE_CHECKING:
     from rankwise.latent.bags import Bags
@@ -47,12 +48,16 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "ReciprocalRank",
+    "SmoothPerQuery",
+    "SmoothResult",
     "StepLoss",
     "ZeroOne",
     "check_qs_suitable",
+    "error_driven_loss",
     "load",
     "most_violating_ranking",
     "ranking_loss",
+    "smooth_loss",
     "structured_hinge",
 ]
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.border import give_gradient, mean_gradient, n_used, refuse_empty, take_scores
 from rankwise.grouping import Grouping, group
 from rankwise.inputs import (
     NotFiniteError,
@@ -30,7 +31,7 @@ from rankwise.inputs import (
 from rankwise.interleaving import Interleaving
 from rankwise.losses import LossLike, as_loss
 from rankwise.method import as_method
-from rankwise.queries import FoundRanking, Solved, as_queries, single_query
+from rankwise.queries import FoundRanking, as_queries, single_query
 from rankwise.solving import solve
 
 __all__ = ["HingeResult", "PerQuery", "most_violating_ranking", "ranking_loss", "structured_hinge"]
@@ -99,7 +100,7 @@ def structured_hinge(
     >>> r.gradient
     array([ 1. , -0.5,  0.5, -1. ])
     """
-    array, dtype = _as_scores(scores)
+    array, dtype = take_scores(scores)
     truth = as_relevant(relevant, array.shape[0])
     loss = as_loss(loss)
     check_empty(empty)
@@ -108,8 +109,8 @@ def structured_hinge(
     if qid is None:
         solved = solve(array, single_query(truth), loss, scale, how, n_threads)
         if solved.ranking is None:
-            _refuse_empty(empty, "the query", int(solved.n_pos[0]), int(solved.n_neg[0]))
-        gradient = _read_only(_as_type(solved.gradient, dtype))
+            refuse_empty(empty, "the query", int(solved.n_pos[0]), int(solved.n_neg[0]))
+        gradient = give_gradient(solved.gradient, dtype)
         return HingeResult(float(solved.value[0]), gradient, float(solved.loss[0]), None, solved.ranking)
     grouping = group(qid, array.shape[0])
     queries = as_queries(grouping.gather(truth), grouping.starts)
@@ -117,7 +118,10 @@ def structured_hinge(
         solved = solve(grouping.gather(array), queries, loss, scale, how, n_threads)
     except NotFiniteError as error:
         raise not_finite(array) or error from None  # by its place as it was given
-    return _mean_over_queries(solved, grouping, dtype, empty)
+    used = n_used(solved.n_pos, solved.n_neg, grouping.ids, empty)
+    gradient = mean_gradient(solved.gradient, used, grouping, dtype)
+    per_query = PerQuery(grouping.ids, solved.value, solved.loss, solved.n_pos, solved.n_neg)
+    return HingeResult(float(solved.value.sum()) / used, gradient, float(solved.loss.sum()) / used, per_query)
 
 
 def most_violating_ranking(
@@ -173,53 +177,8 @@ def ranking_loss(
         n_pos = int(np.count_nonzero(truth[part]))
         n_neg = part.stop - part.start - n_pos
         if min(n_pos, n_neg) == 0:
-            _refuse_empty(empty, "the query" if qid is None else f"query {grouping.ids[q]}", n_pos, n_neg)
+            refuse_empty(empty, "the query" if qid is None else f"query {grouping.ids[q]}", n_pos, n_neg)
             losses += [0.0] if empty == "zero" else []
         else:
             losses.append(loss.of_scores(array[part], truth[part], ties == "worst"))
     return float(np.mean(losses)) if losses else 0.0
-
-
-def _mean_over_queries(solved: Solved, grouping: Grouping, dtype: np.dtype[Any], empty: str) -> HingeResult:
-    is_empty = np.minimum(solved.n_pos, solved.n_neg) == 0
-    if is_empty.any() and empty == "error":
-        q = int(np.argmax(is_empty))
-        _refuse_empty(empty, f"query {grouping.ids[q]}", int(solved.n_pos[q]), int(solved.n_neg[q]))
-    used = max(is_empty.size - (int(is_empty.sum()) if empty == "skip" else 0), 1)
-    gradient = solved.gradient
-    np.multiply(gradient, gradient.dtype.type(1.0 / used), out=gradient)
-    gradient = _as_type(grouping.scatter(gradient), dtype)
-    per_query = PerQuery(grouping.ids, solved.value, solved.loss, solved.n_pos, solved.n_neg)
-    value, lost = float(solved.value.sum()) / used, float(solved.loss.sum()) / used
-    return HingeResult(value, _read_only(gradient), lost, per_query)
-
-
-def _refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:
-    if empty == "error":
-        raise ValueError(
-            f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass "
-            "empty='zero' or empty='skip'"
-        )
-
-
-def _as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
-    """`as_scores`, float16 by a conversion faster than NumPy's."""
-    if type(scores) is not np.ndarray or scores.dtype != np.float16 or scores.ndim != 1:
-        return as_scores(scores)
-    from rankwise.inference.half import from_half
-
-    return as_scores(from_half(scores))[0], scores.dtype
-
-
-def _as_type(gradient: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArray[np.floating]:
-    """The gradient in the scores' own type."""
-    if dtype != np.float16:
-        return gradient.astype(dtype, copy=False)
-    from rankwise.inference.half import to_half
-
-    return to_half(gradient)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array

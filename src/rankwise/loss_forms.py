@@ -134,6 +134,9 @@ class DiscountedLoss(Loss):
     at a time; their values are tabulated once and kept, so that a loss of your own runs as fast as a built-in one.
     w ≥ 0 and a convex D make it QS-suitable.
 
+    The smooth loss asks for D at places that are no whole numbers. Give its derivative, slope, or override `slope`, if
+    your discount is a function of real numbers; else D is taken to be linear between whole places.
+
     >>> import rankwise as rw
     >>> loss = rw.DiscountedLoss(discount=lambda m: 1 / m**0.5, name="root")
     >>> round(rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], loss), 4)
@@ -151,12 +154,16 @@ class DiscountedLoss(Loss):
         weight: Callable[[Any], Any] | None = None,
         discount: Callable[[Any], Any] | None = None,
         name: str | None = None,
+        slope: Callable[[Any], Any] | None = None,
     ) -> None:
         if type(self).weight is not DiscountedLoss.weight or type(self).discount is not DiscountedLoss.discount:
-            self._tail, self._per_pair = Tail.NONE, False  # overridden: no closed form is known
+            if self._tail is not Tail.NONE:  # a built-in loss, overridden: no closed form is known
+                slope = None
+            self._tail, self._per_pair = Tail.NONE, False
         self.proven = self._tail is not Tail.NONE  # built in
         self._weight = weight
         self._discount = discount
+        self._slope = slope
         if name is not None:
             self.name = name
         self._lock = threading.Lock()
@@ -172,6 +179,27 @@ class DiscountedLoss(Loss):
         if self._discount is None:
             raise TypeError(f"{type(self).__name__} has no discount: pass discount=, or override discount(self, m)")
         return self._discount(m)
+
+    def slope(self, m: Any) -> Any:
+        """D′(m) at real places m, where the discount is a function of real numbers."""
+        if self._slope is None:
+            raise TypeError(f"{type(self).__name__} has no slope: pass slope=, or override slope(self, m)")
+        return self._slope(m)
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether D is known between whole places."""
+        return self._slope is not None or type(self).slope is not DiscountedLoss.slope
+
+    def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+        """D(m) and D′(m) at real places 1 ≤ m ≤ n; linear between whole places unless `slope` is known."""
+        if self.is_continuous:
+            what = f"{self.name}: "
+            return _evaluated(self.discount, m, what + "discount"), _evaluated(self.slope, m, what + "slope")
+        d = self.tables(1, n).discount
+        below = np.clip(m.astype(np.int64), 1, n - 1)
+        step = d[below + 1] - d[below]
+        return d[below] + (m - below) * step, step
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -219,8 +247,25 @@ class DiscountedLoss(Loss):
         """C, which brings Δ into [0, 1]."""
         if self._per_pair:
             return float(n_pos) * float(n_neg)
+        return self._positive(float(np.sum(self._ideal(n_pos))), n_pos)
+
+    def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
+        """C of queries of these counts, (Q,), all with positives."""
+        if self._per_pair:
+            return n_pos.astype(np.float64) * n_neg
+        if n_pos.size == 1:
+            return np.array([self.normaliser(int(n_pos[0]), int(n_neg[0]))])
+        c = np.cumsum(self._ideal(int(n_pos.max(initial=1))))[n_pos - 1]
+        for q in np.flatnonzero(~(c > 0.0))[:1]:
+            self._positive(float(c[q]), int(n_pos[q]))
+        return np.asarray(c)
+
+    def _ideal(self, n_pos: int) -> FloatArray:
+        """w_k·D(k), (n_pos,)."""
         w = self.tables(n_pos, n_pos).weight[:n_pos]
-        c = float(np.sum(w * self.discounts(np.arange(1, n_pos + 1), n_pos)))
+        return np.asarray(w * self.discounts(np.arange(1, n_pos + 1), n_pos))
+
+    def _positive(self, c: float, n_pos: int) -> float:
         if not c > 0.0:
             raise ValueError(f"{self.name}: Σ w_k·D(k) over {n_pos} positives is {c:.6g}; it must be positive")
         return c
@@ -356,8 +401,12 @@ def _some_of(last: int, most: int) -> IntArray:
 
 
 def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArray:
-    """function(1), …, function(size): in one call if it takes arrays, else one by one."""
-    numbers = np.arange(1, size + 1, dtype=np.float64)
+    """function(1), …, function(size)."""
+    return _evaluated(function, np.arange(1, size + 1, dtype=np.float64), what)
+
+
+def _evaluated(function: Callable[[Any], Any], numbers: FloatArray, what: str) -> FloatArray:
+    """The function at these numbers: in one call if it takes arrays, else one by one."""
     try:
         values = np.asarray(function(numbers), dtype=np.float64)
     except (TypeError, ValueError):  # written for one number at a time
@@ -366,5 +415,5 @@ def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArra
         values = np.array([function(float(number)) for number in numbers], dtype=np.float64)
     if not np.isfinite(values).all():
         at = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"{what}({at + 1}) = {values[at]} is not finite; return a finite number")
+        raise ValueError(f"{what}({numbers[at]:g}) = {values[at]} is not finite; return a finite number")
     return values

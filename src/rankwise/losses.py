@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,10 @@ __all__ = [
 ]
 
 
+def _reciprocal_slope(m: Any) -> Any:
+    return -1.0 / np.square(m)
+
+
 class AveragePrecision(DiscountedLoss):
     """One minus average precision: Δ = 1 − (1/P) Σ_k k / (k + c_k)."""
 
@@ -47,7 +52,7 @@ class AveragePrecision(DiscountedLoss):
     _tail = Tail.RECIPROCAL
 
     def __init__(self) -> None:
-        super().__init__(np.positive, np.reciprocal)
+        super().__init__(np.positive, np.reciprocal, slope=_reciprocal_slope)
 
 
 def _first(k: Any) -> Any:
@@ -61,7 +66,11 @@ class ReciprocalRank(DiscountedLoss):
     _tail = Tail.RECIPROCAL
 
     def __init__(self) -> None:
-        super().__init__(_first, np.reciprocal)
+        super().__init__(_first, np.reciprocal, slope=_reciprocal_slope)
+
+
+def _minus_one(m: Any) -> Any:
+    return np.full(np.shape(m), -1.0)
 
 
 class AUC(DiscountedLoss):
@@ -72,36 +81,54 @@ class AUC(DiscountedLoss):
     _per_pair = True
 
     def __init__(self) -> None:
-        super().__init__(None, np.negative)
+        super().__init__(None, np.negative, slope=_minus_one)
 
 
 def _log2_discount(m: Any) -> Any:
     return 1.0 / np.log2(1.0 + m)
 
 
+def _log2_slope(m: Any) -> Any:
+    return -math.log(2.0) / ((1.0 + m) * np.square(np.log1p(m)))
+
+
 def _chakrabarti_discount(m: Any) -> Any:
     return 1.0 / np.log2(np.maximum(m, 2.0))
+
+
+def _chakrabarti_slope(m: Any) -> Any:
+    return np.where(np.less(m, 2.0), 0.0, _log2_slope(np.maximum(m, 2.0) - 1.0))
 
 
 class NDCG(DiscountedLoss):
     """One minus the normalised discounted cumulative gain: Δ = 1 − Σ_k D(k + c_k) / Σ_k D(k).
 
     discount: "log2", D(m) = 1/log2(1 + m); "chakrabarti", D(1) = D(2) = 1 and D(m) = 1/log2(m), which is not convex
-    and so not QS-suitable; or a function of m. tabulate=False evaluates the logarithms of "log2" at every use, as the
-    baselines were published: for comparison, not for speed.
+    and so not QS-suitable; or a function of m. slope: the derivative of that function, see `DiscountedLoss`.
+    tabulate=False evaluates the logarithms of "log2" at every use, as the baselines were published: for comparison, not
+    for speed.
     """
 
     name = "ndcg"
 
-    def __init__(self, discount: str | Callable[[Any], Any] = "log2", tabulate: bool = True) -> None:
-        known = {"log2": _log2_discount, "chakrabarti": _chakrabarti_discount}
+    def __init__(
+        self,
+        discount: str | Callable[[Any], Any] = "log2",
+        tabulate: bool = True,
+        *,
+        slope: Callable[[Any], Any] | None = None,
+    ) -> None:
+        known = {"log2": (_log2_discount, _log2_slope), "chakrabarti": (_chakrabarti_discount, _chakrabarti_slope)}
         if not callable(discount) and discount not in known:
             raise ValueError(f"unknown discount {discount!r}; use 'log2', 'chakrabarti' or a function of the place m")
         self.discount_name = discount if isinstance(discount, str) else getattr(discount, "__name__", "custom")
-        if discount == "log2":
+        if discount == "log2" and slope is None:
             self._tail = Tail.LOG2
             self._table_size = TABLE_SIZE if tabulate else 0
-        super().__init__(None, discount if callable(discount) else known[discount])
+        elif slope is not None and not callable(discount):
+            raise ValueError(f"slope goes with a function of your own; that of {discount!r} is known")
+        chosen = (discount, slope) if callable(discount) else known[discount]
+        super().__init__(None, chosen[0], slope=chosen[1])
 
     def __repr__(self) -> str:
         return f"NDCG(discount={self.discount_name!r})"

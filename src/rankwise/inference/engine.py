@@ -48,9 +48,9 @@ def solve_many(scores: NDArray[np.floating], queries: Queries, loss: Loss, scale
     if not loss.proven:
         loss.check_many(*queries.counts)
     found = (solved.gradient, out, counts, _NO_RANKING, _NO_RANKING)
-    for first, last in _runs(large, n_queries):
+    for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
-        cuts = _cuts(queries.starts, first, last, n_threads)
+        cuts = cuts_of(queries.starts, first, last, n_threads)
         whole = (scores, queries.relevant, queries.starts)
         how = (limit_of(scores), *loss.tables(most, most), scale, *found)
         if len(cuts) == 2:
@@ -79,14 +79,14 @@ def _solve_alone(
         raise NotFiniteError
 
 
-def _runs(large: NDArray[np.int64], n_queries: int) -> Iterator[tuple[int, int]]:
+def runs_between(large: NDArray[np.int64], n_queries: int) -> Iterator[tuple[int, int]]:
     """Where small queries follow each other: first ≤ q < last."""
     for before, after in pairwise([-1, *large.tolist(), n_queries]):
         if before + 1 < after:
             yield before + 1, after
 
 
-def _cuts(starts: NDArray[np.int64], first: int, last: int, n_threads: int) -> list[int]:
+def cuts_of(starts: NDArray[np.int64], first: int, last: int, n_threads: int) -> list[int]:
     """Where the part of each thread begins and ends: as many samples for one as for another."""
     n_threads = worth(int(starts[last] - starts[first]), n_threads)
     if n_threads == 1:

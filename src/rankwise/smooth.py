@@ -1,0 +1,349 @@
+"""Tight losses of scores, at the cost of a sort: the smooth loss with its true gradient, and the error-driven loss.
+
+A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). The negatives above the k-th positive become
+c_k = Σ_j H(s_j − s_k), and the loss itself is taken at these soft counts:
+
+    smooth:        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k))
+                   a_k = −(w_k/C)·D′(k + c_k);  ∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);
+                   ∂Δ/∂s_j = Σ {a_k : |s_j − s_k| < width}/(2·width)
+    error-driven:  p_k = ½ + Σ_i H(s_i − s_k) over positives, a soft place; e_k = (w(p_k)/C) (D(p_k) − D(p_k + c_k));
+                   update −e_k of a positive, Σ_k e_k·H(s_j − s_k)/c_k of a negative
+
+Both are bounded. The smooth loss gives up on positives that lie far below; the error-driven one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.border import give_gradient, mean_gradient, n_used, refuse_empty, take_scores
+from rankwise.grouping import group
+from rankwise.inputs import (
+    NotFiniteError,
+    as_relevant,
+    as_threads,
+    check_empty,
+    is_number,
+    not_finite,
+)
+from rankwise.loss_forms import DiscountedLoss, Form
+from rankwise.losses import LossLike, as_loss
+from rankwise.queries import Queries, as_queries, single_query
+
+__all__ = [
+    "SmoothPerQuery",
+    "SmoothResult",
+    "SolvedSmooth",
+    "as_smooth",
+    "as_width",
+    "error_driven_loss",
+    "smooth_loss",
+    "solve_smooth",
+]
+
+# Halves and squares of a width must be numbers.
+_LEAST, _MOST = 1e-150, 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothPerQuery:
+    """One entry a query, sorted by qid: its loss, its positives and negatives."""
+
+    qid: NDArray[Any]
+    value: NDArray[np.float64]
+    n_pos: NDArray[np.int64]
+    n_neg: NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class SmoothResult:
+    """A smooth or error-driven loss of scores.
+
+    Attributes
+    ----------
+    value : float
+        The loss, or its mean over queries; in [0, 1] for the built-in losses.
+    gradient : ndarray of shape (n,)
+        Its gradient in the scores, or the error-driven update; read-only.
+    per_query : SmoothPerQuery or None
+        One entry a query; None where no qid was given.
+    """
+
+    value: float
+    gradient: NDArray[np.floating]
+    per_query: SmoothPerQuery | None = None
+
+
+class SolvedSmooth(NamedTuple):
+    """The loss of each query, and the gradient of their sum by sample, in the type of the scores."""
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.floating]
+
+
+def smooth_loss(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    width: float = 1.0,
+    qid: ArrayLike | None = None,
+    n_threads: int = 1,
+    empty: str = "zero",
+) -> SmoothResult:
+    """The loss with every comparison of a positive and a negative softened over a width, and its true gradient.
+
+    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)) with c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1). It is continuous,
+    bounded, not convex, and as the width falls it becomes the loss itself, a tie counting as half an error. It costs
+    about as much as sorting the scores. Positives that tie share their gradient.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Real numbers: the higher, the earlier in the ranking.
+    relevant : array-like of shape (n,)
+        Booleans, or 0 and 1.
+    loss : str or DiscountedLoss
+        "ap", "ndcg", "mrr", "auc", or a `DiscountedLoss` of your own. (C2) is not needed.
+    width : float
+        Half the width of the ramp, in units of the scores.
+    qid : array-like of shape (n,), optional
+        The query of each sample, integers or strings in any order; the value is then the mean over queries.
+    n_threads : int
+        Threads for many queries, or for one large query; −1 for all processors. Results do not depend on it.
+    empty : {"zero", "skip", "error"}
+        A query without positives or without negatives counts as 0, is left out of the mean, or is refused.
+
+    Returns
+    -------
+    SmoothResult
+        value, gradient, per_query.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, shapes differ, the width is not positive, or the loss has no discount.
+
+    Examples
+    --------
+    >>> r = smooth_loss([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap", width=0.75)
+    >>> round(r.value, 4)
+    0.5084
+    >>> r.gradient.round(4).tolist()
+    [0.0, -0.071, 0.1164, -0.0454]
+    """
+    return _evaluate(_smooth, scores, relevant, loss, width, qid, n_threads, empty)
+
+
+def error_driven_loss(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    width: float = 1.0,
+    interpolate: bool = True,
+    qid: ArrayLike | None = None,
+    n_threads: int = 1,
+    empty: str = "zero",
+) -> SmoothResult:
+    """The error-driven loss, AP-loss of Chen et al. (2019) for loss="ap": its value, and an update by sample.
+
+    Each positive's error is handed on to the negatives above it, in proportion to how far above they are. The
+    `gradient` is this update, not the derivative of the value: it is bounded, a positive's by its share of the loss,
+    and does not vanish while a positive is misranked, however far below it lies.
+
+    Parameters
+    ----------
+    scores, relevant, qid, n_threads, empty
+        As in `smooth_loss`.
+    loss : str or DiscountedLoss
+        "ap", as published; "ndcg", "mrr", "auc" or a `DiscountedLoss` of your own by the same rule.
+    width : float
+        Half the width of the ramp by which scores are compared, positives among themselves, too.
+    interpolate : bool
+        Whether a positive's precision D(p + c)/D(p) counts as the highest among those that score no higher. A loss
+        whose discount is not positive, such as "auc", has no precision, and is not interpolated.
+
+    Returns
+    -------
+    SmoothResult
+        value, the update as `gradient`, per_query.
+
+    Examples
+    --------
+    >>> r = error_driven_loss([2.0, 1.0, 0.5, 0.0], [False, True, False, True], width=0.5)
+    >>> round(r.value, 4), r.gradient.round(4).tolist()
+    (0.5, [0.375, -0.25, 0.125, -0.25])
+    """
+
+    def errors(soft: Any, case: _Case) -> _Errors:
+        return _error_driven(soft, case, interpolate)
+
+    if not isinstance(interpolate, bool | np.bool_):
+        raise TypeError(f"interpolate must be True or False, got {interpolate!r}")
+    return _evaluate(errors, scores, relevant, loss, width, qid, n_threads, empty)
+
+
+def solve_smooth(
+    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float = 1.0, n_threads: int = 1
+) -> SolvedSmooth:
+    """The smooth loss of each query, and the gradient of their sum; all but the scores was checked."""
+    return _solve(_smooth, scores, queries, loss, width, n_threads)
+
+
+def as_smooth(loss: LossLike) -> DiscountedLoss:
+    """The loss of that name, or the loss itself, if it can be smoothed."""
+    found = as_loss(loss)
+    if found.form is not Form.DISCOUNT:
+        known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+        raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {known}")
+    return cast(DiscountedLoss, found)
+
+
+def as_width(width: float) -> float:
+    """A width, if it is a positive number."""
+    if not is_number(width) or not _LEAST <= width <= _MOST:
+        raise ValueError(f"width must be a positive number, from {_LEAST:g} to {_MOST:g}, got {width!r}")
+    return float(width)
+
+
+class _Case(NamedTuple):
+    """What is asked of all positives, one after the other, ascending by score within a query.
+
+    n_pos: (Q,). place: (P,) k, from the top. norm: (P,) C of the query. n: the most samples in a query.
+    """
+
+    loss: DiscountedLoss
+    n_pos: NDArray[np.int64]
+    place: NDArray[np.int64]
+    norm: NDArray[np.float64]
+    n: int
+
+
+class _Errors(NamedTuple):
+    """By positive: its part of the loss, its gradient, and its weight in the negatives' gradients, by ramp or not."""
+
+    part: NDArray[np.float64]
+    own: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    ramp: bool
+
+
+def _smooth(soft: Any, case: _Case) -> _Errors:
+    w = case.loss.tables(int(case.n_pos.max()), case.n).weight[case.place - 1] / case.norm
+    ideal, _ = case.loss.continued(case.place.astype(np.float64), case.n)
+    found, slope = case.loss.continued(case.place + soft.above, case.n)
+    weight = -w * slope
+    _soft().share(soft, weight)
+    return _Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
+
+
+def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
+    place = np.maximum(_soft().places(soft), 1.0)
+    most = int(case.n_pos.max())
+    table = case.loss.tables(most, case.n).weight
+    w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / case.norm
+    ideal, _ = case.loss.continued(place, case.n)
+    found, _ = case.loss.continued(place + soft.above, case.n)
+    if interpolate and (ideal > 0.0).all():
+        found = ideal * _running_maximum(found / ideal, case.n_pos)
+    error = w * (ideal - found)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.where(soft.above > 0.0, error / soft.above, 0.0)
+    return _Errors(error, -error, weight, True)
+
+
+def _running_maximum(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The highest so far, within each of consecutive parts of these sizes."""
+    if sizes.size == 1:
+        return np.maximum.accumulate(values)
+    part = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((values, part))
+    rank = np.empty(values.size, np.int64)
+    rank[order] = np.arange(values.size)  # ranks of a later part are higher than all before
+    return np.asarray(values[order][np.maximum.accumulate(rank)])
+
+
+@cache
+def _soft() -> ModuleType:
+    """The compiled part, imported when it is first used."""
+    from rankwise.inference import soft
+
+    return soft
+
+
+def _solve(
+    errors_of: Callable[[Any, _Case], _Errors],
+    scores: NDArray[np.floating],
+    queries: Queries,
+    loss: DiscountedLoss,
+    width: float,
+    n_threads: int,
+) -> SolvedSmooth:
+    n_pos, n_neg = queries.counts
+    try:
+        soft = _soft().soften(scores, queries, width, n_threads)
+    except NotFiniteError:
+        changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
+        raise not_finite(scores) or changed from None
+    both = (n_pos > 0) & (n_neg > 0)
+    value = np.zeros(n_pos.size)
+    if not both.any():
+        return SolvedSmooth(value, np.zeros_like(scores))
+    ends = np.cumsum(n_pos)
+    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
+    norms = np.ones(n_pos.size)
+    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    errors = errors_of(soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
+    value[both] = np.add.reduceat(errors.part, (ends - n_pos)[both]) if both.all() else _sums(errors.part, n_pos)[both]
+    weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
+    return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
+
+
+def _sums(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums of consecutive parts of these sizes, some of which may be 0."""
+    result = np.zeros(sizes.size)
+    used = sizes > 0
+    result[used] = np.add.reduceat(values, (np.cumsum(sizes) - sizes)[used])
+    return result
+
+
+def _evaluate(
+    errors_of: Callable[[Any, _Case], _Errors],
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike,
+    width: float,
+    qid: ArrayLike | None,
+    n_threads: int,
+    empty: str,
+) -> SmoothResult:
+    array, dtype = take_scores(scores)
+    truth = as_relevant(relevant, array.shape[0])
+    loss, width, n_threads = as_smooth(loss), as_width(width), as_threads(n_threads)
+    check_empty(empty)
+    if qid is None:
+        queries = single_query(truth)
+        solved = _solve(errors_of, array, queries, loss, width, n_threads)
+        n_pos, n_neg = queries.counts[:, 0].tolist()
+        if 0 in (n_pos, n_neg):
+            refuse_empty(empty, "the query", n_pos, n_neg)
+        return SmoothResult(float(solved.value[0]), give_gradient(solved.gradient, dtype))
+    grouping = group(qid, array.shape[0])
+    queries = as_queries(grouping.gather(truth), grouping.starts)
+    try:
+        solved = _solve(errors_of, grouping.gather(array), queries, loss, width, n_threads)
+    except NotFiniteError as error:
+        raise not_finite(array) or error from None  # by its place as it was given
+    n_pos, n_neg = queries.counts
+    used = n_used(n_pos, n_neg, grouping.ids, empty)
+    gradient = mean_gradient(solved.gradient, used, grouping, dtype)
+    per_query = SmoothPerQuery(grouping.ids, solved.value, n_pos, n_neg)
+    return SmoothResult(float(solved.value.sum()) / used, gradient, per_query)
