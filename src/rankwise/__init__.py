@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rankwise.latent.bags import Bags
     from rankwise.latent.latent_svm import LatentRankSVM
     from rankwise.latent.latent_svm_cv import LatentRankSVMCV
+    from rankwise.linear.linear_ranker import LinearRanker
     from rankwise.linear.rank_svm import RankSVM
     from rankwise.linear.rank_svm_cv import RankSVMCV
     from rankwise.models import load
@@ -42,6 +43,7 @@ __all__ = [
     "Interleaving",
     "LatentRankSVM",
     "LatentRankSVMCV",
+    "LinearRanker",
     "Loss",
     "NotQSSuitableError",
     "PerQuery",
@@ -67,6 +69,7 @@ _LAZY = {
     "Bags": "rankwise.latent.bags",
     "LatentRankSVM": "rankwise.latent.latent_svm",
     "LatentRankSVMCV": "rankwise.latent.latent_svm_cv",
+    "LinearRanker": "rankwise.linear.linear_ranker",
     "RankSVM": "rankwise.linear.rank_svm",
     "RankSVMCV": "rankwise.linear.rank_svm_cv",
     "detection": "rankwise.detection",

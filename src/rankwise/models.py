@@ -13,6 +13,7 @@ __all__ = ["from_file", "load"]
 
 # Which class reads a kind of model.
 _KINDS = {
+    "linear-ranker": ("rankwise.linear.linear_ranker", "LinearRanker"),
     "rank-svm": ("rankwise.linear.rank_svm", "RankSVM"),
     "rank-svm-cv": ("rankwise.linear.rank_svm_cv", "RankSVMCV"),
     "latent-rank-svm": ("rankwise.latent.latent_svm", "LatentRankSVM"),

@@ -87,6 +87,11 @@ class SolvedSmooth(NamedTuple):
     value: NDArray[np.float64]
     gradient: NDArray[np.floating]
 
+    @property
+    def loss(self) -> NDArray[np.float64]:
+        """The value again: what is minimised is the loss itself."""
+        return self.value
+
 
 def smooth_loss(
     scores: ArrayLike,

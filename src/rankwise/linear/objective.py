@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankwise.linear.features import Features, Vector
 from rankwise.losses import Loss
 from rankwise.method import AUTO, Method
-from rankwise.queries import Queries, Solved, single_query
+from rankwise.queries import Queries, single_query
 from rankwise.solving import solve
 
 __all__ = ["Clock", "Cut", "Evaluation", "Inference", "Objective", "Risk", "Task", "risk_of"]
@@ -66,6 +66,22 @@ class Inference(NamedTuple):
     n_threads: int = 1
 
 
+class SolvedLike(Protocol):
+    """By query a value and a loss, by sample the gradient of the values' sum: of the hinge, or of the smooth loss."""
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """(Q,)."""
+
+    @property
+    def loss(self) -> NDArray[np.float64]:
+        """(Q,)."""
+
+    @property
+    def gradient(self) -> NDArray[np.floating]:
+        """(n,)."""
+
+
 class Risk(NamedTuple):
     """Σ ω J, Σ ω Δ and the gradient by sample, (n,)."""
 
@@ -100,7 +116,7 @@ class Task:
         """Scores with each query's samples together."""
         return scores if self.order is None else scores[self.order]
 
-    def weigh(self, solved: Solved) -> Risk:
+    def weigh(self, solved: SolvedLike) -> Risk:
         """The risk of queries that were solved."""
         if self.n_queries == 1:
             value, lost = float(solved.value[0]), float(solved.loss[0])

@@ -1,0 +1,325 @@
+"""LinearRanker: the best linear ranker for a metric, found from labelled samples alone."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.grouping import group
+from rankwise.inputs import as_array, is_whole
+from rankwise.linear.base import BaseLinearRanker, check_counts
+from rankwise.linear.cross_validation import Fold, as_jobs, split
+from rankwise.linear.features import Vector
+from rankwise.linear.judging import Judge
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.path import NoSlopeError, grid_of_C
+from rankwise.linear.posing import pose
+from rankwise.linear.standardising import Standardised
+from rankwise.linear.tuning import Samples, Search
+from rankwise.linear.tuning_report import TuningReport, columns_of
+from rankwise.losses import as_loss
+from rankwise.metrics import Metric, MetricLike, as_metric
+from rankwise.metrics.steps import as_gains
+from rankwise.progress import Progress
+
+__all__ = ["LinearRanker"]
+
+# The loss by which rankers are refined for a metric; AP for any other.
+_LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
+# Of many samples, so many are tried on; folds of few entries are repeated.
+_SEARCHED, _REPEATED = 200_000, 40_000
+# Where the grid of C of the structured hinge begins and ends, in powers of ten of the natural C.
+_HINGE_CS, _HINGE_ENDS = 6, (0.0, 4.0)
+_SEED_OF_REPEAT = 500
+
+
+class _Data(NamedTuple):
+    """What is fitted, checked."""
+
+    X: Any
+    relevant: NDArray[np.bool_]
+    qid: NDArray[Any] | None
+    weight: NDArray[Any] | None
+    truth: NDArray[Any]
+
+    def part(self, rows: NDArray[np.int64]) -> _Data:
+        """The same of some rows."""
+        return _Data(*(None if values is None else values[rows] for values in self))
+
+
+class LinearRanker(BaseLinearRanker):
+    """The best linear ranker for a metric: tuned classifiers, refined for the metric, and their mean by merit.
+
+    `fit` scales the features, tries logistic regressions and squared hinges (with queries, structured hinges too) of
+    several strengths, and refines the mean of the best by the smooth loss of the metric, see `rankwise.smooth_loss`.
+    Folds judge all of these by the metric. The ranker is the mean of their coefficients, weighted by exp(−z/¾), z being
+    how many standard errors one is worse than the best: so a choice is not misled by chance where positives are few.
+
+    Parameters
+    ----------
+    metric : str, Metric or callable
+        What the ranker is judged by: "ap", "ndcg", "ndcg@10", "mrr", "auc", another name of `rankwise.metrics.METRICS`,
+        "map", which is "ap" with queries, or a scikit-learn scorer, scorer(estimator, X, y). Rankers are refined by the
+        smooth loss of the same name, for other metrics by that of AP.
+    cv : int or splitter
+        Folds, or what makes them. They keep queries whole, else they are stratified. There are no more of them than
+        positives; folds of little data are drawn twice.
+    n_jobs : int, optional
+        Folds at a time, in threads; −1 for all processors. Results do not depend on it.
+    random_state : int
+        Of the folds.
+    verbose : int
+        1 shows progress.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d)
+        For the features as they were given.
+    intercept_ : ndarray of shape (1,)
+        Where `predict` has its threshold: where F1 on the training samples is highest. No ranking depends on it.
+    classes_ : ndarray of shape (2,)
+        The greater label is the relevant one.
+    report_ : TuningReport
+        What was tried, with the score of every fold and the share in the ranker; it prints and plots.
+    best_score_ : float
+        The mean over folds of the best single candidate.
+    timing_ : dict
+        Seconds of the search and of the last fits.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    RankSVM : the convex structured hinge of the paper alone, with a certified gap.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearRanker("ap", cv=3).fit(X[::2], y[::2])
+    >>> int(model.rank(X[1::2]).min()), bool(model.best_score_ > 0.99)
+    (1, True)
+    """
+
+    _kind = "linear-ranker"
+    fit_intercept = True
+
+    def __init__(
+        self,
+        metric: MetricLike | Callable[..., float] = "ap",
+        *,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.metric = metric
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        gains: ArrayLike | None = None,
+    ) -> LinearRanker:
+        """Fit to labelled samples.
+
+        After Ctrl-C, what has been tried so far decides, and the last fits are done; after a second one, the mean of
+        what is fitted by then is kept, if there is anything. KeyboardInterrupt is raised in either case.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Samples; float32, sparse and memory-mapped data are used as they are.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        qid : array-like of shape (n,), optional
+            The query of each sample, in any order; without it all samples are one.
+        query_weight : array-like of shape (n,), optional
+            The weight of each sample's query in training.
+        gains : array-like of shape (n,), optional
+            What a sample is worth to metric="ndcg" or "ndcg@10", at least 0: its grade. Training is for the two classes
+            of y in any case.
+
+        Returns
+        -------
+        LinearRanker
+            Itself, fitted.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not in order.
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+        started = time.perf_counter()
+        metric, n_jobs = self._judged_by(qid), as_jobs(self.n_jobs)
+        if not is_whole(self.random_state) or self.random_state < 0:
+            raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
+        X, relevant = self._checked_both(X, y)
+        data = self._data(X, relevant, qid, query_weight, gains, metric)
+        progress = Progress("LinearRanker") if self.verbose else None
+        say = progress.say if progress is not None else lambda text: None
+        try:
+            search = self._search(self._tried_on(data), metric, n_jobs)
+            search.say = say
+            interrupted = search.run()
+            searched = time.perf_counter()
+            search.samples = self._samples(data, metric) if data.relevant.size > _SEARCHED else search.samples
+            interrupted |= self._conclude(search, data)
+        finally:
+            if progress is not None:
+                progress.close()
+        now = time.perf_counter()
+        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
+        self.history_ = columns_of(search.tried)
+        self.best_score_ = self.report_.best_score
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    @property
+    def report_(self) -> TuningReport:
+        """What was tried."""
+        if not hasattr(self, "history_"):
+            raise AttributeError("report_ is there after fit")
+        return TuningReport(self.history_, self._metric_name())
+
+    def _metric_name(self) -> str:
+        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
+
+    def _judged_by(self, qid: ArrayLike | None) -> Metric | None:
+        """The metric; None for a scorer."""
+        if self.metric == "map":
+            if qid is None:
+                raise ValueError(
+                    "'map' is the mean of AP over queries: pass qid, or use metric='ap' for a single query"
+                )
+            return as_metric("ap")
+        if callable(self.metric) and not isinstance(self.metric, Metric):
+            return None
+        return as_metric(self.metric)
+
+    def _data(
+        self,
+        X: Any,
+        relevant: NDArray[np.bool_],
+        qid: ArrayLike | None,
+        query_weight: ArrayLike | None,
+        gains: ArrayLike | None,
+        metric: Metric | None,
+    ) -> _Data:
+        if gains is not None and (metric is None or not metric.graded):
+            raise ValueError(f"gains are for a metric of gains, such as 'ndcg'; {self._metric_name()} knows none")
+        worth = None if gains is None else as_gains(gains, relevant.size, "y")
+        ids = None if qid is None else as_array(qid, "qid")
+        weight = None if query_weight is None else as_array(query_weight, "query_weight")
+        pose(relevant, as_loss("ap"), ids, weight)  # refuses what is not in order
+        return _Data(X, relevant, ids, weight, relevant if metric is None else metric.truth(relevant, worth))
+
+    def _tried_on(self, data: _Data) -> _Data:
+        """All samples, or of very many a part of them, with whole queries, or as many positives as there are in all."""
+        n, rng = data.relevant.size, np.random.default_rng(self.random_state)
+        if n <= _SEARCHED:
+            return data
+        if data.qid is None:
+            order = rng.permutation(n)
+            n_pos = max(round(_SEARCHED * float(data.relevant.mean())), min(1000, int(data.relevant.sum())))
+            pos, neg = order[data.relevant[order]][:n_pos], order[~data.relevant[order]][: _SEARCHED - n_pos]
+            return data.part(np.sort(np.concatenate([pos, neg])))
+        grouping = group(data.qid, n)
+        sizes = np.diff(grouping.starts)
+        queries = rng.permutation(sizes.size)
+        kept = queries[np.cumsum(sizes[queries]) <= _SEARCHED]
+        used = np.zeros(sizes.size, bool)
+        used[kept if kept.size else queries[:1]] = True
+        rows = np.flatnonzero(grouping.scatter(np.repeat(used, sizes)))
+        part = data.part(rows)
+        try:
+            pose(part.relevant, as_loss("ap"), part.qid, part.weight)
+        except ValueError:  # large queries of one class
+            return data
+        return part
+
+    def _samples(self, data: _Data, metric: Metric | None) -> Samples:
+        features = Standardised(data.X)
+        name = "ap" if metric is None else metric.name.split("@")[0]
+        loss = as_loss(_LOSSES.get(name, "ap"))
+
+        def task(rows: NDArray[np.int64] | None) -> Task:
+            return pose(data.relevant, loss, data.qid, data.weight, rows)
+
+        weights = np.ones(data.relevant.size)
+        Cs: tuple[float, ...] = ()
+        if data.weight is not None:
+            weights = data.weight.astype(np.float64) / float(data.weight.max())
+        if task(None).n_queries > 1:
+            try:
+                Cs = tuple(grid_of_C(_HINGE_CS, Objective(features, task(None)), _HINGE_ENDS).tolist())
+            except NoSlopeError:
+                Cs = ()
+        return Samples(features, data.relevant, weights, task, Cs)
+
+    def _search(self, data: _Data, metric: Metric | None, n_jobs: int) -> Search:
+        folds, repeats = self._folds(data)
+        samples = self._samples(data, metric)
+        scorer = None if metric is not None else self._scorer(data, samples.features)
+        judge = Judge(metric, data.truth, data.qid, folds, repeats, scorer) if folds else None
+        return Search(samples, judge, n_jobs)
+
+    def _folds(self, data: _Data) -> tuple[list[Fold], int]:
+        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries."""
+        cv = 5 if self.cv is None else self.cv
+        if not is_whole(cv):
+            return split(data.relevant, data.qid, cv, self.random_state), 1
+        check_counts(cv=cv)
+        n = min(int(data.relevant.sum()), int((~data.relevant).sum()))
+        queries = pose(data.relevant, as_loss("ap"), data.qid).n_queries
+        n = queries if data.qid is not None and np.unique(data.qid).size > 1 else n
+        if min(cv, n) < 2:
+            return [], 1
+        repeats = 2 if data.X.shape[0] * data.X.shape[1] < _REPEATED else 1
+        seeds = [self.random_state + _SEED_OF_REPEAT * r for r in range(repeats)]
+        return [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)], repeats
+
+    def _scorer(self, data: _Data, features: Standardised) -> Callable[[Vector, Fold], float]:
+        """A function of coefficients and a fold: what the scorer says of a ranker with these."""
+        labels = self.classes_[data.relevant.astype(int)]
+
+        def score(coef: Vector, fold: Fold) -> float:
+            probe = copy.copy(self)
+            probe._take(features, coef, data.relevant)
+            return float(self.metric(probe, data.X[fold.test], labels[fold.test]))  # type: ignore[operator]
+
+        return score
+
+    def _conclude(self, search: Search, data: _Data) -> bool:
+        """Take the mean of what is fitted to all samples; whether that was interrupted."""
+        found, interrupted = None, False
+        try:
+            for found in search.conclude():
+                pass
+        except KeyboardInterrupt:
+            if found is None:
+                raise
+            interrupted = True
+        assert found is not None
+        self._take(search.samples.features, found, data.relevant)
+        return interrupted
+
+    def _take(self, features: Standardised, coef: Vector, relevant: NDArray[np.bool_]) -> None:
+        """Coefficients of standardised features, brought back to those that were given."""
+        given = features.as_given(coef)
+        scores = features.scores(coef) + float(features.centre @ given)
+        self._adopt(given, lambda learnt: scores, relevant)

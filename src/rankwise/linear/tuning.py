@@ -1,0 +1,238 @@
+"""The search behind LinearRanker: starts along C, their mean refined along strengths, all of them judged by folds.
+
+1. Logistic regression and the squared hinge (with queries, the structured hinge too) for ascending C, in every fold.
+2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, along two ways of falling strength.
+3. A path ends after two candidates in a row that are worse than the best by more standard errors than is worth it.
+4. The ranker is the mean of all candidates, fitted to all samples, weighted by exp(−z/τ): z standard errors below the
+   best. To choose one of them would be misled by chance where positives are few; the mean hardly is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.linear.cross_validation import Fold
+from rankwise.linear.features import Vector
+from rankwise.linear.judging import Judge, shares, worse_by
+from rankwise.linear.objective import Objective, Task
+from rankwise.linear.path import solve_path
+from rankwise.linear.pointwise import POINTWISE, Classifier
+from rankwise.linear.refining import Refinement, Way, unit_spread
+from rankwise.linear.solvers import AUTO, Settings, Step
+from rankwise.linear.standardising import Standardised
+
+__all__ = ["HINGE", "REFINED", "Samples", "Search", "Tried"]
+
+HINGE, REFINED = "structured hinge", "refined"
+_CS = {
+    "logistic": tuple(4.0**e for e in range(-6, 4)),
+    "squared hinge": tuple(4.0**e for e in range(-7, 3)),
+}
+_WAYS = (Way("weights", 0.3), Way("scores", 3.0))
+_STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+# Standard errors by which two candidates in a row must be worse for a path to end.
+_GIVE_UP_C, _GIVE_UP_STRENGTH = 1.0, 2.0
+_SHARPNESS, _NEGLIGIBLE = 1.0 / 0.75, 0.05
+# Fits to all samples approach their C from so many values.
+_APPROACH = 3
+_HINGE_GAP = 1e-2
+
+
+class Samples(NamedTuple):
+    """What is fitted: features, which samples are relevant, weights by sample, tasks of the loss for some rows.
+
+    Cs: of the structured hinge, none where it is no start.
+    """
+
+    features: Standardised
+    relevant: NDArray[np.bool_]
+    weights: Vector
+    pose: Callable[[NDArray[np.int64] | None], Task]
+    Cs: tuple[float, ...] = ()
+
+
+@dataclass(eq=False)
+class Tried:
+    """A candidate. at: its C, or its strength. way: how it was refined. values, folds: what was left out says of it."""
+
+    name: str
+    at: float
+    way: Way | None
+    values: Vector
+    folds: Vector
+    z: float = 0.0
+    share: float = 0.0
+
+
+class _Part:
+    """Samples to train on: all paths of candidates that are fitted to them."""
+
+    def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
+        n = samples.relevant.size
+        self._samples, self._stop = samples, stop
+        self.rows = np.arange(n) if rows is None else rows
+        self._given = rows
+        self._weights = np.zeros(n)
+        self._weights[self.rows] = samples.weights[self.rows]
+
+    def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
+        """Classifiers or rankers of unit spread for ascending C."""
+        samples = self._samples
+        if name == HINGE:
+            objective = Objective(samples.features, samples.pose(self._given))
+            settings = Settings(_HINGE_GAP, 1000, None, self._check)
+            for result in solve_path(objective, np.array(Cs), AUTO, settings):
+                yield self.unit(result.coef)
+            return
+        classifier = Classifier(samples.features, samples.relevant, self._weights, name)
+        for C in Cs:
+            yield self.unit(classifier.fit(C))
+
+    def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
+        """Refinements of unit spread, for falling strength."""
+        samples = self._samples
+        refinement = Refinement(samples.features, samples.pose(self._given), self.rows, start, way)
+        for strength in _STRENGTHS:
+            yield self.unit(refinement.fit(strength))
+
+    def unit(self, coef: Vector) -> Vector:
+        """The same ranking by scores of unit spread."""
+        return unit_spread(self._samples.features, coef, self.rows)
+
+    def _check(self, step: Step) -> None:
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+
+@dataclass(eq=False)
+class Search:
+    """Candidates on every fold; then those that count, on all samples. say: is told how far it has come."""
+
+    samples: Samples
+    judge: Judge | None
+    n_jobs: int = 1
+    say: Callable[[str], None] = lambda text: None
+    tried: list[Tried] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        names = [*POINTWISE, *([HINGE] if self.samples.Cs else [])]
+        self._Cs = {name: _CS.get(name, self.samples.Cs) for name in names}
+        self._first = {name: _CS[name][len(_CS[name]) // 2] if name in _CS else self.samples.Cs[-1] for name in names}
+
+    def run(self) -> bool:
+        """Try everything; whether it was interrupted. What was tried until then counts."""
+        if self.judge is None:
+            return False
+        folds = self.judge.folds
+        try:
+            with ThreadPoolExecutor(self.n_jobs) as pool:
+                try:
+                    self._try_all([_Part(self.samples, fold.train, self._stop) for fold in folds], pool)
+                except KeyboardInterrupt:
+                    self._stop.set()
+                    raise
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def _try_all(self, parts: list[_Part], pool: ThreadPoolExecutor) -> None:
+        best: list[tuple[Tried, list[Vector]]] = []
+        for name, Cs in self._Cs.items():
+            paths = [part.starts(name, Cs) for part in parts]
+            found = list(self._follow(pool, paths, name, Cs, None, [], _GIVE_UP_C))
+            best.append(max(found, key=lambda pair: float(np.nansum(pair[0].values))))
+            self.tried.append(best[-1][0])
+        weight = self._start_shares()
+        starts = [
+            part.unit(np.asarray(sum(w * models[p] for w, (_, models) in zip(weight, best, strict=True))))
+            for p, part in enumerate(parts)
+        ]
+        for way in _WAYS:
+            ways = [part.refined(start, way) for part, start in zip(parts, starts, strict=True)]
+            for tried, _ in self._follow(pool, ways, REFINED, _STRENGTHS, way, self.tried, _GIVE_UP_STRENGTH):
+                self.tried.append(tried)
+
+    def _follow(
+        self,
+        pool: ThreadPoolExecutor,
+        paths: list[Iterator[Vector]],
+        name: str,
+        values: tuple[float, ...],
+        way: Way | None,
+        rivals: list[Tried],
+        give_up: float,
+    ) -> Iterator[tuple[Tried, list[Vector]]]:
+        """Candidates along a path in all folds at once, until two in a row are clearly worse than the best."""
+        assert self.judge is not None
+        judge, seen = self.judge, [tried.values for tried in rivals]
+        for k, at in enumerate(values):
+
+            def step(job: tuple[Iterator[Vector], Fold]) -> tuple[Vector, Vector]:
+                path, fold = job
+                coef = next(path)
+                return coef, judge.values(coef, self.samples.features.scores(coef), fold)
+
+            found = list(pool.map(step, zip(paths, judge.folds, strict=True)))
+            tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
+            score = np.nanmean(tried.folds) if np.isfinite(tried.folds).any() else np.nan
+            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {score:.4f}")
+            yield tried, [coef for coef, _ in found]
+            seen.append(tried.values)
+            if k >= (1 if way else 2) and worse_by(judge, seen)[-2:].min() > give_up:
+                return
+
+    def _start_shares(self) -> Vector:
+        """What the starts count in the mean that is refined."""
+        starts = [tried for tried in self.tried if tried.way is None]
+        if self.judge is None or not starts:
+            return np.full(len(self._Cs), 1.0 / len(self._Cs))
+        return shares(worse_by(self.judge, [tried.values for tried in starts]), _SHARPNESS, 0.0)
+
+    def conclude(self) -> Iterator[Vector]:
+        """The mean of the candidates that count, fitted to all samples: again and again, as more of them are fitted."""
+        self._weigh()
+        whole = _Part(self.samples, None, self._stop)
+        starts = [tried for tried in self.tried if tried.way is None]
+        fitted: dict[int, Vector] = {}
+        for tried in starts:
+            Cs = tuple(C for C in self._Cs[tried.name] if tried.at >= C)[-_APPROACH:]
+            *_, fitted[id(tried)] = whole.starts(tried.name, Cs)
+            yield self._mean(fitted)
+        weight = self._start_shares()
+        start = whole.unit(np.asarray(sum(w * fitted[id(tried)] for w, tried in zip(weight, starts, strict=True))))
+        for way in _WAYS:
+            wanted = {tried.at: tried for tried in self.tried if tried.way == way and tried.share > 0.0}
+            for strength, coef in zip(_STRENGTHS if wanted else (), whole.refined(start, way), strict=False):
+                self.say(f"all samples, {way.pull}, strength {strength:.3g}")
+                if strength in wanted:
+                    fitted[id(wanted[strength])] = coef
+                    yield self._mean(fitted)
+                if strength <= min(wanted):
+                    break
+
+    def _weigh(self) -> None:
+        """Give every candidate its share."""
+        if not self.tried:  # nothing could be judged, or nothing was: both classifiers, neither strong nor weak
+            self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in self._first.items()]
+            z = np.zeros(len(self.tried))
+        else:
+            assert self.judge is not None
+            z = worse_by(self.judge, [tried.values for tried in self.tried])
+        for tried, worse, share in zip(self.tried, z, shares(z, _SHARPNESS, _NEGLIGIBLE), strict=True):
+            tried.z, tried.share = float(worse), float(share)
+
+    def _mean(self, fitted: dict[int, Vector]) -> Vector:
+        """The mean of what is fitted so far."""
+        used: list[tuple[float, Any]] = [(t.share, fitted[id(t)]) for t in self.tried if id(t) in fitted]
+        total = sum(share for share, _ in used)
+        if total == 0.0:
+            used, total = [(1.0, coef) for _, coef in used], float(len(used))
+        return np.asarray(sum(share / total * coef for share, coef in used))

@@ -1,0 +1,123 @@
+"""What LinearRanker tried, as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.linear.tuning import HINGE, REFINED, Tried
+
+__all__ = ["TuningReport", "columns_of"]
+
+_NAMES = ("logistic", "squared hinge", HINGE, REFINED)
+_PULLS = ("", "weights", "scores")
+_FOLD = "fold"
+
+
+def columns_of(tried: Sequence[Tried]) -> dict[str, NDArray[Any]]:
+    """What was tried as columns of numbers, for a model file."""
+    columns: dict[str, NDArray[Any]] = {
+        "model": np.array([_NAMES.index(t.name) for t in tried]),
+        "pull": np.array([_PULLS.index("" if t.way is None else t.way.pull) for t in tried]),
+        "width": np.array([np.nan if t.way is None else t.way.width for t in tried]),
+        "at": np.array([t.at for t in tried]),
+        "worse_by": np.array([t.z for t in tried]),
+        "share": np.array([t.share for t in tried]),
+    }
+    for k in range(tried[0].folds.size):
+        columns[f"{_FOLD}{k}"] = np.array([t.folds[k] for t in tried])
+    return columns
+
+
+class TuningReport:
+    """A table of candidates: what they are, their score in every fold, their share in the ranker.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        As `LinearRanker.history_` has them.
+    metric : str
+        The name of the scores.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], metric: str) -> None:
+        self.columns, self.metric = columns, metric
+
+    @property
+    def names(self) -> list[str]:
+        """What each candidate is, in words."""
+        c = self.columns
+        return [self._name(*row) for row in zip(c["model"], c["pull"], c["width"], c["at"], strict=True)]
+
+    @staticmethod
+    def _name(model: int, pull: int, width: float, at: float) -> str:
+        if _NAMES[int(model)] != REFINED:
+            return f"{_NAMES[int(model)]}, C = {at:.3g}"
+        return f"refined, width {width:g}, pull on {_PULLS[int(pull)]} {at:g}"
+
+    @property
+    def folds(self) -> NDArray[np.float64]:
+        """Scores, (candidates, folds)."""
+        found = [values for name, values in self.columns.items() if name.startswith(_FOLD)]
+        return np.array(found).T if found else np.empty((self.shares.size, 0))
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Mean scores over folds, (candidates,); NaN where there were none."""
+        folds = self.folds
+        judged = np.isfinite(folds)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(judged, folds, 0.0).sum(axis=1) / judged.sum(axis=1))
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Weights in the ranker, (candidates,); they add up to 1."""
+        return np.asarray(self.columns["share"])
+
+    @property
+    def best_score(self) -> float:
+        """The highest mean score; NaN where there were no folds."""
+        found = self.scores[np.isfinite(self.scores)]
+        return float(found.max()) if found.size else float("nan")
+
+    def __str__(self) -> str:
+        names, scores, folds = self.names, self.scores, self.folds
+        width = max(len(name) for name in names)
+        head = f"{'candidate':<{width}}  {self.metric:>8}  {'± folds':>8}  {'share':>6}"
+        rows = [head, "-" * len(head)]
+        best = int(np.nanargmax(scores)) if np.isfinite(scores).any() else -1
+        for k, name in enumerate(names):
+            spread = f"{np.nanstd(folds[k]):.4f}" if np.isfinite(folds[k]).any() else "–"
+            score = f"{scores[k]:.4f}" + ("*" if k == best else " ")
+            rows.append(f"{name:<{width}}  {score:>9} {spread:>8}  {100 * self.shares[k]:5.1f} %")
+        return "\n".join([*rows, f"* the best of {len(names)}; the ranker is their mean by share"])
+
+    def __repr__(self) -> str:
+        return f"<TuningReport: {len(self.names)} candidates, best {self.metric} {self.best_score:.4f}>"
+
+    def plot(self) -> Any:
+        """Draw scores with their folds, and shares; needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; figure.savefig(path) writes it.
+        """
+        from matplotlib.figure import Figure
+
+        from rankwise.figures import COLOURS
+
+        names, folds = self.names, self.folds
+        figure = Figure((9.0, 1.0 + 0.3 * len(names)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [3, 1]})
+        rows = np.arange(len(names))[::-1]
+        left.plot(folds, rows[:, None].repeat(folds.shape[1], axis=1), ".", color="0.75", markersize=5)
+        left.plot(self.scores, rows, "o", color=COLOURS[0])
+        left.set_yticks(rows, names)
+        left.set_xlabel(f"{self.metric} on what folds leave out")
+        right.barh(rows, 100 * self.shares, color=COLOURS[0])
+        right.set_xlabel("share, %")
+        return figure
