@@ -49,7 +49,8 @@ class _Data(NamedTuple):
 
     def part(self, rows: NDArray[np.int64]) -> _Data:
         """The same of some rows."""
-        return _Data(*(None if values is None else values[rows] for values in self))
+        parts: Any = (None if values is None else values[rows] for values in self)
+        return _Data(*parts)
 
 
 class LinearRanker(BaseLinearRanker):
@@ -68,7 +69,7 @@ class LinearRanker(BaseLinearRanker):
         smooth loss of the same name, for other metrics by that of AP.
     cv : int or splitter
         Folds, or what makes them. They keep queries whole, else they are stratified. There are no more of them than
-        positives; folds of little data are drawn twice.
+        positives; folds of little data are drawn three times.
     n_jobs : int, optional
         Folds at a time, in threads; −1 for all processors. Results do not depend on it.
     random_state : int
@@ -203,9 +204,7 @@ class LinearRanker(BaseLinearRanker):
         """The metric; None for a scorer."""
         if self.metric == "map":
             if qid is None:
-                raise ValueError(
-                    "'map' is the mean of AP over queries: pass qid, or use metric='ap' for a single query"
-                )
+                raise ValueError("'map' is the mean of AP over queries: pass qid, or metric='ap' for a single query")
             return as_metric("ap")
         if callable(self.metric) and not isinstance(self.metric, Metric):
             return None
@@ -289,18 +288,19 @@ class LinearRanker(BaseLinearRanker):
         n = queries if data.qid is not None and np.unique(data.qid).size > 1 else n
         if min(cv, n) < 2:
             return [], 1
-        repeats = 2 if data.X.shape[0] * data.X.shape[1] < _REPEATED else 1
+        repeats = 3 if data.X.shape[0] * data.X.shape[1] < _REPEATED else 1
         seeds = [self.random_state + _SEED_OF_REPEAT * r for r in range(repeats)]
         return [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)], repeats
 
     def _scorer(self, data: _Data, features: Standardised) -> Callable[[Vector, Fold], float]:
         """A function of coefficients and a fold: what the scorer says of a ranker with these."""
+        scorer: Any = self.metric
         labels = self.classes_[data.relevant.astype(int)]
 
         def score(coef: Vector, fold: Fold) -> float:
             probe = copy.copy(self)
             probe._take(features, coef, data.relevant)
-            return float(self.metric(probe, data.X[fold.test], labels[fold.test]))  # type: ignore[operator]
+            return float(scorer(probe, data.X[fold.test], labels[fold.test]))
 
         return score
 
@@ -308,8 +308,8 @@ class LinearRanker(BaseLinearRanker):
         """Take the mean of what is fitted to all samples; whether that was interrupted."""
         found, interrupted = None, False
         try:
-            for found in search.conclude():
-                pass
+            for mean in search.conclude():
+                found = mean
         except KeyboardInterrupt:
             if found is None:
                 raise
