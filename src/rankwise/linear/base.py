@@ -80,6 +80,11 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(model, name, value)
         return model
 
+    def _shared(self, single: type[BaseLinearRanker]) -> dict[str, Any]:
+        """The parameters that a ranker without a search has too, but how much it says."""
+        names = set(single().get_params(deep=False)) & set(self.get_params(deep=False)) - {"verbose"}
+        return {name: getattr(self, name) for name in sorted(names)}
+
     def _checked(self, X: Any, reset: bool) -> Any:
         _refuse_broken(X)
         dtypes = [np.float64, np.float32]

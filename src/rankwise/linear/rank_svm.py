@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = ["RankSVM", "warn_of_gap"]
 _USUAL, _USUAL_REFINING = 256.0, 4.0
 
 
+@dataclass(eq=False, repr=False)
 class RankSVM(BaseLinearRanker):
     """A linear ranker w that minimises ½‖w‖² + C·mean over queries of J, J the structured hinge of a ranking loss.
 
@@ -54,36 +56,20 @@ class RankSVM(BaseLinearRanker):
 
     _kind = "rank-svm"
 
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        C: float | None = None,
-        *,
-        solver: str = "auto",
-        method: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        scale: float = 1.0,
-        prior: Any = None,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        n_threads: int = 1,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.solver = solver
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scale = scale
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: LossLike = "ap"
+    C: float | None = None
+    _: KW_ONLY
+    solver: str = "auto"
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    prior: Any = None
+    fit_intercept: bool = True
+    warm_start: bool = False
+    n_threads: int = 1
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
         """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes.
