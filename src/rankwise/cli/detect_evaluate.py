@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from rankwise import __version__
-from rankwise.cli.inputs import counted, number, whole
+from rankwise.cli.inputs import counted
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.io import write_bytes
 from rankwise.io.quoting import shown as quoted
 
@@ -30,14 +31,14 @@ examples:
 
 def add_command(steps: Any) -> None:
     """The step's arguments."""
-    parser = steps.add_parser(
+    parser = add_parser(
+        steps,
         "evaluate",
-        help="average precision of a detector",
-        description="Judge a detector by the objects of a features folder, as PASCAL VOC does.",
+        run,
+        short="average precision of a detector",
+        long="Judge a detector by the objects of a features folder, as PASCAL VOC does.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that `detect train` wrote")
     parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
     parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="images (default: test)")
@@ -45,9 +46,7 @@ def add_command(steps: Any) -> None:
     add_suppression(parser)
     parser.add_argument("--overlap", type=_part, default=0.5, metavar="IOU", help="of a find (default: 0.5)")
     parser.add_argument("--kind", choices=["area", "2007"], default="area", help="of average (default: area)")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="the result as JSON; '-': to standard output, text to standard error"
-    )
+    add_json(parser, "the result")
     parser.add_argument("--detections", type=Path, metavar="FILE.csv", help="every detection, the best first")
 
 
@@ -58,10 +57,8 @@ def add_suppression(parser: argparse.ArgumentParser) -> None:
 
 
 def _part(text: str) -> float:
-    value = number(text)
-    if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number from 0 to 1")
-    return value
+    number(text)  # which has an error of its own
+    return real(text, lambda value: 0.0 <= value <= 1.0, "is not a number from 0 to 1")
 
 
 def run(arguments: argparse.Namespace) -> int:

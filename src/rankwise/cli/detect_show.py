@@ -10,8 +10,8 @@ import numpy as np
 
 from rankwise import __version__
 from rankwise.cli.detect_evaluate import add_suppression
-from rankwise.cli.inputs import whole
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_parser, whole
 from rankwise.io import write_bytes
 
 __all__ = ["add_command", "run"]
@@ -29,14 +29,14 @@ examples:
 
 def add_command(steps: Any) -> None:
     """The step's arguments."""
-    parser = steps.add_parser(
+    parser = add_parser(
+        steps,
         "show",
-        help="detections in one image, as a picture",
-        description="Detect in one image, print what is found, and draw it.",
+        run,
+        short="detections in one image, as a picture",
+        long="Detect in one image, print what is found, and draw it.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("image", type=Path, metavar="IMAGE", help="a JPEG or PNG file")
     parser.add_argument(
         "-m", "--model", type=Path, nargs="+", required=True, metavar="MODEL.rw", help="models of `detect train`"
@@ -47,9 +47,7 @@ def add_command(steps: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: IMAGE-detections.png, here)"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="the detections as JSON; '-': to standard output, text aside"
-    )
+    add_json(parser, "the detections", "as JSON; '-': to standard output, text aside")
 
 
 def run(arguments: argparse.Namespace) -> int:

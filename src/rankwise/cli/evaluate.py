@@ -19,17 +19,15 @@ from rankwise.cli.inputs import (
     counted,
     facts,
     gains,
-    number,
     open_model,
     read,
     relevance,
     shown,
-    whole,
 )
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.cli.predict import scores_of
 from rankwise.io import Dataset
-from rankwise.io.quoting import shown as quoted
 
 __all__ = ["SHOWN", "add_command", "run"]
 
@@ -50,14 +48,14 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "evaluate",
-        help="judge a model's ranking of samples",
-        description="Judge a model's ranking of samples by ranking metrics, with bootstrap intervals.",
+        run,
+        short="judge a model's ranking of samples",
+        long="Judge a model's ranking of samples by ranking metrics, with bootstrap intervals.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
     parser.add_argument("data", type=Path, metavar="DATA", help="samples with labels, or '-'")
     parser.add_argument(
@@ -73,17 +71,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--plot", type=Path, metavar="FILE.png", help="draw precision against recall, and how the training converged"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="the results as JSON; '-': to standard output, text to standard error"
-    )
+    add_json(parser, "the results")
     add_options(parser, relevant_from="as when the model was trained")
 
 
 def _level(text: str) -> float:
-    value = number(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} does not lie between 0 and 1; use e.g. 0.95")
-    return value
+    number(text)  # which has an error of its own
+    return real(text, lambda value: 0.0 < value < 1.0, "does not lie between 0 and 1; use e.g. 0.95")
 
 
 class _Row(NamedTuple):

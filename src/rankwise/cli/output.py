@@ -8,7 +8,9 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,15 @@ class Voice:
         line = " ".join(line.split())
         self.notes.append(line)
         print(f"rankwise: {line}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def noting_warnings(self) -> Iterator[None]:
+        """What Python warns of meanwhile becomes notes, each once, unless it ends in an error."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for message in dict.fromkeys(str(warning.message) for warning in caught):
+            self.note(message)
 
 
 def write_document(path: Path | None, document: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankwise import __version__
 from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_parser
 from rankwise.io import write_bytes, write_scores
 
 __all__ = ["add_command", "run", "scores_of"]
@@ -35,14 +36,14 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "predict",
-        help="score samples by a model",
-        description="Score samples by a model: a line each.",
+        run,
+        short="score samples by a model",
+        long="Score samples by a model: a line each.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="samples, or '-'; labels are not needed but in SVMlight"
@@ -51,9 +52,7 @@ def add_command(commands: Any) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rank", action="store_true", help="write places within queries instead of scores")
     which.add_argument("--labels", action="store_true", help="write classes instead of scores")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="also as JSON; '-': to standard output, instead of the lines"
-    )
+    add_json(parser, "also", "as JSON; '-': to standard output, instead of the lines")
     add_options(parser, relevant_from=None)
 
 
