@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,7 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
                 f"relevant must be boolean, or 0 and 1, got dtype {array.dtype}; convert it with relevant == label"
             )
         truth = array == 1
-        wrong = ~truth & (array != 0)
-        if wrong.any():
-            k = int(np.argmax(wrong))
+        if (k := first_true(~truth & (array != 0))) is not None:
             raise ValueError(
                 f"relevant must be binary: relevant[{k}] is {array[k]}; pass booleans, e.g. relevant > 0 for grades"
             )
@@ -91,12 +90,16 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} is not a one-dimensional array: {error}") from None
 
 
+def first_true(mask: NDArray[np.bool_]) -> int | None:
+    """The first place that is true, (n,); None if none is."""
+    k = int(np.argmax(mask)) if mask.size else 0
+    return k if mask.size and mask[k] else None
+
+
 def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError | None:
     """An error that names the first score that is not finite, or too large; None if there is none."""
-    wrong = ~(np.abs(scores) <= limit_of(scores))
-    if not wrong.any():
+    if (k := first_true(~(np.abs(scores) <= limit_of(scores)))) is None:
         return None
-    k = int(np.argmax(wrong))
     too_large = np.isfinite(scores[k])
     why = "too large to be compared; rescale the scores" if too_large else "not finite; remove or mask it"
     return NotFiniteError(f"scores[{first + k}] is {scores[k]}: {why}")
@@ -145,5 +148,17 @@ def as_threads(n_threads: int) -> int:
 
 def check_empty(empty: str) -> None:
     """Refuse an unknown policy for queries without positives or negatives."""
-    if empty not in EMPTY:
-        raise ValueError(f"unknown empty={empty!r}; use one of {', '.join(map(repr, EMPTY))}")
+    check_known("empty", empty, EMPTY)
+
+
+def check_known(name: str, value: Any, known: Iterable[str]) -> None:
+    """Refuse a value of a parameter that is none of those known."""
+    if value not in known:
+        raise ValueError(f"unknown {name}={value!r}; use one of {', '.join(map(repr, known))}")
+
+
+def check_positive(**numbers: float) -> None:
+    """Refuse parameters that are no positive numbers."""
+    for name, value in numbers.items():
+        if not is_number(value) or not 0.0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive number, got {value!r}")

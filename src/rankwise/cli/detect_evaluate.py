@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwise import __version__
 from rankwise.cli.inputs import counted
-from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
 from rankwise.cli.parsing import add_json, add_parser, number, real, whole
-from rankwise.io import write_bytes
 from rankwise.io.quoting import shown as quoted
 
 __all__ = ["add_command", "run"]
@@ -93,8 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _write_detections(arguments.detections, store, arguments.set, found, result)
     document = {
-        "command": "detect evaluate",
-        "rankwise": __version__,
         "model": arguments.model,
         "features": {"folder": arguments.folder, **store.settings},
         "class": name,
@@ -112,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         "recall": result.recall,
         "scores": result.scores,
     }
-    write_document(arguments.json, document)
+    write_document(arguments.json, "detect evaluate", document)
     return 0
 
 
@@ -126,8 +122,6 @@ def _or_none(measure: Any, *arguments: Any) -> float | None:
 
 def _write_detections(path: Path | None, store: Any, sets: list[str], found: Any, result: Any) -> None:
     """A line a detection: image, score, box, and whether it is right."""
-    if path is None:
-        return
     ids = [store.images[i] for i in store.members(sets)]
     image, boxes, scores = (np.asarray(part) for part in (found.image, found.boxes, found.scores))
     lines = ["image,score,x1,y1,x2,y2,verdict"]
@@ -135,8 +129,4 @@ def _write_detections(path: Path | None, store: Any, sets: list[str], found: Any
         verdict = "ignored" if result.ignored[k] else "right" if result.true[k] else "wrong"
         box = ",".join(f"{side:g}" for side in boxes[k])
         lines.append(f"{ids[image[k]]},{scores[k]:.9g},{box},{verdict}")
-    text = "\n".join(lines) + "\n"
-    if is_standard(path):
-        print(text, end="")
-    else:
-        write_bytes(path, text.encode())
+    write_text(path, "\n".join(lines) + "\n")

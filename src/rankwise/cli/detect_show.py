@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rankwise import __version__
 from rankwise.cli.detect_evaluate import add_suppression
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_parser, whole
@@ -52,7 +51,7 @@ def add_command(steps: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Detect, print and draw."""
-    from rankwise.detection.detector import kept_windows
+    from rankwise.detection.boxes import nms
     from rankwise.detection.detector_file import read_detector
     from rankwise.detection.pictures import draw, encode
 
@@ -66,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     found: list[tuple[str, float, list[float]]] = []
     for detector in detectors:
         scores = detector.model.candidate_scores([features])
-        best = kept_windows(boxes, scores, arguments.nms, min(arguments.top, arguments.max_per_image))
+        best = nms(boxes, scores, arguments.nms)[: min(arguments.top, arguments.max_per_image)]
         found += [(detector.name, float(scores[k]), boxes[k].tolist()) for k in best]
     names = [detector.name for detector in detectors]
     picture = draw(
@@ -84,14 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
         f"picture: {output}",
     )
     document = {
-        "command": "detect show",
-        "rankwise": __version__,
         "image": arguments.image,
         "windows": len(boxes),
         "detections": [{"class": name, "score": score, "box": box} for name, score, box in found],
         "picture": output,
     }
-    write_document(arguments.json, document)
+    write_document(arguments.json, "detect show", document)
     return 0
 
 

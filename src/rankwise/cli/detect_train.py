@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rankwise import __version__
 from rankwise.cli.inputs import counted
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import (
@@ -111,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     if own:
         shutil.rmtree(checkpoint, ignore_errors=True)
     voice.say(*_summary(model, arguments, choice))
-    write_document(arguments.json, _document(model, arguments, store, known, choice, voice.notes))
+    write_document(arguments.json, "detect train", _document(model, arguments, store, known, choice, voice.notes))
     return 0
 
 
@@ -195,8 +194,6 @@ def _document(
     """The same and more as plain data."""
     timing = model.timing_
     return {
-        "command": "detect train",
-        "rankwise": __version__,
         "model": arguments.output,
         "class": arguments.name,
         "features": {"folder": arguments.folder, **store.settings},

@@ -10,20 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import __version__
-from rankwise.cli.inputs import (
-    Counts,
-    Stored,
-    add_options,
-    count,
-    counted,
-    facts,
-    gains,
-    open_model,
-    read,
-    relevance,
-    shown,
-)
+from rankwise.cli.inputs import Stored, add_options, count, described, facts, gains, open_model, read, relevance
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.cli.predict import scores_of
@@ -103,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     relevant = relevance(data, relevant_from)
     counts = count(relevant, data)
     scores = scores_of(stored, data.X)
-    voice.say(*_described(data, counts, relevant_from), *_head(arguments, counts))
+    over = "queries" if counts.queries > 1 else "samples"
+    aside = f" ({counts.barren:,} without a relevant sample, left out)" if counts.barren else ""
+    voice.say(described(data, counts, relevant_from, width=False, aside=aside), _head(arguments, over))
     rows = []
     for name in names:
         rows.append(_judged(name, scores, relevant, data, arguments))
@@ -114,13 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
         voice.say(f"figure: {arguments.plot}{pooled}")
     write_document(
         arguments.json,
+        "evaluate",
         {
-            "command": "evaluate",
-            "rankwise": __version__,
             "model": arguments.model,
             "data": {**facts(data, counts, relevant_from), "queries_without_positives": counts.barren},
             "bootstrap": {
-                "over": "queries" if counts.queries > 1 else "samples",
+                "over": over,
                 "level": arguments.level,
                 "resamples": arguments.resamples,
                 "seed": arguments.seed,
@@ -170,19 +158,9 @@ def _judged(
     return _Row(name, metric(scores, truth, qid=qid), low, high, int(np.isfinite(values).sum()))
 
 
-def _described(data: Dataset, counts: Counts, relevant_from: float) -> list[str]:
-    aside = f" ({counts.barren:,} without a relevant sample, left out)" if counts.barren else ""
-    return [
-        f"{data.source}: {counted(counts.samples, 'sample')}, {counts.positives:,} relevant (label at least "
-        f"{shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
-    ]
-
-
-def _head(arguments: argparse.Namespace, counts: Counts) -> list[str]:
-    if not arguments.resamples:
-        return [f"{'':<14}{'value':>8}"]
-    over = "queries" if counts.queries > 1 else "samples"
-    return [f"{'':<14}{'value':>8}   {100 * arguments.level:g}% interval, over {over}"]
+def _head(arguments: argparse.Namespace, over: str) -> str:
+    interval = f"   {100 * arguments.level:g}% interval, over {over}" if arguments.resamples else ""
+    return f"{'':<14}{'value':>8}{interval}"
 
 
 def _line(row: _Row) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.fit_report import chosen_by, described, document, summary
-from rankwise.cli.inputs import Counts, add_options, count, gains, read, relevance
+from rankwise.cli.fit_report import chosen_by, document, summary
+from rankwise.cli.inputs import Counts, add_options, count, described, gains, read, relevance
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_loss, add_parser, add_quiet, add_solver, check_trained, whole
+from rankwise.inputs import first_true
 from rankwise.io import Dataset
 
 __all__ = ["add_command", "run"]
@@ -95,7 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.C is None:
         _check_folds(_FOLDS if arguments.cv is None else arguments.cv, counts, data.source)
-    voice.say(described(data, counts, relevant_from))
+    aside = f" ({counts.one_class:,} of one class, left out)" if counts.one_class else ""
+    voice.say(described(data, counts, relevant_from, width=True, aside=aside))
     model = _estimator(arguments)
     if arguments.C is None:
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
@@ -110,7 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     if interrupted:
         voice.note(f"interrupted: {arguments.output} holds the best model so far, of relative gap {model.gap_:.1e}")
     voice.say(*summary(model, arguments))
-    write_document(arguments.json, document(model, arguments, data, counts, relevant_from, interrupted, voice.notes))
+    found = document(model, arguments, data, counts, relevant_from, interrupted, voice.notes)
+    write_document(arguments.json, "fit", found)
     return INTERRUPTED if interrupted else 0
 
 
@@ -184,9 +187,8 @@ def _standardized(X: Any, source: str) -> tuple[Any, tuple[NDArray[np.float64], 
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = StandardScaler(copy=False, with_mean=isinstance(X, np.ndarray)).fit(X)
     mean = scaler.mean_ if isinstance(X, np.ndarray) else np.zeros(X.shape[1])
-    wrong = ~(np.isfinite(mean) & np.isfinite(scaler.scale_))
-    if wrong.any():
-        raise ValueError(f"{source}: feature {int(np.argmax(wrong)) + 1} is too large to be standardized; rescale it")
+    if (k := first_true(~(np.isfinite(mean) & np.isfinite(scaler.scale_)))) is not None:
+        raise ValueError(f"{source}: feature {k + 1} is too large to be standardized; rescale it")
     return scaler.transform(X), (mean, scaler.scale_)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ __all__ = [
     "add_options",
     "count",
     "counted",
+    "described",
     "facts",
     "gains",
     "open_model",
@@ -144,11 +145,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         max_memory=arguments.max_memory,
         **wanted,
     )
-    return Dataset(data.X, data.y, None, *_rest(data)) if arguments.no_qid else data
-
-
-def _rest(data: Dataset) -> tuple[list[str] | None, int | None, str]:
-    return data.feature_names, data.first_index, data.source
+    return replace(data, qid=None) if arguments.no_qid else data
 
 
 def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
@@ -181,6 +178,15 @@ def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:
     sizes, n_pos = np.bincount(query), np.bincount(query, weights=relevant)
     barren = int((n_pos == 0).sum())
     return Counts(int(n), int(d), sizes.size, int(relevant.sum()), barren, barren + int((n_pos == sizes).sum()))
+
+
+def described(data: Dataset, counts: Counts, relevant_from: float, *, width: bool, aside: str) -> str:
+    """The data in a line. width: whether the features are told of. aside: what is said of the queries."""
+    features = f" of {counted(counts.features, 'feature')}" if width else ""
+    return (
+        f"{data.source}: {counted(counts.samples, 'sample')}{features}, {counts.positives:,} relevant (label at least "
+        f"{shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
+    )
 
 
 def facts(data: Dataset, counts: Counts, relevant_from: float) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import __version__
 from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
-from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
 from rankwise.cli.parsing import add_json, add_parser
-from rankwise.io import write_bytes, write_scores
+from rankwise.inputs import first_true
+from rankwise.io import write_scores
 
 __all__ = ["add_command", "run", "scores_of"]
 
@@ -66,24 +65,22 @@ def run(arguments: argparse.Namespace) -> int:
     data = read(arguments, stored, require_labels=False)
     scores = scores_of(stored, data.X)
     document: dict[str, Any] = {
-        "command": "predict",
-        "rankwise": __version__,
         "model": arguments.model,
         "data": {"source": data.source, "samples": scores.size, "features": data.X.shape[1]},
         "scores": scores,
     }
     if arguments.rank:
         document["ranks"] = _quietly(stored.model.rank, data.X, data.qid)
-        _write(output, "".join(f"{place}\n" for place in document["ranks"].tolist()))
+        write_text(output, "".join(f"{place}\n" for place in document["ranks"].tolist()))
     elif arguments.labels:
         document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
-        _write(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
+        write_text(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
     elif output is not None:
         write_scores(output, scores)
     if output is not None and not is_standard(output):
         what = "rank" if arguments.rank else "label" if arguments.labels else "score"
         Voice(aside=is_standard(arguments.json)).say(f"{counted(scores.size, what)}: {output}")
-    write_document(arguments.json, document)
+    write_document(arguments.json, "predict", document)
     return 0
 
 
@@ -94,9 +91,8 @@ def _as_line(label: float | str) -> str:
 def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
     """The model's scores of samples, all finite."""
     scores: NDArray[np.float64] = _quietly(stored.model.decision_function, X)
-    wrong = ~np.isfinite(scores)
-    if wrong.any():
-        raise ValueError(f"the score of sample {int(np.argmax(wrong)) + 1} overflows; rescale the features")
+    if (k := first_true(~np.isfinite(scores))) is not None:
+        raise ValueError(f"the score of sample {k + 1} overflows; rescale the features")
     return scores
 
 
@@ -105,10 +101,3 @@ def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return function(*arguments)
-
-
-def _write(output: Path | None, text: str) -> None:
-    if is_standard(output):
-        sys.stdout.write(text)
-    elif output is not None:
-        write_bytes(output, text.encode())

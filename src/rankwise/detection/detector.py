@@ -33,7 +33,6 @@ __all__ = [
     "evaluate",
     "grid",
     "image_ap",
-    "kept_windows",
     "labelled",
     "localised",
     "train",
@@ -189,17 +188,10 @@ def detect(
     for k, i in enumerate(images):
         part = scores[offsets[k] : offsets[k + 1]]
         windows = np.asarray(store.windows(int(i)), np.float64)
-        kept = kept_windows(windows, part, threshold, max_per_image)
+        kept = nms(windows, part, threshold)[:max_per_image]
         found.append((np.full(kept.size, k), windows[kept], part[kept]))
     image, boxes, kept_scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Detections(image, boxes, kept_scores)
-
-
-def kept_windows(
-    boxes: NDArray[np.float64], scores: NDArray[np.float64], threshold: float = 0.3, most: int = 100
-) -> NDArray[np.intp]:
-    """The windows of one image that non-maximum suppression keeps, the best first, `most` at most."""
-    return nms(boxes, scores, threshold)[:most]
 
 
 def evaluate(

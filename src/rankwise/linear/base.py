@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.grouping import group
-from rankwise.inputs import is_number, is_whole
+from rankwise.inputs import check_positive, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
@@ -152,9 +152,7 @@ def _refuse_broken(X: Any) -> None:
 
 def check_numbers(C: float | None, **positive: float) -> None:
     """Refuse a C, or other parameters by name, that are no positive numbers."""
-    for name, value in {"C": 1.0 if C is None else C, **positive}.items():
-        if not is_number(value) or not 0.0 < value < np.inf:
-            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    check_positive(C=1.0 if C is None else C, **positive)
     if C is not None and C > _LARGEST_C:
         raise ValueError(f"C must be at most {_LARGEST_C:g}, got {C!r}; scale the features up instead")
 

@@ -17,10 +17,10 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
-from rankwise.linear.progress import SolverProgress
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
+from rankwise.progress import Progress
 
 __all__ = ["RankSVM", "warn_of_gap"]
 
@@ -94,9 +94,10 @@ class RankSVM(BaseLinearRanker):
         objective = Objective(features, task, None if prior is None else prior.scores)
         usual = _USUAL if prior is None else _USUAL_REFINING
         self.C_ = usual_C(Objective(as_features(X), task), usual) if self.C is None else float(self.C)
-        progress = SolverProgress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        report = None if progress is None else lambda step: progress.say(str(step))
         start = self._start(features, prior)
-        settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
+        settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state)
         try:
             self._keep(solve(objective, self.C_, settings), objective, prior)
         finally:

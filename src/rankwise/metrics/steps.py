@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import Grouping, group
-from rankwise.inputs import as_array, as_relevant, as_scores, raise_not_finite
+from rankwise.inputs import as_array, as_relevant, as_scores, first_true, raise_not_finite
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -107,9 +107,7 @@ def as_gains(gains: ArrayLike, n: int, beside: str = "scores") -> FloatArray:
             f"gains must be real numbers, got dtype {array.dtype}; convert them with np.asarray(gains, dtype=float)"
         )
     array = array.astype(np.float64)
-    wrong = ~((array >= 0.0) & (array < np.inf))
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true(~((array >= 0.0) & (array < np.inf)))) is not None:
         raise ValueError(
             f"gains[{k}] is {array[k]}: gains must be finite and at least 0; shift them, or pass relevant > 0"
         )

@@ -33,6 +33,12 @@ class Step:
     calls: int
     seconds: float
 
+    def __str__(self) -> str:
+        return (
+            f"iteration {self.iteration}, objective {self.primal:.6g}, gap {self.gap:.1e}, "
+            f"{self.planes} planes, {self.calls} inference calls, {self.seconds:.1f} s"
+        )
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -24,7 +24,7 @@ from rankwise.torch.layerwise.log import STAGES, Log, Row
 from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.layerwise.problem import DECOMPOSITIONS
 from rankwise.torch.layerwise.run import Run, Settings
-from rankwise.torch.layerwise.training import train as run_stages
+from rankwise.torch.layerwise.training import STAGE, placed
 
 __all__ = ["LWSVM"]
 
@@ -201,21 +201,21 @@ class LWSVM:
         )
         try:
             run.begin()
-            run_stages(run)
+            while not run.state.finished:
+                with placed(run):
+                    STAGE[run.state.stage](run)
+                run.end_stage()
         except BaseException:
             run.reread()
             raise
         finally:
-            self.net.load_state_dict(run.state.good)
-            self._publish(run)
+            state = run.state
+            self.net.load_state_dict(state.good)
+            self.history_ = [dict(row) for row in state.history]
+            self.objective_, self.score_, self.n_passes_ = state.objective, state.best_score, state.passes
+            self.timing_ = {"inference": state.inference_seconds, "calls": state.calls, "total": state.seconds}
             log.close()
         return self
-
-    def _publish(self, run: Run) -> None:
-        state = run.state
-        self.history_ = [dict(row) for row in state.history]
-        self.objective_, self.score_, self.n_passes_ = state.objective, state.best_score, state.passes
-        self.timing_ = {"inference": state.inference_seconds, "calls": state.calls, "total": state.seconds}
 
     def _block_loss(self) -> BlockLoss:
         return BlockLoss(self.loss, self.net.n_classes, scale=self.scale, method=self.method)
