@@ -13,8 +13,6 @@ from rankwise.cli.output import Voice, check_files, is_standard, write_document,
 from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.io.quoting import shown as quoted
 
-__all__ = ["add_command", "run"]
-
 _EPILOG = """\
 Every window is scored; within an image, windows are dropped whose IoU with a better one is over --nms. A detection is
 right if its IoU with an object not yet found is at least --overlap. Average precision is the area under the

@@ -13,8 +13,6 @@ from typing import Any, TextIO
 from rankwise.cli.output import INTERRUPTED, Voice
 from rankwise.cli.parsing import add_parser, add_quiet, real, whole
 
-__all__ = ["Report", "add_command", "run"]
-
 _EPILOG = """\
 VOCDEVKIT is a folder as PASCAL VOC has it: VOC2007/JPEGImages, Annotations and ImageSets/Main; or its VOC2007.
 

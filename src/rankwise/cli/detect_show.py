@@ -13,8 +13,6 @@ from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_parser, whole
 from rankwise.io import write_bytes
 
-__all__ = ["add_command", "run"]
-
 _EPILOG = """\
 Windows are searched and described as the model's features were; with --features, those of the folder are taken if it
 has an image of that name, and objects of the class are drawn dashed.

@@ -21,8 +21,6 @@ from rankwise.cli.parsing import (
     whole,
 )
 
-__all__ = ["add_command", "run"]
-
 _STARTS = ["mean", "whole", "centre", "random"]
 _N_CS, _FOLDS = 6, 5
 _EPILOG = """\

@@ -16,8 +16,6 @@ from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.cli.predict import scores_of
 from rankwise.io import Dataset
 
-__all__ = ["SHOWN", "add_command", "run"]
-
 # Names of `rankwise.metrics.METRICS`, unless told.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
 _EPILOG = """\

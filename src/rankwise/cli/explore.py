@@ -12,8 +12,6 @@ from rankwise.io.quoting import shown as quoted
 if TYPE_CHECKING:
     from rankwise.explore.server import Explorer
 
-__all__ = ["add_command"]
-
 _EPILOG = """\
 The page shows what the library computes of scores that you drag: the predicted and the most violating ranking, the
 structured hinge J and its gradient, and Algorithm 1 step by step. It is served on the loopback interface, so to

@@ -16,8 +16,6 @@ from rankwise.cli.parsing import add_json, add_loss, add_parser, add_quiet, add_
 from rankwise.inputs import first_true
 from rankwise.io import Dataset
 
-__all__ = ["add_command", "run"]
-
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 _FOLDS = 5
 # Options that only say how C is chosen.

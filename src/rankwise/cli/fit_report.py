@@ -12,8 +12,6 @@ from rankwise.io import Dataset
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric
 
-__all__ = ["chosen_by", "document", "summary"]
-
 
 def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
     """What was learnt, how surely, and at what cost."""

@@ -18,21 +18,6 @@ from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted
 
-__all__ = [
-    "Counts",
-    "Stored",
-    "add_options",
-    "count",
-    "counted",
-    "described",
-    "facts",
-    "gains",
-    "open_model",
-    "read",
-    "relevance",
-    "shown",
-]
-
 FORMATS = ["svmlight", "csv", "parquet", "npz"]
 _SHOWN = 6
 # How a model file begins: a ZIP archive whose first member has this name.

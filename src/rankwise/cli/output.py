@@ -19,18 +19,6 @@ import numpy as np
 from rankwise import __version__
 from rankwise.io.atomic import write_bytes
 
-__all__ = [
-    "BAD_INPUT",
-    "BROKEN_PIPE",
-    "INTERRUPTED",
-    "Voice",
-    "check_files",
-    "check_writable",
-    "is_standard",
-    "write_document",
-    "write_text",
-]
-
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 

@@ -11,19 +11,6 @@ from typing import Any
 from rankwise.cli.output import is_standard
 from rankwise.io.quoting import shown as quoted
 
-__all__ = [
-    "add_json",
-    "add_loss",
-    "add_parser",
-    "add_quiet",
-    "add_solver",
-    "check_trained",
-    "number",
-    "positive",
-    "real",
-    "whole",
-]
-
 LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
 METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _LARGEST_SEED = 2**32 - 1

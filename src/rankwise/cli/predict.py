@@ -17,8 +17,6 @@ from rankwise.cli.parsing import add_json, add_parser
 from rankwise.inputs import first_true
 from rankwise.io import write_scores
 
-__all__ = ["add_command", "run", "scores_of"]
-
 _STANDARD = Path("-")
 _EPILOG = """\
 Lines are in the order of the samples. Scores have every digit of a float64; ranks are the places within the sample's

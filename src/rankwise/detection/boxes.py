@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import as_array, first_true, is_number
 
-__all__ = ["area", "as_boxes", "as_part_of_one", "as_scores", "iou", "nms"]
-
 # No picture is as large; areas of what is smaller are exact enough.
 _LARGEST = 1e8
 

@@ -14,8 +14,6 @@ from torch import nn
 from rankwise.detection.boxes import as_boxes
 from rankwise.inputs import first_true
 
-__all__ = ["MODELS", "CropFeatures"]
-
 MODELS = ("efficientnet-lite0",)
 # The convolutions of the network and the normalisation that follows each.
 _NORMALISED = {"_conv_stem": "_bn0", "_conv_head": "_bn1"}

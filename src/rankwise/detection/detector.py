@@ -22,23 +22,6 @@ from rankwise.linear.posing import pose
 from rankwise.losses import LossLike, as_loss
 from rankwise.metrics import average_precision as ranking_average_precision
 
-__all__ = [
-    "STARTS",
-    "Choice",
-    "Labelled",
-    "Recipe",
-    "central_window",
-    "choose_C",
-    "detect",
-    "evaluate",
-    "grid",
-    "image_ap",
-    "labelled",
-    "localised",
-    "train",
-    "train_cv",
-]
-
 Sets = str | Sequence[str]
 Folder = str | os.PathLike[str]
 STARTS = ("mean", "whole", "centre", "random")

@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.detection.boxes import as_boxes, as_scores, iou
 from rankwise.inputs import as_array, check_known, first_true, is_number
 
-__all__ = ["Detections", "Kind", "Truth", "VocAP", "average_precision"]
-
 # What is to be found in an image: boxes (k, 4), and which of them are difficult (k,).
 Truth = tuple[ArrayLike, ArrayLike]
 Kind = Literal["area", "2007"]

@@ -17,8 +17,6 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from rankwise.inputs import as_array, first_true
 from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
 
-__all__ = ["Bags", "as_bags"]
-
 Indices = NDArray[np.int64]
 _KINDS = "fiub"
 

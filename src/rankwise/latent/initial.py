@@ -17,8 +17,6 @@ from rankwise.inputs import as_array, first_true
 from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector
 
-__all__ = ["INITS", "Start", "as_starts", "bag_means", "part_of"]
-
 Indices = NDArray[np.int64]
 INITS = ("first", "centre", "random", "mean")
 

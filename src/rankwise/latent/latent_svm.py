@@ -31,8 +31,6 @@ from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.progress import Progress
 
-__all__ = ["BagRanker", "LatentRankSVM"]
-
 # C, where none is given, over the natural one of the bags' means: the middle of what folds chose on real sets.
 _USUAL = 3.0
 

@@ -27,8 +27,6 @@ from rankwise.losses import LossLike
 from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
 
-__all__ = ["LatentRankSVMCV", "grid_of_bags"]
-
 # Where a grid of C begins and ends, in powers of ten of the natural C of the bags' means.
 _GRID = (-2.0, 2.0)
 

@@ -18,8 +18,6 @@ from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 
-__all__ = ["Training"]
-
 
 class Training:
     """The runs of a problem from its starts; `states` has what each came to.

@@ -15,8 +15,6 @@ from scipy.sparse import issparse, vstack
 from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector, as_features
 
-__all__ = ["WorkingSet", "best_of"]
-
 Indices = NDArray[np.int64]
 # A candidate that was no bag's best in so many rounds is dropped.
 _IDLE = 4

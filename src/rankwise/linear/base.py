@@ -20,8 +20,6 @@ from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss
 
-__all__ = ["BaseLinearRanker", "check_counts", "check_numbers"]
-
 # Its square, times that of a feature, must be a number.
 _LARGEST_C = 1e50
 

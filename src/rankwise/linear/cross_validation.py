@@ -23,20 +23,6 @@ from rankwise.linear.solvers import Settings, SolverResult, Step
 from rankwise.losses import Loss
 from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
 
-__all__ = [
-    "Candidate",
-    "Fold",
-    "Scoring",
-    "Search",
-    "as_jobs",
-    "choose",
-    "metric_for",
-    "metrics_for",
-    "refitted",
-    "run_jobs",
-    "split",
-]
-
 Rows = NDArray[np.int64]
 Scoring = MetricLike | list[MetricLike] | tuple[MetricLike, ...] | None
 # What is learnt by the last fit.

@@ -15,8 +15,6 @@ from rankwise.io.models import ModelFile, ModelFileError, write_model
 from rankwise.io.quoting import shown
 from rankwise.losses import Loss, as_loss
 
-__all__ = ["Linear", "read_linear", "write_linear"]
-
 # What is learnt: kept as an array, or as a number, truth value or dictionary.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")

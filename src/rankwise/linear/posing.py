@@ -13,8 +13,6 @@ from rankwise.linear.objective import Inference, Task
 from rankwise.losses import Loss
 from rankwise.queries import as_queries
 
-__all__ = ["pose"]
-
 
 def pose(
     relevant: NDArray[np.bool_],

@@ -22,8 +22,6 @@ from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.progress import Progress
 
-__all__ = ["RankSVM", "warn_of_gap"]
-
 # C, where none is given, over the natural one: the middle of what folds chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
 

@@ -35,8 +35,6 @@ from rankwise.method import as_method
 from rankwise.metrics import Metric
 from rankwise.metrics.steps import as_gains
 
-__all__ = ["RankSVMCV"]
-
 # Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
 # are unequal in number: its positives and negatives cancel at first.
 _GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)

@@ -14,8 +14,6 @@ from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.operator import BACKENDS
 from rankwise.torch.outcome import Options
 
-__all__ = ["Batch", "Gather", "check_options", "is_distributed", "loss_of_batch"]
-
 REDUCTIONS = ("mean", "sum", "none")
 Gather = bool | Literal["ddp"]
 

@@ -18,8 +18,6 @@ from rankwise.solving import solve
 from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
 
-__all__ = ["solve_batch"]
-
 _DYNAMIC = Method("dynamic")
 
 

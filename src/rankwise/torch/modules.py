@@ -15,8 +15,6 @@ from rankwise.torch.outcome import Goal, Options
 from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import check_retrieval, retrieval_loss
 
-__all__ = ["APHingeLoss", "DirectLoss", "NDCGHingeLoss", "RankHingeLoss", "RetrievalLoss"]
-
 
 class _RankLoss(torch.nn.Module):
     """A loss and the options of its functional twin."""

@@ -17,8 +17,6 @@ from rankwise.torch.layout import compute_dtype, samples
 from rankwise.torch.outcome import Goal, Options, refuse_empty, share_of_query
 from rankwise.torch.registry import loss_of
 
-__all__ = ["BACKENDS", "function_for", "is_plain", "rank_loss", "solve"]
-
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 # Gradients of what a function is given beside scores: target, mask, qid and the options.

@@ -17,8 +17,6 @@ from rankwise.torch.operator import is_plain
 from rankwise.torch.outcome import Options, queries_counted, refuse_empty
 from rankwise.torch.registry import key_of
 
-__all__ = ["check_retrieval", "retrieval_loss"]
-
 SIMILARITIES = ("cosine", "dot")
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26

@@ -15,8 +15,6 @@ from rankwise.torch.tensor_halving import most_violating
 from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
 
-__all__ = ["solve_batch"]
-
 
 def solve_batch(
     scores: Tensor, samples: Samples, qid: Tensor | None, loss: Loss, goal: Goal

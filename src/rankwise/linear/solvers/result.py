@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Objective
 
-__all__ = ["ROUNDING_RULES", "Settings", "SolverResult", "Step", "Track"]
-
 # The bounds are sums of many terms: they may cross by rounding, and by no more than this, relative to the primal.
 _ROUNDING = 1e-9
 # The reason of a solver whose bounds no longer move.

@@ -17,8 +17,6 @@ from rankwise.torch.layerwise.frank_wolfe import LayerSolver
 from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.layerwise.problem import LayerProblem
 
-__all__ = ["LastLayer", "fit_last_layer"]
-
 
 class LastLayer(NamedTuple):
     """A linear model: weight (C, d), bias (C,); the objective found and a bound from below on the least one.

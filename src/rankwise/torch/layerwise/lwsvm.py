@@ -26,8 +26,6 @@ from rankwise.torch.layerwise.problem import DECOMPOSITIONS
 from rankwise.torch.layerwise.run import Run, Settings
 from rankwise.torch.layerwise.training import STAGE, placed
 
-__all__ = ["LWSVM"]
-
 
 class LWSVM:
     """Trains a piecewise-linear network by LW-SVM (Berrada et al., 2017): F = risk + (lam/2) Σ_layers ‖W_l‖².

@@ -20,8 +20,6 @@ from rankwise.torch.layerwise.layer_step import LayerStep, finish
 from rankwise.torch.layerwise.problem import LayerProblem
 from rankwise.torch.layerwise.run import Run, seeded
 
-__all__ = ["STAGE", "placed"]
-
 # Passes end when one lowers the objective by less than this part.
 _LEAST_GAIN = 1e-6
 _REMEDIES = {
