@@ -58,9 +58,7 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
     if array.shape == (n,) and array.dtype == np.bool_ and array.flags.c_contiguous:
         return array
-    if array.ndim != 1 or array.shape[0] != n:
-        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
-        raise ValueError(f"relevant has {what} and scores has {n}; they must be one-dimensional and of equal length")
+    check_length(array, "relevant", n)
     if array.dtype != np.bool_:
         if array.dtype.kind not in "fiu":
             raise TypeError(
@@ -88,6 +86,13 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} is not a one-dimensional array: {error}") from None
+
+
+def check_length(array: NDArray[Any], name: str, n: int, beside: str = "scores") -> None:
+    """Refuse an array that is not (n,), as many as there are of `beside`."""
+    if array.shape != (n,):
+        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
+        raise ValueError(f"{name} has {what} and {beside} has {n}; they must be one-dimensional and of equal length")
 
 
 def first_true(mask: NDArray[np.bool_]) -> int | None:
@@ -155,6 +160,15 @@ def check_known(name: str, value: Any, known: Iterable[str]) -> None:
     """Refuse a value of a parameter that is none of those known."""
     if value not in known:
         raise ValueError(f"unknown {name}={value!r}; use one of {', '.join(map(repr, known))}")
+
+
+def check_whole(least: int, **numbers: Any) -> None:
+    """Refuse parameters that are no integers of at least `least`."""
+    for name, value in numbers.items():
+        if not is_whole(value):
+            raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
 
 
 def check_positive(**numbers: float) -> None:
