@@ -83,16 +83,14 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = set(single().get_params(deep=False)) & set(self.get_params(deep=False)) - {"verbose"}
         return {name: getattr(self, name) for name in sorted(names)}
 
-    def _checked(self, X: Any, reset: bool) -> Any:
+    def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         _refuse_broken(X)
         dtypes = [np.float64, np.float32]
-        return validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        return validate_data(self, X, *y, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
 
     def _checked_both(self, X: Any, y: Any) -> tuple[Any, NDArray[np.bool_]]:
         """X as it is, and which samples are of classes_[1], the greater label."""
-        _refuse_broken(X)
-        dtypes = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        X, y = self._checked(X, y, reset=True)
         return X, self._positives(y)
 
     def _positives(self, y: Any) -> NDArray[np.bool_]:
