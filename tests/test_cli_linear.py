@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
-from rankwise.cli import evaluate, fit
+from rankwise.cli import evaluate, fit, parsing
 from rankwise.cli.main import main
 from rankwise.inference import METHODS
 from rankwise.io import read_data, read_model, read_scores, write_data
@@ -171,9 +171,9 @@ def test_a_prior_is_refined_with_a_given_C_too(folder: Path) -> None:
 
 
 def test_choices_are_all_there_are() -> None:
-    assert set(_NAMES) == set(fit.LOSSES)
+    assert set(_NAMES) == set(parsing.LOSSES)
     assert set(fit.SOLVERS) == {"auto", *SOLVERS}
-    assert set(METHODS) == set(fit.METHODS)
+    assert set(METHODS) == set(parsing.METHODS)
 
 
 def test_queries_are_left_aside_if_asked(folder: Path) -> None:

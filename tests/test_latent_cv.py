@@ -16,7 +16,8 @@ from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankwise as rw
-from rankwise.latent import Bags, cccp, latent_svm, latent_svm_cv
+from rankwise.latent import Bags, cccp, latent_svm
+from rankwise.linear import cross_validation
 from rankwise.linear import objective as objective_module
 from rankwise.metrics import average_precision
 
@@ -224,7 +225,7 @@ def test_a_stop_reaches_the_folds_in_other_threads(monkeypatch: pytest.MonkeyPat
     def wait(futures: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(latent_svm_cv, "wait", wait)
+    monkeypatch.setattr(cross_validation, "wait", wait)
     model = rw.LatentRankSVMCV(Cs=np.logspace(-2, 1, 8), cv=4, n_jobs=2, init="first")
     with pytest.raises(KeyboardInterrupt):
         model.fit(bags, y)

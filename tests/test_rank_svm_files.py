@@ -29,6 +29,7 @@ MODELS = {
     "no-intercept": rw.RankSVM("auc", fit_intercept=False, max_iter=np.int64(500), tol=np.float32(0.125)),
     "cv": rw.RankSVMCV(Cs=3, cv=2),
     "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", refit="average"),
+    "cv-measures": rw.RankSVMCV(["ap", "auc"], Cs=[0.1, 1.0], cv=2, scoring=["ndcg@5", "ap", "auc"]),
     "cv-logistic": rw.RankSVMCV(("ap", "mrr"), Cs=[0.5], cv=2, prior="logistic", n_jobs=2),
 }
 
@@ -56,7 +57,7 @@ def assert_same_learnt(model: Any, other: Any) -> None:
         if isinstance(value, np.ndarray):
             assert theirs[name].dtype == value.dtype or value.dtype == object, name
             np.testing.assert_array_equal(theirs[name], value)
-        elif name == "history_":
+        elif name in ("history_", "scores_by_"):
             assert set(value) == set(theirs[name])
             for column in value:
                 np.testing.assert_array_equal(theirs[name][column], value[column])

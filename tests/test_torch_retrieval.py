@@ -136,7 +136,7 @@ def test_a_zero_embedding_has_a_finite_gradient() -> None:
 def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, chunk_size: int | None) -> None:
     seen: list[tuple[int, ...]] = []
     held: list[StorageWeakRef] = []
-    function_for, solve_rows = operator.function_for, core_backend.solve_rows
+    function_for, solve_batch = operator.function_for, core_backend.solve_batch
 
     def watch(scores: Any, **options: Any) -> Any:
         if chunk_size is not None:
@@ -146,12 +146,12 @@ def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, c
         return function_for(scores, **options)
 
     def watch_gradient(*args: Any) -> Any:
-        found = solve_rows(*args)
-        held.append(StorageWeakRef(found.gradient.untyped_storage()))
+        found = solve_batch(*args)
+        held.append(StorageWeakRef(found[0].gradient.untyped_storage()))
         return found
 
     monkeypatch.setattr(operator, "function_for", watch)
-    monkeypatch.setattr(core_backend, "solve_rows", watch_gradient)
+    monkeypatch.setattr(core_backend, "solve_batch", watch_gradient)
     embeddings, labels = points(40)
     leaf = embeddings.requires_grad_()
     value = retrieval_loss(leaf, labels, chunk_size=chunk_size)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array
+from rankwise.inputs import as_array, check_length, first_true
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,11 @@ class Grouping:
 def group(qid: ArrayLike, n: int) -> Grouping:
     """Group n samples by query, without sorting where they are in ascending order already."""
     array = as_array(qid, "qid")
-    if array.ndim != 1 or array.shape[0] != n:
-        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
-        raise ValueError(f"qid has {what} and scores has {n}; they must be one-dimensional and of equal length")
+    check_length(array, "qid", n)
     if array.dtype.kind not in "iubfSUO":
         raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}")
-    if array.dtype.kind == "f":
-        wrong = ~np.isfinite(array)
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
+    if array.dtype.kind == "f" and (k := first_true(~np.isfinite(array))) is not None:
+        raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
     if array.dtype.kind == "O":
         array = _as_comparable(array)
     if n == 0:

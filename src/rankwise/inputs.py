@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,18 +58,14 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
     if array.shape == (n,) and array.dtype == np.bool_ and array.flags.c_contiguous:
         return array
-    if array.ndim != 1 or array.shape[0] != n:
-        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
-        raise ValueError(f"relevant has {what} and scores has {n}; they must be one-dimensional and of equal length")
+    check_length(array, "relevant", n)
     if array.dtype != np.bool_:
         if array.dtype.kind not in "fiu":
             raise TypeError(
                 f"relevant must be boolean, or 0 and 1, got dtype {array.dtype}; convert it with relevant == label"
             )
         truth = array == 1
-        wrong = ~truth & (array != 0)
-        if wrong.any():
-            k = int(np.argmax(wrong))
+        if (k := first_true(~truth & (array != 0))) is not None:
             raise ValueError(
                 f"relevant must be binary: relevant[{k}] is {array[k]}; pass booleans, e.g. relevant > 0 for grades"
             )
@@ -91,12 +88,23 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} is not a one-dimensional array: {error}") from None
 
 
+def check_length(array: NDArray[Any], name: str, n: int, beside: str = "scores") -> None:
+    """Refuse an array that is not (n,), as many as there are of `beside`."""
+    if array.shape != (n,):
+        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
+        raise ValueError(f"{name} has {what} and {beside} has {n}; they must be one-dimensional and of equal length")
+
+
+def first_true(mask: NDArray[np.bool_]) -> int | None:
+    """The first place that is true, (n,); None if none is."""
+    k = int(np.argmax(mask)) if mask.size else 0
+    return k if mask.size and mask[k] else None
+
+
 def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError | None:
     """An error that names the first score that is not finite, or too large; None if there is none."""
-    wrong = ~(np.abs(scores) <= limit_of(scores))
-    if not wrong.any():
+    if (k := first_true(~(np.abs(scores) <= limit_of(scores)))) is None:
         return None
-    k = int(np.argmax(wrong))
     too_large = np.isfinite(scores[k])
     why = "too large to be compared; rescale the scores" if too_large else "not finite; remove or mask it"
     return NotFiniteError(f"scores[{first + k}] is {scores[k]}: {why}")
@@ -145,5 +153,26 @@ def as_threads(n_threads: int) -> int:
 
 def check_empty(empty: str) -> None:
     """Refuse an unknown policy for queries without positives or negatives."""
-    if empty not in EMPTY:
-        raise ValueError(f"unknown empty={empty!r}; use one of {', '.join(map(repr, EMPTY))}")
+    check_known("empty", empty, EMPTY)
+
+
+def check_known(name: str, value: Any, known: Iterable[str]) -> None:
+    """Refuse a value of a parameter that is none of those known."""
+    if value not in known:
+        raise ValueError(f"unknown {name}={value!r}; use one of {', '.join(map(repr, known))}")
+
+
+def check_whole(least: int, **numbers: Any) -> None:
+    """Refuse parameters that are no integers of at least `least`."""
+    for name, value in numbers.items():
+        if not is_whole(value):
+            raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def check_positive(**numbers: float) -> None:
+    """Refuse parameters that are no positive numbers."""
+    for name, value in numbers.items():
+        if not is_number(value) or not 0.0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive number, got {value!r}")

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from rankwise.inputs import is_whole
 from rankwise.loss_forms import Form, Loss
 
-__all__ = ["AUTO", "METHODS", "Method", "as_method"]
-
 METHODS = (
     "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
 )  # fmt: skip

@@ -9,8 +9,6 @@ from typing import Any
 from rankwise.io.models import ModelFile, ModelFileError, read_model
 from rankwise.io.quoting import shown
 
-__all__ = ["from_file", "load"]
-
 # Which class reads a kind of model.
 _KINDS = {
     "linear-ranker": ("rankwise.linear.linear_ranker", "LinearRanker"),

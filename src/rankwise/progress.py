@@ -6,8 +6,6 @@ import sys
 import time
 from typing import TextIO
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """Writes the last text said: on a terminal over the same line, elsewhere every few seconds."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from rankwise.interleaving import Interleaving
 
-__all__ = ["FoundRanking", "Queries", "Solved", "as_queries", "single_query"]
-
 
 @dataclass(eq=False)
 class Queries:

@@ -14,8 +14,6 @@ from rankwise.loss_forms import Form, Loss
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved
 
-__all__ = ["solve"]
-
 
 @cache
 def _inference() -> tuple[ModuleType, ModuleType]:

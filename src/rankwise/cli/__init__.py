@@ -6,7 +6,7 @@ and returns a status.
 """
 
 from rankwise.cli.extras import missing
-from rankwise.cli.inputs import whole
 from rankwise.cli.output import BAD_INPUT, Voice, check_files, check_writable
+from rankwise.cli.parsing import whole
 
 __all__ = ["BAD_INPUT", "Voice", "check_files", "check_writable", "missing", "whole"]

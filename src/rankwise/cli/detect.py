@@ -6,8 +6,6 @@ from typing import Any
 
 from rankwise.cli import detect_evaluate, detect_prepare, detect_show, detect_train
 
-__all__ = ["add_command"]
-
 # In the order in which they are run; each has add_command.
 _STEPS = (detect_prepare, detect_train, detect_evaluate, detect_show)
 

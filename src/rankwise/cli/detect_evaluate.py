@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwise import __version__
-from rankwise.cli.inputs import counted, number, whole
-from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.io import write_bytes
+from rankwise.cli.inputs import counted
+from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
+from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.io.quoting import shown as quoted
-
-__all__ = ["add_command", "run"]
 
 _EPILOG = """\
 Every window is scored; within an image, windows are dropped whose IoU with a better one is over --nms. A detection is
@@ -30,14 +27,14 @@ examples:
 
 def add_command(steps: Any) -> None:
     """The step's arguments."""
-    parser = steps.add_parser(
+    parser = add_parser(
+        steps,
         "evaluate",
-        help="average precision of a detector",
-        description="Judge a detector by the objects of a features folder, as PASCAL VOC does.",
+        run,
+        short="average precision of a detector",
+        long="Judge a detector by the objects of a features folder, as PASCAL VOC does.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that `detect train` wrote")
     parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
     parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="images (default: test)")
@@ -45,9 +42,7 @@ def add_command(steps: Any) -> None:
     add_suppression(parser)
     parser.add_argument("--overlap", type=_part, default=0.5, metavar="IOU", help="of a find (default: 0.5)")
     parser.add_argument("--kind", choices=["area", "2007"], default="area", help="of average (default: area)")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="the result as JSON; '-': to standard output, text to standard error"
-    )
+    add_json(parser, "the result")
     parser.add_argument("--detections", type=Path, metavar="FILE.csv", help="every detection, the best first")
 
 
@@ -58,10 +53,8 @@ def add_suppression(parser: argparse.ArgumentParser) -> None:
 
 
 def _part(text: str) -> float:
-    value = number(text)
-    if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number from 0 to 1")
-    return value
+    number(text)  # which has an error of its own
+    return real(text, lambda value: 0.0 <= value <= 1.0, "is not a number from 0 to 1")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -96,8 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _write_detections(arguments.detections, store, arguments.set, found, result)
     document = {
-        "command": "detect evaluate",
-        "rankwise": __version__,
         "model": arguments.model,
         "features": {"folder": arguments.folder, **store.settings},
         "class": name,
@@ -115,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         "recall": result.recall,
         "scores": result.scores,
     }
-    write_document(arguments.json, document)
+    write_document(arguments.json, "detect evaluate", document)
     return 0
 
 
@@ -129,8 +120,6 @@ def _or_none(measure: Any, *arguments: Any) -> float | None:
 
 def _write_detections(path: Path | None, store: Any, sets: list[str], found: Any, result: Any) -> None:
     """A line a detection: image, score, box, and whether it is right."""
-    if path is None:
-        return
     ids = [store.images[i] for i in store.members(sets)]
     image, boxes, scores = (np.asarray(part) for part in (found.image, found.boxes, found.scores))
     lines = ["image,score,x1,y1,x2,y2,verdict"]
@@ -138,8 +127,4 @@ def _write_detections(path: Path | None, store: Any, sets: list[str], found: Any
         verdict = "ignored" if result.ignored[k] else "right" if result.true[k] else "wrong"
         box = ",".join(f"{side:g}" for side in boxes[k])
         lines.append(f"{ids[image[k]]},{scores[k]:.9g},{box},{verdict}")
-    text = "\n".join(lines) + "\n"
-    if is_standard(path):
-        print(text, end="")
-    else:
-        write_bytes(path, text.encode())
+    write_text(path, "\n".join(lines) + "\n")

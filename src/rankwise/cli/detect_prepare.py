@@ -10,11 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from rankwise.cli.inputs import whole
 from rankwise.cli.output import INTERRUPTED, Voice
-from rankwise.io.quoting import shown as quoted
-
-__all__ = ["Report", "add_command", "run"]
+from rankwise.cli.parsing import add_parser, add_quiet, real, whole
 
 _EPILOG = """\
 VOCDEVKIT is a folder as PASCAL VOC has it: VOC2007/JPEGImages, Annotations and ImageSets/Main; or its VOC2007.
@@ -31,14 +28,14 @@ examples:
 
 def add_command(steps: Any) -> None:
     """The step's arguments."""
-    parser = steps.add_parser(
+    parser = add_parser(
+        steps,
         "prepare",
-        help="windows of images and their features",
-        description="Find windows that may hold an object, and describe each by a convolutional network.",
+        run,
+        short="windows of images and their features",
+        long="Find windows that may hold an object, and describe each by a convolutional network.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
     parser.add_argument("folder", type=Path, metavar="FEATURES", help="the folder to write; a new one, or one begun")
     images = parser.add_argument_group("images")
@@ -76,17 +73,11 @@ def add_command(steps: Any) -> None:
         help="images at a time; the files are the same with any number (default: -1, one a processor)",
     )
     running.add_argument("--threads", type=whole(1), default=1, metavar="N", help="of each worker (default: 1)")
-    running.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
+    add_quiet(running)
 
 
 def _part(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not 0 or a positive number")
-    return value
+    return real(text, lambda value: 0.0 <= value < math.inf, "is not 0 or a positive number")
 
 
 def run(arguments: argparse.Namespace) -> int:

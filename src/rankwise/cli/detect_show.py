@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwise import __version__
 from rankwise.cli.detect_evaluate import add_suppression
-from rankwise.cli.inputs import whole
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_parser, whole
 from rankwise.io import write_bytes
-
-__all__ = ["add_command", "run"]
 
 _EPILOG = """\
 Windows are searched and described as the model's features were; with --features, those of the folder are taken if it
@@ -29,14 +26,14 @@ examples:
 
 def add_command(steps: Any) -> None:
     """The step's arguments."""
-    parser = steps.add_parser(
+    parser = add_parser(
+        steps,
         "show",
-        help="detections in one image, as a picture",
-        description="Detect in one image, print what is found, and draw it.",
+        run,
+        short="detections in one image, as a picture",
+        long="Detect in one image, print what is found, and draw it.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("image", type=Path, metavar="IMAGE", help="a JPEG or PNG file")
     parser.add_argument(
         "-m", "--model", type=Path, nargs="+", required=True, metavar="MODEL.rw", help="models of `detect train`"
@@ -47,14 +44,12 @@ def add_command(steps: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: IMAGE-detections.png, here)"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="the detections as JSON; '-': to standard output, text aside"
-    )
+    add_json(parser, "the detections", "as JSON; '-': to standard output, text aside")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Detect, print and draw."""
-    from rankwise.detection.detector import kept_windows
+    from rankwise.detection.boxes import nms
     from rankwise.detection.detector_file import read_detector
     from rankwise.detection.pictures import draw, encode
 
@@ -68,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     found: list[tuple[str, float, list[float]]] = []
     for detector in detectors:
         scores = detector.model.candidate_scores([features])
-        best = kept_windows(boxes, scores, arguments.nms, min(arguments.top, arguments.max_per_image))
+        best = nms(boxes, scores, arguments.nms)[: min(arguments.top, arguments.max_per_image)]
         found += [(detector.name, float(scores[k]), boxes[k].tolist()) for k in best]
     names = [detector.name for detector in detectors]
     picture = draw(
@@ -86,14 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         f"picture: {output}",
     )
     document = {
-        "command": "detect show",
-        "rankwise": __version__,
         "image": arguments.image,
         "windows": len(boxes),
         "detections": [{"class": name, "score": score, "box": box} for name, score, box in found],
         "picture": output,
     }
-    write_document(arguments.json, document)
+    write_document(arguments.json, "detect show", document)
     return 0
 
 

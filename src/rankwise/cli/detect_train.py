@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import warnings
 from pathlib import Path
 from typing import Any
 
-from rankwise import __version__
-from rankwise.cli.fit import LOSSES, METHODS
-from rankwise.cli.inputs import C_or_auto, counted, positive, seed, whole
+from rankwise.cli.inputs import counted
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
-from rankwise.io.quoting import shown as quoted
-
-__all__ = ["add_command", "run"]
+from rankwise.cli.parsing import (
+    add_json,
+    add_loss,
+    add_parser,
+    add_quiet,
+    add_solver,
+    check_trained,
+    positive,
+    real,
+    whole,
+)
 
 _STARTS = ["mean", "whole", "centre", "random"]
 _N_CS, _FOLDS = 6, 5
@@ -38,22 +43,17 @@ examples:
 
 def add_command(steps: Any) -> None:
     """The step's arguments."""
-    parser = steps.add_parser(
+    parser = add_parser(
+        steps,
         "train",
-        help="a detector of a class",
-        description="Train a detector of a class from labels of whole images, to certified duality gaps.",
+        run,
+        short="a detector of a class",
+        long="Train a detector of a class from labels of whole images, to certified duality gaps.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
     parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="what to detect")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
-    model = parser.add_argument_group("model")
-    model.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
-    model.add_argument(
-        "--C", type=C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
-    )
+    model = add_loss(parser)
     model.add_argument("--set", nargs="+", default=["trainval"], metavar="NAME", help="images (default: trainval)")
     model.add_argument("--init", nargs="+", choices=_STARTS, default=["mean"], help="starts (default: mean)")
     model.add_argument(
@@ -65,13 +65,8 @@ def add_command(steps: Any) -> None:
     which.add_argument("--cv", type=whole(2), metavar="N", help=f"folds (default: {_FOLDS})")
     which.add_argument("--val", metavar="SET", help="a set to choose by, instead of folds")
     solver = parser.add_argument_group("solver")
-    solver.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
-    solver.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
+    add_solver(solver, threads="passes and inference", seeds="folds and random starts")
     solver.add_argument("--max-outer", type=whole(1), default=50, metavar="N", help="alternations (default: 50)")
-    solver.add_argument(
-        "--threads", type=whole(1, or_all=True), default=1, metavar="N", help="of passes and inference (default: 1)"
-    )
-    solver.add_argument("--seed", type=seed, default=0, metavar="N", help="of folds and random starts (default: 0)")
     solver.add_argument(
         "--checkpoint",
         type=Path,
@@ -79,17 +74,13 @@ def add_command(steps: Any) -> None:
         help="keep checkpoints there (default: MODEL.rw.checkpoint, removed at the end)",
     )
     report = parser.add_argument_group("report")
-    report.add_argument(
-        "--json", type=Path, metavar="FILE", help="the summary as JSON; '-': to standard output, text to standard error"
-    )
-    report.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
+    add_json(report, "the summary")
+    add_quiet(report)
 
 
 def _share(text: str) -> float:
-    value = positive(text)
-    if value > 1.0:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is no share: pass a number above 0 and at most 1")
-    return value
+    positive(text)  # which has an error of its own
+    return real(text, lambda value: value <= 1.0, "is no share: pass a number above 0 and at most 1")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rankwise.detection.detector_file import write_detector
     from rankwise.detection.store import FeatureStore
 
-    _check(arguments)
+    check_trained(arguments, ("Cs", "cv", "val"))
+    check_files({}, {"--output": arguments.output, "--json": arguments.json})
     voice = Voice(quiet=arguments.quiet, aside=is_standard(arguments.json))
     store = FeatureStore.open(arguments.folder)
     known = labelled(store, arguments.name, arguments.set)
@@ -106,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     own = arguments.checkpoint is None
     checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint") if own else arguments.checkpoint
     try:
-        model, choice = _trained(arguments, store, checkpoint, voice)
+        with voice.noting_warnings():
+            model, choice = _trained(arguments, store, checkpoint, voice)
     except KeyboardInterrupt:
         voice.note(f"interrupted: {arguments.output} is not written; the same command goes on from {checkpoint}")
         return INTERRUPTED
@@ -115,35 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
     if own:
         shutil.rmtree(checkpoint, ignore_errors=True)
     voice.say(*_summary(model, arguments, choice))
-    write_document(arguments.json, _document(model, arguments, store, known, choice, voice.notes))
+    write_document(arguments.json, "detect train", _document(model, arguments, store, known, choice, voice.notes))
     return 0
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """What is wrong with the arguments, before anything is read."""
-    if is_standard(arguments.output):
-        raise ValueError("-o -: a model is not written to standard output; name a file")
-    check_files({}, {"--output": arguments.output, "--json": arguments.json})
-    given = [f"--{name}" for name in ("Cs", "cv", "val") if getattr(arguments, name) is not None]
-    if arguments.C is not None and given:
-        raise ValueError(f"{given[0]} is for choosing C, and --C is {arguments.C:g}; leave one of them out")
 
 
 def _trained(
     arguments: argparse.Namespace, store: Any, checkpoint: Path, voice: Voice
 ) -> tuple[Any, dict[str, Any] | None]:
-    """The model, and how its C was chosen, if it was; what Python warns of becomes a note."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = _choose_and_train(arguments, store, checkpoint, voice)
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        voice.note(message)
-    return found
-
-
-def _choose_and_train(
-    arguments: argparse.Namespace, store: Any, checkpoint: Path, voice: Voice
-) -> tuple[Any, dict[str, Any] | None]:
+    """The model, and how its C was chosen, if it was."""
     from rankwise.detection.detector import Recipe, choose_C, grid, train, train_cv
 
     recipe = Recipe(
@@ -220,8 +192,6 @@ def _document(
     """The same and more as plain data."""
     timing = model.timing_
     return {
-        "command": "detect train",
-        "rankwise": __version__,
         "model": arguments.output,
         "class": arguments.name,
         "features": {"folder": arguments.folder, **store.settings},

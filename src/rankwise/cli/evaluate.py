@@ -10,28 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import __version__
-from rankwise.cli.inputs import (
-    Counts,
-    Stored,
-    add_options,
-    count,
-    counted,
-    facts,
-    gains,
-    number,
-    open_model,
-    read,
-    relevance,
-    shown,
-    whole,
-)
+from rankwise.cli.inputs import Stored, add_options, count, described, facts, gains, open_model, read, relevance
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.cli.predict import scores_of
 from rankwise.io import Dataset
-from rankwise.io.quoting import shown as quoted
-
-__all__ = ["SHOWN", "add_command", "run"]
 
 # Names of `rankwise.metrics.METRICS`, unless told.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
@@ -50,14 +33,14 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "evaluate",
-        help="judge a model's ranking of samples",
-        description="Judge a model's ranking of samples by ranking metrics, with bootstrap intervals.",
+        run,
+        short="judge a model's ranking of samples",
+        long="Judge a model's ranking of samples by ranking metrics, with bootstrap intervals.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
     parser.add_argument("data", type=Path, metavar="DATA", help="samples with labels, or '-'")
     parser.add_argument(
@@ -73,17 +56,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--plot", type=Path, metavar="FILE.png", help="draw precision against recall, and how the training converged"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="the results as JSON; '-': to standard output, text to standard error"
-    )
+    add_json(parser, "the results")
     add_options(parser, relevant_from="as when the model was trained")
 
 
 def _level(text: str) -> float:
-    value = number(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} does not lie between 0 and 1; use e.g. 0.95")
-    return value
+    number(text)  # which has an error of its own
+    return real(text, lambda value: 0.0 < value < 1.0, "does not lie between 0 and 1; use e.g. 0.95")
 
 
 class _Row(NamedTuple):
@@ -109,7 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
     relevant = relevance(data, relevant_from)
     counts = count(relevant, data)
     scores = scores_of(stored, data.X)
-    voice.say(*_described(data, counts, relevant_from), *_head(arguments, counts))
+    over = "queries" if counts.queries > 1 else "samples"
+    aside = f" ({counts.barren:,} without a relevant sample, left out)" if counts.barren else ""
+    voice.say(described(data, counts, relevant_from, width=False, aside=aside), _head(arguments, over))
     rows = []
     for name in names:
         rows.append(_judged(name, scores, relevant, data, arguments))
@@ -120,13 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
         voice.say(f"figure: {arguments.plot}{pooled}")
     write_document(
         arguments.json,
+        "evaluate",
         {
-            "command": "evaluate",
-            "rankwise": __version__,
             "model": arguments.model,
             "data": {**facts(data, counts, relevant_from), "queries_without_positives": counts.barren},
             "bootstrap": {
-                "over": "queries" if counts.queries > 1 else "samples",
+                "over": over,
                 "level": arguments.level,
                 "resamples": arguments.resamples,
                 "seed": arguments.seed,
@@ -176,19 +156,9 @@ def _judged(
     return _Row(name, metric(scores, truth, qid=qid), low, high, int(np.isfinite(values).sum()))
 
 
-def _described(data: Dataset, counts: Counts, relevant_from: float) -> list[str]:
-    aside = f" ({counts.barren:,} without a relevant sample, left out)" if counts.barren else ""
-    return [
-        f"{data.source}: {counted(counts.samples, 'sample')}, {counts.positives:,} relevant (label at least "
-        f"{shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
-    ]
-
-
-def _head(arguments: argparse.Namespace, counts: Counts) -> list[str]:
-    if not arguments.resamples:
-        return [f"{'':<14}{'value':>8}"]
-    over = "queries" if counts.queries > 1 else "samples"
-    return [f"{'':<14}{'value':>8}   {100 * arguments.level:g}% interval, over {over}"]
+def _head(arguments: argparse.Namespace, over: str) -> str:
+    interval = f"   {100 * arguments.level:g}% interval, over {over}" if arguments.resamples else ""
+    return f"{'':<14}{'value':>8}{interval}"
 
 
 def _line(row: _Row) -> str:

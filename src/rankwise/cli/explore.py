@@ -6,12 +6,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rankwise.cli.output import Voice
+from rankwise.cli.parsing import add_parser
 from rankwise.io.quoting import shown as quoted
 
 if TYPE_CHECKING:
     from rankwise.explore.server import Explorer
-
-__all__ = ["add_command"]
 
 _EPILOG = """\
 The page shows what the library computes of scores that you drag: the predicted and the most violating ranking, the
@@ -26,14 +25,14 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "explore",
-        help="drag scores on a page and see what the library makes of them",
-        description="An interactive page: drag scores and see rankings, losses, gradients, and Algorithm 1 at work.",
+        _explore,
+        short="drag scores on a page and see what the library makes of them",
+        long="An interactive page: drag scores and see rankings, losses, gradients, and Algorithm 1 at work.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_explore)
     parser.add_argument("--port", type=_port, default=0, metavar="N", help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 

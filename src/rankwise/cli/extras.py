@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["missing"]
-
 _EXTRAS = {
     "matplotlib": "plots",
     "pyarrow": "parquet",

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.fit_report import chosen_by, described, document, summary
-from rankwise.cli.inputs import C_or_auto, Counts, add_options, count, gains, positive, read, relevance, seed, whole
+from rankwise.cli.fit_report import chosen_by, document, summary
+from rankwise.cli.inputs import Counts, add_options, count, described, gains, read, relevance
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
+from rankwise.cli.parsing import add_json, add_loss, add_parser, add_quiet, add_solver, check_trained, whole
+from rankwise.inputs import first_true
 from rankwise.io import Dataset
 
-__all__ = ["add_command", "run"]
-
-LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
-METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _FOLDS = 5
 # Options that only say how C is chosen.
 _CHOOSING = ("cv", "scoring", "refit", "jobs")
@@ -41,21 +38,16 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "fit",
-        help="train a linear ranker",
-        description="Train a linear ranker for a ranking loss (RankSVM), to a certified duality gap.",
+        run,
+        short="train a linear ranker",
+        long="Train a linear ranker for a ranking loss (RankSVM), to a certified duality gap.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("data", type=Path, metavar="TRAIN", help="samples with labels, or '-'")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
-    model = parser.add_argument_group("model")
-    model.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
-    model.add_argument(
-        "--C", type=C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
-    )
+    model = add_loss(parser)
     model.add_argument(
         "--prior", choices=["none", "logistic"], default="none", help="a model to refine (default: none)"
     )
@@ -80,19 +72,12 @@ def add_command(commands: Any) -> None:
     choice.add_argument("--jobs", type=whole(1, or_all=True), metavar="N", help="folds at a time; -1: all (default: 1)")
     solver = parser.add_argument_group("solver")
     solver.add_argument("--solver", choices=SOLVERS, default="auto", help="(default: auto, cutting planes)")
-    solver.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
-    solver.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
+    add_solver(solver, threads="inference", seeds="folds and of frank-wolfe")
     solver.add_argument("--max-iter", type=whole(1), default=10_000, metavar="N", help="(default: 10000)")
-    solver.add_argument(
-        "--threads", type=whole(1, or_all=True), default=1, metavar="N", help="of inference (default: 1)"
-    )
-    solver.add_argument("--seed", type=seed, default=0, metavar="N", help="of folds and of frank-wolfe (default: 0)")
     add_options(parser, relevant_from="1")
     report = parser.add_argument_group("report")
-    report.add_argument(
-        "--json", type=Path, metavar="FILE", help="the summary as JSON; '-': to standard output, text to standard error"
-    )
-    report.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
+    add_json(report, "the summary")
+    add_quiet(report)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -109,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.C is None:
         _check_folds(_FOLDS if arguments.cv is None else arguments.cv, counts, data.source)
-    voice.say(described(data, counts, relevant_from))
+    aside = f" ({counts.one_class:,} of one class, left out)" if counts.one_class else ""
+    voice.say(described(data, counts, relevant_from, width=True, aside=aside))
     model = _estimator(arguments)
     if arguments.C is None:
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
@@ -124,7 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
     if interrupted:
         voice.note(f"interrupted: {arguments.output} holds the best model so far, of relative gap {model.gap_:.1e}")
     voice.say(*summary(model, arguments))
-    write_document(arguments.json, document(model, arguments, data, counts, relevant_from, interrupted, voice.notes))
+    found = document(model, arguments, data, counts, relevant_from, interrupted, voice.notes)
+    write_document(arguments.json, "fit", found)
     return INTERRUPTED if interrupted else 0
 
 
@@ -132,14 +119,10 @@ def _check(arguments: argparse.Namespace) -> None:
     """What is wrong with the arguments, before anything is read."""
     from rankwise.metrics import as_metric
 
-    if is_standard(arguments.output):
-        raise ValueError("-o -: a model is not written to standard output; name a file")
+    check_trained(arguments, _CHOOSING)
     check_files({"TRAIN": arguments.data}, {"--output": arguments.output, "--json": arguments.json})
     if arguments.scoring is not None:
         as_metric(arguments.scoring)
-    given = [f"--{name}" for name in _CHOOSING if getattr(arguments, name) is not None]
-    if arguments.C is not None and given:
-        raise ValueError(f"{given[0]} is for choosing C, and --C is {arguments.C:g}; leave one of them out")
 
 
 def _check_folds(cv: int, counts: Counts, source: str) -> None:
@@ -202,9 +185,8 @@ def _standardized(X: Any, source: str) -> tuple[Any, tuple[NDArray[np.float64], 
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = StandardScaler(copy=False, with_mean=isinstance(X, np.ndarray)).fit(X)
     mean = scaler.mean_ if isinstance(X, np.ndarray) else np.zeros(X.shape[1])
-    wrong = ~(np.isfinite(mean) & np.isfinite(scaler.scale_))
-    if wrong.any():
-        raise ValueError(f"{source}: feature {int(np.argmax(wrong)) + 1} is too large to be standardized; rescale it")
+    if (k := first_true(~(np.isfinite(mean) & np.isfinite(scaler.scale_)))) is not None:
+        raise ValueError(f"{source}: feature {k + 1} is too large to be standardized; rescale it")
     return scaler.transform(X), (mean, scaler.scale_)
 
 
@@ -223,14 +205,11 @@ def _fit(model: Any, X: Any, y: NDArray[np.int64], data: Dataset, arguments: arg
     interrupted = False
     judged = arguments.C is None and chosen_by(arguments).graded
     worth = {"gains": gains(data)} if judged else {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with voice.noting_warnings():
         try:
             model.fit(X, y, data.qid, **worth)
         except KeyboardInterrupt:
             interrupted = True
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        voice.note(message)
     return interrupted
 
 

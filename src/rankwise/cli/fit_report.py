@@ -7,23 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwise import __version__
-from rankwise.cli.inputs import Counts, counted, facts, shown
+from rankwise.cli.inputs import Counts, counted, facts
 from rankwise.io import Dataset
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric
-
-__all__ = ["chosen_by", "described", "document", "summary"]
-
-
-def described(data: Dataset, counts: Counts, relevant_from: float) -> str:
-    """The data in a line."""
-    aside = f" ({counts.one_class:,} of one class, left out)" if counts.one_class else ""
-    return (
-        f"{data.source}: {counted(counts.samples, 'sample')} of {counted(counts.features, 'feature')}, "
-        f"{counts.positives:,} relevant (label at least {shown(relevant_from)}), "
-        f"{counted(counts.queries, 'query', 'queries')}{aside}"
-    )
 
 
 def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
@@ -84,8 +71,6 @@ def document(
         }
     timing = model.timing_
     return {
-        "command": "fit",
-        "rankwise": __version__,
         "model": arguments.output,
         "data": {**facts(data, counts, relevant_from), "queries_left_out": counts.one_class},
         "loss": arguments.loss,

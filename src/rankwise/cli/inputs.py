@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,33 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.cli.output import is_standard
+from rankwise.cli.parsing import number
 from rankwise.inputs import is_number, is_whole
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted
 
-__all__ = [
-    "C_or_auto",
-    "Counts",
-    "Stored",
-    "add_options",
-    "count",
-    "counted",
-    "facts",
-    "gains",
-    "number",
-    "open_model",
-    "positive",
-    "read",
-    "relevance",
-    "seed",
-    "shown",
-    "whole",
-]
-
 FORMATS = ["svmlight", "csv", "parquet", "npz"]
 _SHOWN = 6
-_LARGEST_SEED = 2**32 - 1
 # How a model file begins: a ZIP archive whose first member has this name.
 _MODEL_MEMBER = slice(30, 43), b"rankwise.json"
 _AGAIN = "copy the file again, or train the model again"
@@ -105,57 +84,6 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use e.g. 8GB") from None
 
 
-def number(text: str) -> float:
-    """A finite number, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a finite number")
-    return value
-
-
-def positive(text: str) -> float:
-    """A positive number, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a positive number")
-    return value
-
-
-def C_or_auto(text: str) -> float | None:
-    """A weight of the loss, for argparse; None for auto."""
-    return None if text == "auto" else positive(text)
-
-
-def seed(text: str) -> int:
-    """A seed, for argparse."""
-    value = whole(0)(text)
-    if value > _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is above {_LARGEST_SEED}")
-    return value
-
-
-def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
-    """A parser, for argparse, of whole numbers of at least `least`; if or_all, −1 stands for all processors."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value >= least or (or_all and value == -1):
-            return value
-        every = ", or -1 for all processors" if or_all else ""
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number of at least {least}{every}")
-
-    return parse
-
-
 def open_model(path: Path) -> Stored:
     """The model in a file."""
     from rankwise.models import from_file
@@ -202,11 +130,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         max_memory=arguments.max_memory,
         **wanted,
     )
-    return Dataset(data.X, data.y, None, *_rest(data)) if arguments.no_qid else data
-
-
-def _rest(data: Dataset) -> tuple[list[str] | None, int | None, str]:
-    return data.feature_names, data.first_index, data.source
+    return replace(data, qid=None) if arguments.no_qid else data
 
 
 def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
@@ -239,6 +163,15 @@ def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:
     sizes, n_pos = np.bincount(query), np.bincount(query, weights=relevant)
     barren = int((n_pos == 0).sum())
     return Counts(int(n), int(d), sizes.size, int(relevant.sum()), barren, barren + int((n_pos == sizes).sum()))
+
+
+def described(data: Dataset, counts: Counts, relevant_from: float, *, width: bool, aside: str) -> str:
+    """The data in a line. width: whether the features are told of. aside: what is said of the queries."""
+    features = f" of {counted(counts.features, 'feature')}" if width else ""
+    return (
+        f"{data.source}: {counted(counts.samples, 'sample')}{features}, {counts.positives:,} relevant (label at least "
+        f"{shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
+    )
 
 
 def facts(data: Dataset, counts: Counts, relevant_from: float) -> dict[str, Any]:

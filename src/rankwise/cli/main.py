@@ -16,8 +16,6 @@ from rankwise.cli.extras import missing
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 from rankwise.io.quoting import shorten
 
-__all__ = ["main"]
-
 _COMMANDS = "rankwise.commands"
 # Commands of the laboratory, by which it is asked for where it is not installed.
 _LABORATORY = ("bench", "demo", "reproduce")

@@ -8,24 +8,16 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rankwise import __version__
 from rankwise.io.atomic import write_bytes
-
-__all__ = [
-    "BAD_INPUT",
-    "BROKEN_PIPE",
-    "INTERRUPTED",
-    "Voice",
-    "check_files",
-    "check_writable",
-    "is_standard",
-    "write_document",
-]
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -100,16 +92,29 @@ class Voice:
         self.notes.append(line)
         print(f"rankwise: {line}", file=sys.stderr, flush=True)
 
+    @contextmanager
+    def noting_warnings(self) -> Iterator[None]:
+        """What Python warns of meanwhile becomes notes, each once, unless it ends in an error."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for message in dict.fromkeys(str(warning.message) for warning in caught):
+            self.note(message)
 
-def write_document(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write a document as JSON to a file, atomically, or to standard output."""
-    if path is None:
-        return
-    text = json.dumps(_plain(document), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+def write_text(path: Path | None, text: str) -> None:
+    """Write text to a file, atomically, or to standard output; nowhere if there is no path."""
     if is_standard(path):
         sys.stdout.write(text)
-    else:
+    elif path is not None:
         write_bytes(path, text.encode())
+
+
+def write_document(path: Path | None, command: str, document: Mapping[str, Any]) -> None:
+    """Write what a command found as JSON, where `write_text` does."""
+    if path is not None:
+        whole = {"command": command, "rankwise": __version__, **document}
+        write_text(path, json.dumps(_plain(whole), indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import __version__
 from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
-from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.io import write_bytes, write_scores
-
-__all__ = ["add_command", "run", "scores_of"]
+from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
+from rankwise.cli.parsing import add_json, add_parser
+from rankwise.inputs import first_true
+from rankwise.io import write_scores
 
 _STANDARD = Path("-")
 _EPILOG = """\
@@ -35,14 +33,14 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "predict",
-        help="score samples by a model",
-        description="Score samples by a model: a line each.",
+        run,
+        short="score samples by a model",
+        long="Score samples by a model: a line each.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="samples, or '-'; labels are not needed but in SVMlight"
@@ -51,9 +49,7 @@ def add_command(commands: Any) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rank", action="store_true", help="write places within queries instead of scores")
     which.add_argument("--labels", action="store_true", help="write classes instead of scores")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="also as JSON; '-': to standard output, instead of the lines"
-    )
+    add_json(parser, "also", "as JSON; '-': to standard output, instead of the lines")
     add_options(parser, relevant_from=None)
 
 
@@ -67,24 +63,22 @@ def run(arguments: argparse.Namespace) -> int:
     data = read(arguments, stored, require_labels=False)
     scores = scores_of(stored, data.X)
     document: dict[str, Any] = {
-        "command": "predict",
-        "rankwise": __version__,
         "model": arguments.model,
         "data": {"source": data.source, "samples": scores.size, "features": data.X.shape[1]},
         "scores": scores,
     }
     if arguments.rank:
         document["ranks"] = _quietly(stored.model.rank, data.X, data.qid)
-        _write(output, "".join(f"{place}\n" for place in document["ranks"].tolist()))
+        write_text(output, "".join(f"{place}\n" for place in document["ranks"].tolist()))
     elif arguments.labels:
         document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
-        _write(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
+        write_text(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
     elif output is not None:
         write_scores(output, scores)
     if output is not None and not is_standard(output):
         what = "rank" if arguments.rank else "label" if arguments.labels else "score"
         Voice(aside=is_standard(arguments.json)).say(f"{counted(scores.size, what)}: {output}")
-    write_document(arguments.json, document)
+    write_document(arguments.json, "predict", document)
     return 0
 
 
@@ -95,9 +89,8 @@ def _as_line(label: float | str) -> str:
 def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
     """The model's scores of samples, all finite."""
     scores: NDArray[np.float64] = _quietly(stored.model.decision_function, X)
-    wrong = ~np.isfinite(scores)
-    if wrong.any():
-        raise ValueError(f"the score of sample {int(np.argmax(wrong)) + 1} overflows; rescale the features")
+    if (k := first_true(~np.isfinite(scores))) is not None:
+        raise ValueError(f"the score of sample {k + 1} overflows; rescale the features")
     return scores
 
 
@@ -106,10 +99,3 @@ def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return function(*arguments)
-
-
-def _write(output: Path | None, text: str) -> None:
-    if is_standard(output):
-        sys.stdout.write(text)
-    elif output is not None:
-        write_bytes(output, text.encode())

@@ -60,24 +60,15 @@ __all__ = [
     "write_detector",
 ]
 
-_LAZY = {
-    "CropFeatures": "rankwise.detection.cnn",
-    "Detector": "rankwise.detection.detector_file",
-    "FeatureStore": "rankwise.detection.store",
-    "Recipe": "rankwise.detection.detector",
-    "choose_C": "rankwise.detection.detector",
-    "detect": "rankwise.detection.detector",
-    "evaluate": "rankwise.detection.detector",
-    "image_ap": "rankwise.detection.detector",
-    "labelled": "rankwise.detection.detector",
-    "localised": "rankwise.detection.detector",
-    "prepare": "rankwise.detection.preparing",
-    "read_detector": "rankwise.detection.detector_file",
-    "selective_search": "rankwise.detection.proposals",
-    "sliding_windows": "rankwise.detection.proposals",
-    "train": "rankwise.detection.detector",
-    "write_detector": "rankwise.detection.detector_file",
+_MODULES = {
+    "cnn": ("CropFeatures",),
+    "detector": ("Recipe", "choose_C", "detect", "evaluate", "image_ap", "labelled", "localised", "train"),
+    "detector_file": ("Detector", "read_detector", "write_detector"),
+    "preparing": ("prepare",),
+    "proposals": ("selective_search", "sliding_windows"),
+    "store": ("FeatureStore",),
 }
+_LAZY = {name: f"rankwise.detection.{module}" for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array, is_number
-
-__all__ = ["area", "as_boxes", "as_part_of_one", "as_scores", "iou", "nms"]
+from rankwise.inputs import as_array, first_true, is_number
 
 # No picture is as large; areas of what is smaller are exact enough.
 _LARGEST = 1e8
@@ -65,13 +63,9 @@ def as_boxes(boxes: ArrayLike, name: str = "boxes") -> NDArray[np.float64]:
     if array.ndim != 2 or array.shape[1] != 4:
         raise ValueError(f"{name} has shape {array.shape}; give (n, 4), each row x1, y1, x2, y2")
     array = array.astype(np.float64, copy=False)
-    wrong = ~(np.abs(array) <= _LARGEST).all(axis=1)
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true(~(np.abs(array) <= _LARGEST).all(axis=1))) is not None:
         raise ValueError(f"{name}[{k}] is {array[k].tolist()}: not finite, or no pixels; remove it")
-    wrong = (array[:, 2] < array[:, 0]) | (array[:, 3] < array[:, 1])
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true((array[:, 2] < array[:, 0]) | (array[:, 3] < array[:, 1]))) is not None:
         raise ValueError(f"{name}[{k}] is {array[k].tolist()}: x2 < x1 or y2 < y1; give x1, y1, x2, y2, not a width")
     return array
 
@@ -84,9 +78,7 @@ def as_scores(scores: ArrayLike, n: int) -> NDArray[np.float64]:
     if n and array.dtype.kind not in "fiu":
         raise TypeError(f"scores must be real numbers, got dtype {array.dtype}")
     array = array.astype(np.float64, copy=False)
-    wrong = ~np.isfinite(array)
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true(~np.isfinite(array))) is not None:
         raise ValueError(f"scores[{k}] is {array[k]}: not finite; remove its box")
     return array
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from rankwise.detection.boxes import as_boxes
-
-__all__ = ["MODELS", "CropFeatures"]
+from rankwise.inputs import first_true
 
 MODELS = ("efficientnet-lite0",)
 # The convolutions of the network and the normalisation that follows each.
@@ -85,11 +84,8 @@ class CropFeatures:
         """Features of windows already cut out: (n, crop, crop, 3) → (n, dim)."""
         rows = [self._rows(crops[k : k + self.batch]) for k in range(0, len(crops), self.batch)]
         features = np.concatenate([np.empty((0, self.dim), np.float32), *rows])
-        wrong = ~np.isfinite(features).all(axis=1)
-        if wrong.any():
-            raise ValueError(
-                f"{self.name} gives features that are not finite, first for window {int(np.argmax(wrong))}"
-            )
+        if (k := first_true(~np.isfinite(features).all(axis=1))) is not None:
+            raise ValueError(f"{self.name} gives features that are not finite, first for window {k}")
         return features
 
     def _rows(self, crops: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -22,24 +22,6 @@ from rankwise.linear.posing import pose
 from rankwise.losses import LossLike, as_loss
 from rankwise.metrics import average_precision as ranking_average_precision
 
-__all__ = [
-    "STARTS",
-    "Choice",
-    "Labelled",
-    "Recipe",
-    "central_window",
-    "choose_C",
-    "detect",
-    "evaluate",
-    "grid",
-    "image_ap",
-    "kept_windows",
-    "labelled",
-    "localised",
-    "train",
-    "train_cv",
-]
-
 Sets = str | Sequence[str]
 Folder = str | os.PathLike[str]
 STARTS = ("mean", "whole", "centre", "random")
@@ -189,17 +171,10 @@ def detect(
     for k, i in enumerate(images):
         part = scores[offsets[k] : offsets[k + 1]]
         windows = np.asarray(store.windows(int(i)), np.float64)
-        kept = kept_windows(windows, part, threshold, max_per_image)
+        kept = nms(windows, part, threshold)[:max_per_image]
         found.append((np.full(kept.size, k), windows[kept], part[kept]))
     image, boxes, kept_scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Detections(image, boxes, kept_scores)
-
-
-def kept_windows(
-    boxes: NDArray[np.float64], scores: NDArray[np.float64], threshold: float = 0.3, most: int = 100
-) -> NDArray[np.intp]:
-    """The windows of one image that non-maximum suppression keeps, the best first, `most` at most."""
-    return nms(boxes, scores, threshold)[:most]
 
 
 def evaluate(

@@ -11,8 +11,6 @@ from rankwise.io.models import read_model
 from rankwise.linear.model_file import write_linear
 from rankwise.models import from_file
 
-__all__ = ["Detector", "read_detector", "write_detector"]
-
 # Settings that say what a row of features is; others, such as the number of windows, may differ.
 _ROW = ("dim", "model", "weights", "crop", "context")
 

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.detection.boxes import as_boxes, as_scores, iou
-from rankwise.inputs import as_array, is_number
-
-__all__ = ["Detections", "Kind", "Truth", "VocAP", "average_precision"]
+from rankwise.inputs import as_array, check_known, first_true, is_number
 
 # What is to be found in an image: boxes (k, 4), and which of them are difficult (k,).
 Truth = tuple[ArrayLike, ArrayLike]
@@ -128,8 +126,7 @@ def _check(overlap: float, kind: str) -> None:
         raise TypeError(f"overlap must be a number, got {type(overlap).__name__}")
     if not 0.0 < overlap <= 1.0:
         raise ValueError(f"overlap must be over 0 and at most 1, got {overlap}")
-    if kind not in _KINDS:
-        raise ValueError(f"unknown kind={kind!r}; use one of {', '.join(map(repr, _KINDS))}")
+    check_known("kind", kind, _KINDS)
 
 
 def _as_images(image: ArrayLike, n: int, n_images: int) -> NDArray[np.intp]:
@@ -138,9 +135,7 @@ def _as_images(image: ArrayLike, n: int, n_images: int) -> NDArray[np.intp]:
         raise ValueError(f"detections.image has shape {array.shape} and there are {n} boxes; give one image a box")
     if n and array.dtype.kind not in "iu":
         raise TypeError(f"detections.image must be integers, got dtype {array.dtype}; give indices into truth")
-    wrong = (array < 0) | (array >= n_images)
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true((array < 0) | (array >= n_images))) is not None:
         raise ValueError(f"detections.image[{k}] is {array[k]}, and truth has {n_images} images; index them from 0")
     return array.astype(np.intp)
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-__all__ = ["contact_sheet", "draw", "encode"]
-
 Place = tuple[float, float, float, float]
 
 # A picture's longer side is at least this many pixels, or text would hide what it is about.

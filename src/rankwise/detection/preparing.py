@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import nn
 
-__all__ = ["prepare"]
-
 # Images that may be finished before their turn to be written, beyond those in work.
 _AHEAD = 2
 

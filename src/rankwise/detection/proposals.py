@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from rankwise.detection.boxes import nms
 
-__all__ = ["SEARCHES", "find_segmentation", "selective_search", "sliding_windows", "windows_of"]
-
 SEARCHES = ("fast", "quality", "sliding")
 # The search works on a copy whose longer side is no longer than this.
 _LONGEST = 384

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from rankwise.io.atomic import write_bytes
 
-__all__ = ["CLASSES", "write_shapes"]
-
 CLASSES = ("disc", "square")
 _WIDTH, _HEIGHT = 96, 64
 _COLOURS = {"disc": (200, 60, 40), "square": (40, 70, 200)}

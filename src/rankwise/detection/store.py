@@ -17,8 +17,6 @@ from rankwise.detection.writing import BOXES, FEATURES, MANIFEST, OFFSETS
 if TYPE_CHECKING:
     from rankwise.latent import Bags
 
-__all__ = ["FORMAT", "VERSION", "FeatureStore"]
-
 FORMAT, VERSION = "rankwise features", 1
 _BOTH = ("train", "val")
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-__all__ = ["Annotated", "Devkit", "Object", "VocError", "read_voc"]
-
 _MAIN = Path("ImageSets", "Main")
 _FIRST_SETS = ("train", "val", "trainval", "test")
 _IMAGES = (".jpg", ".jpeg", ".png")

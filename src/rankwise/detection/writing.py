@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic, write_bytes
 
-__all__ = ["BOXES", "FEATURES", "JOURNAL", "MANIFEST", "OFFSETS", "StoreWriter"]
-
 MANIFEST, JOURNAL, OFFSETS = "manifest.json", "journal.jsonl", "offsets.npy"
 FEATURES, BOXES = "features", "boxes"
 # What `open_atomic` writes before the file has its name.

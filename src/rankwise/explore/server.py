@@ -22,8 +22,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from rankwise.explore.solve import BadRequestError, solve
 
-__all__ = ["LARGEST_BODY", "Explorer"]
-
 LOOPBACK = "127.0.0.1"
 LARGEST_BODY = 64 * 1024
 # Seconds a client may be silent in the middle of something.

@@ -14,8 +14,6 @@ from rankwise.inference.quicksort import Step, trace
 from rankwise.interleaving import Interleaving
 from rankwise.losses import Loss, as_loss
 
-__all__ = ["LARGEST", "LOSSES", "MOST_SAMPLES", "BadRequestError", "Query", "explain", "solve", "warm_up"]
-
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
 MOST_SAMPLES = 200
 # Scores and the scale are at most this in magnitude.

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_atomic", "write_bytes"]
-
 
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Write `content` to `path`, atomically."""

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fingerprint"]
-
 
 def fingerprint(settings: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> str:
     """A digest of plain settings and arrays of numbers or strings."""

@@ -17,8 +17,6 @@ from typing import NoReturn
 from rankwise.inputs import is_whole
 from rankwise.io.quoting import shown
 
-__all__ = ["Limit", "TooLargeError", "as_bytes", "available", "size_of"]
-
 # What any file may unpack to, and by how much a larger one may grow.
 FLOOR = 10**9
 RATIO = 100

@@ -24,8 +24,6 @@ from rankwise.io.atomic import open_atomic
 from rankwise.io.npy import ARCHIVE_ERRORS, npy_header, read_npy
 from rankwise.io.quoting import shown, told
 
-__all__ = ["ModelFile", "ModelFileError", "read_model", "write_model"]
-
 FORMAT, VERSION = "rankwise-model", 1
 _HEADER = "rankwise.json"
 _LARGEST_HEADER = 64 << 20

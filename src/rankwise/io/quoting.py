@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shorten", "shown", "told"]
-
 _SHOWN = 40
 _TOLD = 160
 _QUOTED = re.compile(rf"'([^']{{{_SHOWN}}})[^']{{8,}}'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array
+from rankwise.inputs import as_array, first_true
 from rankwise.io.atomic import write_bytes
 from rankwise.io.quoting import shown
 from rankwise.io.sources import check_text, lines_of, open_source
@@ -20,9 +20,7 @@ def write_scores(path: str | Path, scores: ArrayLike) -> None:
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise ValueError(f"scores must be one-dimensional numbers, got {array.dtype} of shape {array.shape}")
     values = array.astype(np.float64)
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true(~np.isfinite(values))) is not None:
         raise ValueError(f"scores[{k}] is {values[k]}: not finite, so not written")
     text = "".join(f"{value!r}\n" for value in values.tolist())
     if str(path) == "-":

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from rankwise.inputs import first_true
 from rankwise.io.quoting import shown, told
 from rankwise.io.sources import COMMENTS, Source, check_text, lines_of
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite
@@ -135,9 +136,7 @@ def _fault(line: bytes) -> str:
 
 
 def _check_values(source: Source, X: Any, y: Any) -> None:
-    wrong = ~np.isfinite(y)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    if (row := first_true(~np.isfinite(y))) is not None:
         raise ValueError(f"{_place(source, row)}: the label is {y[row]}; give every sample a finite one")
     if found := find_not_finite(X):
         row, index, value = found

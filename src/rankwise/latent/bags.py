@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from rankwise.inputs import as_array
+from rankwise.inputs import as_array, first_true
 from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
-
-__all__ = ["Bags", "as_bags"]
 
 Indices = NDArray[np.int64]
 _KINDS = "fiub"
@@ -121,10 +119,8 @@ class Bags:
         row = int(self.starts[bag]) + candidate - int(offsets[bag])
         found = self.take(np.array([row]))
         values = np.asarray(found.toarray() if issparse(found) else found, np.float64)[0]
-        wrong = ~np.isfinite(values)
         where = f"bag {bag}, candidate {candidate - int(offsets[bag])}"
-        if wrong.any():
-            k = int(np.argmax(wrong))
+        if (k := first_true(~np.isfinite(values))) is not None:
             raise ValueError(f"{where}: feature {k} is {values[k]}; replace it by a number, or drop the candidate")
         raise ValueError(f"{where}: its features are too large to be summed; scale them first")
 
@@ -198,9 +194,7 @@ def _as_offsets(offsets: ArrayLike, n: int) -> Indices:
         raise ValueError(
             f"offsets go from {bounds[0]} to {bounds[-1]}; they must go from 0 to {n}, the rows of features"
         )
-    wrong = np.diff(bounds) <= 0
-    if wrong.any():
-        i = int(np.argmax(wrong))
+    if (i := first_true(np.diff(bounds) <= 0)) is not None:
         what = "is empty" if bounds[i] == bounds[i + 1] else "ends before it begins"
         raise ValueError(f"bag {i} {what}: offsets[{i}:{i + 2}] is {bounds[i : i + 2].tolist()}; leave it out")
     return bounds

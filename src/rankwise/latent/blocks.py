@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["candidate_scores", "read_rows", "take_rows"]
-
 Indices = NDArray[np.int64]
 Vector = NDArray[np.float64]
 # Bytes of a block as it is stored, large enough for a disk, and entries of the part of it that is converted at once,

@@ -30,8 +30,6 @@ from rankwise.linear.objective import Clock, Objective, Task, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.linear.solvers.result import ROUNDING_RULES
 
-__all__ = ["Problem", "begin", "minimise", "value_at"]
-
 Indices = NDArray[np.int64]
 # A working set is solved to this part of the gap that is open, and to this part of the gap wanted at least.
 _OF_OPEN, _OF_WANTED = 0.1, 0.5

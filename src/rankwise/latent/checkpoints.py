@@ -9,8 +9,6 @@ from rankwise.io.fingerprint import fingerprint
 from rankwise.latent.initial import Start
 from rankwise.latent.state import State, read_state, write_state
 
-__all__ = ["Checkpoint"]
-
 
 class Checkpoint:
     """The file of one start of a problem."""

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from rankwise.inputs import as_array
+from rankwise.inputs import as_array, first_true
 from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector
-
-__all__ = ["INITS", "Start", "as_starts", "bag_means", "part_of"]
 
 Indices = NDArray[np.int64]
 INITS = ("first", "centre", "random", "mean")
@@ -93,9 +91,7 @@ def _start(init: Any, place: str, sizes: Indices, width: int) -> Start:
             f"{place} has shape {array.shape} and dtype {array.dtype}; pass the number of a candidate for each of the "
             f"{sizes.size} bags, or {width} coefficients"
         )
-    wrong = (array < 0) | (array >= sizes)
-    if wrong.any():
-        i = int(np.argmax(wrong))
+    if (i := first_true((array < 0) | (array >= sizes))) is not None:
         raise ValueError(f"{place}: bag {i} has no candidate {array[i]}, only 0 to {sizes[i] - 1}")
     return Start("given", array.astype(np.int64))
 

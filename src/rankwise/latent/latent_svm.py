@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -30,8 +31,6 @@ from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.progress import Progress
 
-__all__ = ["BagRanker", "LatentRankSVM"]
-
 # C, where none is given, over the natural one of the bags' means: the middle of what folds chose on real sets.
 _USUAL = 3.0
 
@@ -40,6 +39,7 @@ class BagRanker(BaseLinearRanker):
     """What linear rankers of bags share once they are fitted."""
 
     n_threads: int
+    _stop: threading.Event | None = None  # set from another thread, it ends a fit after the round in hand
 
     def decision_function(self, bags: Any) -> NDArray[np.float64]:
         """Score of each bag, max over its candidates of φ·coef_ + intercept_, (bags,); above 0, classes_[1]."""
@@ -87,6 +87,7 @@ class BagRanker(BaseLinearRanker):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class LatentRankSVM(BagRanker):
     """A linear ranker w of bags that minimises ½‖w‖² + C·mean over queries of J, J of s_i = max_h w·φ(x_i, h).
 
@@ -122,42 +123,23 @@ class LatentRankSVM(BagRanker):
     """
 
     _kind = "latent-rank-svm"
-    _stop: threading.Event | None = None  # set from another thread, it ends a fit after the round in hand
 
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        C: float | None = None,
-        *,
-        init: Any = "mean",
-        self_paced: float | None = None,
-        method: str = "auto",
-        tol: float = 1e-3,
-        outer_tol: float = 1e-3,
-        max_outer: int = 50,
-        max_iter: int = 10_000,
-        scale: float = 1.0,
-        fit_intercept: bool = True,
-        checkpoint: str | os.PathLike[str] | None = None,
-        n_threads: int = 1,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.init = init
-        self.self_paced = self_paced
-        self.method = method
-        self.tol = tol
-        self.outer_tol = outer_tol
-        self.max_outer = max_outer
-        self.max_iter = max_iter
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.checkpoint = checkpoint
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: LossLike = "ap"
+    C: float | None = None
+    _: KW_ONLY
+    init: Any = "mean"
+    self_paced: float | None = None
+    method: str = "auto"
+    tol: float = 1e-3
+    outer_tol: float = 1e-3
+    max_outer: int = 50
+    max_iter: int = 10_000
+    scale: float = 1.0
+    fit_intercept: bool = True
+    checkpoint: str | os.PathLike[str] | None = None
+    n_threads: int = 1
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(
         self, bags: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from rankwise.inputs import as_scale
 from rankwise.latent.bags import Bags
 from rankwise.latent.initial import as_starts, bag_means, part_of
 from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
-from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, split
+from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, refitted, run_jobs, split
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
@@ -27,14 +27,11 @@ from rankwise.losses import LossLike
 from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
 
-__all__ = ["LatentRankSVMCV", "grid_of_bags"]
-
 # Where a grid of C begins and ends, in powers of ten of the natural C of the bags' means.
 _GRID = (-2.0, 2.0)
-# What is learnt by the last fit.
-_FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_", "starts_")
 
 
+@dataclass(eq=False, repr=False)
 class LatentRankSVMCV(BagRanker):
     """A `LatentRankSVM` whose C is chosen by cross-validation over bags, then fitted to all of them.
 
@@ -56,46 +53,25 @@ class LatentRankSVMCV(BagRanker):
 
     _kind = "latent-rank-svm-cv"
 
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        Cs: int | ArrayLike = 6,
-        *,
-        cv: Any = 5,
-        scoring: MetricLike | None = None,
-        n_jobs: int | None = None,
-        init: Any = "mean",
-        self_paced: float | None = None,
-        method: str = "auto",
-        tol: float = 1e-3,
-        outer_tol: float = 1e-3,
-        max_outer: int = 50,
-        max_iter: int = 10_000,
-        scale: float = 1.0,
-        fit_intercept: bool = True,
-        checkpoint: str | os.PathLike[str] | None = None,
-        n_threads: int = 1,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.init = init
-        self.self_paced = self_paced
-        self.method = method
-        self.tol = tol
-        self.outer_tol = outer_tol
-        self.max_outer = max_outer
-        self.max_iter = max_iter
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.checkpoint = checkpoint
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: LossLike = "ap"
+    Cs: int | ArrayLike = 6
+    _: KW_ONLY
+    cv: Any = 5
+    scoring: MetricLike | None = None
+    n_jobs: int | None = None
+    init: Any = "mean"
+    self_paced: float | None = None
+    method: str = "auto"
+    tol: float = 1e-3
+    outer_tol: float = 1e-3
+    max_outer: int = 50
+    max_iter: int = 10_000
+    scale: float = 1.0
+    fit_intercept: bool = True
+    checkpoint: str | os.PathLike[str] | None = None
+    n_threads: int = 1
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(self, bags: Any, y: ArrayLike) -> LatentRankSVMCV:
         """Choose C, then fit; arguments as in `LatentRankSVM.fit`. A given `init` is by bag, and split with them.
@@ -118,14 +94,7 @@ class LatentRankSVMCV(BagRanker):
         self.C_, self.best_score_ = float(self.Cs_[chosen.C]), chosen.score
         single = self._single(self.C_)
         single.verbose = self.verbose
-        try:
-            single.fit(checked, relevant)
-        except KeyboardInterrupt:
-            if not hasattr(single, "timing_"):  # nothing was learnt yet
-                raise
-            interrupted = True
-        for name in _FITTED:
-            setattr(self, name, getattr(single, name))
+        interrupted = refitted(self, single, checked, relevant, also=("starts_",)) or interrupted
         parts = [*search.timings, single.timing_]
         self.timing_ = {name: sum(timing[name] for timing in parts) for name in single.timing_}
         self.timing_["total"] = time.perf_counter() - started
@@ -135,8 +104,7 @@ class LatentRankSVMCV(BagRanker):
 
     def _single(self, C: float, rows: NDArray[np.int64] | None = None) -> LatentRankSVM:
         """The model for one C; rows: of the bags it will see, where they are not all."""
-        shared = set(LatentRankSVM().get_params(deep=False)) & set(self.get_params(deep=False)) - {"verbose"}
-        model = LatentRankSVM(C=C, **{name: getattr(self, name) for name in sorted(shared)})
+        model = LatentRankSVM(C=C, **self._shared(LatentRankSVM))
         if rows is not None:
             model.init = part_of(self.init, rows)
         return model
@@ -160,28 +128,13 @@ class _Search:
 
     def run(self, n_jobs: int) -> bool:
         """Measure everything, several folds at a time; whether it was interrupted."""
-        jobs = range(len(self._folds))
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # a fold's gap is not the model's
-                if n_jobs == 1:
-                    for fold in jobs:
-                        self._measure(fold)
-                    return False
-                with ThreadPoolExecutor(n_jobs) as pool:
-                    futures = [pool.submit(self._measure, fold) for fold in jobs]
-                    try:
-                        wait(futures)
-                    except KeyboardInterrupt:
-                        self._stop.set()
-                        raise
-                    for future in futures:
-                        future.result()
-        except KeyboardInterrupt:
-            return True
-        return False
+        jobs = [(fold,) for fold in range(len(self._folds))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a fold's gap is not the model's
+            return run_jobs(self._measure, jobs, n_jobs, self._stop)
 
-    def _measure(self, fold: int) -> None:
+    def _measure(self, fold: int) -> bool:
+        """Fit every C on one fold: to its end, or to a KeyboardInterrupt."""
         train, test = self._folds[fold]
         for k, C in enumerate(self._model.Cs_):
             single = self._model._single(float(C), train)
@@ -194,3 +147,4 @@ class _Search:
             best = np.nanmax(self.scores[:, fold], initial=0.0)
             line = f"fold {fold + 1} of {len(self._folds)}: best {self._metric.name} {best:.4f}"
             print(f"LatentRankSVMCV: {line}", file=sys.stderr, flush=True)
+        return True

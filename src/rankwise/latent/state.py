@@ -17,8 +17,6 @@ from rankwise.linear.bundle import Planes
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock
 
-__all__ = ["OuterStep", "State", "read_state", "write_state"]
-
 Indices = NDArray[np.int64]
 _KIND = "latent-checkpoint"
 

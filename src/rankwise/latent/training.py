@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 
-__all__ = ["Training"]
 
-
+@dataclass(eq=False)
 class Training:
     """The runs of a problem from its starts; `states` has what each came to.
 
@@ -28,30 +28,27 @@ class Training:
     the folder `checkpoint`. report: called with a line after every round. stop: set, it ends a run after its round.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        starts: list[Start],
-        *,
-        pace: float,
-        seed: int,
-        settings: dict[str, Any],
-        checkpoint: str | os.PathLike[str] | None,
-        report: Callable[[str], None] | None,
-        stop: threading.Event | None,
-    ) -> None:
-        self._problem, self._starts, self._pace, self._seed = problem, starts, pace, seed
-        self._folder, self._report, self._stop = checkpoint, report, stop
-        self.states: list[State] = []
-        self._name = self._probe(settings)
+    problem: Problem
+    starts: list[Start]
+    _: KW_ONLY
+    pace: float
+    seed: int
+    settings: dict[str, Any]
+    checkpoint: str | os.PathLike[str] | None
+    report: Callable[[str], None] | None
+    stop: threading.Event | None
+    states: list[State] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._name = self._probe()
 
     def run(self) -> bool:
         """Go through the starts; whether it was interrupted."""
         try:
-            for number in range(len(self._starts)):
+            for number in range(len(self.starts)):
                 state, after = self._opened(number)
                 self.states.append(state)
-                minimise(self._problem, state, after)
+                minimise(self.problem, state, after)
         except KeyboardInterrupt:
             return True
         return False
@@ -59,20 +56,20 @@ class Training:
     @property
     def objectives(self) -> Vector:
         """F by start, over all bags, where it has come to; infinite where nothing was learnt yet."""
-        return np.array([value_at(self._problem, state) if state.learnt else np.inf for state in self.states])
+        return np.array([value_at(self.problem, state) if state.learnt else np.inf for state in self.states])
 
-    def _probe(self, settings: dict[str, Any]) -> str:
+    def _probe(self) -> str:
         """Look at every feature once: what is no number is refused, and what was found names the problem."""
-        problem, rng = self._problem, np.random.default_rng(0)
+        problem, rng = self.problem, np.random.default_rng(0)
         bags, relevant = problem.bags, problem.relevant
         scores = bags.scores(rng.standard_normal(bags.width), problem.n_threads)
-        if self._folder is None:
+        if self.checkpoint is None:
             return ""
         # What the hinge says of some scores tells losses, queries and weights apart, whatever they are made of.
         task = problem.task(np.ones(relevant.size, np.bool_))
         sizes, clock = (0.0, 0.1, 1.0, 10.0), Clock()
         said = [risk_of(task, size * rng.standard_normal(relevant.size), clock) for size in sizes]
-        settings = settings | {"pace": self._pace, "seed": self._seed, "n_coefs": problem.n_coefs}
+        settings = self.settings | {"pace": self.pace, "seed": self.seed, "n_coefs": problem.n_coefs}
         settings |= {name: getattr(problem, name) for name in ("C", "intercept", "tol", "outer_tol")}
         settings |= {name: getattr(problem, name) for name in ("max_outer", "max_iter")}
         hinges = [part for value, lost, gradient in said for part in (np.array([value, lost]), gradient)]
@@ -80,33 +77,33 @@ class Training:
 
     def _opened(self, number: int) -> tuple[State, Callable[[State], None]]:
         """Where to begin from one start, or to go on where its checkpoint ends; and what to do after every round."""
-        start = self._starts[number]
-        checkpoint = None if self._folder is None else Checkpoint(self._folder, self._name, start, number)
+        start = self.starts[number]
+        checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._name, start, number)
         state = None if checkpoint is None else checkpoint.load()
         if state is None:
-            state = self._begun(start, np.random.default_rng([self._seed, number]))
+            state = self._begun(start, np.random.default_rng([self.seed, number]))
 
         def after(state: State) -> None:
             if checkpoint is not None:
                 checkpoint.save(state)
-            if self._report is not None:
-                self._report(_line(state, start, number))
-            if self._stop is not None and self._stop.is_set():
+            if self.report is not None:
+                self.report(_line(state, start, number))
+            if self.stop is not None and self.stop.is_set():
                 raise KeyboardInterrupt
 
         return state, after
 
     def _begun(self, start: Start, rng: np.random.Generator) -> State:
-        problem = self._problem
+        problem = self.problem
         coef = start.coefficients(self._fitted_to_means)
         if coef is not None:
             coef = np.pad(coef, (0, problem.n_coefs - coef.size))
         rows = None if coef is not None else start.rows(problem.bags, problem.relevant, rng)
-        return begin(problem, rows, coef, self._pace)
+        return begin(problem, rows, coef, self.pace)
 
     def _fitted_to_means(self) -> Vector:
         """Coefficients of the ranker of the bags' means."""
-        problem = self._problem
+        problem = self.problem
         task = problem.task(np.ones(problem.relevant.size, np.bool_))
         objective = Objective(as_features(bag_means(problem.bags), problem.intercept), task)
         result = cutting_plane(objective, problem.C, Settings(problem.tol, problem.max_iter))

@@ -15,8 +15,6 @@ from scipy.sparse import issparse, vstack
 from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector, as_features
 
-__all__ = ["WorkingSet", "best_of"]
-
 Indices = NDArray[np.int64]
 # A candidate that was no bag's best in so many rounds is dropped.
 _IDLE = 4
@@ -69,25 +67,19 @@ class WorkingSet:
         keep = self.last >= self.round - _IDLE  # each bag's best is of this round
         if not new.any() and keep.all():
             return 0
-        rows, owner = rows[new], owner[new]
+        self._join(keep, rows[new], owner[new])
+        return int(new.sum())
+
+    def fix(self, rows: Indices, owner: Indices) -> None:
+        """Let these rows be the only ones of their bags."""
+        self._join(~np.isin(self.owner, owner), rows, owner)
+
+    def _join(self, keep: NDArray[np.bool_], rows: Indices, owner: Indices) -> None:
+        """Keep some rows, and take others beside them."""
+        parts = [self._matrix[keep], self._bags.take(rows)]
         self._take(
             np.concatenate([self.rows[keep], rows]),
             np.concatenate([self.owner[keep], owner]),
             np.concatenate([self.last[keep], np.full(rows.size, self.round)]),
-            _stacked(self._matrix[keep], self._bags.take(rows)),
+            vstack(parts).tocsr() if issparse(parts[0]) else np.concatenate(parts),
         )
-        return int(rows.size)
-
-    def fix(self, rows: Indices, owner: Indices) -> None:
-        """Let these rows be the only ones of their bags."""
-        others = ~np.isin(self.owner, owner)
-        self._take(
-            np.concatenate([self.rows[others], rows]),
-            np.concatenate([self.owner[others], owner]),
-            np.concatenate([self.last[others], np.full(rows.size, self.round)]),
-            _stacked(self._matrix[others], self._bags.take(rows)),
-        )
-
-
-def _stacked(upper: Any, lower: Any) -> Any:
-    return vstack([upper, lower]).tocsr() if issparse(upper) else np.concatenate([upper, lower])

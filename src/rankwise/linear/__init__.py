@@ -4,16 +4,13 @@ Public here are the parts of a ranker, for other ways to train one or to choose 
 `Objective`, ½‖v‖² + C·risk(v), whose planes are `Cut`s; each of `SOLVERS` takes it to a certified gap.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rankwise.linear.cross_validation import Search, choose, split
-    from rankwise.linear.features import INTERCEPT, as_features, with_intercept
-    from rankwise.linear.objective import Clock, Cut, Evaluation, Objective, Task
-    from rankwise.linear.path import grid_of_C, natural_C
-    from rankwise.linear.posing import pose
-    from rankwise.linear.prior import Prior
-    from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult, Step
+from rankwise.linear.cross_validation import Search, choose, split
+from rankwise.linear.features import INTERCEPT, as_features, with_intercept
+from rankwise.linear.objective import Clock, Cut, Evaluation, Objective, Task
+from rankwise.linear.path import grid_of_C, natural_C
+from rankwise.linear.posing import pose
+from rankwise.linear.prior import Prior
+from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult, Step
 
 __all__ = [
     "AUTO",
@@ -37,26 +34,3 @@ __all__ = [
     "split",
     "with_intercept",
 ]
-
-_MODULES = {
-    "cross_validation": ("Search", "choose", "split"),
-    "features": ("INTERCEPT", "as_features", "with_intercept"),
-    "objective": ("Clock", "Cut", "Evaluation", "Objective", "Task"),
-    "path": ("grid_of_C", "natural_C"),
-    "posing": ("pose",),
-    "prior": ("Prior",),
-    "solvers": ("AUTO", "SOLVERS", "Settings", "SolverResult", "Step"),
-}
-_LAZY = {name: f"rankwise.linear.{module}" for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'rankwise.linear' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_LAZY[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

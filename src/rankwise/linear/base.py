@@ -13,14 +13,12 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.grouping import group
-from rankwise.inputs import is_number, is_whole
+from rankwise.inputs import check_positive, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss
-
-__all__ = ["BaseLinearRanker", "check_counts", "check_numbers"]
 
 # Its square, times that of a feature, must be a number.
 _LARGEST_C = 1e50
@@ -80,16 +78,19 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(model, name, value)
         return model
 
-    def _checked(self, X: Any, reset: bool) -> Any:
+    def _shared(self, single: type[BaseLinearRanker]) -> dict[str, Any]:
+        """The parameters that a ranker without a search has too, but how much it says."""
+        names = set(single().get_params(deep=False)) & set(self.get_params(deep=False)) - {"verbose"}
+        return {name: getattr(self, name) for name in sorted(names)}
+
+    def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         _refuse_broken(X)
         dtypes = [np.float64, np.float32]
-        return validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        return validate_data(self, X, *y, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
 
     def _checked_both(self, X: Any, y: Any) -> tuple[Any, NDArray[np.bool_]]:
         """X as it is, and which samples are of classes_[1], the greater label."""
-        _refuse_broken(X)
-        dtypes = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
+        X, y = self._checked(X, y, reset=True)
         return X, self._positives(y)
 
     def _positives(self, y: Any) -> NDArray[np.bool_]:
@@ -147,9 +148,7 @@ def _refuse_broken(X: Any) -> None:
 
 def check_numbers(C: float | None, **positive: float) -> None:
     """Refuse a C, or other parameters by name, that are no positive numbers."""
-    for name, value in {"C": 1.0 if C is None else C, **positive}.items():
-        if not is_number(value) or not 0.0 < value < np.inf:
-            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    check_positive(C=1.0 if C is None else C, **positive)
     if C is not None and C > _LARGEST_C:
         raise ValueError(f"C must be at most {_LARGEST_C:g}, got {C!r}; scale the features up instead")
 

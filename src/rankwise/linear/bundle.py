@@ -15,8 +15,6 @@ from rankwise.linear.features import Vector
 from rankwise.linear.objective import Cut
 from rankwise.linear.simplex_qp import maximise
 
-__all__ = ["Bundle", "Planes"]
-
 # A plane that carried no weight for so many solutions is dropped, once this many can be dropped together.
 _IDLE = 50
 _AT_ONCE = 16

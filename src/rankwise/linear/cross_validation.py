@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,9 +23,10 @@ from rankwise.linear.solvers import Settings, SolverResult, Step
 from rankwise.losses import Loss
 from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
 
-__all__ = ["Candidate", "Fold", "Search", "as_jobs", "choose", "metric_for", "split"]
-
 Rows = NDArray[np.int64]
+Scoring = MetricLike | list[MetricLike] | tuple[MetricLike, ...] | None
+# What is learnt by the last fit.
+_FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
 
 class Fold(NamedTuple):
@@ -84,6 +85,39 @@ def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
     return METRICS[loss.name] if loss.name in METRICS else METRICS["ap"]
 
 
+def metrics_for(loss: Loss, scoring: Scoring) -> list[Metric]:
+    """The measures to judge by, of which the first chooses: `metric_for` of one, or of each in a list."""
+    if not isinstance(scoring, list | tuple):
+        return [metric_for(loss, scoring)]
+    metrics = [as_metric(one) for one in scoring]
+    names = [metric.name for metric in metrics]
+    if not names:
+        raise ValueError("scoring is an empty list; name a measure, or several, of which the first chooses")
+    if len(set(names)) < len(names):
+        raise ValueError(f"scoring names a measure twice: {', '.join(names)}; name each once")
+    return metrics
+
+
+def run_jobs(work: Callable[..., bool], jobs: Sequence[tuple[Any, ...]], n_jobs: int, stop: threading.Event) -> bool:
+    """Call work(*job) for all jobs, n_jobs at a time in threads; whether one was interrupted, or said it was: False.
+
+    stop: set on Ctrl-C, for work to look at.
+    """
+    try:
+        if n_jobs == 1:
+            return not all(work(*job) for job in jobs)
+        with ThreadPoolExecutor(n_jobs) as pool:
+            futures = [pool.submit(work, *job) for job in jobs]
+            try:
+                wait(futures)
+            except KeyboardInterrupt:
+                stop.set()
+                raise
+            return not all(future.result() for future in futures)
+    except KeyboardInterrupt:
+        return True
+
+
 def _as_rows(part: ArrayLike) -> Rows:
     """Row numbers from what splitters give: numbers, or a mask."""
     array = np.asarray(part)
@@ -103,6 +137,7 @@ class Search:
     """Scores of every loss and C on every fold, (losses, Cs, folds); NaN where not measured.
 
     features, tasks: by loss, and by loss and fold. priors: by fold, or None. gains: (n,) for a metric that is graded.
+    also: further measures of the same models. scores: by `metric`; scores_by: by the name of each measure.
     """
 
     features: list[Features]
@@ -117,31 +152,22 @@ class Search:
     settings: Settings
     gains: NDArray[np.float64] | None = None
     say: Callable[[str], None] = lambda line: None
+    also: Sequence[Metric] = ()
     results: dict[tuple[int, int, int], SolverResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.scores = np.full((*self.Cs.shape, len(self.folds)), np.nan)
+        self._judges = [(one, one.truth(self.relevant, self.gains)) for one in (self.metric, *self.also)]
+        shape = (*self.Cs.shape, len(self.folds))
+        self.scores_by = {metric.name: np.full(shape, np.nan) for metric, _ in self._judges}
+        self.scores = self.scores_by[self.metric.name]
         self.clocks: list[Clock] = []
         self._stop = threading.Event()
-        self._truth = self.metric.truth(self.relevant, self.gains)
         self._qid = None if self.qid is None else as_array(self.qid, "qid")
 
     def run(self, n_jobs: int) -> bool:
         """Measure everything, several folds at a time; whether it was interrupted."""
         jobs = [(loss, fold) for fold in range(len(self.folds)) for loss in range(len(self.tasks))]
-        try:
-            if n_jobs == 1:
-                return not all(self._follow(*job) for job in jobs)
-            with ThreadPoolExecutor(n_jobs) as pool:
-                futures = [pool.submit(self._follow, *job) for job in jobs]
-                try:
-                    wait(futures)
-                except KeyboardInterrupt:
-                    self._stop.set()
-                    raise
-                return not all(future.result() for future in futures)
-        except KeyboardInterrupt:
-            return True
+        return run_jobs(self._follow, jobs, n_jobs, self._stop)
 
     def _follow(self, loss: int, fold: int) -> bool:
         """Follow the path of C of one loss on one fold; whether it came to the end."""
@@ -156,7 +182,8 @@ class Search:
             scores = objective.scores(result.coef)[test]
             qid = None if self._qid is None else self._qid[test]
             self.results[loss, C, fold] = result
-            self.scores[loss, C, fold] = self.metric(scores, self._truth[test], qid=qid, empty="skip")
+            for metric, truth in self._judges:
+                self.scores_by[metric.name][loss, C, fold] = metric(scores, truth[test], qid=qid, empty="skip")
         best = np.nanmax(self.scores[loss, :, fold], initial=0.0)
         name = self.tasks[loss][fold].inference.loss.name
         self.say(f"fold {fold + 1} of {len(self.folds)}, {name} loss: best {self.metric.name} {best:.4f}")
@@ -180,3 +207,17 @@ def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = Fals
     mean = np.where(measured == measured.max(), np.nansum(scores, axis=2) / np.maximum(measured, 1), -np.inf)
     loss, C = np.unravel_index(int(np.argmax(mean)), mean.shape)
     return Candidate(int(loss), int(C), float(mean[loss, C]))
+
+
+def refitted(model: Any, single: Any, *data: Any, also: tuple[str, ...] = ()) -> bool:
+    """Fit `single` to all data and give `model` what it learnt, `also` among it; whether it was interrupted."""
+    interrupted = False
+    try:
+        single.fit(*data)
+    except KeyboardInterrupt:
+        if not hasattr(single, "timing_"):  # nothing was learnt yet
+            raise
+        interrupted = True
+    for name in (*_FITTED, *also):
+        setattr(model, name, getattr(single, name))
+    return interrupted

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-__all__ = ["INTERCEPT", "Features", "as_features", "with_intercept"]
-
 # The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
 INTERCEPT = 10.0
 

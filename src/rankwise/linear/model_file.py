@@ -15,12 +15,11 @@ from rankwise.io.models import ModelFile, ModelFileError, write_model
 from rankwise.io.quoting import shown
 from rankwise.losses import Loss, as_loss
 
-__all__ = ["Linear", "read_linear", "write_linear"]
-
-# What is learnt: kept as an array, or as a number, truth value or dictionary of numbers.
+# What is learnt: kept as an array, or as a number, truth value or dictionary.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
-_PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "best_score_")
+_PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "best_score_", "best_by_")
+_BY = "scores_by_"  # in the order of the names in best_by_, sorted
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
 _POSITIVE = ("tol",)
@@ -42,6 +41,8 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     arrays = {name: _storable(getattr(model, name)) for name in _ARRAYS if hasattr(model, name)}
     arrays |= {_HISTORY + name: values for name, values in model.history_.items()}
+    if hasattr(model, _BY):
+        arrays[_BY] = np.stack([values for _, values in sorted(getattr(model, _BY).items())])
     header = {
         "params": {name: value for name, value in params.items() if value is not _NOT_PLAIN},
         "left_out": sorted(name for name, value in params.items() if value is _NOT_PLAIN),
@@ -77,6 +78,11 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
     if "feature_names_in_" in arrays:
         attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
     attributes |= {name: learnt[name] for name in _PLAIN if name in learnt}
+    if _BY in arrays:
+        names = sorted(learnt.get("best_by_", {}))
+        if arrays[_BY].shape != (len(names), *arrays.get("scores_", arrays[_BY]).shape):
+            raise ModelFileError(f"{path}: scores by measure do not fit the measures, {shown(names)}; {_AGAIN}")
+        attributes[_BY] = dict(zip(names, arrays[_BY], strict=True))
     start = len(_HISTORY)
     attributes["history_"] = {name[start:]: values for name, values in arrays.items() if name.startswith(_HISTORY)}
     return Linear(params, attributes, note)
@@ -138,7 +144,16 @@ def _is_learnt(name: str, value: Any) -> bool:
         return isinstance(value, bool)
     if name == "timing_":
         return isinstance(value, dict) and all(is_number(part) and _is_plain(part) for part in value.values())
+    if name == "best_by_":
+        return isinstance(value, dict) and all(_is_choice(part) for part in value.values())
     return is_number(value) and _is_plain(value)
+
+
+def _is_choice(value: Any) -> bool:
+    """Whether a value says what a measure chose: a loss, a C and a score."""
+    if not isinstance(value, dict) or set(value) != {"loss", "C", "score"}:
+        return False
+    return isinstance(value["loss"], str) and all(is_number(value[key]) for key in ("C", "score"))
 
 
 _NOT_PLAIN = object()

@@ -22,8 +22,6 @@ from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, single_query
 from rankwise.solving import solve
 
-__all__ = ["Clock", "Cut", "Evaluation", "Inference", "Objective", "Risk", "Task", "risk_of"]
-
 # Squares of planes, times C twice, must be numbers.
 _LARGEST = 1e100
 

@@ -13,8 +13,6 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import Objective
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
 
-__all__ = ["NoSlopeError", "grid_of_C", "natural_C", "solve_path", "usual_C"]
-
 _SMALLEST = 1e-50
 
 # A slope of no more than this, relative to the features along it, is a sum that should have been 0.

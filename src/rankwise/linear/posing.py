@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import group
-from rankwise.inputs import as_array
+from rankwise.inputs import as_array, first_true
 from rankwise.linear.objective import Inference, Task
 from rankwise.losses import Loss
 from rankwise.queries import as_queries
-
-__all__ = ["pose"]
 
 
 def pose(
@@ -70,15 +68,11 @@ def _weights(
     if array.dtype.kind not in "fiub":
         raise TypeError(f"query_weight must be numbers, got dtype {array.dtype}")
     array = array.astype(np.float64)
-    wrong = ~(np.isfinite(array) & (array >= 0))
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true(~(np.isfinite(array) & (array >= 0)))) is not None:
         raise ValueError(f"query_weight[{k}] is {array[k]}; weights must be finite and at least 0")
     grouped = array if order is None else array[order]
     first = grouped[starts[:-1]]
-    differs = grouped != np.repeat(first, np.diff(starts))
-    if differs.any():
-        k = int(np.argmax(differs))
+    if (k := first_true(grouped != np.repeat(first, np.diff(starts)))) is not None:
         k = k if order is None else int(order[k])
         raise ValueError(f"query_weight[{k}] differs from that of other samples of its query; weigh whole queries")
     return first

@@ -17,8 +17,6 @@ from rankwise.inputs import as_array
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.metrics import Metric
 
-__all__ = ["Prior", "take_prior", "tuned_logistic"]
-
 # C of the logistic regressions to choose from, and up to how many features Newton's method is the fastest for them.
 _LOGISTIC_CS = 4.0 ** np.arange(-9, 4)
 _NEWTON = 100

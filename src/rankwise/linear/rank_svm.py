@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,16 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
-from rankwise.linear.progress import SolverProgress
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
-
-__all__ = ["RankSVM", "warn_of_gap"]
+from rankwise.progress import Progress
 
 # C, where none is given, over the natural one: the middle of what folds chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
 
 
+@dataclass(eq=False, repr=False)
 class RankSVM(BaseLinearRanker):
     """A linear ranker w that minimises ½‖w‖² + C·mean over queries of J, J the structured hinge of a ranking loss.
 
@@ -54,36 +54,20 @@ class RankSVM(BaseLinearRanker):
 
     _kind = "rank-svm"
 
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        C: float | None = None,
-        *,
-        solver: str = "auto",
-        method: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        scale: float = 1.0,
-        prior: Any = None,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        n_threads: int = 1,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.solver = solver
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scale = scale
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: LossLike = "ap"
+    C: float | None = None
+    _: KW_ONLY
+    solver: str = "auto"
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    prior: Any = None
+    fit_intercept: bool = True
+    warm_start: bool = False
+    n_threads: int = 1
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
         """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes.
@@ -108,9 +92,10 @@ class RankSVM(BaseLinearRanker):
         objective = Objective(features, task, None if prior is None else prior.scores)
         usual = _USUAL if prior is None else _USUAL_REFINING
         self.C_ = usual_C(Objective(as_features(X), task), usual) if self.C is None else float(self.C)
-        progress = SolverProgress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
+        report = None if progress is None else lambda step: progress.say(str(step))
         start = self._start(features, prior)
-        settings = Settings(float(self.tol), int(self.max_iter), start, progress, self.random_state)
+        settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state)
         try:
             self._keep(solve(objective, self.C_, settings), objective, prior)
         finally:

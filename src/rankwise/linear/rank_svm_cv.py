@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import as_scale, as_threads
 from rankwise.linear.base import BaseLinearRanker
-from rankwise.linear.cross_validation import Candidate, Fold, Search, as_jobs, choose, metric_for, split
+from rankwise.linear.cross_validation import (
+    Candidate,
+    Fold,
+    Scoring,
+    Search,
+    as_jobs,
+    choose,
+    metrics_for,
+    refitted,
+    split,
+)
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
@@ -21,16 +32,12 @@ from rankwise.linear.rank_svm import RankSVM, warn_of_gap
 from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Form, Loss, LossLike, as_loss
 from rankwise.method import as_method
-from rankwise.metrics import Metric, MetricLike
+from rankwise.metrics import Metric
 from rankwise.metrics.steps import as_gains
-
-__all__ = ["RankSVMCV"]
 
 # Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
 # are unequal in number: its positives and negatives cancel at first.
 _GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
-# What is learnt by the last fit.
-_FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
 
 class _Data(NamedTuple):
@@ -47,6 +54,7 @@ def _say(line: str) -> None:
     print(f"RankSVMCV: {line}", file=sys.stderr, flush=True)
 
 
+@dataclass(eq=False, repr=False)
 class RankSVMCV(BaseLinearRanker):
     """A `RankSVM` whose C is chosen by cross-validation, and the loss too where several are given.
 
@@ -60,10 +68,10 @@ class RankSVMCV(BaseLinearRanker):
         Values of C in ascending order, or how many to lay out around the data's natural C.
     cv : int or splitter
         Queries stay whole where there are several, else folds are stratified.
-    scoring : str or Metric, optional
+    scoring : str, Metric or list of them, optional
         The measure to choose by, such as "ap" or "ndcg@10": a name of `rankwise.metrics.METRICS`, which means what it
         means there. Its mean over the queries left out, then over folds, is best_score_; "ndcg" takes `gains` from
-        `fit`. By default that of the first loss.
+        `fit`. By default that of the first loss. Of a list the first chooses; the same models are judged by all.
     refit : True or "average"
         True fits once more to all samples; "average" takes the mean of the folds' models, which varies less than one of
         them.
@@ -84,6 +92,10 @@ class RankSVMCV(BaseLinearRanker):
         The measure on the samples left out; query_weight does not count there.
     best_score_ : float
         The mean over folds of what was chosen.
+    scores_by_ : dict of ndarray of shape (losses, Cs, folds)
+        If scoring is a list: as scores_, by the name of each measure.
+    best_by_ : dict of dict
+        If scoring is a list: "loss", "C" and "score", what each measure would have chosen and its mean over folds.
     coef_, intercept_, objective_, dual_, gap_, n_iter_, converged_, history_, timing_
         As in `RankSVM`. With refit="average", objective_, dual_ and gap_ are of the fold with the largest gap, history_
         of the first. timing_ covers the search.
@@ -99,42 +111,23 @@ class RankSVMCV(BaseLinearRanker):
 
     _kind = "rank-svm-cv"
 
-    def __init__(
-        self,
-        loss: LossLike | list[LossLike] = "ap",
-        Cs: int | ArrayLike = 10,
-        *,
-        cv: Any = 5,
-        scoring: MetricLike | None = None,
-        refit: bool | str = True,
-        n_jobs: int | None = None,
-        solver: str = "auto",
-        method: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        scale: float = 1.0,
-        prior: Any = None,
-        fit_intercept: bool = True,
-        n_threads: int = 1,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.solver = solver
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scale = scale
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: LossLike | list[LossLike] = "ap"
+    Cs: int | ArrayLike = 10
+    _: KW_ONLY
+    cv: Any = 5
+    scoring: Scoring = None
+    refit: bool | str = True
+    n_jobs: int | None = None
+    solver: str = "auto"
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    prior: Any = None
+    fit_intercept: bool = True
+    n_threads: int = 1
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(
         self,
@@ -177,36 +170,38 @@ class RankSVMCV(BaseLinearRanker):
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
         for loss in losses:
             self._single(loss, 1.0).validated()
-        metric, n_jobs = metric_for(losses[0], self.scoring), as_jobs(self.n_jobs)
+        metrics, n_jobs = metrics_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, relevant = self._checked_both(X, y)
-        if gains is not None and not metric.graded:
-            raise ValueError(f"gains are for a measure of gains, such as scoring='ndcg'; {metric.name} knows none")
+        if gains is not None and not any(metric.graded for metric in metrics):
+            names = ", ".join(metric.name for metric in metrics)
+            raise ValueError(f"gains are for a measure of gains, such as scoring='ndcg'; {names} knows none")
         worth = None if gains is None else as_gains(gains, relevant.size, "y")
         folds = split(relevant, qid, self.cv, self.random_state)
-        priors, whole = self._priors(X, relevant, qid, folds, metric, worth)
         data = _Data(X, relevant, qid, query_weight, worth)
-        search = self._search(data, losses, metric, folds, priors)
+        priors, whole = self._priors(data, folds, metrics[0])
+        search = self._search(data, losses, metrics, folds, priors)
         if self.verbose:
             search.say = _say
         interrupted = search.run(n_jobs)
-        chosen = choose(search.scores, metric, interrupted)
+        best = {metric.name: choose(search.scores_by[metric.name], metric, interrupted) for metric in metrics}
+        chosen = best[metrics[0].name]
         self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
         self.C_, self.loss_ = float(search.Cs[chosen.loss, chosen.C]), losses[chosen.loss].name
+        for name in ("scores_by_", "best_by_"):
+            if hasattr(self, name):  # of a fit before
+                delattr(self, name)
+        if isinstance(self.scoring, list | tuple):
+            self.scores_by_ = search.scores_by
+            self.best_by_ = {
+                name: {"loss": losses[one.loss].name, "C": float(search.Cs[one.loss, one.C]), "score": one.score}
+                for name, one in best.items()
+            }
+        clocks = [vars(clock) for clock in search.clocks]
         if self.refit == "average":
             self._average(search, chosen, relevant)
         else:
-            single = self._single(losses[chosen.loss], self.C_)
-            single.prior, single.verbose = whole, self.verbose
-            try:
-                single.fit(X, relevant, qid, query_weight)
-            except KeyboardInterrupt:
-                if not hasattr(single, "timing_"):  # nothing was learnt yet
-                    raise
-                interrupted = True
-            for name in _FITTED:
-                setattr(self, name, getattr(single, name))
-        clocks = [vars(clock) for clock in search.clocks]
-        if self.refit is True:
+            single = self._single(losses[chosen.loss], self.C_, prior=whole, verbose=self.verbose)
+            interrupted = refitted(self, single, X, relevant, qid, query_weight) or interrupted
             clocks.append(single.timing_)
         parts = ("inference", "products", "calls")
         self.timing_ = {"total": time.perf_counter() - started}
@@ -215,31 +210,13 @@ class RankSVMCV(BaseLinearRanker):
             raise KeyboardInterrupt
         return self
 
-    def _single(self, loss: Loss, C: float) -> RankSVM:
+    def _single(self, loss: Loss, C: float, prior: Any = None, verbose: int = 0) -> RankSVM:
         """The model for one loss and one C."""
-        return RankSVM(
-            loss,
-            C,
-            solver=self.solver,
-            method=self.method,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            scale=self.scale,
-            fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads,
-            random_state=self.random_state,
-        )
+        return RankSVM(**self._shared(RankSVM) | {"loss": loss, "C": C, "prior": prior, "verbose": verbose})
 
-    def _priors(
-        self,
-        X: Any,
-        relevant: NDArray[np.bool_],
-        qid: ArrayLike | None,
-        folds: list[Fold],
-        metric: Metric,
-        gains: NDArray[np.float64] | None,
-    ) -> tuple[list[Prior | None], Any]:
+    def _priors(self, data: _Data, folds: list[Fold], metric: Metric) -> tuple[list[Prior | None], Any]:
         """The model to refine on each fold, and on all samples."""
+        X, relevant, qid, _, gains = data
         if self.prior is None:
             return [None] * len(folds), None
         if isinstance(self.prior, str):
@@ -249,7 +226,7 @@ class RankSVMCV(BaseLinearRanker):
         return [take_prior(self.prior, X, relevant, fold.train, self.fit_intercept) for fold in folds], self.prior
 
     def _search(
-        self, data: _Data, losses: list[Loss], metric: Metric, folds: list[Fold], priors: list[Prior | None]
+        self, data: _Data, losses: list[Loss], metrics: list[Metric], folds: list[Fold], priors: list[Prior | None]
     ) -> Search:
         X, relevant, qid, query_weight, gains = data
         inference: dict[str, Any] = {"scale": as_scale(self.scale), "n_threads": as_threads(self.n_threads)}
@@ -271,7 +248,8 @@ class RankSVMCV(BaseLinearRanker):
             priors=priors,
             relevant=relevant,
             qid=qid,
-            metric=metric,
+            metric=metrics[0],
+            also=metrics[1:],
             solver=solver,
             settings=settings,
             gains=gains,

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-__all__ = ["maximise"]
-
 Array = NDArray[np.float64]
 # Added to the diagonal, relative to the largest entry: planes may be dependent.
 _RIDGE = 1e-13

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_f1_threshold"]
-
 
 def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     """The threshold t with the highest F1 = 2 TP/(2 TP + FP + FN) when scores > t are called positive.

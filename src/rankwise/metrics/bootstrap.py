@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise.inputs import is_whole
+from rankwise.inputs import check_whole, is_number
 from rankwise.metrics.ranking import Metric, MetricLike, as_metric, values_of
 from rankwise.metrics.steps import FloatArray, rank
 
@@ -42,14 +42,11 @@ def bootstrap_interval(
     True
     """
     metric = as_metric(metric)
-    if isinstance(level, bool) or not isinstance(level, int | float | np.integer | np.floating):
+    if not is_number(level):
         raise TypeError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie between 0 and 1, such as 0.95, got {level}")
-    if not is_whole(n_resamples):
-        raise TypeError(f"n_resamples must be an integer, got {type(n_resamples).__name__}")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    check_whole(1, n_resamples=n_resamples)
     rng = np.random.default_rng(seed)
     ids, values = values_of(metric, scores, relevant, qid, empty)
     values = values[~np.isnan(values)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import check_empty, is_whole
+from rankwise.inputs import check_empty, check_whole
 from rankwise.metrics.steps import FloatArray, Steps, rank
 
 
@@ -191,10 +191,7 @@ def as_metric(metric: MetricLike, k: int | None = None) -> Metric:
 
 
 def _cut(metric: Metric, k: int) -> Metric:
-    if not is_whole(k):
-        raise TypeError(f"k must be an integer, got {type(k).__name__}")
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
+    check_whole(1, k=k)
     if metric.cut == "never":
         able = ", ".join(repr(other.name) for other in METRICS.values() if other.cut != "never")
         raise ValueError(f"{metric.name} is not cut at k={k}; cut one of {able}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import Grouping, group
-from rankwise.inputs import as_array, as_relevant, as_scores, raise_not_finite
+from rankwise.inputs import as_array, as_relevant, as_scores, check_length, first_true, raise_not_finite
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -99,17 +99,13 @@ def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: 
 def as_gains(gains: ArrayLike, n: int, beside: str = "scores") -> FloatArray:
     """Gains (n,) as float64; refused if they are not numbers, not finite, below 0, or not as many as `beside`."""
     array = as_array(gains, "gains")
-    if array.ndim != 1 or array.shape[0] != n:
-        what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
-        raise ValueError(f"gains has {what} and {beside} has {n}; they must be one-dimensional and of equal length")
+    check_length(array, "gains", n, beside)
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"gains must be real numbers, got dtype {array.dtype}; convert them with np.asarray(gains, dtype=float)"
         )
     array = array.astype(np.float64)
-    wrong = ~((array >= 0.0) & (array < np.inf))
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    if (k := first_true(~((array >= 0.0) & (array < np.inf)))) is not None:
         raise ValueError(
             f"gains[{k}] is {array[k]}: gains must be finite and at least 0; shift them, or pass relevant > 0"
         )

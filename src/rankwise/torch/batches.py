@@ -8,13 +8,11 @@ from typing import Any, Literal, NamedTuple
 import torch.distributed as dist
 from torch import Tensor
 
-from rankwise.inputs import check_empty, is_whole
+from rankwise.inputs import check_empty, check_known, is_whole
 from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.operator import BACKENDS
 from rankwise.torch.outcome import Options
-
-__all__ = ["Batch", "Gather", "check_options", "is_distributed", "loss_of_batch"]
 
 REDUCTIONS = ("mean", "sum", "none")
 Gather = bool | Literal["ddp"]
@@ -60,9 +58,7 @@ def is_distributed(gather: Gather) -> bool:
 def check_options(empty: str, reduction: str, gather: Gather, backend: str) -> None:
     """Refuse unknown names."""
     check_empty(empty)
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"unknown reduction={reduction!r}; use one of {', '.join(map(repr, REDUCTIONS))}")
+    check_known("reduction", reduction, REDUCTIONS)
     if gather not in (False, True, "ddp"):
         raise ValueError(f"unknown gather={gather!r}; use False, True or 'ddp'")
-    if backend not in BACKENDS:
-        raise ValueError(f"unknown backend={backend!r}; use one of {', '.join(map(repr, BACKENDS))}")
+    check_known("backend", backend, BACKENDS)

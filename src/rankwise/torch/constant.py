@@ -6,6 +6,4 @@ import torch
 
 from rankwise.torch.registry import register
 
-__all__ = ["constant_key"]
-
 constant_key = torch.compiler.assume_constant_result(register)

@@ -18,52 +18,52 @@ from rankwise.solving import solve
 from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
 
-__all__ = ["solve_ragged", "solve_rows"]
-
 _DYNAMIC = Method("dynamic")
 
 
-def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
-    """One query a row, scores (Q, n); or one query, (n,)."""
-    n_queries = scores.shape[0] if scores.dim() == 2 else 1
-    flat, relevant, kept = _array(scores), _array(samples.relevant), None
-    if samples.valid is None:
-        starts = np.arange(n_queries + 1) * scores.shape[-1]
-    else:
+def solve_batch(
+    scores: Tensor, samples: Samples, qid: Tensor | None, loss: Loss, goal: Goal
+) -> tuple[Outcome, Tensor | None]:
+    """One query a row, scores (Q, n); or one, (n,); or by qid (n,), and then the query of each sample.
+
+    That is Q for samples that do not count.
+    """
+    flat, relevant, kept, grouping = _array(scores), _array(samples.relevant), None, None
+    if samples.valid is not None:
         kept = np.flatnonzero(_array(samples.valid))
-        sizes = samples.valid.sum(-1).reshape(n_queries).numpy()
-        flat, relevant, starts = flat[kept], relevant[kept], np.concatenate([[0], np.cumsum(sizes)])
-    queries, (scale, method) = as_queries(relevant, starts), _how(goal)
+        flat, relevant = flat[kept], relevant[kept]
+    if qid is None:
+        starts = _starts(scores, samples.valid)
+    else:
+        ids = _array(qid) if kept is None else _array(qid)[kept]
+        grouping = group(ids, ids.shape[0])
+        flat, relevant, starts = grouping.gather(flat), grouping.gather(relevant), grouping.starts
+    queries = as_queries(relevant, starts)
+    # A negative scale rewards the loss, and needs the dynamic programme.
+    scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
     try:
         solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
     except NotFiniteError as error:
         raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
-    values, gradient = _reach(goal, flat, queries, loss, solved)
+    values, gradient = _updated(goal, flat, queries, loss, solved) if goal.update else (solved.value, solved.gradient)
+    query = None
+    if grouping is not None:
+        n_queries = queries.sizes.size
+        gradient, query = grouping.scatter(gradient), grouping.scatter(np.repeat(np.arange(n_queries), queries.sizes))
+        query = query if kept is None else _placed(query, kept, np.full(scores.shape[0], n_queries))
     if kept is not None:
         gradient = _placed(gradient, kept, np.zeros(scores.numel(), gradient.dtype))
-    return _outcome(values, solved, gradient.reshape(tuple(scores.shape)))
+    filled = torch.from_numpy((solved.n_pos > 0) & (solved.n_neg > 0))
+    outcome = Outcome(torch.from_numpy(values), filled, torch.from_numpy(gradient.reshape(tuple(scores.shape))))
+    return outcome, None if query is None else torch.from_numpy(query)
 
 
-def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
-    """Queries by qid, scores (n,): and the query of each sample, Q for those that do not count."""
-    flat, relevant, ids = _array(scores), _array(samples.relevant), _array(qid)
-    kept = None if samples.valid is None else np.flatnonzero(_array(samples.valid))
-    if kept is not None:
-        flat, relevant, ids = flat[kept], relevant[kept], ids[kept]
-    grouping = group(ids, ids.shape[0])
-    flat, queries = grouping.gather(flat), as_queries(grouping.gather(relevant), grouping.starts)
-    scale, method = _how(goal)
-    try:
-        solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
-    except NotFiniteError as error:
-        raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
-    values, part = _reach(goal, flat, queries, loss, solved)
-    sizes = queries.sizes
-    gradient, query = grouping.scatter(part), grouping.scatter(np.repeat(np.arange(sizes.size), sizes))
-    if kept is not None:
-        gradient = _placed(gradient, kept, np.zeros(scores.shape[0], gradient.dtype))
-        query = _placed(query, kept, np.full(scores.shape[0], sizes.size))
-    return _outcome(values, solved, gradient), torch.from_numpy(query)
+def _starts(scores: Tensor, valid: Tensor | None) -> NDArray[np.int64]:
+    """Where each row begins among the samples that count, (Q + 1,)."""
+    n_queries = scores.shape[0] if scores.dim() == 2 else 1
+    if valid is None:
+        return np.arange(n_queries + 1) * scores.shape[-1]
+    return np.concatenate([[0], np.cumsum(valid.sum(-1).reshape(n_queries).numpy())])
 
 
 def _array(values: Tensor) -> NDArray[Any]:
@@ -80,22 +80,10 @@ def _placed(part: NDArray[Any], kept: NDArray[np.int64], whole: NDArray[Any]) ->
     return whole
 
 
-def _outcome(values: NDArray[np.float64], solved: Solved, gradient: NDArray[np.floating]) -> Outcome:
-    filled = (solved.n_pos > 0) & (solved.n_neg > 0)
-    return Outcome(torch.from_numpy(values), torch.from_numpy(filled), torch.from_numpy(gradient))
-
-
-def _how(goal: Goal) -> tuple[float, Method]:
-    """The scale to solve for, and the method: a negative one rewards the loss, and needs the dynamic programme."""
-    return (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
-
-
-def _reach(
+def _updated(
     goal: Goal, scores: NDArray[Any], queries: Queries, loss: Loss, solved: Solved
 ) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
-    """Values and gradients of the hinge that was solved for; or of the direct-loss update it is a part of."""
-    if not goal.update:
-        return solved.value, solved.gradient
+    """Δ of the ranking by scores, and the direct-loss update of which the ranking that was solved for is a part."""
     from rankwise.inference.predicted import predict
 
     lost, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=True)

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from rankwise.torch.layout import compute_dtype
 
-__all__ = ["join", "join_embeddings", "sum_over_processes", "together"]
-
 _Found = TypeVar("_Found")
 _MOST_DIMS = 6
 _SCORES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

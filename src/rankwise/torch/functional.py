@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch  # noqa: F401  # the examples' own
 from torch import Tensor
 
-from rankwise.inputs import as_scale, is_number
+from rankwise.inputs import as_scale, check_known, is_number
 from rankwise.losses import Form, LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
 from rankwise.torch.outcome import Options
@@ -154,8 +154,7 @@ def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     """ε; refuses one that is not positive, an unknown update, and a loss that is not of rankings."""
     if as_loss(loss).form is Form.LABELS:
         raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
-    if update not in UPDATES:
-        raise ValueError(f"unknown update={update!r}; use one of {', '.join(map(repr, UPDATES))}")
+    check_known("update", update, UPDATES)
     if not is_number(epsilon):
         raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
     if not 0.0 < epsilon < float("inf"):

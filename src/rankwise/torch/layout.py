@@ -11,18 +11,6 @@ from torch import Tensor
 
 from rankwise.inputs import NotFiniteError, is_whole, limit_of
 
-__all__ = [
-    "Samples",
-    "as_rows",
-    "check_ranked",
-    "check_samples",
-    "compute_dtype",
-    "not_finite",
-    "refuse_scores",
-    "samples",
-    "within_limits",
-]
-
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)
 # Whole numbers of which PyTorch finds the extremes.

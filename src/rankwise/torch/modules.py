@@ -9,11 +9,11 @@ from torch import Tensor
 
 from rankwise.inputs import as_scale
 from rankwise.losses import LossLike, as_loss
-from rankwise.torch.batches import Gather, check_options
-from rankwise.torch.functional import check_update, direct_loss, retrieval_loss, structured_hinge
-from rankwise.torch.retrieval import check_retrieval
-
-__all__ = ["APHingeLoss", "DirectLoss", "NDCGHingeLoss", "RankHingeLoss", "RetrievalLoss"]
+from rankwise.torch.batches import Batch, Gather, check_options, loss_of_batch
+from rankwise.torch.functional import check_update
+from rankwise.torch.outcome import Goal, Options
+from rankwise.torch.registry import key_of
+from rankwise.torch.retrieval import check_retrieval, retrieval_loss
 
 
 class _RankLoss(torch.nn.Module):
@@ -31,7 +31,23 @@ class _RankLoss(torch.nn.Module):
         return ", ".join([repr(self.loss), *(f"{name}={value!r}" for name, value in self.options.items())])
 
 
-class RankHingeLoss(_RankLoss):
+class _ScoresLoss(_RankLoss):
+    """A loss of scores and target."""
+
+    def _goal(self) -> Goal:
+        raise NotImplementedError
+
+    def forward(
+        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
+    ) -> Tensor:
+        """The loss of one batch."""
+        asked = self.options
+        rest = (asked["empty"], asked["reduction"], asked["backend"])
+        options = Options(asked["ignore_index"], key_of(self.loss), *self._goal(), *rest)
+        return loss_of_batch(Batch(scores, target, mask, qid), options, asked["dim"], asked["gather"])
+
+
+class RankHingeLoss(_ScoresLoss):
     """The structured hinge of a rank loss, J = max_R scale·Δ(R*, R) + F(R) − F(R*).
 
     Called with scores and target of one shape, and mask= or qid=. Scores (n,) are one query. Scores of two dimensions
@@ -68,11 +84,8 @@ class RankHingeLoss(_RankLoss):
         )  # fmt: skip
         as_scale(scale)
 
-    def forward(
-        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
-    ) -> Tensor:
-        """The loss of one batch."""
-        return structured_hinge(scores, target, self.loss, mask=mask, qid=qid, **self.options)
+    def _goal(self) -> Goal:
+        return Goal(as_scale(self.options["scale"]), "")
 
 
 class APHingeLoss(RankHingeLoss):
@@ -107,7 +120,7 @@ class NDCGHingeLoss(RankHingeLoss):
         super().__init__("ndcg", **options)
 
 
-class DirectLoss(_RankLoss):
+class DirectLoss(_ScoresLoss):
     """A rank loss itself, Δ of the ranking by scores, with the gradient of direct loss minimisation.
 
     Called as `RankHingeLoss` is: scores of two dimensions or more need dim.
@@ -137,11 +150,9 @@ class DirectLoss(_RankLoss):
         )  # fmt: skip
         check_update(loss, epsilon, update)
 
-    def forward(
-        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
-    ) -> Tensor:
-        """The loss of one batch."""
-        return direct_loss(scores, target, self.loss, mask=mask, qid=qid, **self.options)
+    def _goal(self) -> Goal:
+        update = self.options["update"]
+        return Goal(check_update(self.loss, self.options["epsilon"], update), update)
 
 
 class RetrievalLoss(_RankLoss):

@@ -17,8 +17,6 @@ from rankwise.torch.layout import compute_dtype, samples
 from rankwise.torch.outcome import Goal, Options, refuse_empty, share_of_query
 from rankwise.torch.registry import loss_of
 
-__all__ = ["BACKENDS", "function_for", "is_plain", "rank_loss", "solve"]
-
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 # Gradients of what a function is given beside scores: target, mask, qid and the options.
@@ -39,11 +37,8 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
         raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
     on_host = scores.device.type == "cpu" and backend != "tensor"
     solver = core_backend if on_host else tensor_backend
-    query = torch.empty(0, dtype=torch.int64, device=scores.device)
-    if qid is not None:
-        outcome, query = solver.solve_ragged(scores, labelled, qid, loss, goal)
-    else:
-        outcome = solver.solve_rows(scores, labelled, loss, goal)
+    outcome, query = solver.solve_batch(scores, labelled, qid, loss, goal)
+    query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
     if empty == "error":
         refuse_empty(outcome.filled, None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist())
     values, gradient, filled = outcome.values, outcome.gradient, outcome.filled

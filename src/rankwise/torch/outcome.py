@@ -7,8 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Goal", "Options", "Outcome", "precise", "queries_counted", "refuse_empty", "share_of_query"]
-
 
 def precise(device: torch.device) -> torch.dtype:
     """The most precise type of a device: float64, but where there is none."""

@@ -6,8 +6,6 @@ from weakref import WeakValueDictionary
 
 from rankwise.losses import Loss, LossLike, as_loss
 
-__all__ = ["key_of", "loss_of", "register"]
-
 # Losses of the user's own, while they are alive. Those with a name of ours need no entry.
 _OWN: WeakValueDictionary[str, Loss] = WeakValueDictionary()
 

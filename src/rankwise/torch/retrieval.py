@@ -9,15 +9,13 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from rankwise.inputs import as_scale, is_whole
+from rankwise.inputs import as_scale, check_known, is_whole
 from rankwise.losses import LossLike
 from rankwise.torch import operator
 from rankwise.torch.batches import Gather, check_options, is_distributed
 from rankwise.torch.operator import is_plain
 from rankwise.torch.outcome import Options, queries_counted, refuse_empty
 from rankwise.torch.registry import key_of
-
-__all__ = ["check_retrieval", "retrieval_loss"]
 
 SIMILARITIES = ("cosine", "dot")
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
@@ -84,8 +82,7 @@ def retrieval_loss(
 
 def check_retrieval(similarity: str, chunk_size: int | None) -> None:
     """Refuse an unknown similarity and a chunk that is no number of queries."""
-    if similarity not in SIMILARITIES:
-        raise ValueError(f"unknown similarity={similarity!r}; use one of {', '.join(map(repr, SIMILARITIES))}")
+    check_known("similarity", similarity, SIMILARITIES)
     if chunk_size is not None and (not is_whole(chunk_size) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
 

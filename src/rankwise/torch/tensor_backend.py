@@ -15,15 +15,22 @@ from rankwise.torch.tensor_halving import most_violating
 from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
 
-__all__ = ["solve_ragged", "solve_rows"]
+
+def solve_batch(
+    scores: Tensor, samples: Samples, qid: Tensor | None, loss: Loss, goal: Goal
+) -> tuple[Outcome, Tensor | None]:
+    """As in `core_backend`."""
+    if qid is not None:
+        return _solve_ragged(scores, samples, qid, loss, goal)
+    if scores.dim() == 2:
+        return _solve_rows(scores, samples, loss, goal), None
+    row = Samples(samples.relevant[None], None if samples.valid is None else samples.valid[None])
+    alone = _solve_rows(scores[None], row, loss, goal)
+    return alone._replace(gradient=alone.gradient[0]), None
 
 
-def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
-    """One query a row, scores (Q, n); or one query, (n,)."""
-    if scores.dim() == 1:
-        row = Samples(samples.relevant[None], None if samples.valid is None else samples.valid[None])
-        alone = solve_rows(scores[None], row, loss, goal)
-        return alone._replace(gradient=alone.gradient[0])
+def _solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
+    """One query a row, scores (Q, n)."""
     scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
         return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
@@ -35,7 +42,7 @@ def solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outc
     return Outcome(*(torch.cat(one) for one in zip(*parts, strict=True)))
 
 
-def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
+def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
     """Queries by qid, scores (n,): and the query of each sample, Q for those that do not count.
 
     Queries of like size, by powers of two, are padded to rows together, so that memory stays O(n).
@@ -57,7 +64,7 @@ def solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal
         places = begins[members, None] + torch.arange(1 << level, device=flat.device)
         inside = torch.arange(1 << level, device=flat.device) < sizes[members, None]
         at = by_query[places.clamp(max=by_query.shape[0] - 1)]
-        part = solve_rows(flat[at], Samples(samples.relevant[at] & inside, inside), loss, goal)
+        part = _solve_rows(flat[at], Samples(samples.relevant[at] & inside, inside), loss, goal)
         found.values[members], found.filled[members] = part.values, part.filled
         found.gradient[at[inside]] = part.gradient[inside]
     return found, query

@@ -14,8 +14,6 @@ from torch import Tensor
 from rankwise.torch.tensor_loss import TensorLoss
 from rankwise.torch.tensor_rows import SortedRows, tame
 
-__all__ = ["best_rewarded"]
-
 
 def best_rewarded(rows: SortedRows, loss: TensorLoss, scale: float, most: int) -> Tensor:
     """above (Q, P) of the ranking that maximises scale·Δ + F, by row, for a scale of either sign; c_k ≤ most."""

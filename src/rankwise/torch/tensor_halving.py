@@ -17,8 +17,6 @@ from torch import Tensor
 from rankwise.torch.tensor_loss import TensorLoss
 from rankwise.torch.tensor_rows import SortedRows, tame
 
-__all__ = ["most_violating"]
-
 
 def most_violating(rows: SortedRows, loss: TensorLoss, scale: float) -> Tensor:
     """above (Q, P) of the ranking that maximises scale·Δ + F, by row."""

@@ -16,8 +16,6 @@ from torch import Tensor
 from rankwise.losses import DiscountedLoss, Loss, StepLoss
 from rankwise.torch.outcome import precise
 
-__all__ = ["DiscountedTensors", "StepTensors", "TensorLoss"]
-
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 from rankwise.torch.layout import Samples, refuse_scores, within_limits
 from rankwise.torch.outcome import precise
 
-__all__ = ["SortedRows", "bisect", "gradient", "sort_rows", "tame", "total"]
-
 
 class SortedRows(NamedTuple):
     """Scores (Q, n) in descending order, their places in the rows given, and who is positive and who negative.

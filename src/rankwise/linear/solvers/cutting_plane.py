@@ -13,8 +13,6 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import Objective
 from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
-__all__ = ["cutting_plane"]
-
 # How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most; and
 # by what the stride is multiplied after a step that found a better point, and after one that did not.
 _STRIDE, _SHORTEST, _LONGEST = 0.1, 0.02, 0.5

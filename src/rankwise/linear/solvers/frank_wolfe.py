@@ -16,8 +16,6 @@ from rankwise.linear.objective import Cut, Objective
 from rankwise.linear.simplex_qp import maximise
 from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
-__all__ = ["frank_wolfe"]
-
 # Sweeps over known planes after each sweep with inference, and pairwise steps in one query's turn.
 _CACHED_SWEEPS = 5
 _STEPS_PER_PLANE = 4

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Objective
 
-__all__ = ["ROUNDING_RULES", "Settings", "SolverResult", "Step", "Track"]
-
 # The bounds are sums of many terms: they may cross by rounding, and by no more than this, relative to the primal.
 _ROUNDING = 1e-9
 # The reason of a solver whose bounds no longer move.
@@ -32,6 +30,12 @@ class Step:
     planes: int
     calls: int
     seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"iteration {self.iteration}, objective {self.primal:.6g}, gap {self.gap:.1e}, "
+            f"{self.planes} planes, {self.calls} inference calls, {self.seconds:.1f} s"
+        )
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ import numpy as np
 from rankwise.linear.objective import Objective
 from rankwise.linear.solvers.result import Settings, SolverResult, Track
 
-__all__ = ["subgradient"]
-
 
 def subgradient(objective: Objective, C: float, settings: Settings) -> SolverResult:
     """Minimise ½‖v‖² + C·risk(v)."""

@@ -21,8 +21,6 @@ from rankwise.queries import Queries, as_queries
 from rankwise.solving import solve
 from rankwise.torch.functional import structured_hinge
 
-__all__ = ["HINGE", "BlockLoss"]
-
 HINGE = "hinge"
 # Scores of a block from which on several threads are quicker than one.
 _WORTH_THREADS = 100_000

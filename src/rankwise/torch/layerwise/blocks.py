@@ -13,8 +13,6 @@ from torch.utils.data import TensorDataset
 
 from rankwise.inputs import is_whole
 
-__all__ = ["Blocks", "as_images"]
-
 # Images looked at, hashed or scored at a time.
 _AT_ONCE = 500
 

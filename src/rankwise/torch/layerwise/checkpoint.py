@@ -20,8 +20,6 @@ from rankwise.io.fingerprint import fingerprint
 from rankwise.io.models import ModelFileError, read_model, write_model
 from rankwise.torch.layerwise.log import STAGES, Row, as_array, as_rows
 
-__all__ = ["INITIAL", "Checkpoint", "State", "Weights", "copied", "weights_digest"]
-
 Weights = dict[str, Tensor]
 _KIND = "lwsvm-checkpoint"
 _FILE = "lwsvm.rw"

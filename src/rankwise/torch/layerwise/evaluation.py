@@ -17,8 +17,6 @@ from rankwise.torch.layerwise.block_loss import HINGE, BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks
 from rankwise.torch.layerwise.network import PLCNN
 
-__all__ = ["Score", "as_score", "in_mode", "objective", "risk", "score_of", "scores_of"]
-
 # Of labels (n,) and scores (n, C).
 Score = Callable[[NDArray[np.int64], NDArray[np.floating]], float]
 ACCURACY = "accuracy"

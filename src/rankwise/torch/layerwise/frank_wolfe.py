@@ -24,8 +24,6 @@ from torch import Tensor
 
 from rankwise.torch.layerwise.problem import LayerProblem
 
-__all__ = ["LayerSolver"]
-
 _MOST_KEPT = 10
 _MOST_ROUNDS = 20
 # Rounds over kept planes end when one gains less than this part of what the epoch gained.

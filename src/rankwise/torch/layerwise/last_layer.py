@@ -9,15 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rankwise.inputs import is_number, is_whole
+from rankwise.inputs import check_positive, is_whole
 from rankwise.losses import LossLike
 from rankwise.torch.layerwise.block_loss import BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks
 from rankwise.torch.layerwise.frank_wolfe import LayerSolver
 from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.layerwise.problem import LayerProblem
-
-__all__ = ["LastLayer", "fit_last_layer"]
 
 
 class LastLayer(NamedTuple):
@@ -70,7 +68,9 @@ def fit_last_layer(
     >>> found.weight.shape, found.gap <= 1e-3
     ((3, 4), True)
     """
-    _check(lam, tol, max_epochs)
+    check_positive(lam=lam, tol=tol)
+    if not is_whole(max_epochs) or max_epochs < 0:
+        raise ValueError(f"max_epochs must be a whole number, not negative, got {max_epochs!r}")
     array = features.detach().double() if isinstance(features, Tensor) else torch.from_numpy(_as_floats(features))
     if array.dim() != 2:
         raise ValueError(f"features must be (n, d), got shape {tuple(array.shape)}")
@@ -115,11 +115,3 @@ def _count_classes(labels: Any, n: int) -> int:
     if largest >= max(n, 1):
         raise ValueError(f"labels go up to {largest}, of {n} samples; number the classes from 0, such as by np.unique")
     return max(largest + 1, 1)
-
-
-def _check(lam: float, tol: float, max_epochs: int) -> None:
-    for name, value in (("lam", lam), ("tol", tol)):
-        if not is_number(value) or not 0.0 < value < float("inf"):
-            raise ValueError(f"{name} must be a positive number, got {value!r}")
-    if not is_whole(max_epochs) or max_epochs < 0:
-        raise ValueError(f"max_epochs must be a whole number, not negative, got {max_epochs!r}")

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from rankwise.torch.layerwise.frank_wolfe import LayerSolver
 
-__all__ = ["LayerStep", "finish"]
-
 _HALVINGS = 6
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from rankwise.io.atomic import write_bytes
 from rankwise.progress import Progress
 
-__all__ = ["COLUMNS", "STAGES", "Log", "Row", "as_array", "as_row", "as_rows"]
-
 STAGES = ("pretrain", "warm_up", "fit_layers")
 _WHOLE = ("pass", "layer", "epoch", "calls")
 _MEASURED = ("objective", "risk", "dual", "primal", "score", "fraction")

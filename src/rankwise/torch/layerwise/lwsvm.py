@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from rankwise.inputs import is_number, is_whole
+from rankwise.inputs import check_whole, is_number
 from rankwise.io.fingerprint import fingerprint
 from rankwise.losses import LossLike
 from rankwise.progress import Progress
@@ -24,9 +24,7 @@ from rankwise.torch.layerwise.log import STAGES, Log, Row
 from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.layerwise.problem import DECOMPOSITIONS
 from rankwise.torch.layerwise.run import Run, Settings
-from rankwise.torch.layerwise.training import train as run_stages
-
-__all__ = ["LWSVM"]
+from rankwise.torch.layerwise.training import STAGE, placed
 
 
 class LWSVM:
@@ -107,10 +105,10 @@ class LWSVM:
         _check_numbers(None, learning_rate=learning_rate, memory=memory)
         if lam + mu == 0.0:
             raise ValueError("lam and mu are both 0; one of them must be above")
-        _check_counts(1, block_size=block_size, batch_size=batch_size, max_epochs=max_epochs)
-        _check_counts(0, pretrain_epochs=pretrain_epochs, warmup_epochs=warmup_epochs, max_passes=max_passes, seed=seed)
+        check_whole(1, block_size=block_size, batch_size=batch_size, max_epochs=max_epochs)
+        check_whole(0, pretrain_epochs=pretrain_epochs, warmup_epochs=warmup_epochs, max_passes=max_passes, seed=seed)
         if layers is not None:
-            _check_counts(1, layers=layers)
+            check_whole(1, layers=layers)
         if decomposition not in DECOMPOSITIONS:
             known = ", ".join(map(repr, DECOMPOSITIONS))
             raise ValueError(f"unknown decomposition {decomposition!r}; use one of {known}")
@@ -201,21 +199,21 @@ class LWSVM:
         )
         try:
             run.begin()
-            run_stages(run)
+            while not run.state.finished:
+                with placed(run):
+                    STAGE[run.state.stage](run)
+                run.end_stage()
         except BaseException:
             run.reread()
             raise
         finally:
-            self.net.load_state_dict(run.state.good)
-            self._publish(run)
+            state = run.state
+            self.net.load_state_dict(state.good)
+            self.history_ = [dict(row) for row in state.history]
+            self.objective_, self.score_, self.n_passes_ = state.objective, state.best_score, state.passes
+            self.timing_ = {"inference": state.inference_seconds, "calls": state.calls, "total": state.seconds}
             log.close()
         return self
-
-    def _publish(self, run: Run) -> None:
-        state = run.state
-        self.history_ = [dict(row) for row in state.history]
-        self.objective_, self.score_, self.n_passes_ = state.objective, state.best_score, state.passes
-        self.timing_ = {"inference": state.inference_seconds, "calls": state.calls, "total": state.seconds}
 
     def _block_loss(self) -> BlockLoss:
         return BlockLoss(self.loss, self.net.n_classes, scale=self.scale, method=self.method)
@@ -287,11 +285,3 @@ def _check_numbers(least: float | None, **numbers: Any) -> None:
         if not above or not np.isfinite(value):
             what = "above 0" if least is None else f"at least {least:g}"
             raise ValueError(f"{name} must be finite and {what}, got {value!r}")
-
-
-def _check_counts(least: int, **counts: Any) -> None:
-    for name, value in counts.items():
-        if not is_whole(value):
-            raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")

@@ -14,8 +14,6 @@ from rankwise.io.models import ModelFile, ModelFileError, read_model, write_mode
 from rankwise.io.quoting import shown, told
 from rankwise.torch.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
-__all__ = ["PLCNN"]
-
 _KIND = "plcnn"
 _TYPES = {one.__name__: one for one in KNOWN}
 # What each part is made from.

@@ -20,8 +20,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["KNOWN", "WEIGHTED", "choices_of", "concave_part", "flatten", "is_affine", "value_of", "with_choices"]
-
 WEIGHTED = (nn.Conv2d, nn.Linear)
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d)

@@ -24,8 +24,6 @@ from rankwise.torch.layerwise.blocks import Blocks
 from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.layerwise.pieces import choices_of, concave_part, is_affine, value_of, with_choices
 
-__all__ = ["DECOMPOSITIONS", "LayerProblem", "Plane"]
-
 DECOMPOSITIONS = ("auto", "dc", "fixed")
 
 

@@ -19,8 +19,6 @@ from rankwise.torch.layerwise.evaluation import Score, score_of
 from rankwise.torch.layerwise.log import STAGES, Log, as_row
 from rankwise.torch.layerwise.network import PLCNN
 
-__all__ = ["Run", "Settings", "seeded"]
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,9 @@ from torch.nn import functional
 from rankwise.torch.layerwise.checkpoint import copied
 from rankwise.torch.layerwise.evaluation import in_mode, penalty, risk
 from rankwise.torch.layerwise.frank_wolfe import LayerSolver
-from rankwise.torch.layerwise.layer_step import finish
+from rankwise.torch.layerwise.layer_step import LayerStep, finish
 from rankwise.torch.layerwise.problem import LayerProblem
 from rankwise.torch.layerwise.run import Run, seeded
-
-__all__ = ["fit_layers", "pretrain", "train", "warm_up"]
 
 # Passes end when one lowers the objective by less than this part.
 _LEAST_GAIN = 1e-6
@@ -30,22 +29,17 @@ _REMEDIES = {
 }
 
 
-def train(run: Run) -> None:
-    """Go through the stages, from where the run stands."""
-    stages = {"pretrain": pretrain, "warm_up": warm_up, "fit_layers": fit_layers}
-    while not run.state.finished:
-        try:
-            stages[run.state.stage](run)
-        except FloatingPointError as error:
-            raise ValueError(f"{_where(run)}: {error}{_REMEDIES[run.state.stage]}") from None
-        run.end_stage()
-
-
-def _where(run: Run) -> str:
-    state = run.state
-    if state.stage != "fit_layers":
-        return f"{state.stage}, epoch {state.epoch + 1}"
-    return f"{state.stage}, pass {state.passes + 1}, layer {run.layers[state.layer]}"
+@contextmanager
+def placed(run: Run) -> Iterator[None]:
+    """Say of numbers that are no longer finite in which stage that was, where in it, and what to do."""
+    try:
+        yield
+    except FloatingPointError as error:
+        state = run.state
+        where = f"epoch {state.epoch + 1}"
+        if state.stage == "fit_layers":
+            where = f"pass {state.passes + 1}, layer {run.layers[state.layer]}"
+        raise ValueError(f"{state.stage}, {where}: {error}{_REMEDIES[state.stage]}") from None
 
 
 def pretrain(run: Run) -> None:
@@ -142,13 +136,39 @@ def _end_epoch(run: Run, epoch: int, optimiser: torch.optim.Adadelta, objective:
 
 
 def fit_layers(run: Run) -> None:
-    """LW-SVM: passes over the layers from last to first, until one is worse by validation, or idle, or the last."""
+    """LW-SVM: passes over the layers from last to first, until one is worse by validation, or idle, or the last.
+
+    A CCCP step a layer: its convex problem by block-coordinate Frank–Wolfe, then as far there as is not worse.
+    """
+    settings = run.settings
     if run.state.objective is None:
         _judge(run, {"pass": 0}, _measured(run), begins=True, ended=run.settings.max_passes == 0)
     while not run.state.ended:
-        for position in run.layers[run.state.layer :]:
-            _fit_layer(run, position)
+        while run.state.layer < len(run.layers):
+            position = run.layers[run.state.layer]
+            with in_mode(run.net, False):
+                problem = LayerProblem(
+                    run.net, position, run.train, run.loss, decomposition=settings.decomposition, memory=settings.memory
+                )
+                solver = LayerSolver(problem, settings.lam, settings.mu, memory=settings.memory)
+                if run.state.solver:
+                    solver.restore(run.state.solver)
+                while not run.state.solved:
+                    epoch, before = run.state.epoch + 1, solver.dual
+                    solver.epoch(run.rng(run.state.passes, position, epoch).permutation(len(run.train)).tolist())
+                    last = epoch >= settings.max_epochs or solver.dual - before <= settings.tol * abs(solver.dual)
+                    row = {"pass": run.state.passes + 1, "layer": position, "epoch": epoch, "dual": solver.dual}
+                    run.commit(row, epoch=epoch, solved=last, solver=solver.state() if run.saving else {})
+                step = finish(solver, run.state.risk)
+            _end_layer(run, position, step)
         _end_pass(run)
+
+
+def _end_layer(run: Run, position: int, step: LayerStep) -> None:
+    row: dict[str, Any] = {"pass": run.state.passes + 1, "layer": position, "epoch": run.state.epoch}
+    row |= {"dual": step.dual, "primal": step.primal, "fraction": step.fraction}
+    measured = (step.loss + penalty(run.net, run.settings.lam), step.loss)
+    _judge(run, row, measured, layer=run.state.layer + 1, epoch=0, solved=False, solver={})
 
 
 def _end_pass(run: Run) -> None:
@@ -162,32 +182,6 @@ def _end_pass(run: Run) -> None:
     )
     begins: dict[str, Any] = {"pass_objective": state.objective, "pass_score": state.best_score}
     run.commit(passes=state.passes + 1, layer=0, ended=ended, **begins)
-
-
-def _fit_layer(run: Run, position: int) -> None:
-    """One CCCP step: the layer's convex problem by block-coordinate Frank–Wolfe, then as far there as is not worse."""
-    settings = run.settings
-    with in_mode(run.net, False):
-        problem = LayerProblem(
-            run.net, position, run.train, run.loss, decomposition=settings.decomposition, memory=settings.memory
-        )
-        solver = LayerSolver(problem, settings.lam, settings.mu, memory=settings.memory)
-        if run.state.solver:
-            solver.restore(run.state.solver)
-        place: dict[str, Any] = {"pass": run.state.passes + 1, "layer": position}
-        while not run.state.solved:
-            epoch, before = run.state.epoch + 1, solver.dual
-            solver.epoch(run.rng(run.state.passes, position, epoch).permutation(len(run.train)).tolist())
-            run.commit(
-                {**place, "epoch": epoch, "dual": solver.dual},
-                epoch=epoch,
-                solved=epoch >= settings.max_epochs or solver.dual - before <= settings.tol * abs(solver.dual),
-                solver=solver.state() if run.saving else {},
-            )
-        step = finish(solver, run.state.risk)
-    row = {**place, "epoch": run.state.epoch, "dual": step.dual, "primal": step.primal, "fraction": step.fraction}
-    measured = (step.loss + penalty(run.net, settings.lam), step.loss)
-    _judge(run, row, measured, layer=run.state.layer + 1, epoch=0, solved=False, solver={})
 
 
 def _judge(
@@ -211,3 +205,7 @@ def _measured(run: Run) -> tuple[float, float]:
     if not math.isfinite(objective):
         raise FloatingPointError(f"the objective is {objective}: the weights have grown too large; raise lam or mu")
     return objective, found
+
+
+# What a stage does, from where the run stands in it.
+STAGE = {"pretrain": pretrain, "warm_up": warm_up, "fit_layers": fit_layers}

@@ -1,0 +1,116 @@
+"""What the parsers of commands share: how one begins, options that several have, and values that are checked."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rankwise.cli.output import is_standard
+from rankwise.io.quoting import shown as quoted
+
+LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
+METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
+_LARGEST_SEED = 2**32 - 1
+_ASIDE = "as JSON; '-': to standard output, text to standard error"
+
+
+def add_parser(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, short: str, long: str, epilog: str
+) -> argparse.ArgumentParser:
+    """The parser of a command, which `run` runs. short, long: what it does, in the list of commands and in its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=short, description=long, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_json(parser: Any, what: str, aside: str = _ASIDE) -> None:
+    """Where a document of the results goes."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"{what} {aside}")
+
+
+def add_quiet(parser: Any) -> None:
+    """Whether to say nothing."""
+    parser.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
+
+
+def add_loss(parser: argparse.ArgumentParser) -> Any:
+    """Where the model goes, its loss and C; the group of options of the model, for more of them."""
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
+    group = parser.add_argument_group("model")
+    group.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
+    group.add_argument(
+        "--C", type=_C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
+    )
+    return group
+
+
+def add_solver(group: Any, *, threads: str, seeds: str) -> None:
+    """How a model is trained. threads, seeds: what they are of."""
+    group.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
+    group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
+    group.add_argument(
+        "--threads", type=whole(1, or_all=True), default=1, metavar="N", help=f"of {threads} (default: 1)"
+    )
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help=f"of {seeds} (default: 0)")
+
+
+def check_trained(arguments: argparse.Namespace, choosing: tuple[str, ...]) -> None:
+    """Refuse a model on standard output, and options that only say how C is chosen, `choosing`, where it is given."""
+    if is_standard(arguments.output):
+        raise ValueError("-o -: a model is not written to standard output; name a file")
+    given = [f"--{name}" for name in choosing if getattr(arguments, name) is not None]
+    if arguments.C is not None and given:
+        raise ValueError(f"{given[0]} is for choosing C, and --C is {arguments.C:g}; leave one of them out")
+
+
+def real(text: str, holds: Callable[[float], bool], otherwise: str) -> float:
+    """A number of which something holds, for argparse; else its text and `otherwise` are the error."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not holds(value):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} {otherwise}")
+    return value
+
+
+def number(text: str) -> float:
+    """A finite number, for argparse."""
+    return real(text, math.isfinite, "is not a finite number")
+
+
+def positive(text: str) -> float:
+    """A positive number, for argparse."""
+    return real(text, lambda value: 0.0 < value < math.inf, "is not a positive number")
+
+
+def _C_or_auto(text: str) -> float | None:
+    return None if text == "auto" else positive(text)
+
+
+def _seed(text: str) -> int:
+    value = whole(0)(text)
+    if value > _LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is above {_LARGEST_SEED}")
+    return value
+
+
+def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
+    """A parser, for argparse, of whole numbers of at least `least`; if or_all, −1 stands for all processors."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value >= least or (or_all and value == -1):
+            return value
+        every = ", or -1 for all processors" if or_all else ""
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number of at least {least}{every}")
+
+    return parse
