@@ -1,21 +1,16 @@
-"""What tests of the library share: families of scores, J by its definition, the page to play with."""
+"""What tests of the library share: families of scores, J by its definition, real data."""
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import rankwise as rw
-
-# hostile.py and exact_hinge.py are imported by their names.
-sys.path.append(str(Path(__file__).parent))
 
 Scores = NDArray[np.float64]
 Relevant = NDArray[np.bool_]
@@ -103,16 +98,14 @@ def objective() -> Callable[..., float]:
     return of
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
-    """The page to play with, served."""
-    from rankwise.explore.server import Explorer
-    from rankwise.explore.solve import warm_up
+@pytest.fixture(scope="session")
+def data_file() -> Callable[[str], Path]:
+    """The path of a file of real data, by its name in the folder of data; where it is absent, the test is skipped."""
 
-    warm_up()
-    with Explorer() as explorer:
-        thread = threading.Thread(target=explorer.serve_forever, args=(0.02,))
-        thread.start()
-        yield explorer
-        explorer.shutdown()
-        thread.join()
+    def find(name: str) -> Path:
+        folder = Path(os.environ.get("RANKWISE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+        if not (folder / name).exists():
+            pytest.skip(f"no {folder / name}; set RANKWISE_DATA to the folder of data")
+        return folder / name
+
+    return find

@@ -25,7 +25,6 @@ from rankwise.io import read_data, read_scores, write_data, write_scores
 from rankwise.io import sources as sources_module
 from rankwise.io.npy import read_npy
 
-DATA = Path(os.environ.get("RANKWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TEXT = (".svm", ".txt.gz", ".csv", ".tsv", ".csv.gz")
 TABLES = (".csv", ".tsv", ".csv.gz", ".parquet", ".npz")
 ALL = (*TEXT, ".parquet", ".npz")
@@ -729,12 +728,11 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     ],
 )
 def test_real_data_are_read_as_scikit_learn_reads_them(
-    name: str, shape: tuple[int, int], n_queries: int, kind: type
+    data_file: Callable[[str], Path], name: str, shape: tuple[int, int], n_queries: int, kind: type
 ) -> None:
-    if not (DATA / name).exists():
-        pytest.skip(f"no {DATA / name}; set RANKWISE_DATA to the folder of data")
-    found = read_data(DATA / name)
-    X, y, qid = load_svmlight_file(str(DATA / name), query_id=True, zero_based=False)
+    path = data_file(name)
+    found = read_data(path)
+    X, y, qid = load_svmlight_file(str(path), query_id=True, zero_based=False)
     assert (type(found.X), found.X.shape, found.first_index) == (kind, shape, 1)
     assert abs(X - sparse.csr_array(found.X)).nnz == 0
     np.testing.assert_array_equal(found.y, y)

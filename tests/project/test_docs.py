@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Documents that need no Python block.

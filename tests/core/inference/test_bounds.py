@@ -3,7 +3,7 @@
 Checks are compiled in, and Numba does not keep such kernels apart from others; so they have a folder of their own, in
 the cache of pytest, and compiling them, about a minute, is due only after an edit. Any other test is run so by
 
-    NUMBA_BOUNDSCHECK=1 RANKWISE_CACHE_DIR=/tmp/checked .venv/bin/python -m pytest tests/test_exactness.py
+    NUMBA_BOUNDSCHECK=1 RANKWISE_CACHE_DIR=/tmp/checked .venv/bin/python -m pytest tests/core/inference/test_exactness.py
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hostile
 import pytest
 
 TIMEOUT = 900  # seconds, compiling included
@@ -73,7 +74,7 @@ def checked_kernels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 
 
 def test_no_kernel_leaves_its_arrays(checked_kernels: Path) -> None:
-    command = [sys.executable, "-c", CHILD, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", CHILD, str(Path(hostile.__file__).parent)]
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "RANKWISE_CACHE_DIR": str(checked_kernels)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     lines = done.stdout.splitlines()

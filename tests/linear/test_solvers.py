@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -26,8 +25,6 @@ from rankwise.linear.posing import pose
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, Step
 from rankwise.linear.solvers.result import Track
 from rankwise.losses import as_loss
-
-DATA = Path(os.environ.get("RANKWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 RTOL = 1e-5  # against the whole quadratic programme
 SUBGRADIENT_TOL = 5e-3  # its gap falls as 1/t
@@ -145,33 +142,30 @@ def test_the_minimum_is_that_of_the_programme_with_every_ranking(sizes: str, los
 # --- On data
 
 
-def read(name: str, **options: Any) -> Any:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set RANKWISE_DATA to the folder that holds it")
+Find = Callable[[str], Path]
+
+
+def read(path: Path, **options: Any) -> Any:
     with gzip.open(path, "rb") as file:
         return load_svmlight_file(file, **options)
 
 
-@cache
-def digits(loss: str) -> Objective:
+def digits(loss: str, find: Find) -> Objective:
     X, y = load_digits(return_X_y=True)
     return objective_of(X / 16.0, y == 8, loss)
 
 
-@cache
-def mq2008(loss: str) -> Objective:
-    X, grade, qid = read("mq2008-fold1/train.txt.gz", query_id=True)
+def mq2008(loss: str, find: Find) -> Objective:
+    X, grade, qid = read(find("mq2008-fold1/train.txt.gz"), query_id=True)
     return objective_of(X.toarray(), grade >= 1, loss, qid)
 
 
-@cache
-def w8a(loss: str) -> Objective:
-    X, y = read("w8a.gz")
+def w8a(loss: str, find: Find) -> Objective:
+    X, y = read(find("w8a.gz"))
     return objective_of(X, y > 0, loss)
 
 
-TASKS: dict[str, tuple[Callable[[str], Objective], str, float]] = {
+TASKS: dict[str, tuple[Callable[[str, Find], Objective], str, float]] = {
     "digits-ap": (digits, "ap", 1000.0),
     "digits-ndcg": (digits, "ndcg", 1000.0),
     "mq2008-ap": (mq2008, "ap", 100.0),
@@ -181,9 +175,11 @@ TASKS: dict[str, tuple[Callable[[str], Objective], str, float]] = {
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_cutting_planes_and_frank_wolfe_agree_on_data_and_their_bounds_hold_the_optimum(task: str) -> None:
+def test_cutting_planes_and_frank_wolfe_agree_on_data_and_their_bounds_hold_the_optimum(
+    task: str, data_file: Find
+) -> None:
     make, loss, C = TASKS[task]
-    objective = make(loss)
+    objective = make(loss, data_file)
     fine = SOLVERS["cutting-plane"](objective, C, Settings(tol=FINE_TOL))
     assert fine.converged
     primals = []

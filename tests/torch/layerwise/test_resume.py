@@ -85,7 +85,7 @@ import torch
 from pathlib import Path
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[1])
-from test_lwsvm_resume import Checkpoint, fit, told, VAL
+from test_resume import Checkpoint, fit, told, VAL
 
 # In this process: kill -9, when the checkpoint of a moment has been written.
 def after(moment):

@@ -170,7 +170,7 @@ KILLED = """
 import os, sys
 import pytest
 sys.path.insert(0, sys.argv[2])
-import test_reproduce_command as tests
+import test_reproduce as tests
 
 os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "empty"}}
 tests.shrink(pytest.MonkeyPatch())

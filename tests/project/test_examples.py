@@ -15,7 +15,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the examples need PyTorch")
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # A row of a table: words, then numbers that may have names and bars between them.
 ROW = re.compile(r"^ *(\S.*?)  +((?:[A-Za-z@\d]+ )?\d\.\d{3}.*)$", re.MULTILINE)
 

@@ -15,7 +15,7 @@ import pytest
 
 from rankwise.detection.evaluation import Detections, Truth, VocAP, average_precision
 
-TRUSTED = Path(__file__).parent / "data" / "voc_ap.json"
+TRUSTED = Path(__file__).parent / "voc_ap.json"
 ATOL = 1e-12
 KINDS: tuple[Literal["area", "2007"], ...] = ("area", "2007")
 
