@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 SEED = 20180618
+pytest.register_assert_rewrite("commands", "exact_hinge", "linear_problems", "metric_problems")
 # Where torch is absent, these are not imported for their examples; tests that need it skip themselves.
 _LAB = "lab/src/rankwise_lab"
 NEED_TORCH = [

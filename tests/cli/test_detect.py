@@ -12,18 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pytest
+from commands import PNG, Capture
 
-from rankwise.cli.main import main
 from rankwise.detection import detector as detectors
 from rankwise.detection.detector import Recipe
 from rankwise.detection.detector_file import read_detector
 from rankwise.detection.store import FeatureStore
 from rankwise.io import read_model
-
-PNG = b"\x89PNG\r\n\x1a\n"
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -41,21 +39,11 @@ def model(folder: Path) -> Path:
 
 
 def run(*arguments: Any, status: int = 0) -> None:
-    assert main(["detect", *map(str, arguments)]) == status
+    commands.run("detect", *arguments, status=status)
 
 
 def refused(capsys: Capture, *arguments: Any) -> str:
-    """The one line that a step refuses its arguments or input with."""
-    capsys.readouterr()
-    try:
-        status: Any = main(["detect", *map(str, arguments)])
-    except SystemExit as stopped:
-        status = stopped.code
-    printed = capsys.readouterr()
-    (line,) = printed.err.strip().splitlines()
-    assert status == 2, line
-    assert line.startswith("rankwise")
-    return line
+    return commands.refused(capsys, "detect", *arguments)
 
 
 def untimed(path: Path) -> tuple[Any, ...]:
@@ -71,11 +59,7 @@ def untimed(path: Path) -> tuple[Any, ...]:
 
 
 def test_the_model_is_that_of_the_python_interface(folder: Path, capsys: Capture) -> None:
-    options = (
-        "--loss",
-        "zero-one",
-        "--C",
-        5,
+    options = [
         "--set",
         "train",
         "val",
@@ -84,7 +68,11 @@ def test_the_model_is_that_of_the_python_interface(folder: Path, capsys: Capture
         "centre",
         "--self-paced",
         0.5,
-    )
+        "--loss",
+        "zero-one",
+        "--C",
+        5,
+    ]
     run("train", "features", "--class", "square", "-o", "m.rw", "--json", "m.json", *options)
     store = FeatureStore.open("features")
     recipe = Recipe("zero-one", ("whole", "centre"), 0.5)

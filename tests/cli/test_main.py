@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from commands import Capture, misused, one_line
 
 from rankwise import __version__
 from rankwise.cli import fit
@@ -40,28 +41,21 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
         (["explore", "x"], "x"),
     ],
 )
-def test_bad_usage_exits_with_2_and_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert said in _one_line(capsys)
+def test_bad_usage_exits_with_2_and_one_line(arguments: list[str], said: str, capsys: Capture) -> None:
+    assert said in misused(capsys, *arguments)
 
 
 @pytest.mark.parametrize("name", ["bench", "demo", "reproduce"])
 @pytest.mark.parametrize("more", [[], ["--quick"], ["timing", "--out", "there"], ["--help"]], ids=" ".join)
 @pytest.mark.usefixtures("joined")
-def test_without_the_laboratory_its_commands_say_how_to_get_it(
-    name: str, more: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_laboratory_its_commands_say_how_to_get_it(name: str, more: list[str], capsys: Capture) -> None:
     assert main([name, *more]) == 2
-    assert _one_line(capsys) == (
+    assert one_line(capsys.readouterr().err) == (
         f"rankwise: {name} is part of the laboratory, rankwise-lab; install it from a checkout: pip install ./lab"
     )
 
 
-def test_a_command_of_another_package_joins(joined: list[Point], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_of_another_package_joins(joined: list[Point], capsys: Capture) -> None:
     def add_command(commands: Any) -> None:
         parser = commands.add_parser("count")
         parser.add_argument("n", type=int)
@@ -72,21 +66,19 @@ def test_a_command_of_another_package_joins(joined: list[Point], capsys: pytest.
     assert capsys.readouterr().out == "42\n"
 
 
-def test_a_command_that_cannot_be_loaded_concerns_no_other(
-    joined: list[Point], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_that_cannot_be_loaded_concerns_no_other(joined: list[Point], capsys: Capture) -> None:
     def load() -> Any:
         raise ImportError("no module named wheels")
 
     joined.append(Point("bench", load))
     assert main(["bench", "inference"]) == 2
-    assert _one_line(capsys) == "rankwise: no module named wheels"
+    assert one_line(capsys.readouterr().err) == "rankwise: no module named wheels"
     with pytest.raises(SystemExit) as stopped:
         main(["fit", "--help"])
     assert stopped.value.code == 0
 
 
-def test_no_other_package_takes_the_name_of_a_command(joined: list[Point], capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_other_package_takes_the_name_of_a_command(joined: list[Point], capsys: Capture) -> None:
     joined.append(Point("fit", lambda: pytest.fail("loaded")))
     with pytest.raises(SystemExit) as stopped:
         main(["fit", "--help"])
@@ -94,9 +86,7 @@ def test_no_other_package_takes_the_name_of_a_command(joined: list[Point], capsy
     assert "TRAIN" in capsys.readouterr().out
 
 
-def test_an_interrupt_exits_with_130_and_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_exits_with_130_and_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def add_command(commands: Any) -> None:
         def interrupted(_: argparse.Namespace) -> int:
             raise KeyboardInterrupt
@@ -105,10 +95,10 @@ def test_an_interrupt_exits_with_130_and_one_line(
 
     monkeypatch.setattr(fit, "add_command", add_command)
     assert main(["fit"]) == 130
-    assert _one_line(capsys) == "rankwise: interrupted"
+    assert one_line(capsys.readouterr().err) == "rankwise: interrupted"
 
 
-def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
     assert stopped.value.code == 0
@@ -122,8 +112,3 @@ def test_parsing_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return line

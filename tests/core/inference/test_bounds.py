@@ -3,7 +3,7 @@
 Checks are compiled in, and Numba does not keep such kernels apart from others; so they have a folder of their own, in
 the cache of pytest, and compiling them, about a minute, is due only after an edit. Any other test is run so by
 
-    NUMBA_BOUNDSCHECK=1 RANKWISE_CACHE_DIR=/tmp/checked .venv/bin/python -m pytest tests/core/inference/test_exactness.py
+    NUMBA_BOUNDSCHECK=1 RANKWISE_CACHE_DIR=/tmp/checked .venv/bin/python -m pytest tests/core -k exactness
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Thousands of hostile queries, each against J in whole numbers: the best ranking, its value, its loss, its gradient.
 
-A longer run of random problems: RANKWISE_HOSTILE=100000 .venv/bin/python -m pytest tests/core/inference/test_hostile.py -k long
+A longer run of random problems: RANKWISE_HOSTILE=100000 .venv/bin/python -m pytest tests/core -k long_run
 """
 
 from __future__ import annotations
