@@ -16,6 +16,7 @@ import commands
 import numpy as np
 import pytest
 from commands import PNG, Capture
+from dying import killed_by
 
 from rankwise.detection import detector as detectors
 from rankwise.detection.detector import Recipe
@@ -114,22 +115,13 @@ def test_C_is_else_chosen_on_folds(folder: Path, capsys: Capture) -> None:
 
 
 # The command, killed when it has written a checkpoint for the n-th time.
-KILLED = """
-import os, signal, sys
+KILLED = (
+    killed_by("rankwise.latent", "checkpoints", "write_state")
+    + """
 from rankwise.cli.main import main
-from rankwise.latent import checkpoints
-
-write, left = checkpoints.write_state, [int(sys.argv[1])]
-
-def counted(path, state):
-    write(path, state)
-    left[0] -= 1
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-checkpoints.write_state = counted
 sys.exit(main(sys.argv[2:]))
 """
+)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from rank_losses import NAMED, ODD, OWN
 
 import rankwise as rw
 
@@ -24,12 +25,9 @@ DIGITS: dict[Any, int] = {np.float32: 38, np.float64: 300}
 SWITCHES = (4, 8, 16, 24, 32, 64, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 SCALES = (0.0, 1e-6, 0.03, 1.0, 1.0, 1.0, 7.5, 1e3, 1e8)
 LOSSES: dict[str, rw.DiscountedLoss] = {
-    "ap": rw.AveragePrecision(),
-    "ndcg": rw.NDCG(),
-    "mrr": rw.ReciprocalRank(),
-    "auc": rw.AUC(),
-    "own": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
-    "odd": rw.DiscountedLoss(lambda k: k % 2, lambda m: 1 / m**0.5, name="odd"),
+    **NAMED,
+    "own": OWN,
+    "odd": ODD,
 }
 
 

@@ -29,12 +29,6 @@ ATOL = 1e-9
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
-@pytest.fixture(scope="module")
-def cancer() -> Data:
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
-
-
 def queries(n: int, n_queries: int) -> NDArray[np.int64]:
     return np.random.default_rng(4).integers(0, n_queries, n)
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, PredefinedSplit, ShuffleSplit, StratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise import metrics
@@ -25,18 +23,9 @@ Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
 @pytest.fixture(scope="module")
-def cancer() -> Data:
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X)[:, :8], y
-
-
-@pytest.fixture(scope="module")
-def grouped() -> Grouped:
-    """Eights among digits, in twelve queries, shuffled: a problem on which C matters."""
-    X, y = load_digits(return_X_y=True)
-    rng = np.random.default_rng(3)
-    rows = rng.permutation(y.size)[:600]
-    return X[rows] / 16.0, (y[rows] == 8).astype(int), rng.permutation(600) % 12
+def cancer(cancer: Data) -> Data:
+    X, y = cancer
+    return X[:, :8], y
 
 
 @pytest.mark.parametrize("loss", ["ap", ["auc", "ndcg", "zero-one"]], ids=["one", "three"])

@@ -11,19 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 
 ATOL = 1e-9
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
-
-
-@pytest.fixture(scope="module")
-def cancer() -> Data:
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 LAYOUTS = {

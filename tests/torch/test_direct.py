@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rank_losses import NAMED, OWN, PUSH
 
 import rankwise as rw
 from rankwise.inference.exhaustive import interleavings
@@ -17,14 +18,11 @@ import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
 
 LOSSES: dict[str, rw.Loss] = {
-    "ap": rw.AveragePrecision(),
-    "ndcg": rw.NDCG(),
-    "mrr": rw.ReciprocalRank(),
-    "auc": rw.AUC(),
-    "discounted": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
+    **NAMED,
+    "discounted": OWN,
     # The third positive counts most: it would stand above those before it, and the ranking must yield.
     "uneven": rw.DiscountedLoss(lambda k: (k % 3 == 0) + 0.01, lambda m: 1 / m**0.5, name="uneven"),
-    "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
+    "step": PUSH,
 }
 UPDATES = ("positive", "negative")
 BACKENDS = ("core", "tensor")

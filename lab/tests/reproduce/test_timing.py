@@ -16,7 +16,6 @@ from rankwise_lab.reproduce import action, timing
 from rankwise_lab.reproduce.action import ActionExperiment
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.report import write_index, write_part
 from rankwise_lab.reproduce.timing import METHODS, Plan, TimingExperiment
 from rankwise_lab.reproduce.timing_page import conclusions, make_part
 from rankwise_lab.reproduce.timing_results import PAPER, PAPER_SAMPLES, QUOTIENTS, faster_table, table1, table2
@@ -240,11 +239,8 @@ def test_the_csv_has_a_line_a_class_and_method(part: Part) -> None:
         assert (float(row["seconds"]), int(row["calls"])) == (min(one["seconds"]), one["calls"])
 
 
-def test_the_part_becomes_a_section_with_its_figure(part: Part, tmp_path: Path, read_page: Any) -> None:
-    pytest.importorskip("matplotlib")
-    write_part(tmp_path, part)
-    page = read_page(write_index(tmp_path).read_text(encoding="utf-8"))
-    assert not page.open
+def test_the_part_becomes_a_section_with_its_figure(part: Part, tmp_path: Path, page_of: Any) -> None:
+    page = page_of(part)
     assert "NDCG_QS, Algorithm 1" in page.cells
     assert (tmp_path / "timing" / "calls.png").read_bytes() == part.figures["calls"].png
     assert any("threads: 1 for inference" in line for line in part.facts)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import log2
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
+from rank_losses import NAMED, TOL, Query, slack
 
 import rankwise as rw
 from rankwise.inference import dynamic
 from rankwise.losses import as_loss
 
 PROBLEMS = 600
-TOL = 1e-9  # of max(1, |J|)
 DIFFERENCE, DIFFERENCE_ATOL = 1e-6, 1e-7
 SCALES = (-3.0, -1.0, -0.25, -0.01, 0.0, 0.01, 0.25, 1.0, 3.0)
 
 # No step of these has the wrong sign: more negatives above never make them less.
 MONOTONE: dict[str, rw.Loss] = {
-    "ap": rw.AveragePrecision(),
-    "ndcg": rw.NDCG(),
-    "mrr": rw.ReciprocalRank(),
-    "auc": rw.AUC(),
+    **NAMED,
     "chakrabarti": rw.NDCG(discount="chakrabarti"),
     "ndcg@3": rw.DiscountedLoss(discount=lambda m: np.where(m <= 3, 1 / np.log2(1.0 + m), 0.0), name="ndcg@3"),
     "precision@2, some weights zero": rw.DiscountedLoss(lambda k: k % 2, lambda m: m <= 2, name="odd"),
@@ -39,12 +36,6 @@ Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
-class Query(NamedTuple):
-    scores: np.ndarray
-    relevant: np.ndarray
-    scale: float
-
-
 def queries(seed: int, size: int = PROBLEMS) -> Iterator[Query]:
     """Random tiny queries: continuous scores, few values, or one (ties), spread from 1e-2 to 1e2."""
     rng = np.random.default_rng(seed)
@@ -58,10 +49,6 @@ def queries(seed: int, size: int = PROBLEMS) -> Iterator[Query]:
 
 def solve(query: Query, loss: Any, method: str = "dynamic") -> rw.HingeResult:
     return rw.structured_hinge(query.scores, query.relevant, loss, scale=query.scale, method=method)
-
-
-def slack(value: float) -> float:
-    return TOL * max(1.0, abs(value))
 
 
 def counts_by_score(query: Query, worst: bool) -> np.ndarray:

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import permutations
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from rank_losses import NAMED, ODD, OWN, PUSH, TOL, Query, slack
 
 import rankwise as rw
 
 PROBLEMS = 2000
 MOST_POS, MOST_NEG = 4, 6
-TOL = 1e-9  # of max(1, |J|)
 SCALES = (0.0, 0.03, 1.0, 7.5, 400.0)
 
 LOSSES: dict[str, rw.Loss] = {
-    "ap": rw.AveragePrecision(),
-    "ndcg": rw.NDCG(),
-    "mrr": rw.ReciprocalRank(),
-    "auc": rw.AUC(),
-    "discounted": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
-    "some-weights-zero": rw.DiscountedLoss(lambda k: k % 2, lambda m: 1 / m**0.5, name="odd"),
-    "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
+    **NAMED,
+    "discounted": OWN,
+    "some-weights-zero": ODD,
+    "step": PUSH,
 }
 EXACT = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti")
-
-
-class Query(NamedTuple):
-    scores: np.ndarray
-    relevant: np.ndarray
-    scale: float
 
 
 def queries(seed: int, size: int = PROBLEMS) -> Iterator[Query]:
@@ -47,10 +37,6 @@ def queries(seed: int, size: int = PROBLEMS) -> Iterator[Query]:
         else:
             scores = np.round(rng.normal(size=relevant.size), 1) + 0.3 * relevant
         yield Query(scores * 10.0 ** rng.integers(-3, 4), relevant, SCALES[rng.integers(len(SCALES))])
-
-
-def slack(value: float) -> float:
-    return TOL * max(1.0, abs(value))
 
 
 def of_interleaving(query: Query, loss: rw.Loss, above: list[int]) -> float:

@@ -185,6 +185,15 @@ def solved(P: Any, q: Any, A: Any, b: Any) -> float:
     return float(found.obj_val)
 
 
+def assert_reached(wanted: float, solver: LayerSolver, n_blocks: int, epochs: int) -> None:
+    """The bounds hold the optimum, and the lower one comes near it."""
+    for epoch in range(epochs):
+        solver.epoch(np.random.default_rng(epoch).permutation(n_blocks).tolist())
+    assert solver.dual <= wanted + 1e-7
+    assert min(solver.primal(), solver.primal(solver.average)) >= wanted - 1e-7
+    assert solver.dual == pytest.approx(wanted, rel=1e-3)
+
+
 def quadratic(lam: float, mu: float, start: Any, others: int) -> tuple[Any, Any, float]:
     weights = start.size
     P = np.diag([lam + mu] * weights + [0.0] * others)
@@ -220,12 +229,7 @@ def test_the_optimum_of_a_last_layer_is_that_of_a_quadratic_programme(loss: str,
         A = A[np.concatenate([counted, np.ones(others, bool)])]
         bounds = np.array(bounds)[counted].tolist()
     wanted = solved(P, q, A, np.array([*bounds, *np.zeros(others)])) + constant
-    solver = LayerSolver(problem, lam, mu)
-    for epoch in range(400):
-        solver.epoch(np.random.default_rng(epoch).permutation(3).tolist())
-    assert solver.dual <= wanted + 1e-7
-    assert min(solver.primal(), solver.primal(solver.average)) >= wanted - 1e-7
-    assert solver.dual == pytest.approx(wanted, rel=1e-3)
+    assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=3, epochs=400)
 
 
 def test_the_optimum_of_a_dense_layer_below_is_that_of_a_quadratic_programme() -> None:
@@ -263,9 +267,4 @@ def test_the_optimum_of_a_dense_layer_below_is_that_of_a_quadratic_programme() -
         q[: start.size] -= np.outer(active, X[i]).ravel() / 8  # Q made linear at the start's weights ...
         constant -= v[of[i]] / 8  # ... where it is homogeneous but for the bias above
     wanted = solved(P, q, np.array(rows), np.array(bounds)) + constant
-    solver = LayerSolver(problem, lam, mu)
-    for epoch in range(300):
-        solver.epoch(np.random.default_rng(epoch).permutation(2).tolist())
-    assert solver.dual <= wanted + 1e-7
-    assert min(solver.primal(), solver.primal(solver.average)) >= wanted - 1e-7
-    assert solver.dual == pytest.approx(wanted, rel=1e-3)
+    assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=2, epochs=300)

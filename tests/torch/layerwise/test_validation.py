@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
+from lwsvm_runs import LOSSES, QUICK, TRAIN, VAL, network, rows_of, same, weights  # noqa: E402
 
 from rankwise import metrics  # noqa: E402
 from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
@@ -21,43 +21,6 @@ from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
 from rankwise.torch.layerwise.evaluation import as_score, objective  # noqa: E402
 from rankwise.torch.layerwise.frank_wolfe import LayerSolver  # noqa: E402
 from rankwise.torch.layerwise.lwsvm import LWSVM  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
-
-LOSSES = ("hinge", "zero-one", "ap", "ndcg", "mrr")
-QUICK: dict[str, Any] = {
-    "block_size": 30, "pretrain_epochs": 2, "warmup_epochs": 2, "max_passes": 2, "max_epochs": 5, "batch_size": 32,
-}  # fmt: skip
-
-
-def network() -> Any:
-    torch.manual_seed(0)
-    return PLCNN(
-        nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3),
-        nn.Linear(48, 5), nn.LeakyReLU(0.1), nn.Linear(5, 3),
-    ).double()  # fmt: skip
-
-
-def samples(n: int = 90, seed: int = 0) -> tuple[Any, Any]:
-    centres = np.random.default_rng(7).normal(size=(3, 1, 8, 8))
-    labels = np.arange(n) % 3
-    noise = 3.0 * np.random.default_rng(seed).normal(size=(n, 1, 8, 8))
-    return (noise + centres[labels]).astype(np.float32), labels
-
-
-TRAIN, VAL = samples(), samples(60, seed=1)
-
-
-def weights(net: Any) -> dict[str, Any]:
-    return {name: part.clone() for name, part in net.state_dict().items()}
-
-
-def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(part, other[name]) for name, part in one.items())
-
-
-def rows_of(model: LWSVM) -> list[dict[str, Any]]:
-    """History without what a clock says."""
-    return [{name: value for name, value in row.items() if "seconds" not in name} for row in model.history_]
 
 
 def test_passes_end_when_the_validation_score_falls_and_the_best_network_is_kept() -> None:
