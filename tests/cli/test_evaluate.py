@@ -184,6 +184,7 @@ def test_a_plot_is_drawn(model: Path, folder: Path, capsys: Capture) -> None:
     assert "pr.png (precision and recall of all queries pooled)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_pipes_and_broken_pipes(model: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
     with gzip.open("test.txt.gz") as packed:
         text = packed.read()

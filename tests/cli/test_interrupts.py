@@ -76,6 +76,7 @@ def test_an_interrupt_while_C_is_chosen_ends_the_choice(
 posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 
 
+@pytest.mark.kill
 @posix
 def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
     rng = np.random.default_rng(0)
@@ -135,6 +136,7 @@ print("".join(found))
 """
 
 
+@pytest.mark.kill
 @posix
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(
     folder: Path, start: Callable[..., subprocess.Popen[bytes]]

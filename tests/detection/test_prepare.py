@@ -169,6 +169,7 @@ def test_progress_counts_images_and_a_finished_folder_is_not_redone(devkit: Path
     assert told == [(k, N_IMAGES) for k in range(N_IMAGES + 1)] + [(N_IMAGES, N_IMAGES)]
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_bytes(devkit: Path, tmp_path: Path) -> None:
     rounds = 5
@@ -326,6 +327,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal on POSIX")
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(devkit: Path, tmp_path: Path) -> None:
     folder = tmp_path / "f"

@@ -260,6 +260,7 @@ def test_only_the_loopback_address_is_bound(server: Explorer) -> None:
             socket.create_connection((address, server.server_port), timeout=2)
 
 
+@pytest.mark.kill
 def test_the_command_prints_the_address_serves_and_ends_by_ctrl_c() -> None:
     command = [sys.executable, "-m", "rankwise.cli.main", "explore", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -72,6 +72,7 @@ print(json.dumps({"whole": whole, "resumed": fit(folder), "ends": ends}))
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork here")
 def test_a_fit_killed_at_any_moment_goes_on_to_the_same_model(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)

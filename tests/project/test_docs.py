@@ -49,6 +49,7 @@ def examples(text: str) -> list[Example]:
     return found
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_python_blocks_run_in_order_and_print_what_the_document_says(path: Path) -> None:
     found = examples(path.read_text(encoding="utf-8"))

@@ -13,7 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the examples need PyTorch")
+pytestmark = [
+    pytest.mark.examples,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the examples need PyTorch"),
+]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # A row of a table: words, then numbers that may have names and bars between them.

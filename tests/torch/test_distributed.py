@@ -306,6 +306,7 @@ def assert_near(found: Any, expected: Any) -> None:
     torch.testing.assert_close(found, expected.to(found.dtype), rtol=0.0, atol=ATOL[found.dtype])
 
 
+@pytest.mark.distributed
 @pytest.mark.parametrize("name", CASES)
 def test_processes_have_the_value_and_the_gradient_of_one(found: list[Part], name: str) -> None:
     case = CASES[name]
@@ -324,6 +325,7 @@ def test_processes_have_the_value_and_the_gradient_of_one(found: list[Part], nam
             assert_near(one[leaf], piece if piece.dim() == 1 else piece[..., : one[leaf].shape[-1]])
 
 
+@pytest.mark.distributed
 @pytest.mark.parametrize("name", NETWORKS)
 def test_distributed_data_parallel_has_the_gradients_of_one_process(found: list[Part], name: str) -> None:
     alone = train(name, INPUTS, lambda model, **_: model, False)
@@ -334,6 +336,7 @@ def test_distributed_data_parallel_has_the_gradients_of_one_process(found: list[
             assert_near(one[name][parameter], gradient)
 
 
+@pytest.mark.distributed
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_one_rank_or_all_cannot_join_is_refused_by_all_and_none_waits(found: list[Part], name: str) -> None:
     for one in found:

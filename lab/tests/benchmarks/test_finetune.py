@@ -292,6 +292,7 @@ tests._run(Path("r"), Path(sys.argv[3]))
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_run_that_is_killed_goes_on_to_the_same_records(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str

@@ -214,6 +214,7 @@ def measured(folder: Path) -> list[Record]:
     return _run(folder, [_task("s"), _task("t", n=36)], [Dummy("one"), Dummy("two", column=1)], Plan(1, 3))
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_run_that_is_killed_goes_on_to_the_same_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
@@ -313,6 +314,7 @@ def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
     assert [task["task"] for task in summarise(found, [Dummy("one").contender], PLAN)["tasks"]] == ["t"]
 
 
+@pytest.mark.distributed
 def test_folds_in_processes_of_their_own_find_the_same(tmp_path: Path) -> None:
     plan, fits = Plan(1, 2), BASELINES[:1]
     alone, apart = (run([_task("t")], fits, tmp_path / f"{jobs}", plan, n_jobs=jobs) for jobs in (1, 2))

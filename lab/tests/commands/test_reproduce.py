@@ -198,6 +198,7 @@ def untimed(found: Any) -> Any:
     return [untimed(value) for value in found] if isinstance(found, list) else found
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_command_that_is_killed_in_two_parts_goes_on_to_the_same_report(
     whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str

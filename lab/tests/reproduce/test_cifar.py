@@ -291,6 +291,7 @@ cifar.Plan.quick = lambda: plan
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_command_goes_on_to_the_same_report(whole: Whole, data: Path, dying: str) -> None:
     command = ["reproduce", "cifar", "--quick", "--threads", "1"]

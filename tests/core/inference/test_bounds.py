@@ -73,6 +73,7 @@ def checked_kernels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
         shutil.rmtree(stale)
 
 
+@pytest.mark.slow
 def test_no_kernel_leaves_its_arrays(checked_kernels: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(Path(hostile.__file__).parent)]
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "RANKWISE_CACHE_DIR": str(checked_kernels)}

@@ -76,6 +76,7 @@ def elsewhere(tmp_path: Path, in_the_way: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_cold_and_warm_kernels_compute_the_same(runs: tuple[Run, Run]) -> None:
     assert [each.printed for each in runs] == [PRINTED, PRINTED]
 
@@ -99,6 +100,7 @@ def test_kernels_are_kept_in_the_folder_one_names(runs: tuple[Run, Run]) -> None
     assert all("kernels-" in name for name in cold.kept)
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_said_and_another_one_used(
     in_the_way: Path, elsewhere: dict[str, str], tmp_path: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_another_one_used(
     assert in_the_way.read_text() == "in the way"
 
 
+@pytest.mark.slow
 @where_folders_have_owners
 def test_the_last_resort_is_a_temporary_folder_of_ones_own(elsewhere: dict[str, str]) -> None:
     found = run(Path(), **elsewhere, RANKWISE_CACHE_DIR="")
@@ -129,6 +132,7 @@ def test_the_last_resort_is_a_temporary_folder_of_ones_own(elsewhere: dict[str, 
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 @where_folders_have_owners
 def test_where_no_folder_can_be_written_kernels_live_for_the_process_and_it_is_said(
     in_the_way: Path, elsewhere: dict[str, str]

@@ -192,6 +192,7 @@ def test_lines_may_end_in_carriage_returns(tmp_path: Path) -> None:
         read_data(tmp_path / "x.csv")
 
 
+@pytest.mark.kill
 def test_ctrl_c_ends_the_reading_of_a_bomb(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"label,a\n") + gzip.compress(b"\n" * (1 << 24)) * 500)  # 8 GB of newlines

@@ -270,6 +270,7 @@ while True:
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_writer_leaves_the_old_file_or_the_new(tmp_path: Path, rng: np.random.Generator) -> None:
     path = tmp_path / "model"

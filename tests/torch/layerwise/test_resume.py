@@ -146,6 +146,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork here")
 def test_a_run_killed_in_every_stage_and_in_the_middle_of_layers_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path)]
