@@ -24,6 +24,7 @@ NEED_TORCH = [
     f"{_LAB}/benchmarks/finetune*",
     f"{_LAB}/benchmarks/layerwise.py",
     f"{_LAB}/reproduce/cifar.py",
+    "tests/helpers/lwsvm_runs.py",
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH
 

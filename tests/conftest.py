@@ -1,10 +1,11 @@
-"""What tests of the library share: families of scores, J by its definition, real data."""
+"""What tests of the library share: families of scores, J by its definition, Ctrl-C, real data."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +97,26 @@ def objective() -> Callable[..., float]:
         return float(scale * loss.of_counts(ranking.above, int((~relevant).sum())) + score_of - np.mean(ahead))
 
     return of
+
+
+@pytest.fixture
+def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """Ctrl-C at the k-th evaluation of a linear ranker; the list counts them."""
+    from rankwise.linear import objective as objective_module
+
+    def at(k: int) -> list[int]:
+        count, real = [0], objective_module.solve
+
+        def hinge(*args: Any, **kwargs: Any) -> Any:
+            count[0] += 1
+            if count[0] == k:
+                raise KeyboardInterrupt
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(objective_module, "solve", hinge)
+        return count
+
+    return at
 
 
 @pytest.fixture(scope="session")

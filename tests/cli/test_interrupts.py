@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,27 +18,14 @@ from scipy.sparse import random_array
 import rankwise as rw
 from rankwise.io import read_model, write_data
 
-
-def _interrupt_at(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C at the k-th evaluation."""
-    from rankwise.linear import objective
-
-    count, real = [0], objective.solve
-
-    def hinge(*args: Any, **kwargs: Any) -> Any:
-        count[0] += 1
-        if count[0] == k:
-            raise KeyboardInterrupt
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(objective, "solve", hinge)
+Interrupt = Callable[[int], list[int]]
 
 
 @pytest.mark.parametrize("options", [[], ["--standardize"]])
 def test_an_interrupt_keeps_the_best_model_so_far(
-    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, options: list[str]
+    folder: Path, capsys: Capture, interrupt_at: Interrupt, options: list[str]
 ) -> None:
-    _interrupt_at(5, monkeypatch)
+    interrupt_at(5)
     arguments = ("fit", "train.svm", "-o", "m.rw", "--C", 10, "--quiet", "--json", "fit.json", *options)
     run(*arguments, status=130)
     stored = rw.load("m.rw")
@@ -53,18 +39,16 @@ def test_an_interrupt_keeps_the_best_model_so_far(
 
 @pytest.mark.parametrize("C", ["10", "auto"])
 def test_an_interrupt_before_anything_is_learnt_writes_nothing(
-    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, C: str
+    folder: Path, capsys: Capture, interrupt_at: Interrupt, C: str
 ) -> None:
-    _interrupt_at(1, monkeypatch)
+    interrupt_at(1)
     run("fit", "train.svm", "-o", "m.rw", "--C", C, "--quiet", status=130)
     assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
     assert not Path("m.rw").exists()
 
 
-def test_an_interrupt_while_C_is_chosen_ends_the_choice(
-    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _interrupt_at(40, monkeypatch)
+def test_an_interrupt_while_C_is_chosen_ends_the_choice(folder: Path, capsys: Capture, interrupt_at: Interrupt) -> None:
+    interrupt_at(40)
     run("fit", "train.svm", "-o", "m.rw", "--cv", 2, status=130)
     stored, printed = rw.load("m.rw"), capsys.readouterr()
     assert np.isnan(stored.scores_).any()

@@ -34,25 +34,6 @@ def digits(grouped: Grouped) -> Data:
     return grouped[:2]
 
 
-@pytest.fixture
-def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Ctrl-C at the k-th evaluation; the list counts them."""
-
-    def at(k: int) -> list[int]:
-        count, real = [0], objective_module.solve
-
-        def hinge(*args: Any, **kwargs: Any) -> Any:
-            count[0] += 1
-            if count[0] == k:
-                raise KeyboardInterrupt
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(objective_module, "solve", hinge)
-        return count
-
-    return at
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("k", [3, 12])
 def test_ctrl_c_keeps_the_best_model_so_far(digits: Data, interrupt_at: Interrupt, solver: str, k: int) -> None:
