@@ -1,27 +1,44 @@
 # make demo    install into $(VENV) and run the demonstration
 # make test    install into $(VENV), then lint, check types and run every test
+# make quick   the same with the tests that an edit of the library needs: those of tests/ without a slow mark
 # make bench   time inference on this machine
-# VENV and PYTHON may be set: make test VENV=/elsewhere PYTHON=python3.12
+# VENV, PYTHON and WORKERS (processes that tests are run in) may be set: make test VENV=/elsewhere WORKERS=4
 
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # A stamp is older than these when something must be installed again.
 INPUTS := pyproject.toml lab/pyproject.toml constraints-test.txt
+# Workers fill the cores: what they start, BLAS and PyTorch, has one thread each. A worker that is done takes tests from
+# another. Kernels are compiled before, for else every worker would.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+NOT_QUICK := slow or browser or kill or distributed or examples
 
-.PHONY: demo test lint bench install clean
+.PHONY: demo test quick checked lint kernels bench install clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/rankwise demo
 
-test: lint
-	$(BIN)/python -m pytest
+test: checked
+	$(PYTEST)
+
+quick: checked
+	$(PYTEST) tests -m 'not ($(NOT_QUICK))'
+
+# Both at a time: each has a core.
+checked: install
+	$(MAKE) --no-print-directory -j2 lint kernels
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+kernels: install
+	$(ONE_THREAD) $(BIN)/python tests/helpers/compile_kernels.py
 
 bench: install
 	$(BIN)/rankwise bench inference

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 SEED = 20180618
+pytest.register_assert_rewrite("commands", "exact_hinge", "linear_problems", "metric_problems")
 # Where torch is absent, these are not imported for their examples; tests that need it skip themselves.
 _LAB = "lab/src/rankwise_lab"
 NEED_TORCH = [
@@ -23,14 +24,24 @@ NEED_TORCH = [
     f"{_LAB}/benchmarks/finetune*",
     f"{_LAB}/benchmarks/layerwise.py",
     f"{_LAB}/reproduce/cifar.py",
+    "tests/helpers/lwsvm_runs.py",
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C as usual: started in the background, a shell has it ignored, here and in all that is started."""
+    """Take Ctrl-C as usual: started in the background, a shell has it ignored, here and in all that is started.
+
+    Workers of pytest-xdist are started after this, and do the same.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
 
 
 @pytest.fixture

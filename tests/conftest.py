@@ -1,10 +1,9 @@
-"""What tests of the library share: families of scores, J by its definition, the page to play with."""
+"""What tests of the library share: families of scores, J by its definition, Ctrl-C, real data."""
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 import rankwise as rw
-
-# hostile.py and exact_hinge.py are imported by their names.
-sys.path.append(str(Path(__file__).parent))
 
 Scores = NDArray[np.float64]
 Relevant = NDArray[np.bool_]
@@ -103,16 +99,34 @@ def objective() -> Callable[..., float]:
     return of
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
-    """The page to play with, served."""
-    from rankwise.explore.server import Explorer
-    from rankwise.explore.solve import warm_up
+@pytest.fixture
+def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """Ctrl-C at the k-th evaluation of a linear ranker; the list counts them."""
+    from rankwise.linear import objective as objective_module
 
-    warm_up()
-    with Explorer() as explorer:
-        thread = threading.Thread(target=explorer.serve_forever, args=(0.02,))
-        thread.start()
-        yield explorer
-        explorer.shutdown()
-        thread.join()
+    def at(k: int) -> list[int]:
+        count, real = [0], objective_module.solve
+
+        def hinge(*args: Any, **kwargs: Any) -> Any:
+            count[0] += 1
+            if count[0] == k:
+                raise KeyboardInterrupt
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(objective_module, "solve", hinge)
+        return count
+
+    return at
+
+
+@pytest.fixture(scope="session")
+def data_file() -> Callable[[str], Path]:
+    """The path of a file of real data, by its name in the folder of data; where it is absent, the test is skipped."""
+
+    def find(name: str) -> Path:
+        folder = Path(os.environ.get("RANKWISE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+        if not (folder / name).exists():
+            pytest.skip(f"no {folder / name}; set RANKWISE_DATA to the folder of data")
+        return folder / name
+
+    return find

@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dying import killed_by
 
 
 @pytest.fixture
 def dying() -> str:
     """Code after which a program is killed when a piece is written for the n-th time, n its first argument."""
-    return """
-import os, signal, sys
-from rankwise_lab import pieces
-
-write, left = pieces.write_bytes, [int(sys.argv[1])]
-
-def counted(path, content):
-    write(path, content)
-    left[0] -= 1
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-pieces.write_bytes = counted
-"""
+    return killed_by("rankwise_lab", "pieces", "write_bytes")

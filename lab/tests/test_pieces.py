@@ -184,6 +184,7 @@ for k in range(4):
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_run_that_is_killed_again_and_again_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
@@ -205,6 +206,7 @@ def _finish(store: Pieces, names: list[str]) -> None:
         store.kept(name, lambda _: {"numbers": list(range(2000))})
 
 
+@pytest.mark.distributed
 def test_several_processes_may_finish_pieces_the_same_ones_too(tmp_path: Path) -> None:
     store = Pieces(tmp_path, Plan())
     names = [f"piece-{k}" for k in range(20)]

@@ -1,0 +1,139 @@
+"""Models of queries: judged by the queries that have an AP, with intervals, on files and in folds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rankwise_lab.benchmarks import queries
+from rankwise_lab.data.folder import MissingDataError, data_folder
+from scipy import stats
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+TIGHT = {"rtol": 1e-12, "atol": 1e-15}
+MQ2008 = data_folder(None) / "mq2008-fold1"
+
+
+def _by_query(**aps: list[float]) -> dict[str, NDArray[np.float64]]:
+    return {name: np.array([values, np.array(values) / 2]) for name, values in aps.items()}
+
+
+def test_a_model_is_judged_by_the_queries_that_have_an_ap() -> None:
+    given = _by_query(logistic=[0.25, np.nan, 0.5, 0.75], mine=[0.5, np.nan, 0.75, 1.0])
+    assert queries._judged("mine", given) == queries.Found("mine", 0.75, 0.25, 0.25, 0.25, 0.375)
+    assert queries._judged("logistic", given) == queries.Found("logistic", 0.5, 0.0, 0.0, 0.0, 0.25)
+
+
+def test_the_interval_is_that_of_resampled_queries() -> None:
+    given = _by_query(logistic=[0.0] * 16, mine=[1.0] * 8 + [0.0] * 8)
+    found = queries._judged("mine", given)
+    ends = stats.binom.ppf([0.025, 0.975], 16, 0.5) / 16  # how often one of the first eight is drawn
+    np.testing.assert_allclose([found.low, found.high], ends, **TIGHT)
+    assert found.difference == 0.5
+
+
+def test_table_of_queries_has_every_model_and_the_reference_without_difference() -> None:
+    mine = queries.Found("mine", 0.5, 0.125, -0.0625, 0.25, 0.75)
+    theirs = queries.Found("logistic", 0.375, 0.0, 0.0, 0.0, 0.5)
+    lines = queries.table({"given": [theirs, mine], "folds": [theirs]}).splitlines()
+    assert lines[0] == "MQ2008, fold 1, test queries"
+    assert lines[1].endswith("less logistic  95 % interval over queries")
+    assert lines[2].split() == ["logistic", "0.3750", "0.5000"]
+    assert lines[3].split() == ["mine", "0.5000", "0.7500", "+0.1250", "[-0.0625,", "+0.2500]"]
+    assert lines[4] == ""
+    assert lines[5].startswith("The same, all queries")
+    assert lines[7].split() == lines[2].split()
+    assert len(lines) == 8
+
+
+def _write_letor(folder: Path, part: str, seed: int, n_queries: int = 24) -> None:
+    """Documents in the layout of MQ2008, six a query; every sixth query has none that is relevant."""
+    rng = np.random.default_rng(seed)
+    (folder / "mq2008-fold1").mkdir(exist_ok=True)
+    with gzip.open(folder / "mq2008-fold1" / f"{part}.txt.gz", "wt", encoding="utf-8") as file:
+        for query in rng.permutation(n_queries):
+            for document in range(6):
+                grade = 0 if query % 6 == 0 else max(0, document - 3)
+                x = rng.random(46)
+                x[0] += 0.3 * grade
+                cells = " ".join(f"{i + 1}:{value:.6f}" for i, value in enumerate(x))
+                file.write(f"{grade} qid:{10000 + query} {cells} #docid = GX{query}-{document} inc = 1 prob = 0.1\n")
+
+
+@pytest.fixture(scope="module")
+def letor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("letor")
+    for seed, part in enumerate(("train", "test")):
+        _write_letor(folder, part, seed)
+    return folder
+
+
+def test_queries_run_on_files_in_the_same_layout(letor: Path) -> None:
+    told: list[str] = []
+    found = queries.run(letor, quick=True, on_model=told.append)
+    assert told == ["logistic", "RankSVM, AP"]
+    assert list(found) == ["given"]
+    _check_found(found["given"])
+
+
+def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
+    letor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[set[int]] = []
+
+    class Knowing:
+        """Ranks perfectly what it has seen, by its first feature what it has not."""
+
+        def __init__(self, train: queries.Split) -> None:
+            self.known = {tuple(x): grade for x, grade in zip(train.X, train.grades, strict=True)}
+            trained.append(set(train.qid.tolist()))
+
+        def decision_function(self, X: Any) -> NDArray[np.float64]:
+            assert not any(tuple(x) in self.known for x in X)
+            return np.asarray(X[:, 0])
+
+    monkeypatch.setattr(queries, "MODELS", {queries.REFERENCE: Knowing, "LinearSVC": Knowing})
+    found = queries.run(letor)
+    assert len(trained) == 1 + 2 * 5 + 1, "the reference, its folds, and the slow one"
+    every = set().union(*trained[1:6])
+    assert len(every) == 2 * 24
+    for repeat in (trained[1:6], trained[6:11]):
+        assert sorted(query for part in repeat for query in every - part) == sorted(every)
+    assert [one.model for one in found["given"]] == ["logistic", "LinearSVC"]
+    assert [one.model for one in found["folds"]] == ["logistic"], "slow ones are left out of the folds"
+    assert found["given"][1].difference == 0.0
+    # Each query is ranked by its first feature whatever the fold: the mean of all is that of both parts.
+    aps = [queries._aps(Knowing(_nothing()), queries._read(letor, part))[0] for part in ("train", "test")]
+    assert found["folds"][0].map == pytest.approx(np.nanmean(np.concatenate(aps)))
+
+
+def _nothing() -> queries.Split:
+    return queries.Split(np.zeros((0, 46)), np.zeros(0), np.zeros(0, np.int64))
+
+
+def test_queries_without_data_say_where_to_look(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=r"train\.txt\.gz: set RANKWISE_DATA"):
+        queries.run(tmp_path)
+
+
+def test_quick_run_on_mq2008() -> None:
+    if not MQ2008.is_dir():
+        pytest.skip(f"no {MQ2008}; set RANKWISE_DATA to the folder of data")
+    found = queries.run(MQ2008.parent, quick=True)["given"]
+    _check_found(found)
+    assert all(0.6 < one.map < 0.75 for one in found)
+
+
+def _check_found(found: list[queries.Found]) -> None:
+    assert [one.model for one in found] == ["logistic", "RankSVM, AP"]
+    assert (found[0].difference, found[0].low, found[0].high) == (0.0, 0.0, 0.0)
+    assert found[1].difference == pytest.approx(found[1].map - found[0].map)
+    assert found[1].low < found[1].difference < found[1].high
+    assert all(0 < one.map < 1 and 0 < one.ndcg < 1 for one in found)
+    json.dumps([asdict(one) for one in found], allow_nan=False)

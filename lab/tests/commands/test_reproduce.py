@@ -1,0 +1,295 @@
+"""`rankwise reproduce` from end to end on a machine without data: its report, a run that is killed, and the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import redirect_stdout
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from rankwise_lab.report.figure import have_matplotlib
+from rankwise_lab.reproduce import action, action_data, scaling, timing
+from rankwise_lab.reproduce.names import TITLES
+
+import rankwise.inference.compiled  # noqa: F401  # kernels lie where they did before another cache is named
+from rankwise.cli.main import main
+
+ENVIRONMENT = dict(os.environ)
+COMMAND = ["reproduce", "--quick"]
+DONE, LACKING = ("timing", "scaling", "action"), ("detection", "cifar")
+# Of the digits: classes, and samples to train and as many to test with.
+CLASSES, SAMPLES = 3, 180
+TABLES = {"timing": 4, "scaling": 6, "action": 5, "detection": 0, "cifar": 0}
+FIGURES = {"timing": 1, "scaling": 12, "action": 1, "detection": 0, "cifar": 0}
+
+
+def shrink(patch: pytest.MonkeyPatch) -> None:
+    """Plans and digits with which everything is done in seconds."""
+    digits = action_data._digits
+
+    def few(quick: bool) -> Any:
+        images = digits(quick)
+        fewer = {}
+        for part in ("train", "test"):
+            rows = (getattr(images, f"{part}_labels") < CLASSES).nonzero()[0][:SAMPLES]
+            fewer |= {name: getattr(images, name)[rows] for name in (part, f"{part}_labels")}
+        return images._replace(**fewer, classes=images.classes[:CLASSES])
+
+    patch.setattr(action_data, "_digits", few)
+    patch.setattr(action_data, "_QUICK_DETECTORS", 5)
+    # The largest size is large enough for times to grow on any machine.
+    few_points = {"training_points": 2, "training_repeats": 1, "points": 3, "repeats": 1, "rounds": 1}
+    smaller = {
+        action.Plan: {"Cs": 2, "ends": (0.0, 1.0), "ends_zero_one": (-1.0, 0.0), "draws": 20},
+        timing.Plan: {"repeats": 1},
+        scaling.Plan: {**few_points, "largest": 10**5, "pairs": 2e5},
+    }
+    for kind, changes in smaller.items():
+        plan = replace(kind.quick(), **changes)
+        patch.setattr(kind, "quick", lambda plan=plan: plan)
+
+
+def without_data(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Run commands in a folder, on a machine without data."""
+    patch.chdir(folder)
+    (folder / "empty").mkdir()
+    patch.setenv("RANKWISE_DATA", str(folder / "empty"))
+    patch.setenv("RANKWISE_CACHE_DIR", str(folder / "cache"))
+    shrink(patch)
+
+
+class Whole(NamedTuple):
+    """A run that nothing cut off: its folder, and what it said."""
+
+    report: Path
+    printed: list[str]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
+        without_data(patch, folder)
+        assert main(COMMAND) == 0
+    return Whole(folder / "report", printed.getvalue().splitlines())
+
+
+# The report
+
+
+def tables_of(text: str) -> list[tuple[str, list[list[str]]]]:
+    """The tables in some HTML of ours: title, and rows, columns' names first."""
+    found = []
+    for table in re.findall("<table>(.*?)</table>", text, re.DOTALL):
+        title = re.search("<caption><span>(.*?)</span>", table)
+        assert title
+        rows = re.findall("<tr.*?>(.*?)</tr>", table)
+        cells = [[unescape(cell) for cell in re.findall("<t[hd].*?>(.*?)</t[hd]>", row)] for row in rows]
+        found.append((unescape(title[1]), cells))
+    return found
+
+
+def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(whole: Whole, read_page: Any) -> None:
+    text = (whole.report / "index.html").read_text()
+    seen = read_page(text)
+    assert [name for name in seen.ids if name in TITLES] == list(TITLES)
+    assert (seen.open, len(set(seen.ids))) == ([], len(seen.ids))
+    for name in LACKING:
+        (said,) = (line for line in whole.printed if line.startswith(f"{name}: not run: "))
+        why = said.removeprefix(f"{name}: not run: ")
+        assert "RANKWISE_DATA" in why or "pip install" in why
+        assert text.count(f"Not run: {why}".replace("'", "&#39;")) == 1
+        assert not (whole.report / f"{name}.json").exists()
+    assert whole.printed[-1] == "report: report/index.html"
+
+
+def test_every_part_leaves_its_document_its_numbers_and_its_figures(whole: Whole) -> None:
+    for name in DONE:
+        found = json.loads((whole.report / f"{name}.json").read_text())
+        assert found["experiment"] == name
+        assert found["data"]["what"].startswith(f"The 8 × 8 digits of scikit-learn: {SAMPLES} images to train")
+        rows = list(csv.DictReader(io.StringIO((whole.report / f"{name}.csv").read_text())))
+        assert rows, name
+        drawn = {path.stem for path in (whole.report / name).glob("*.svg")}
+        assert {path.stem for path in (whole.report / name).glob("*.png")} == drawn
+        assert len(drawn) == (FIGURES[name] if have_matplotlib() else 0)
+
+
+def test_every_table_that_has_the_papers_numbers_has_ours_and_the_ratio(whole: Whole) -> None:
+    found = tables_of((whole.report / "index.html").read_text())
+    assert len(found) == sum(TABLES.values())
+    compared = set()
+    for title, (columns, *rows) in found:
+        assert all(len(row) == len(columns) for row in rows), title
+        assert title in whole.printed  # in the terminal too
+        names = [row[0] for row in rows]
+        for theirs in (name for name in columns if name.startswith("paper")):
+            ours, quotient = (theirs.replace("paper", what) for what in ("ours", "ours / paper"))
+            assert {ours, quotient} <= set(columns), title
+            _check_ratios([[row[columns.index(name)] for name in (theirs, ours, quotient)] for row in rows])
+            compared.add(title.partition(":")[0])
+        if "paper, mean" in names:
+            assert names[-3:] == ["mean", "paper, mean", "ours / paper"]
+            _check_ratios([[rows[-2][k], rows[-3][k], rows[-1][k]] for k in (1, 2)])
+            compared.add(title.partition(":")[0])
+    assert compared == {"Table 1", "Table 2", "How many times faster", "Table 3", "Table 4"}
+
+
+def _check_ratios(rows: list[list[str]]) -> None:
+    """Of (paper, ours, ratio) as they are shown: the last is there wherever the first is, and is their quotient."""
+    assert any(theirs != "-" for theirs, _, _ in rows)
+    for theirs, ours, shown in rows:
+        assert (theirs == "-") == (shown == "-")
+        if theirs != "-":
+            (first, one), (second, other) = (
+                (float(cell.split()[0]), _half(cell.split()[0])) for cell in (ours, theirs)
+            )
+            low, high = (first - one) / (second + other), (first + one) / (second - other)
+            assert low - 1.01 * _half(shown) <= float(shown) <= high + 1.01 * _half(shown)
+
+
+def _half(number: str) -> float:
+    """Half a unit of the last digit of a number as it is shown."""
+    return 0.5 * 10.0 ** -len(number.partition(".")[2])
+
+
+# A run that is killed
+
+KILLED = """
+import os, sys
+import pytest
+sys.path.insert(0, sys.argv[2])
+import test_reproduce as tests
+
+os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "empty"}}
+tests.shrink(pytest.MonkeyPatch())
+{dying}sys.exit(tests.main(sys.argv[3:]))
+"""
+# Of two runs that were killed one after the other: files written before the end, and how many of each part there are.
+ENDS = [(13, {"action": 10, "timing": 3}), (6, {"action": 10, "timing": 4, "scaling": 5})]
+
+
+def pieces(report: Path) -> dict[str, tuple[bytes, int]]:
+    """What is finished, by file: content, and when it was written."""
+    found = [path for name in DONE for path in (report / name).glob("*") if path.suffix in (".json", ".rw")]
+    return {str(path.relative_to(report)): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+
+# Keys of what is a time, or made of times.
+TIMES = {"seconds", "training", "inference", "per_call", "replayed", "total", "load", "law", "laws", "sort", "mean"}
+TIMES |= {"faster"}
+
+
+def untimed(found: Any) -> Any:
+    """A document without what depends on times, which no two runs share."""
+    if isinstance(found, dict):
+        return {key: untimed(value) for key, value in found.items() if key not in TIMES}
+    return [untimed(value) for value in found] if isinstance(found, list) else found
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_command_that_is_killed_in_two_parts_goes_on_to_the_same_report(
+    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
+) -> None:
+    without_data(monkeypatch, tmp_path)
+    report = tmp_path / "report"
+    before: dict[str, tuple[bytes, int]] = {}
+    for writes, counts in ENDS:
+        killed = [sys.executable, "-c", KILLED.format(dying=dying), str(writes), str(Path(__file__).parent), *COMMAND]
+        assert subprocess.run(killed, env=ENVIRONMENT, check=False, capture_output=True).returncode == -signal.SIGKILL
+        now = pieces(report)
+        assert now | before == now
+        assert Counter(path.partition("/")[0] for path in now if path.endswith(".json")) == counts
+        assert (report / "index.html").exists() == ("scaling" in counts)
+        before = now
+    assert main(COMMAND) == 0
+    after = pieces(report)
+    assert after | before == after
+    assert after.keys() == pieces(whole.report).keys()
+    assert (report / "action.json").read_bytes() == (whole.report / "action.json").read_bytes()
+    for name in DONE:
+        ours, theirs = (json.loads((folder / f"{name}.json").read_text()) for folder in (report, whole.report))
+        assert untimed(ours) == untimed(theirs)
+    page = (report / "index.html").read_bytes()
+    assert main(COMMAND) == 0
+    assert (report / "index.html").read_bytes() == page
+    assert pieces(report) == after
+
+
+# The page in a browser
+
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SEEN = """
+const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+return {
+  overflow: document.documentElement.scrollWidth - innerWidth,
+  width: innerWidth,
+  parts: all("section").map((s) => s.id),
+  tables: Object.fromEntries(all("section").map((s) => [s.id, all("table", s).length])),
+  figures: Object.fromEntries(all("section").map((s) => [s.id, all("figure svg", s).filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.width > 200 && box.height > 100 && e.querySelectorAll("path").length > 10;
+  }).length])),
+  asked: performance.getEntriesByType("resource").map((entry) => entry.name),
+};
+"""
+INKS = """
+const page = getComputedStyle(document.body);
+const texts = document.querySelectorAll(".drawn svg [id*=text_] [style*=currentColor i]");
+return [page.backgroundColor, page.color, ...[...texts].map((text) => getComputedStyle(text).fill)];
+"""
+
+
+def show(browser: Any, page: Path, size: tuple[int, int], scheme: str = "light") -> None:
+    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get("about:blank")
+    browser.get(page.as_uri())
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whole, size: tuple[int, int]) -> None:
+    pytest.importorskip("matplotlib")
+    show(browser, whole.report / "index.html", size)
+    seen = browser.execute_script(SEEN)
+    assert (seen["width"], seen["overflow"] <= 0) == (size[0], True)
+    assert seen["parts"] == list(TITLES)
+    assert (seen["tables"], seen["figures"]) == (TABLES, FIGURES)
+    assert [name for name in seen["asked"] if not name.startswith(("file:", "data:"))] == []
+    links = browser.find_elements("css selector", "nav a")
+    assert [link.get_attribute("href").partition("#")[2] for link in links] == list(TITLES)
+    for link, name in zip(links, TITLES, strict=True):
+        browser.execute_script("scrollTo(0, 0)")
+        link.click()
+        assert browser.current_url.endswith(f"#{name}")
+        top = browser.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", name)
+        assert 0 <= round(top) < size[1]
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_figures_follow_the_readers_light_or_dark(browser: Any, whole: Whole, scheme: str) -> None:
+    pytest.importorskip("matplotlib")
+    show(browser, whole.report / "index.html", SIZES["desktop"], scheme)
+    back, *inks = map(brightness, browser.execute_script(INKS))
+    assert len(inks) > 100
+    assert (back < 0.2 and min(inks) > 0.8) if scheme == "dark" else (back > 0.8 and max(inks) < 0.2)
+
+
+def brightness(colour: str) -> float:
+    """Of rgb(r, g, b), from 0 to 1."""
+    return sum(float(part) for part in colour.partition("(")[2].rstrip(")").split(",")[:3]) / (3 * 255)

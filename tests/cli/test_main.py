@@ -1,0 +1,114 @@
+"""The command line: exit codes, what is printed, and commands of other packages."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from commands import Capture, misused, one_line
+
+from rankwise import __version__
+from rankwise.cli import fit
+from rankwise.cli import main as cli
+from rankwise.cli.main import main
+
+
+class Point:
+    """An entry point of another package."""
+
+    def __init__(self, name: str, load: Callable[[], Any]) -> None:
+        self.name, self.load = name, load
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
+    """The entry points found, none to begin with."""
+    points: list[Point] = []
+    monkeypatch.setattr(cli, "entry_points", lambda group: points if group == "rankwise.commands" else [])
+    return points
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required"),
+        (["frobnicate"], "frobnicate"),
+        (["fit", "a", "-o", "b", "--colour"], "--colour"),
+        (["explore", "x"], "x"),
+    ],
+)
+def test_bad_usage_exits_with_2_and_one_line(arguments: list[str], said: str, capsys: Capture) -> None:
+    assert said in misused(capsys, *arguments)
+
+
+@pytest.mark.parametrize("name", ["bench", "demo", "reproduce"])
+@pytest.mark.parametrize("more", [[], ["--quick"], ["timing", "--out", "there"], ["--help"]], ids=" ".join)
+@pytest.mark.usefixtures("joined")
+def test_without_the_laboratory_its_commands_say_how_to_get_it(name: str, more: list[str], capsys: Capture) -> None:
+    assert main([name, *more]) == 2
+    assert one_line(capsys.readouterr().err) == (
+        f"rankwise: {name} is part of the laboratory, rankwise-lab; install it from a checkout: pip install ./lab"
+    )
+
+
+def test_a_command_of_another_package_joins(joined: list[Point], capsys: Capture) -> None:
+    def add_command(commands: Any) -> None:
+        parser = commands.add_parser("count")
+        parser.add_argument("n", type=int)
+        parser.set_defaults(run=lambda arguments: print(arguments.n + 1) or 3)
+
+    joined.append(Point("count", lambda: add_command))
+    assert main(["count", "41"]) == 3
+    assert capsys.readouterr().out == "42\n"
+
+
+def test_a_command_that_cannot_be_loaded_concerns_no_other(joined: list[Point], capsys: Capture) -> None:
+    def load() -> Any:
+        raise ImportError("no module named wheels")
+
+    joined.append(Point("bench", load))
+    assert main(["bench", "inference"]) == 2
+    assert one_line(capsys.readouterr().err) == "rankwise: no module named wheels"
+    with pytest.raises(SystemExit) as stopped:
+        main(["fit", "--help"])
+    assert stopped.value.code == 0
+
+
+def test_no_other_package_takes_the_name_of_a_command(joined: list[Point], capsys: Capture) -> None:
+    joined.append(Point("fit", lambda: pytest.fail("loaded")))
+    with pytest.raises(SystemExit) as stopped:
+        main(["fit", "--help"])
+    assert stopped.value.code == 0
+    assert "TRAIN" in capsys.readouterr().out
+
+
+def test_an_interrupt_exits_with_130_and_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_command(commands: Any) -> None:
+        def interrupted(_: argparse.Namespace) -> int:
+            raise KeyboardInterrupt
+
+        commands.add_parser("fit").set_defaults(run=interrupted)
+
+    monkeypatch.setattr(fit, "add_command", add_command)
+    assert main(["fit"]) == 130
+    assert one_line(capsys.readouterr().err) == "rankwise: interrupted"
+
+
+def test_version_is_printed(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"rankwise {__version__}\n"
+
+
+def test_parsing_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from rankwise.cli.main import _parser; _parser().parse_args(['fit', 'a', '-o', 'b'])\n"
+        "print(sorted({'sklearn', 'matplotlib', 'torch', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

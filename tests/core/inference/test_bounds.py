@@ -1,0 +1,92 @@
+"""No kernel reads or writes beyond an array: hostile queries, batches and NaN with Numba's bounds checks on.
+
+Checks are compiled in, and Numba does not keep such kernels apart from others; so they have a folder of their own, in
+the cache of pytest, and compiling them, about a minute, is due only after an edit. Any other test is run so by
+
+    NUMBA_BOUNDSCHECK=1 RANKWISE_CACHE_DIR=/tmp/checked .venv/bin/python -m pytest tests/core -k exactness
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import hostile
+import pytest
+
+TIMEOUT = 900  # seconds, compiling included
+
+CHILD = """
+import sys, warnings
+warnings.simplefilter("error")
+sys.path.append(sys.argv[1])
+import numpy as np
+import rankwise as rw
+from rankwise.inference.grouping import order_by_key
+from hostile import FAMILIES, LOSSES, SWITCHES, problem
+
+def attempt(told, function, **options):
+    print(told, flush=True)
+    try:
+        function(**options)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+    else:
+        print("solved", flush=True)
+
+attempt("a key too large", lambda: order_by_key(np.array([5]), 2))
+for k, family in enumerate(FAMILIES):
+    sizes = [SWITCHES[(k + t * 5) % len(SWITCHES)] + (k + t) % 3 - 1 for t in range(3)]
+    for seed, n in enumerate([None, None, *sizes]):
+        one = problem(family, seed, most=3000, n=n)
+        attempt(one.told, one.solve, n_threads=1 + k % 2)
+    small = problem(family, 7, most=200)
+    attempt(small.told, small.solve, method=("quicksort", "mohapatra2014", "dynamic")[k % 3])
+for loss in LOSSES:
+    for dtype in (np.float32, np.float64):
+        each = [one for seed in range(9) for f in FAMILIES if (one := problem(f, seed, 300)).scores.dtype == dtype]
+        scores, relevant = (np.concatenate([one[field] for one in each]) for field in (0, 1))
+        qid = np.repeat(np.arange(len(each)), [one.scores.size for one in each])
+        batch = {"qid": qid, "n_threads": 2, "loss": LOSSES[loss]}
+        attempt(f"{len(each)} queries, {loss}", lambda: rw.structured_hinge(scores, relevant, **batch))
+for k, n in enumerate([5, 17, 64, 257, 1025, 4097, 65_535, 65_536, 70_000, 131_073] * 4):
+    rng = np.random.default_rng(k)
+    scores, relevant = rng.normal(size=n).astype((np.float32, np.float64)[k % 2]), rng.random(n) < 0.1
+    at = int(rng.integers(n))
+    relevant[at], relevant[at - 1] = k // 20, not k // 20
+    scores[at] = (np.nan, np.inf, -np.inf)[k % 3]
+    attempt(f"refuse {at} of {n}", lambda: rw.structured_hinge(scores, relevant, n_threads=1 + k % 2))
+"""
+
+
+@pytest.fixture
+def checked_kernels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder for kernels with checks; afterwards it has none but those of the sources as they are."""
+    cache = getattr(request.config, "cache", None)  # absent with -p no:cacheprovider
+    folder = tmp_path if cache is None else cache.mkdir("checked-kernels")
+    yield folder
+    for stale in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)[:-1]:
+        shutil.rmtree(stale)
+
+
+@pytest.mark.slow
+def test_no_kernel_leaves_its_arrays(checked_kernels: Path) -> None:
+    command = [sys.executable, "-c", CHILD, str(Path(hostile.__file__).parent)]
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "RANKWISE_CACHE_DIR": str(checked_kernels)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"ended with {done.returncode} at {lines[-1:]}\n{done.stderr[-2000:]}"
+    attempts = list(zip(lines[::2], lines[1::2], strict=True))
+    assert attempts[0] == ("a key too large", "IndexError: index is out of bounds")  # so checks are on
+    expected = {"refuse": "NotFiniteError: scores[{}] is"}
+    wrong = []
+    for told, came in attempts[1:]:
+        first, second = told.split()[:2]
+        if not came.startswith(expected.get(first, "solved").format(second)):
+            wrong.append(f"{came}: {told}")
+    assert len(attempts) > 250
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(attempts)} went wrong", *wrong[:20]])

@@ -1,0 +1,196 @@
+"""Kernels are compiled once per machine, never silently, and kept: where one says, or else where they can be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rankwise
+from rankwise.inference import compiled
+
+# Compiles two small kernels; the fast engine would take much longer.
+CODE = """
+import numpy as np
+from rankwise.inference.grouping import order_by_key
+from rankwise.inference.sorting import order_descending
+print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist(), order_descending(np.array([1.0, 3.0, 2.0]))[1].tolist())
+"""
+PRINTED = "[1, 0, 2] [1, 2, 0]\n"
+SAID = "rankwise: compiling its kernels for this machine, about "
+
+where_folders_have_owners = pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no os.getuid")
+
+
+class Run(NamedTuple):
+    printed: str
+    said: str
+    kept: dict[str, int]  # files of kernels and when they were written
+
+
+def run(folder: Path, **settings: str) -> Run:
+    """The program, told to keep kernels in a folder; kept: those in `folder`."""
+    environment = {**os.environ, "RANKWISE_CACHE_DIR": str(folder), **settings}
+    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
+    return Run(done.stdout, done.stderr, kernels_in(folder))
+
+
+def kernels_in(folder: Path) -> dict[str, int]:
+    files = [path for path in folder.rglob("*") if path.suffix in (".nbi", ".nbc")] if folder.is_dir() else []
+    return {str(path): path.stat().st_mtime_ns for path in files}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """The same program twice, with a cache of its own: cold and warm."""
+    folder = tmp_path_factory.mktemp("cache") / "not" / "yet" / "there"
+    return run(folder), run(folder)
+
+
+@pytest.fixture
+def in_the_way(tmp_path: Path) -> Path:
+    """A file where a folder is wanted: not even the superuser can write there."""
+    file = tmp_path / "a file"
+    file.write_text("in the way")
+    return file
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, in_the_way: Path) -> dict[str, str]:
+    """Settings under which only a temporary folder can be written, a copy of the package being used."""
+    package = tmp_path / "packages" / "rankwise"
+    shutil.copytree(Path(rankwise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "inference" / "__pycache__").write_text("in the way")
+    (tmp_path / "temporary").mkdir()
+    return {
+        "PYTHONPATH": str(package.parent),
+        "XDG_CACHE_HOME": str(in_the_way),
+        "TMPDIR": str(tmp_path / "temporary"),
+    }
+
+
+@pytest.mark.slow
+def test_cold_and_warm_kernels_compute_the_same(runs: tuple[Run, Run]) -> None:
+    assert [each.printed for each in runs] == [PRINTED, PRINTED]
+
+
+def test_compiling_is_announced_once_on_standard_error_with_how_long_it_takes(runs: tuple[Run, Run]) -> None:
+    cold, _ = runs
+    assert cold.said.count(SAID) == 1
+    assert "(kept in " in cold.said
+    assert len(cold.said.splitlines()) == 1
+
+
+def test_warm_kernels_are_loaded_in_silence(runs: tuple[Run, Run]) -> None:
+    cold, warm = runs
+    assert warm.said == ""
+    assert warm.kept == cold.kept
+
+
+def test_kernels_are_kept_in_the_folder_one_names(runs: tuple[Run, Run]) -> None:
+    cold, _ = runs
+    assert any("order_by_key" in name for name in cold.kept)
+    assert all("kernels-" in name for name in cold.kept)
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written_is_said_and_another_one_used(
+    in_the_way: Path, elsewhere: dict[str, str], tmp_path: Path
+) -> None:
+    caches = {**elsewhere, "XDG_CACHE_HOME": str(tmp_path / "caches")}
+    cold = run(in_the_way, **caches)
+    kept = kernels_in(tmp_path / "caches" / "rankwise")
+    assert kept
+    warm = run(in_the_way, **caches)
+    assert cold.printed == warm.printed == PRINTED
+    for each in (cold, warm):
+        assert "RuntimeWarning: RANKWISE_CACHE_DIR: " in each.said
+        assert str(in_the_way) in each.said
+        assert f"compiled kernels are kept in {tmp_path / 'caches' / 'rankwise'}" in each.said
+    assert SAID in cold.said
+    assert SAID not in warm.said
+    assert kernels_in(tmp_path / "caches" / "rankwise") == kept
+    assert in_the_way.read_text() == "in the way"
+
+
+@pytest.mark.slow
+@where_folders_have_owners
+def test_the_last_resort_is_a_temporary_folder_of_ones_own(elsewhere: dict[str, str]) -> None:
+    found = run(Path(), **elsewhere, RANKWISE_CACHE_DIR="")
+    own = Path(elsewhere["TMPDIR"]) / f"rankwise-{os.getuid()}"
+    assert found.printed == PRINTED
+    assert f"(kept in {own})" in found.said
+    assert "Warning" not in found.said
+    assert kernels_in(own)
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+
+
+@pytest.mark.slow
+@where_folders_have_owners
+def test_where_no_folder_can_be_written_kernels_live_for_the_process_and_it_is_said(
+    in_the_way: Path, elsewhere: dict[str, str]
+) -> None:
+    (Path(elsewhere["TMPDIR"]) / f"rankwise-{os.getuid()}").write_text("in the way")
+    found = run(in_the_way, **elsewhere)
+    assert found.printed == PRINTED
+    assert found.said.count("for this process only: no cache folder can be written") == 2  # a warning, and compiling
+
+
+def test_a_folder_is_tried_not_asked_for_its_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled._obstacle(tmp_path / "new" / "folder") is None
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+
+    def refuse(**options: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    assert "Read-only file system" in str(compiled._obstacle(tmp_path))
+
+
+@where_folders_have_owners
+def test_who_has_no_home_has_a_temporary_folder_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "expanduser", fail)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert list(compiled._places()) == [compiled._BESIDE, tmp_path / f"rankwise-{os.getuid()}"]
+
+
+@where_folders_have_owners
+@pytest.mark.parametrize("what", ["link", "file", "open to others", "another's"])
+def test_a_temporary_folder_that_others_can_have_touched_is_refused(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own = compiled._own_temporary()
+    assert compiled._own_temporary() == own
+    if what == "another's":
+        mine = os.getuid()
+        own.rename(tmp_path / f"rankwise-{mine + 1}")
+        monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    elif what == "open to others":
+        own.chmod(0o750)
+    else:
+        own.rename(tmp_path / "moved")
+        if what == "link":
+            own.symlink_to(tmp_path / "moved")
+        else:
+            own.touch()
+    with pytest.raises(PermissionError, match="not a folder of this user's alone"):
+        compiled._own_temporary()
+
+
+def test_other_code_keeps_its_own_numba_cache(tmp_path: Path) -> None:
+    code = "from numba import config as c; a = c.CACHE_DIR; import rankwise.inference; print(a == c.CACHE_DIR != '')"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "theirs")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -1,0 +1,318 @@
+"""Samples in files: every format gives back what was written, from a file, a pipe or standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+from rankwise.io import read_data, write_data
+
+TEXT = (".svm", ".txt.gz", ".csv", ".tsv", ".csv.gz")
+TABLES = (".csv", ".tsv", ".csv.gz", ".parquet", ".npz")
+ALL = (*TEXT, ".parquet", ".npz")
+Y = np.array([2.0, 0.0, 1.0, 0.1, -1.0])
+QID = {
+    "none": None,
+    "int": np.array([7, 7, -3, 2**62, 7]),
+    "str": np.array(["a b", "é", 'q"1,2', "a b", "007"]),
+}
+
+
+def values(rng: np.random.Generator, dtype: type = np.float64) -> Any:
+    """Numbers of all sizes, with zeros."""
+    X = (rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-30, 30, (5, 4))).astype(dtype)
+    X[1] = X[4, 3] = 0.0
+    return X
+
+
+def dense(X: Any) -> Any:
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+@pytest.mark.parametrize("qid", QID)
+@pytest.mark.parametrize("suffix", ALL)
+def test_arrays_are_read_as_they_were_written(suffix: str, qid: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    path, X, queries = tmp_path / f"data{suffix}", values(rng), QID[qid]
+    if suffix in TEXT[:2] and qid == "str":
+        with pytest.raises(ValueError, match=r"whole numbers as queries; number them, or write CSV"):
+            write_data(path, X, Y, queries)
+        assert not list(tmp_path.iterdir())
+        return
+    write_data(path, X, Y, queries)
+    found = read_data(path)
+    assert type(found.X) is np.ndarray
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, Y)
+    assert found.X.dtype == found.y.dtype == np.float64
+    assert found.X.flags.c_contiguous
+    assert (found.qid is None) == (queries is None)
+    if queries is not None:
+        assert found.qid.dtype.kind == queries.dtype.kind
+        assert found.qid.tolist() == queries.tolist()
+    assert found.first_index == (1 if suffix in TEXT[:2] else None)
+    assert found.feature_names == (["f1", "f2", "f3", "f4"] if suffix in TABLES[:4] else None)
+    assert found.source == str(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", [".svm", ".svm.gz", ".npz"])
+def test_sparse_matrices_are_read_as_they_were_written(suffix: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    X = sparse.random_array((30, 50), density=0.1, format="csr", rng=rng)
+    X = sparse.hstack([sparse.csr_array((30, 1)), X, sparse.csr_array((30, 2))])  # the first and last are empty
+    path = tmp_path / f"data{suffix}"
+    for form in (X.tocsr(), X.tocoo(), sparse.csr_matrix(X)):
+        write_data(path, form, np.arange(30), np.arange(30))
+        found = read_data(path)
+        assert (found.X.format, found.X.shape) == ("csr", (30, 53))
+        np.testing.assert_array_equal(found.X.toarray(), X.toarray())
+        assert found.qid.tolist() == list(range(30))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_tables_refuse_sparse_matrices(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"every zero of a sparse X; write SVMlight or NPZ"):
+        write_data(tmp_path / f"x{suffix}", sparse.csr_array(np.eye(2)), [0, 1])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.uint64, bool])
+def test_single_precision_stays_and_whole_numbers_become_double(suffix: str, dtype: type, tmp_path: Path) -> None:
+    X = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".npz":
+        np.savez(path, X=np.asfortranarray(X), y=X[:, 0].astype(">f4"))
+    else:
+        pd.DataFrame({"y": X[:, 0], "a": X[:, 0], "b": X[:, 1]}).to_parquet(path, index=False)
+    found = read_data(path)
+    assert found.X.dtype == (np.float32 if dtype in (np.float32, np.float16) else np.float64)
+    assert found.X.tolist() == X.astype(float).tolist()
+    assert found.y.dtype == np.float64
+
+
+def test_text_is_dense_where_most_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "x.svm"
+    for stored, kind in ((9, np.ndarray), (8, sparse.csr_array)):
+        row = " ".join(f"{k}:1" for k in [*range(1, stored), 20])
+        path.write_text(f"1 {row}\n" * 100)
+        found = read_data(path)
+        assert (type(found.X), found.X.shape) == (kind, (100, 20))
+
+
+def test_letor_text_with_comments_and_blank_lines(tmp_path: Path) -> None:
+    path = tmp_path / "letor"
+    text = "# a file\n\n2 qid:10 1:0.5 3:-1e-3 #docid = GX_1 inc = 1:2\r\n  +0\tqid:10 2:.5#c\n1 qid:9 \n"
+    for content in (text.encode(), b"\xef\xbb\xbf" + text.encode(), gzip.compress(text.encode())):
+        path.write_bytes(content)
+        found = read_data(path)
+        assert dense(found.X).tolist() == [[0.5, 0, -1e-3], [0, 0.5, 0], [0, 0, 0]]
+        assert (found.y.tolist(), found.qid.tolist(), found.first_index) == ([2, 0, 1], [10, 10, 9], 1)
+
+
+def test_the_first_index_is_seen_or_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.svm"
+    path.write_text("1 0:5 2:7\n0 1:6\n")
+    assert (read_data(path).first_index, dense(read_data(path).X).tolist()) == (0, [[5, 0, 7], [0, 6, 0]])
+    path.write_text("1 1:5 2:7\n0 1:6\n")
+    assert (read_data(path).first_index, dense(read_data(path).X).tolist()) == (1, [[5, 7], [6, 0]])
+    told = read_data(path, first_index=0, n_features=4)
+    assert (told.first_index, dense(told.X).tolist()) == (0, [[0, 5, 7, 0], [0, 6, 0, 0]])
+    path.write_text("0\n1\n")
+    assert dense(read_data(path, n_features=2).X).tolist() == [[0, 0], [0, 0]]
+
+
+def test_columns_are_found_by_name_and_put_in_order(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"b": [1.0, 2.0], "group": ["u", "v"], "relevance": [0, 1], "a": [3.0, 4.0]})
+    csv, parquet, npz = (tmp_path / f"x.{form}" for form in ("csv", "parquet", "npz"))
+    frame.to_csv(csv, index=False)
+    frame.to_parquet(parquet, index=False)
+    np.savez(npz, X=frame[["b", "a"]], y=[0, 1], qid=["u", "v"], feature_names=["b", "a"])
+    for path in (csv, parquet, npz):
+        found = read_data(path)
+        assert (found.feature_names, found.X.tolist()) == (["b", "a"], [[1, 3], [2, 4]])
+        assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], ["u", "v"])
+        found = read_data(path, feature_names=["a", "b"])
+        assert (found.feature_names, found.X.tolist()) == (["a", "b"], [[3, 1], [4, 2]])
+        with pytest.raises(ValueError, match=rf"{path.name}.*no column 'c', 'd'; give every feature"):
+            read_data(path, feature_names=["a", "c", "b", "d"])
+        with pytest.raises(ValueError, match=rf"{path.name}.*the model has no feature 'b'; remove it"):
+            read_data(path, feature_names=["a"])
+        with pytest.raises(ValueError, match=rf"{path.name} has 2 features and the model 3"):
+            read_data(path, n_features=3)
+    for path in (csv, parquet):
+        with pytest.raises(ValueError, match=r"column 'b' cannot be both the label and the query"):
+            read_data(path, label="b", query="b")
+        with pytest.raises(ValueError, match=r"no column 'z', asked for by label=; there are 'b', 'group'"):
+            read_data(path, label="z")
+
+
+def test_columns_may_be_asked_for_by_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"y": [1.0, 2.0], "session": [8, 9], "grade": [0, 1], "label": [3.0, 4.0]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet", index=False)
+    for name in ("x.csv", "x.parquet"):
+        found = read_data(tmp_path / name, label="grade", query="session")
+        assert (found.y.tolist(), found.qid.tolist(), found.feature_names) == ([0, 1], [8, 9], ["y", "label"])
+
+
+@pytest.mark.parametrize("suffix", TABLES)
+def test_labels_may_be_absent_where_they_are_not_needed(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x{suffix}"
+    write_data(path, np.eye(2), None, feature_names=["a", "b"])
+    with pytest.raises(ValueError, match=rf"{path.name}.*(no column 'label' or 'y'|no array 'y')"):
+        read_data(path)
+    found = read_data(path, require_labels=False)
+    assert found.y is None
+    assert found.X.tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_feature_of_the_model_is_not_taken_for_the_label(tmp_path: Path) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text("x,y\n1,2\n3,4\n")
+    found = read_data(path, feature_names=["x", "y"], require_labels=False)
+    assert (found.X.tolist(), found.y) == ([[1, 2], [3, 4]], None)
+
+
+def test_delimited_text_may_be_quoted_spaced_or_of_another_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    for text in (
+        '\ufeff"label", qid ,"a,b",c\r\n1, 7,0.5,2\r\n\r\n0,"8",1e3,-.25\r\n',
+        "label;qid;a,b;c\n1;7;0.5;2\n0;8;1000;-0.25",
+        "\n\nlabel\tqid\ta,b\tc\n1\t7\t0.5\t2\n0\t8\t1000\t-0.25\n",
+    ):
+        path.write_text(text, encoding="utf-8", newline="")
+        found = read_data(path)
+        assert (found.X.tolist(), found.y.tolist(), found.qid.tolist()) == ([[0.5, 2], [1000, -0.25]], [1, 0], [7, 8])
+        assert found.feature_names == ["a,b", "c"]
+
+
+FORMS = {
+    "svmlight": b"1 qid:3 1:0.5\n0 qid:3 1:0.25\n",
+    "label only": b"-1 \n1 1:0.5\n",
+    "csv": b"label,a\n1,0.5\n0,0.25\n",
+    "tsv": b"label\ta\n1\t0.5\n0\t0.25\n",
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_name_that_says_nothing_is_read_by_its_content(form: str, packed: bool, tmp_path: Path) -> None:
+    content = gzip.compress(FORMS[form]) if packed else FORMS[form]
+    (tmp_path / "data").write_bytes(content)
+    assert read_data(tmp_path / "data").X.shape == (2, 1)
+
+
+class Standard(io.TextIOWrapper):
+    """Standard input of given bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("suffix", ALL)
+def test_standard_input_is_read_in_every_format(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / f"x{suffix}"
+    write_data(path, np.eye(3), [1, 0, 1], [1, 1, 2])
+    monkeypatch.setattr("sys.stdin", Standard(path.read_bytes()))
+    found = read_data("-")
+    assert (dense(found.X).tolist(), found.source) == (np.eye(3).tolist(), "standard input")
+
+
+def test_bad_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for content, said in ((b"", r"standard input is empty"), (b"1 1:x\n", r"standard input, line 1: .*'1:x'")):
+        monkeypatch.setattr("sys.stdin", Standard(content))
+        with pytest.raises(ValueError, match=said):
+            read_data("-")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_endless_standard_input_is_refused_at_once() -> None:
+    code = "from rankwise.io import read_data; read_data('-')"
+    with open("/dev/zero", "rb") as zeros:
+        run = subprocess.run([sys.executable, "-c", code], stdin=zeros, capture_output=True, text=True, timeout=60)
+    assert "ValueError: standard input is not text: byte 0x00 at offset 0" in run.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.svm"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"1 1:0.5\n" * 20_000,))
+    writer.start()
+    assert read_data(pipe).X.shape == (20_000, 1)
+    writer.join()
+
+
+BAD_ARGUMENTS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "vector": ((np.zeros(3), np.zeros(3)), r"X must be numbers in rows and columns, got float64 of shape \(3,\)"),
+    "strings": ((np.array([["a"]]), [1]), r"X must be numbers"),
+    "nan": ((np.array([[1.0, np.nan]]), [1]), r"X\[0, 1\] is nan"),
+    "short y": ((np.eye(2), [1]), r"y must be 2 numbers, as X has rows, got int64 of shape \(1,\)"),
+    "inf y": ((np.eye(2), [1, np.inf]), r"y\[1\] is inf"),
+    "float qid": ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers or strings"),
+    "short names": ((np.eye(2), [1, 0], None, ["a"]), r"feature_names has 1 and X has 2 columns"),
+    "a name taken": ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns are called 'label'"),
+    "blank query": ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write NPZ"),
+    "line in a query": ((np.eye(2), [1, 0], ["a", "b\nc"]), r"query 'b\\nc' does not fit in CSV"),
+    "nothing": ((np.empty((0, 2)), []), r"holds no samples"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ARGUMENTS)
+def test_what_could_not_be_read_again_is_not_written(kind: str, tmp_path: Path) -> None:
+    arguments, said = BAD_ARGUMENTS[kind]
+    for name in ("x.csv", "x.csv.gz"):
+        with pytest.raises(ValueError, match=said):
+            write_data(tmp_path / name, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_name_says_the_format_that_is_written(tmp_path: Path) -> None:
+    for name in ("x", "x.xlsx", "x.npz.gz", "x.gz"):
+        with pytest.raises(ValueError, match=r"end the name in one of \.txt, \.svm"):
+            write_data(tmp_path / name, np.eye(2), [0, 1])
+    with pytest.raises(ValueError, match=r"SVMlight text needs labels; pass y"):
+        write_data(tmp_path / "x.svm", np.eye(2), None)
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import sys, rankwise.io; print(*{name.split('.')[0] for name in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "numpy" in run.stdout.split()
+    assert not {"sklearn", "scipy", "pyarrow", "pandas", "numba"} & set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_queries", "kind"),
+    [
+        ("w8a.gz", (49_749, 300), 0, sparse.csr_array),
+        ("mq2008-fold1/train.txt.gz", (9_630, 46), 471, np.ndarray),
+        ("mq2008-fold1/test.txt.gz", (2_874, 46), 156, np.ndarray),
+    ],
+)
+def test_real_data_are_read_as_scikit_learn_reads_them(
+    data_file: Callable[[str], Path], name: str, shape: tuple[int, int], n_queries: int, kind: type
+) -> None:
+    path = data_file(name)
+    found = read_data(path)
+    X, y, qid = load_svmlight_file(str(path), query_id=True, zero_based=False)
+    assert (type(found.X), found.X.shape, found.first_index) == (kind, shape, 1)
+    assert abs(X - sparse.csr_array(found.X)).nnz == 0
+    np.testing.assert_array_equal(found.y, y)
+    assert (found.qid is None) == (n_queries == 0)
+    if n_queries:
+        np.testing.assert_array_equal(found.qid, qid)
+        assert np.unique(found.qid).size == n_queries

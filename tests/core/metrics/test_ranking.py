@@ -1,0 +1,300 @@
+"""Metrics agree with scikit-learn, ties and all, or with the mean over all orders of the tied."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metric_problems import ATOL, LEVELS, NAMES, RELEVANT, SCORES, problems, queries
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
+
+from rankwise import metrics
+
+
+def over_orders(scores: Any, relevant: Any, of_order: Callable[[NDArray[np.bool_]], float]) -> float:
+    """The mean over all orders of the samples that the scores allow."""
+    values = [
+        of_order(relevant[list(order)])
+        for order in permutations(range(len(scores)))
+        if all(scores[a] >= scores[b] for a, b in pairwise(order))
+    ]
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_average_precision_is_that_of_scikit_learn(levels: int | None) -> None:
+    for scores, relevant, _ in problems(levels):
+        found = metrics.average_precision(scores, relevant)
+        assert type(found) is float
+        assert found == pytest.approx(average_precision_score(relevant, scores), abs=ATOL)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_auc_is_that_of_scikit_learn(levels: int | None) -> None:
+    for scores, relevant, _ in problems(levels):
+        assert metrics.auc(scores, relevant) == pytest.approx(roc_auc_score(relevant, scores), abs=ATOL)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 5, 9, 10, 11, 1000])
+@pytest.mark.parametrize("levels", LEVELS)
+def test_ndcg_is_that_of_scikit_learn_for_gains_and_for_binary_relevance(levels: int | None, k: int | None) -> None:
+    for scores, relevant, gains in problems(levels):
+        for truth in (relevant, gains):
+            expected = ndcg_score([truth.astype(float)], [scores], k=k)
+            assert metrics.ndcg(scores, truth, k=k) == pytest.approx(expected, abs=ATOL)
+
+
+@pytest.mark.parametrize("name", ["ap", "auc", "ndcg"])
+def test_a_large_query_agrees_with_scikit_learn(name: str, rng: np.random.Generator) -> None:
+    relevant = rng.random(100_000) < 0.01
+    scores = np.round(rng.normal(size=relevant.size) + relevant, 3).astype(np.float32)
+    expected = {
+        "ap": lambda: average_precision_score(relevant, scores),
+        "auc": lambda: roc_auc_score(relevant, scores),
+        "ndcg": lambda: ndcg_score([relevant.astype(float)], [scores]),
+    }[name]()
+    assert metrics.as_metric(name)(scores, relevant) == pytest.approx(expected, abs=ATOL)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 3, 10])
+@pytest.mark.parametrize("levels", [1, 2, 3, None])
+def test_reciprocal_rank_is_the_mean_over_the_orders_of_ties(levels: int | None, k: int | None) -> None:
+    def of_order(relevant: NDArray[np.bool_]) -> float:
+        place = int(np.argmax(relevant)) + 1
+        return 1.0 / place if k is None or place <= k else 0.0
+
+    for scores, relevant, _ in problems(levels, sizes=(2, 4, 6)):
+        expected = over_orders(scores, relevant, of_order)
+        assert metrics.reciprocal_rank(scores, relevant, k=k) == pytest.approx(expected, abs=ATOL)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 6, 10])
+@pytest.mark.parametrize("levels", [1, 2, 3, None])
+def test_precision_is_the_mean_over_the_orders_of_ties_and_is_over_k(levels: int | None, k: int) -> None:
+    for scores, relevant, _ in problems(levels, sizes=(2, 4, 6)):
+        expected = over_orders(scores, relevant, lambda ranked: np.sum(ranked[:k]) / k)
+        assert metrics.precision_at(scores, relevant, k) == pytest.approx(expected, abs=ATOL)
+
+
+def test_the_reciprocal_rank_of_a_large_tie_is_a_harmonic_number() -> None:
+    n = 100_000
+    found = metrics.reciprocal_rank(np.zeros(n), np.arange(n) == 7)
+    assert found == pytest.approx(np.sum(1.0 / np.arange(1, n + 1)) / n, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_queries_in_any_order_are_judged_one_by_one(name: str, rng: np.random.Generator) -> None:
+    scores, relevant, qid = queries(rng)
+    metric = metrics.as_metric(name)
+    ids, values = metrics.per_query(name, scores, relevant, qid)
+    assert ids.tolist() == np.unique(qid).tolist()
+    alone = [metric(scores[qid == q], relevant[qid == q]) for q in ids]
+    np.testing.assert_allclose(values, alone, rtol=0.0, atol=ATOL)
+    assert np.isnan(values).any()
+    assert metric(scores, relevant, qid=qid) == pytest.approx(np.nanmean(alone), abs=ATOL)
+    assert metric(scores, relevant, qid=qid, empty="zero") == pytest.approx(np.nan_to_num(alone).mean(), abs=ATOL)
+    named = metrics.per_query(name, scores, relevant, np.char.add("q", (qid + 100).astype(str)))[1]
+    assert np.nanmean(named) == pytest.approx(np.nanmean(alone), abs=ATOL)
+
+
+def test_more_queries_than_16_bits_count_are_kept_apart(rng: np.random.Generator) -> None:
+    qid = np.repeat(np.arange(70_000), 2)
+    first = rng.random(70_000) < 0.5
+    relevant = np.stack([first, ~first], axis=1).ravel()
+    values = metrics.per_query("ap", np.tile([1.0, 0.0], 70_000), relevant, qid)[1]
+    assert np.array_equal(values, np.where(first, 1.0, 0.5))
+
+
+def test_graded_queries_of_very_different_scale_agree_with_scikit_learn_on_each(rng: np.random.Generator) -> None:
+    qid = rng.permutation(np.repeat(np.arange(6), 9))
+    grades = rng.integers(0, 4, qid.size)
+    gains = grades * 10.0 ** (100.0 * (qid - 3))
+    scores = rng.integers(0, 5, qid.size)
+    values = metrics.per_query("ndcg", scores, gains, qid, k=4)[1]
+    expected = [ndcg_score([grades[qid == q]], [scores[qid == q]], k=4) for q in range(6)]
+    np.testing.assert_allclose(values, expected, rtol=0.0, atol=ATOL)
+    assert metrics.ndcg([1.0, 2.0, 3.0], [1.7e308, 1.7e308, 1.7e308]) == 1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_metric_by_name_is_its_function(name: str, rng: np.random.Generator) -> None:
+    scores, relevant, qid = queries(rng)
+    functions: dict[str, Callable[..., float]] = {
+        "ap": metrics.average_precision,
+        "auc": metrics.auc,
+        "mrr": metrics.reciprocal_rank,
+        "ndcg": metrics.ndcg,
+        "precision": metrics.precision_at,
+    }
+    base, _, cut = name.partition("@")
+    options = {"k": int(cut)} if cut else {}
+    metric = metrics.as_metric(name)
+    assert (metric.name, metric.k) == (name, options.get("k"))
+    assert metrics.as_metric(metric) is metric
+    assert metrics.as_metric(base, **options) == metric == pickle.loads(pickle.dumps(metric))
+    for empty in ("skip", "zero"):
+        found = functions[base](scores, relevant, qid=qid, empty=empty, **options)
+        assert found == metric(scores, relevant, qid=qid, empty=empty)
+    assert np.array_equal(
+        metrics.per_query(base, scores, relevant, qid, **options)[1],
+        metrics.per_query(metric, scores, relevant, qid)[1],
+        equal_nan=True,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_may_be_lists_or_pandas_or_of_any_type(name: str) -> None:
+    scores, relevant, qid = [3, 1, 1, 0, 2], [1, 0, 1, 0, 1], ["b", "a", "a", "b", "b"]
+    metric = metrics.as_metric(name)
+    expected = metric(np.array(scores, float), np.array(relevant, bool), qid=np.array(qid))
+    assert metric(scores, relevant, qid=qid) == expected
+    index = [4, 3, 2, 1, 0]
+    series = [pd.Series(values, index=index) for values in (scores, relevant, qid)]
+    assert metric(series[0], series[1], qid=series[2]) == expected
+    assert metric(np.array(scores, np.float32), np.array(relevant, np.uint8), qid=qid) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_that_keep_the_order_and_the_ties_keep_the_value(name: str) -> None:
+    metric = metrics.as_metric(name)
+    for scores, relevant, _ in problems(5):
+        assert metric(1e5 * scores - 3.0, relevant) == pytest.approx(metric(scores, relevant), abs=ATOL)
+
+
+ONE_CLASS = {"no positives": [False] * 3, "no negatives": [True] * 3, "no samples": []}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ONE_CLASS)
+def test_an_empty_query_is_nan_or_zero_or_refused_and_one_without_negatives_is_perfect(kind: str, name: str) -> None:
+    relevant = np.array(ONE_CLASS[kind], bool)
+    scores = np.array([0.5, 2.0, 0.5])[: relevant.size]
+    metric = metrics.as_metric(name)
+    if kind == "no negatives" and name != "auc":
+        perfect = min(1.0, 3 / metric.k) if name.startswith("precision") and metric.k else 1.0
+        for empty in ("skip", "zero", "error"):
+            assert metric(scores, relevant, empty=empty) == pytest.approx(perfect)
+        return
+    assert np.isnan(metric(scores, relevant))
+    assert metric(scores, relevant, empty="zero") == 0.0
+    said = rf"the query has {relevant.sum()} positives and {(~relevant).sum()} negatives and so no {name}; remove it"
+    with pytest.raises(ValueError, match=said):
+        metric(scores, relevant, empty="error")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_empty_queries_are_skipped_or_zero_or_named(name: str) -> None:
+    scores, relevant, qid = [3.0, 2.0, 5.0, 1.0], [True, False, False, False], [8, 8, 9, 9]
+    metric = metrics.as_metric(name)
+    alone = metric(scores[:2], relevant[:2])
+    assert metric(scores, relevant, qid=qid) == alone
+    assert metric(scores, relevant, qid=qid, empty="zero") == alone / 2
+    assert metrics.per_query(name, scores, relevant, qid, empty="zero")[1].tolist() == [alone, 0.0]
+    with pytest.raises(ValueError, match=rf"query 9 has 0 positives and 2 negatives and so no {name}; remove it"):
+        metric(scores, relevant, qid=qid, empty="error")
+    with pytest.raises(ValueError, match=r"query 9 has 0 positives"):
+        metrics.per_query(name, scores, relevant, qid, empty="error")
+
+
+def test_no_queries_have_no_mean() -> None:
+    assert np.isnan(metrics.auc([], [], qid=[]))
+    assert metrics.auc([], [], qid=[], empty="zero") == 0.0
+    with pytest.raises(ValueError, match=r"there are no queries and so no auc"):
+        metrics.auc([], [], qid=[], empty="error")
+    assert [part.size for part in metrics.per_query("ndcg", [], [], [])] == [0, 0]
+
+
+WRONG_FOR_ALL: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "nan": ({"scores": [0.5, np.nan, 1.0, 2.0]}, ValueError, r"scores\[1\] is nan: not finite"),
+    "inf": ({"scores": [0.5, 1.0, 1.0, np.inf]}, ValueError, r"scores\[3\] is inf: not finite"),
+    "matrix": ({"scores": np.zeros((4, 1))}, ValueError, r"scores must be one-dimensional, got shape \(4, 1\)"),
+    "strings": ({"scores": list("abcd")}, TypeError, r"scores must be real numbers"),
+    "too few": ({"scores": SCORES[:3]}, ValueError, r"has 4 entries and scores has 3.*equal length"),
+    "too many": ({"relevant": [*RELEVANT, True]}, ValueError, r"has 5 entries and scores has 4"),
+    "relevant matrix": ({"relevant": np.zeros((2, 2))}, ValueError, r"has shape \(2, 2\) and scores has 4"),
+    "relevant strings": ({"relevant": list("1010")}, TypeError, r"got dtype <U1; convert"),
+    "no relevant": ({"relevant": None}, TypeError, r"must be an array, got NoneType"),
+    "qid": ({"qid": [0, 0, 1]}, ValueError, r"qid has 3 entries and scores has 4"),
+    "qid nan": ({"qid": [0, 0, 1, np.nan]}, ValueError, r"qid\[3\] is nan"),
+    "empty": ({"empty": "drop"}, ValueError, r"unknown empty='drop'; use one of 'zero', 'skip', 'error'"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", WRONG_FOR_ALL)
+def test_wrong_input_is_refused_by_every_metric(kind: str, name: str) -> None:
+    wrong, error, said = WRONG_FOR_ALL[kind]
+    inputs = {"scores": SCORES, "relevant": RELEVANT, "qid": [1, 1, 2, 2], "empty": "skip", **wrong}
+    with pytest.raises(error, match=said):
+        metrics.as_metric(name)(**inputs)
+    with pytest.raises(error, match=said):
+        metrics.per_query(name, **inputs)
+    with pytest.raises(error, match=said):
+        metrics.bootstrap_interval(name, **inputs, n_resamples=2)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "ndcg" not in name])
+@pytest.mark.parametrize("wrong", [2.0, -1.0, 0.5, np.nan])
+def test_relevance_that_is_not_binary_is_refused_by_metrics_without_grades(name: str, wrong: float) -> None:
+    with pytest.raises(ValueError, match=rf"must be binary: relevant\[2\] is {wrong}"):
+        metrics.as_metric(name)(SCORES, [0.0, 1.0, wrong, 0.0])
+
+
+@given(wrong=st.floats(max_value=0.0, exclude_max=True) | st.just(np.nan) | st.just(np.inf), at=st.integers(0, 3))
+def test_gains_that_are_negative_or_not_finite_are_refused(wrong: float, at: int) -> None:
+    gains = np.arange(4.0)
+    gains[at] = wrong
+    with pytest.raises(ValueError, match=rf"gains\[{at}\] is .*: gains must be finite and at least 0; shift them"):
+        metrics.ndcg(SCORES, gains)
+
+
+@given(st.data())
+def test_values_lie_between_zero_and_one(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 12))
+    scores = data.draw(st.lists(st.sampled_from([-1e300, -0.0, 0.0, 5e-324, 1.0, 1e300]), min_size=n, max_size=n))
+    relevant = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    qid = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    for name in NAMES:
+        values = metrics.per_query(name, scores, relevant, qid, empty="zero")[1]
+        assert (values >= 0.0).all()
+        assert (values <= 1.0 + ATOL).all()
+
+
+WRONG_NAMES: list[tuple[Any, int | None, type[Exception], str]] = [
+    ("map", None, ValueError, r"unknown metric 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', 'precision'"),
+    ("", None, ValueError, r"unknown metric ''"),
+    ("ndcg@", None, ValueError, r"the cut-off of 'ndcg@' must be a whole number, at least 1, as in 'ndcg@10'"),
+    ("ndcg@0", None, ValueError, r"cut-off of 'ndcg@0'"),
+    ("ndcg@-1", None, ValueError, r"cut-off of 'ndcg@-1'"),
+    ("ndcg@1.5", None, ValueError, r"cut-off of 'ndcg@1.5'"),
+    ("ap@10", None, ValueError, r"ap is not cut at k=10; cut one of 'ndcg', 'mrr', 'precision'"),
+    ("auc", 3, ValueError, r"auc is not cut at k=3"),
+    ("ndcg@5", 3, ValueError, r"ndcg@5 is cut at 5 already, not at k=3; pass one of the two"),
+    ("precision", None, ValueError, r"precision needs the last place that counts; .*'precision@10'"),
+    ("ndcg", 0, ValueError, r"k must be at least 1, got 0"),
+    ("precision", -3, ValueError, r"k must be at least 1, got -3"),
+    ("ndcg", True, TypeError, r"k must be an integer, got bool"),
+    ("ndcg", 2.0, TypeError, r"k must be an integer, got float"),
+    (3, None, TypeError, r"metric must be a name, such as 'ap' or 'ndcg@10', or a Metric, got int"),
+]
+
+
+@pytest.mark.parametrize(("name", "k", "error", "said"), WRONG_NAMES)
+def test_wrong_names_and_cut_offs_are_refused(name: Any, k: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        metrics.as_metric(name, k)
+    with pytest.raises(error, match=said):
+        metrics.per_query(name, SCORES, RELEVANT, [1, 1, 1, 1], k=k)
+
+
+def test_the_registry_metric_without_its_cut_off_is_refused_when_called() -> None:
+    with pytest.raises(ValueError, match=r"precision needs the last place"):
+        metrics.METRICS["precision"](SCORES, RELEVANT)

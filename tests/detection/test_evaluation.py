@@ -1,0 +1,296 @@
+"""VOC's average precision: against another package's values, a plain loop after VOCevaldet, and cases by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from rankwise.detection.evaluation import Detections, Truth, VocAP, average_precision
+
+TRUSTED = Path(__file__).parent / "voc_ap.json"
+ATOL = 1e-12
+KINDS: tuple[Literal["area", "2007"], ...] = ("area", "2007")
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass
+class Scene:
+    """Images with objects of up to three classes, and detections with distinct scores."""
+
+    overlap: float
+    n_images: int
+    truth: list[tuple[int, int, Box, bool]]  # image, class, box, difficult
+    found: list[tuple[int, int, Box, float]]  # image, class, box, score
+
+    def of(self, label: int) -> tuple[Detections, list[Truth]]:
+        found = [(image, box, score) for image, other, box, score in self.found if other == label]
+        truth: list[Truth] = []
+        for k in range(self.n_images):
+            there = [(box, hard) for image, other, box, hard in self.truth if (image, other) == (k, label)]
+            truth.append(([box for box, _ in there], [hard for _, hard in there]))
+        return Detections(*([row[k] for row in found] for k in range(3))), truth
+
+
+def scene(seed: int) -> Scene:
+    """A scene by its seed; of Python's generator only random() is used, which never changes."""
+    draw = random.Random(seed).random
+
+    def below(n: int) -> int:
+        return int(n * draw())
+
+    def box(width: int, height: int) -> Box:
+        x, y = below(100 - width) + 1, below(80 - height) + 1
+        return (float(x), float(y), float(x + width), float(y + height))
+
+    def moved(old: Box, by: int) -> Box:
+        x1, y1, x2, y2 = (side + below(2 * by + 1) - by for side in old)
+        return (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+
+    made = Scene((0.5, 0.5, 0.3, 0.7)[below(4)], 1 + below(8), [], [])
+    hard, crowd = (0.0, 0.2, 0.5)[below(3)], 1 + below(6)
+    for image in range(made.n_images):
+        for _ in range(below(crowd + 1)):
+            label = below(2) if draw() < 0.9 else 2
+            there = box(5 + below(40), 5 + below(30))
+            made.truth.append((image, label, there, draw() < hard))
+            if draw() < 0.25:  # another beside it, so that a detection overlaps two
+                made.truth.append((image, label, moved(there, 6), draw() < hard))
+            for _ in range(below(4)):
+                made.found.append((image, label, moved(there, 1 + below(8)), draw() + 0.3))
+        for _ in range(below(4)):
+            made.found.append((image, below(3), box(5 + below(40), 5 + below(30)), draw()))
+    assert len({score for *_, score in made.found}) == len(made.found)
+    return made
+
+
+def one_by_one(detections: Any, truth: Any, overlap: float, kind: str) -> float:
+    """VOCevaldet, detection by detection and truth by truth."""
+    n_positives = sum(not hard for _, difficult in truth for hard in difficult)
+    if n_positives == 0:
+        return math.nan
+    taken: set[tuple[int, int]] = set()
+    hits = counted = 0
+    curve: list[tuple[float, float]] = []  # recall, precision
+    by_score = sorted(range(len(detections.scores)), key=lambda k: (-detections.scores[k], k))
+    for k in by_score:
+        image, (x1, y1, x2, y2) = detections.image[k], detections.boxes[k]
+        best, which = 0.0, -1
+        for j, (a1, b1, a2, b2) in enumerate(truth[image][0]):
+            width, height = min(x2, a2) - max(x1, a1) + 1, min(y2, b2) - max(y1, b1) + 1
+            if width > 0 and height > 0:
+                union = (x2 - x1 + 1) * (y2 - y1 + 1) + (a2 - a1 + 1) * (b2 - b1 + 1) - width * height
+                if width * height / union > best:
+                    best, which = width * height / union, j
+        if best >= overlap and truth[image][1][which]:
+            continue
+        counted += 1
+        if best >= overlap and (image, which) not in taken:
+            taken.add((image, which))
+            hits += 1
+        curve.append((hits / n_positives, hits / counted))
+    if kind == "2007":
+        points = [0, 0.1, 0.2, 3 * 0.1, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
+        return sum(max([p for r, p in curve if r >= t], default=0.0) for t in points) / 11
+    steps = sorted({0.0, *(r for r, _ in curve)})
+    return sum((b - a) * max(p for r, p in curve if r >= b) for a, b in pairwise(steps))
+
+
+def value(scene: Scene, label: int, kind: Literal["area", "2007"]) -> VocAP:
+    return average_precision(*scene.of(label), overlap=scene.overlap, kind=kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_those_of_another_package(kind: Literal["area", "2007"]) -> None:
+    compared = nothing = 0
+    for row in json.loads(TRUSTED.read_text(encoding="utf-8"))["scenes"]:
+        for label, expected in enumerate(row[kind]):
+            ap = value(scene(row["seed"]), label, kind)
+            if expected is None:
+                assert math.isnan(ap.value)
+                nothing += 1
+            elif kind == "area" or ap.n_positives % 5:  # else its 0.6 and 0.7 are not MATLAB's, see below
+                assert ap.value == pytest.approx(expected, abs=ATOL), (row["seed"], label)
+                compared += 1
+    assert compared >= 60
+    assert nothing >= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_those_of_a_plain_loop(kind: Literal["area", "2007"]) -> None:
+    for seed in range(1000, 1150):
+        made = scene(seed)
+        for label in range(3):
+            detections, truth = made.of(label)
+            expected = one_by_one(detections, truth, made.overlap, kind)
+            assert value(made, label, kind).value == pytest.approx(expected, abs=ATOL, nan_ok=True), (seed, label)
+
+
+A, B, C, FAR = [1, 1, 10, 10], [21, 1, 30, 10], [41, 1, 50, 10], [71, 71, 80, 80]
+
+
+def detected(boxes: list[list[int]], scores: list[float] | None = None) -> Detections:
+    """Detections in image 0, by falling score."""
+    return Detections([0] * len(boxes), boxes, scores or [-float(k) for k in range(len(boxes))])
+
+
+@pytest.mark.parametrize(
+    ("n_positives", "n_found", "points"),
+    [(10, 3, 3), (10, 4, 5), (10, 6, 7), (10, 7, 8), (5, 3, 7), (10, 8, 9), (10, 9, 10), (10, 10, 11), (10, 1, 2)],
+)
+def test_eleven_points_are_those_of_matlab(n_positives: int, n_found: int, points: int) -> None:
+    """Its 0:0.1:1 has 3·0.1 > 3/10, which a recall of 3/10 does not reach, but 0.6 and 0.7 as they are."""
+    boxes = [[20 * k + 1, 1, 20 * k + 10, 10] for k in range(n_positives)]
+    truth: list[Truth] = [(boxes, [False] * n_positives)]
+    ap = average_precision(detected(boxes[:n_found]), truth, kind="2007")
+    assert ap.value == pytest.approx(points / 11, abs=ATOL)
+    assert average_precision(detected(boxes[:n_found]), truth).value == pytest.approx(n_found / n_positives, abs=ATOL)
+
+
+def test_the_curve_is_that_of_the_counts() -> None:
+    truth: list[Truth] = [([A, B, C], [False, False, True])]
+    found = detected([C, A, FAR, A, C, B])  # ignored, true, false, a duplicate, ignored, true
+    ap = average_precision(found, truth)
+    assert ap.n_positives == 2
+    assert ap.true.tolist() == [False, True, False, False, False, True]
+    assert ap.ignored.tolist() == [True, False, False, False, True, False]
+    np.testing.assert_array_equal(ap.precision, [np.nan, 1, 1 / 2, 1 / 3, 1 / 3, 2 / 4])
+    np.testing.assert_array_equal(ap.recall, [0, 1 / 2, 1 / 2, 1 / 2, 1 / 2, 1])
+    assert ap.value == 1 / 2 * 1 + 1 / 2 * 2 / 4
+    assert average_precision(found, truth, kind="2007").value == pytest.approx((6 * 1 + 5 * 2 / 4) / 11, abs=ATOL)
+
+
+def test_flags_are_in_the_order_given_and_the_curve_in_that_of_scores() -> None:
+    ap = average_precision(detected([FAR, B, A], [2.0, 1.0, 3.0]), [([A, B], [False, False])])
+    assert ap.order.tolist() == [2, 0, 1]
+    assert ap.scores.tolist() == [3.0, 2.0, 1.0]
+    assert ap.true.tolist() == [False, True, True]
+    np.testing.assert_array_equal(ap.precision, [1, 1 / 2, 2 / 3])
+
+
+def test_of_equal_scores_the_first_given_comes_first() -> None:
+    truth: list[Truth] = [([A], [False])]
+    assert average_precision(detected([A, FAR], [1.0, 1.0]), truth).value == 1.0
+    assert average_precision(detected([FAR, A], [1.0, 1.0]), truth).value == 0.5
+    assert average_precision(detected([A, A], [1.0, 1.0]), truth).true.tolist() == [True, False]
+
+
+def test_a_detection_has_no_second_choice() -> None:
+    near = [2, 1, 11, 10]  # overlaps A most, and by 90 of 110 pixels
+    truth: list[Truth] = [([A, [4, 1, 13, 10]], [False, False])]
+    ap = average_precision(detected([A, near]), truth)
+    assert ap.true.tolist() == [True, False]
+
+
+def test_of_truths_overlapped_alike_the_first_is_meant() -> None:
+    truth: list[Truth] = [([A, A], [False, True])]
+    assert average_precision(detected([A]), truth).true.tolist() == [True]
+    truth = [([A, A], [True, False])]
+    assert average_precision(detected([A]), truth).ignored.tolist() == [True]
+
+
+def test_an_overlap_of_exactly_the_threshold_is_a_find() -> None:
+    truth: list[Truth] = [([A], [False])]
+    half = detected([[1, 1, 10, 5]])
+    assert average_precision(half, truth, overlap=0.5).value == 1.0
+    assert average_precision(half, truth, overlap=math.nextafter(0.5, 1)).value == 0.0
+    assert average_precision(detected([A]), truth, overlap=1.0).value == 1.0
+
+
+def test_a_touch_is_no_find_however_low_the_threshold() -> None:
+    truth: list[Truth] = [([A], [False])]
+    assert average_precision(detected([[11, 1, 20, 10]]), truth, overlap=1e-9).value == 0.0
+    assert average_precision(detected([[10, 10, 20, 20]]), truth, overlap=1e-9).value == 1.0
+
+
+def test_a_truth_is_found_in_its_own_image_only() -> None:
+    truth: list[Truth] = [([A], [False]), ([], []), ([A], [False])]
+    ap = average_precision(Detections([1, 2, 0, 0], [A] * 4, [4, 3, 2, 1]), truth)
+    assert ap.true.tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_edges_of_the_definition(kind: Literal["area", "2007"]) -> None:
+    one: list[Truth] = [([A], [False])]
+    hard: list[Truth] = [([A], [True])]
+    assert average_precision(detected([]), one, kind=kind).value == 0.0
+    assert math.isnan(average_precision(detected([]), [], kind=kind).value)
+    assert math.isnan(average_precision(detected([A]), [([], [])], kind=kind).value)
+    assert math.isnan(average_precision(detected([A, B]), hard, kind=kind).value)
+    only_hard = average_precision(detected([A]), [([A, B], [True, False])], kind=kind)
+    assert only_hard.value == 0.0  # MATLAB's is nan here, the largest of nothing but nan
+    assert np.isnan(only_hard.precision).all()
+    nothing = average_precision(detected([FAR]), [([], [])], kind=kind)
+    assert nothing.n_positives == 0
+    assert np.isnan(nothing.recall).all()
+    assert nothing.precision.tolist() == [0.0]
+
+
+def test_no_order_of_images_or_detections_matters() -> None:
+    for seed in range(20):
+        made = scene(seed)
+        turned = Scene(made.overlap, made.n_images, made.truth, made.found[::-1])
+        last = made.n_images - 1
+        moved = Scene(
+            made.overlap,
+            made.n_images,
+            [(last - image, *rest) for image, *rest in made.truth],
+            [(last - image, *rest) for image, *rest in made.found],
+        )
+        for kind in KINDS:
+            expected = value(made, 0, kind).value
+            assert value(turned, 0, kind).value == pytest.approx(expected, abs=ATOL, nan_ok=True)
+            assert value(moved, 0, kind).value == pytest.approx(expected, abs=ATOL, nan_ok=True)
+
+
+def test_arguments_are_left_as_they_are() -> None:
+    boxes, scores, hard = np.array([A, B], float), np.array([1.0, 2.0]), np.array([False, True])
+    average_precision(Detections(np.array([0, 0]), boxes, scores), [(boxes, hard)])
+    assert boxes.tolist() == [A, B]
+    assert scores.tolist() == [1.0, 2.0]
+    assert hard.tolist() == [False, True]
+
+
+ONE: list[Truth] = [([A], [False])]
+
+
+@pytest.mark.parametrize(
+    ("detections", "truth", "options", "error", "says"),
+    [
+        (Detections([0, 0], [A], [1]), ONE, {}, ValueError, r"detections\.image has shape \(2,\) and there are 1"),
+        (Detections([0.0], [A], [1]), ONE, {}, TypeError, r"detections\.image must be integers"),
+        (Detections([1], [A], [1]), ONE, {}, ValueError, r"detections\.image\[0\] is 1, and truth has 1 images"),
+        (Detections([-1], [A], [1]), ONE, {}, ValueError, r"detections\.image\[0\] is -1"),
+        (Detections([0], [A], [1, 2]), ONE, {}, ValueError, "one score a box"),
+        (Detections([0], [A], [np.nan]), ONE, {}, ValueError, r"scores\[0\] is nan"),
+        (Detections([0], [[9, 1, 2, 3]], [1]), ONE, {}, ValueError, r"detections\.boxes\[0\]"),
+        (detected([A]), [([A], [False]), ([[9, 1, 2, 3]], [False])], {}, ValueError, r"boxes of truth\[1\]\[0\]"),
+        (
+            detected([A]),
+            [([A], [False, True])],
+            {},
+            ValueError,
+            r"truth\[0\] has 1 boxes and difficult of shape \(2,\)",
+        ),
+        (detected([A]), [([A], [0.5])], {}, TypeError, r"difficult of truth\[0\] must be boolean"),
+        (detected([A]), ONE, {"overlap": 0.0}, ValueError, "over 0 and at most 1"),
+        (detected([A]), ONE, {"overlap": 1.1}, ValueError, "over 0 and at most 1"),
+        (detected([A]), ONE, {"overlap": math.nan}, ValueError, "over 0 and at most 1"),
+        (detected([A]), ONE, {"overlap": "0.5"}, TypeError, "overlap must be a number"),
+        (detected([A]), ONE, {"kind": "2012"}, ValueError, "unknown kind='2012'; use one of 'area', '2007'"),
+        (detected([A]), ONE, {"kind": 2007}, ValueError, "unknown kind=2007"),
+    ],
+)
+def test_bad_input_is_refused(
+    detections: Detections, truth: list[Truth], options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        average_precision(detections, truth, **options)

@@ -1,0 +1,370 @@
+"""Preparing features: the same bytes with any workers and after any death, and every bad image is named."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("cv2")
+pytest.importorskip("efficientnet_lite_pytorch")
+
+from PIL import Image  # noqa: E402
+from torch import nn  # noqa: E402
+
+from rankwise.cli.detect_prepare import Report  # noqa: E402
+from rankwise.cli.main import main  # noqa: E402
+from rankwise.detection import prepare  # noqa: E402
+from rankwise.detection.store import FeatureStore  # noqa: E402
+from rankwise.detection.voc import VocError  # noqa: E402
+
+SEED = 5
+N_IMAGES = 12
+QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
+OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
+# Prepares again and again, each time in a child that is killed after a part of the time that a whole run takes.
+KILLING = """
+import json, os, random, signal, sys, time
+from pathlib import Path
+import torch
+from rankwise.detection.preparing import prepare
+
+torch.set_num_threads(1)
+devkit, root, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+torch.manual_seed(0)
+model = torch.nn.Conv2d(3, 5, 3)
+draw = random.Random(0)
+
+def lines(folder):
+    journal = folder / "journal.jsonl"
+    return journal.read_bytes().count(b"\\n") if journal.exists() else 0
+
+def attempt(folder, delay, at=None):
+    before, (reading, writing) = lines(folder), os.pipe()
+    child = os.fork()
+    if child == 0:
+        def told(done, total):
+            os.write(writing, b"%d\\n" % done)
+            if done == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        prepare(devkit, folder, model=model, max_windows=4, crop=8, min_side=6, workers=2, progress=told)
+        os._exit(0)
+    os.close(writing)
+    if delay is not None:
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(reading) as told:
+        done = [int(line) for line in told]
+    return {"before": before, "told": done, "after": lines(folder), "ended": status == 0}
+
+start = time.perf_counter()
+found = {"alone": [attempt(root / "alone", None)]}
+whole = time.perf_counter() - start
+for k in range(rounds):
+    found[f"killed{k}"] = tries = [attempt(root / f"killed{k}", None, at=2 * k + 1)]  # then at any moment
+    while not (tries and tries[-1]["ended"]):
+        late = len(tries) > 6
+        tries.append(attempt(root / f"killed{k}", None if late else draw.random() * whole))
+print(json.dumps(found))
+"""
+
+
+def annotation(name: str, width: int, height: int) -> str:
+    box = f"<xmin>2</xmin><ymin>3</ymin><xmax>{width - 5}</xmax><ymax>{height - 4}</ymax>"
+    size = f"<size><width>{width}</width><height>{height}</height><depth>3</depth></size>"
+    return f"<annotation>{size}<object><name>{name}</name><bndbox>{box}</bndbox></object></annotation>"
+
+
+def jpeg(k: int) -> bytes:
+    """A blob on noise, of a size of its own."""
+    rng = np.random.default_rng([SEED, k])
+    width, height = 24 + k, 20 + k % 3
+    pixels = rng.integers(0, 120, (height, width, 3), dtype=np.uint8)
+    pixels[5:15, 6:18] += 100
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG")
+    return file.getvalue()
+
+
+def image_of(devkit: Path, k: int) -> Path:
+    return devkit / "VOC2007" / "JPEGImages" / f"im{k:02d}.jpg"
+
+
+@pytest.fixture
+def devkit(tmp_path: Path) -> Path:
+    root = tmp_path / "VOCdevkit"
+    year = root / "VOC2007"
+    for folder in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (year / folder).mkdir(parents=True)
+    for k in range(N_IMAGES):
+        image_of(root, k).write_bytes(jpeg(k))
+        name = ("crab", "fish")[k % 2]
+        (year / "Annotations" / f"im{k:02d}.xml").write_text(annotation(name, 24 + k, 20 + k % 3))
+    names = [f"im{k:02d}\n" for k in range(N_IMAGES)]
+    (year / "ImageSets" / "Main" / "train.txt").write_text("".join(names[4:]))
+    (year / "ImageSets" / "Main" / "test.txt").write_text("".join(names[:4]))
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def small_model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Conv2d(3, 5, 3)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_images_become_bags_of_windows_in_the_order_of_the_sets(devkit: Path, tmp_path: Path) -> None:
+    store = prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+    assert store.images == [f"im{k:02d}" for k in [*range(4, 12), *range(4)]]
+    assert store.sizes[0].tolist() == [28, 21]
+    assert store.classes == ("crab", "fish")
+    assert {name: len(members) for name, members in store.sets.items()} == {"train": 8, "test": 4}
+    assert store.features.shape == (store.offsets[-1], 5)
+    for i in range(len(store)):
+        windows = store.windows(i)
+        assert 1 <= len(windows) <= 4
+        assert windows[0].tolist() == [1, 1, *store.sizes[i]]
+    np.testing.assert_allclose(np.linalg.norm(store.features, axis=1), 1.0, atol=1e-6)
+
+
+def test_the_manifest_has_the_settings_and_nothing_of_the_machine(devkit: Path, tmp_path: Path) -> None:
+    prepare(devkit, tmp_path / "f", model=small_model(), proposals="sliding", context=0.25, **QUICK)
+    text = (tmp_path / "f" / "manifest.json").read_text("utf-8")
+    settings = json.loads(text)["settings"]
+    assert len(settings.pop("weights")) == 64
+    assert settings == {"proposals": "sliding", "model": "Conv2d", "context": 0.25, "dim": 5, **QUICK}
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize("proposals", ["fast", "sliding"])
+def test_the_files_are_the_same_with_any_number_of_workers(devkit: Path, tmp_path: Path, proposals: str) -> None:
+    for workers in (1, 2, 5):
+        prepare(devkit, tmp_path / f"{workers}", model=small_model(), proposals=proposals, workers=workers, **QUICK)
+    assert content(tmp_path / "1") == content(tmp_path / "2") == content(tmp_path / "5")
+
+
+def test_progress_counts_images_and_a_finished_folder_is_not_redone(devkit: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    for _ in range(2):
+        prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda *at: told.append(at), **QUICK)
+    assert told == [(k, N_IMAGES) for k in range(N_IMAGES + 1)] + [(N_IMAGES, N_IMAGES)]
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_bytes(devkit: Path, tmp_path: Path) -> None:
+    rounds = 5
+    done = subprocess.run(
+        [sys.executable, "-c", KILLING, str(devkit), str(tmp_path), str(rounds)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    killed = [tries for name, tries in found.items() if name != "alone"]
+    assert len(killed) == rounds
+    assert [tries[1]["before"] for tries in killed] == [2 * k + 1 for k in range(rounds)]
+    for attempt in (attempt for tries in found.values() for attempt in tries):
+        told = attempt["told"]
+        assert attempt["after"] >= attempt["before"]
+        if told:
+            assert told == list(range(attempt["before"], told[-1] + 1))
+            assert attempt["after"] in (told[-1], told[-1] + 1)
+    for k in range(rounds):
+        assert content(tmp_path / f"killed{k}") == content(tmp_path / "alone"), k
+
+
+def run(devkit: Path, folder: Path, *options: str) -> int:
+    return main(["detect", "prepare", str(devkit), str(folder), *OPTIONS, *options])
+
+
+def test_the_command_says_what_was_made(devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(devkit, tmp_path / "f", "--workers", "2", "--sets", "test") == 0
+    said = capsys.readouterr()
+    assert "f: 4 images, " in said.out
+    assert "320 features each" in said.out
+    assert "classes: crab, fish\nsets: test 4\n" in said.out
+    assert "prepare: 4 of 4 images" in said.err
+    assert len(FeatureStore.open(tmp_path / "f")) == 4
+    assert run(devkit, tmp_path / "f", "--quiet", "--sets", "test") == 0
+    said = capsys.readouterr()
+    assert said.out == said.err == ""
+
+
+@pytest.mark.parametrize("bad", ["truncated", "empty", "text"])
+def test_a_bad_image_is_named_and_once_mended_the_run_goes_on(
+    devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], bad: str
+) -> None:
+    prepare(devkit, tmp_path / "alone", model=small_model(), **QUICK)
+    path, whole = image_of(devkit, 9), jpeg(9)
+    path.write_bytes({"truncated": whole[:-40], "empty": b"", "text": b"no picture"}[bad])
+    told: list[int] = []
+    with pytest.raises(VocError, match=r"im09.jpg cannot be read \(.+\); replace it by a whole JPEG or PNG file"):
+        prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda done, _: told.append(done), **QUICK)
+    # What is no picture at all is seen at once, what is half of one when its turn comes: 4 to 8 are before it.
+    assert told == ([0, 1, 2, 3, 4, 5] if bad == "truncated" else [])
+    path.write_bytes(whole)
+    prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda done, _: told.append(done), **QUICK)
+    if bad == "truncated":
+        assert told[6:] == list(range(5, N_IMAGES + 1))
+    assert content(tmp_path / "f") == content(tmp_path / "alone")
+
+
+def test_the_command_names_a_bad_image_in_a_line(
+    devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image_of(devkit, 4).write_bytes(jpeg(4)[:300])
+    assert run(devkit, tmp_path / "f", "--quiet") == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "im04.jpg cannot be read" in said
+
+
+def test_a_missing_annotation_is_named(devkit: Path, tmp_path: Path) -> None:
+    (devkit / "VOC2007" / "Annotations" / "im03.xml").unlink()
+    with pytest.raises(VocError, match=r"im03.xml: no such file"):
+        prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_box_outside_the_file_is_named_whatever_the_xml_says_of_the_size(devkit: Path, tmp_path: Path) -> None:
+    (devkit / "VOC2007" / "Annotations" / "im03.xml").write_text(annotation("fish", 90, 20))
+    with pytest.raises(VocError, match=r"im03.jpg has 27 × 20 pixels, and a box of its XML \(fish\) is not inside"):
+        prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+
+
+def test_other_settings_in_the_same_folder_are_named(
+    devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(devkit, tmp_path / "f", "--sets", "test", "--quiet") == 0
+    before = content(tmp_path / "f")
+    assert run(devkit, tmp_path / "f", "--sets", "test", "--max-windows", "2") == 2
+    assert "was begun with max_windows 3, and not 2" in capsys.readouterr().err
+    assert run(devkit, tmp_path / "f") == 2
+    assert "was begun with other" in capsys.readouterr().err
+    assert content(tmp_path / "f") == before
+
+
+def test_other_weights_are_other_settings(devkit: Path, tmp_path: Path) -> None:
+    prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+    with pytest.raises(ValueError, match="was begun with weights"):
+        prepare(devkit, tmp_path / "f", model=nn.Conv2d(3, 5, 3), **QUICK)
+
+
+class Bursts(nn.Module):
+    """Mean colours, but of an image as wide as one that is bad: not a number."""
+
+    def forward(self, seen: torch.Tensor) -> torch.Tensor:
+        means = seen.mean(dim=(2, 3))
+        return torch.where(means.mean() > 0.9, torch.nan, means)
+
+
+def test_features_that_are_not_finite_name_the_image(devkit: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (30, 21), "white").save(image_of(devkit, 6))
+    with pytest.raises(ValueError, match=r"im06.jpg: Bursts gives features that are not finite, first for window 0"):
+        prepare(devkit, tmp_path / "f", model=Bursts(), **QUICK)
+    assert (tmp_path / "f" / "journal.jsonl").read_bytes().count(b"\n") == 2
+
+
+def test_grey_and_transparent_pictures_are_read(devkit: Path, tmp_path: Path) -> None:
+    Image.new("L", (28, 21), 90).save(image_of(devkit, 4))
+    image_of(devkit, 5).unlink()
+    Image.new("RGBA", (29, 22), (9, 9, 9, 99)).save(image_of(devkit, 5).with_suffix(".png"))
+    store = prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+    assert len(store) == N_IMAGES
+
+
+def test_bad_settings_are_refused_before_anything_is_written(devkit: Path, tmp_path: Path) -> None:
+    for settings, problem in (
+        ({"proposals": "slow"}, "proposals must be one of fast, quality, sliding"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"max_windows": 0}, "max_windows must be at least 1"),
+        ({"min_side": 0}, "min_side must be at least 1"),
+        ({"crop": 4}, "crop must be at least 8"),
+        ({"sets": ["dev"]}, "dev"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            prepare(devkit, tmp_path / "f", model=small_model(), **{**QUICK, **settings})
+    assert not (tmp_path / "f").exists()
+
+
+# The command, interrupted between the first image and the second.
+INTERRUPTED = """
+import os, signal, sys
+from rankwise.cli.main import main
+from rankwise.detection.writing import StoreWriter
+
+append = StoreWriter.append
+
+def interrupted(writer, *parts):
+    if writer.done == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    append(writer, *parts)
+
+StoreWriter.append = interrupted
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal on POSIX")
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(devkit: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    command = [sys.executable, "-c", INTERRUPTED, "detect", "prepare", str(devkit), str(folder), *OPTIONS]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = process.stderr
+    done = (folder / "journal.jsonl").read_bytes().count(b"\n")
+    assert process.returncode == 130, said
+    assert f"interrupted: {done} of 12 images are in {folder}; the same command goes on" in said
+    assert done == 1
+    assert "Traceback" not in said
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_a_line_that_is_drawn_over_on_a_terminal() -> None:
+    stream = Terminal()
+    report = Report(False, stream)
+    report(2, 10)
+    report(3, 10)
+    report.close()
+    lines = stream.getvalue().split("\r\x1b[K")
+    assert lines[1] == "prepare: 2 of 10 images were there"
+    assert lines[-1].startswith("prepare: 3 of 10 images, ")
+    assert "images/s, 0:0" in lines[-1]
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_progress_is_rare_lines_elsewhere_and_nothing_when_quiet() -> None:
+    for quiet, expected in ((False, 2), (True, 0)):
+        stream = io.StringIO()
+        report = Report(quiet, stream)
+        for k in range(8):
+            report(k, 8)
+        report.close()
+        assert stream.getvalue().count("\n") == expected
+        assert "\r" not in stream.getvalue()

@@ -1,0 +1,28 @@
+"""Compiles the kernels that tests call, once, before several processes would each: a moment where they are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from rank_losses import NAMED, OWN, PUSH
+
+import rankwise as rw
+from rankwise.method import METHODS
+
+SMALL, LARGE = (3, 5), (100, 60_000)  # positives and negatives
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for dtype in (np.float64, np.float32):
+        for n_pos, n_neg in (SMALL, LARGE):
+            relevant = np.arange(n_pos + n_neg) < n_pos
+            scores = rng.normal(size=relevant.size).astype(dtype)
+            for loss in ("zero-one", PUSH, OWN, *NAMED):
+                rw.structured_hinge(scores, relevant, loss)
+            rw.structured_hinge(np.tile(scores, 2), np.tile(relevant, 2), qid=np.repeat([1, 2], scores.size))
+            for method in METHODS if n_neg == SMALL[1] else ["quicksort"]:
+                rw.most_violating_ranking(scores, relevant, method=method)
+
+
+if __name__ == "__main__":
+    main()

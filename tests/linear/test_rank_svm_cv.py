@@ -1,0 +1,240 @@
+"""RankSVMCV: the C and the loss that rank best what was left out; with queries whole, in threads, through Ctrl-C."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, PredefinedSplit, ShuffleSplit, StratifiedKFold
+
+import rankwise as rw
+from rankwise import metrics
+from rankwise.linear.cross_validation import Search, choose, split
+from rankwise.metrics import METRICS
+
+ATOL = 1e-9
+Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
+
+
+@pytest.fixture(scope="module")
+def cancer(cancer: Data) -> Data:
+    X, y = cancer
+    return X[:, :8], y
+
+
+@pytest.mark.parametrize("loss", ["ap", ["auc", "ndcg", "zero-one"]], ids=["one", "three"])
+def test_what_is_chosen_has_the_highest_mean_score(grouped: Grouped, loss: Any) -> None:
+    model = rw.RankSVMCV(loss, Cs=4, cv=3).fit(*grouped)
+    names = [loss] if isinstance(loss, str) else loss
+    assert model.Cs_.shape == (len(names), 4)
+    assert model.scores_.shape == (len(names), 4, 3)
+    means = model.scores_.mean(axis=2)
+    which, at = np.unravel_index(np.argmax(means), means.shape)
+    assert (model.loss_, model.C_) == (names[which], model.Cs_[which, at])
+    assert model.best_score_ == pytest.approx(means.max())
+    assert np.ptp(means) > 0.01
+    assert (np.diff(model.Cs_) > 0).all()
+
+
+def test_the_last_fit_is_that_of_rank_svm(grouped: Grouped) -> None:
+    X, y, qid = grouped
+    weight = 1.0 + (qid == 3)
+    model = rw.RankSVMCV("ndcg", Cs=3, cv=2).fit(X, y, qid, weight)
+    single = rw.RankSVM("ndcg", model.C_).fit(X, y, qid, weight)
+    np.testing.assert_allclose(model.coef_, single.coef_, atol=ATOL)
+    np.testing.assert_allclose(model.intercept_, single.intercept_, atol=ATOL)
+    assert model.objective_ == pytest.approx(single.objective_)
+    np.testing.assert_array_equal(model.rank(X, qid), single.rank(X, qid))
+
+
+def test_a_score_is_that_of_a_model_fitted_to_the_other_folds(grouped: Grouped) -> None:
+    X, y, qid = grouped
+    cv = GroupKFold(3)
+    model = rw.RankSVMCV("ap", Cs=[0.1, 10.0], cv=cv, tol=1e-6, scoring="ndcg@5").fit(X, y, qid)
+    for fold, (train, test) in enumerate(cv.split(X, y, qid)):
+        for k, C in enumerate([0.1, 10.0]):
+            single = rw.RankSVM("ap", C, tol=1e-6).fit(X[train], y[train], qid[train])
+            expected = metrics.ndcg(single.decision_function(X[test]), y[test], k=5, qid=qid[test])
+            assert model.scores_[0, k, fold] == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("prior", [None, "logistic"])
+def test_gains_are_what_ndcg_is_judged_by_and_change_no_fit(grouped: Grouped, prior: Any) -> None:
+    X, y, qid = grouped
+    grades = y * np.random.default_rng(0).integers(1, 4, y.size)
+    cv, options = GroupKFold(3), {"Cs": [0.1, 10.0], "tol": 1e-6, "scoring": "ndcg@5", "prior": prior}
+    graded, binary = (rw.RankSVMCV("ap", cv=cv, **options).fit(X, y, qid, gains=gains) for gains in (grades, y))
+    plain = rw.RankSVMCV("ap", cv=cv, **options).fit(X, y, qid)
+    np.testing.assert_array_equal(binary.scores_, plain.scores_)
+    assert np.abs(graded.scores_ - plain.scores_).max() > 0.01
+    if prior is None:
+        for fold, (train, test) in enumerate(cv.split(X, y, qid)):
+            single = rw.RankSVM("ap", 0.1, tol=1e-6).fit(X[train], y[train], qid[train])
+            expected = metrics.ndcg(single.decision_function(X[test]), grades[test], k=5, qid=qid[test])
+            assert graded.scores_[0, 0, fold] == pytest.approx(expected, abs=0.01)
+    worth = rw.RankSVM("ap", graded.C_, tol=1e-6).fit(X, y, qid)
+    assert prior is not None or np.allclose(graded.coef_, worth.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(("scoring", "loss"), [("ndcg", "ndcg"), ("auc", "auc"), ("ap", "zero-one"), ("mrr", "mrr")])
+def test_the_measure_is_that_of_the_loss_unless_told(grouped: Grouped, scoring: str, loss: str) -> None:
+    told, left = (rw.RankSVMCV(loss, Cs=2, cv=2, scoring=one).fit(*grouped) for one in (scoring, None))
+    np.testing.assert_array_equal(told.scores_, left.scores_)
+
+
+@pytest.mark.parametrize("options", [{}, {"refit": "average"}, {"prior": "logistic"}], ids=str)
+def test_threads_change_nothing(grouped: Grouped, options: dict[str, Any]) -> None:
+    one, two = (rw.RankSVMCV(["ap", "ndcg"], Cs=3, cv=3, n_jobs=n, **options).fit(*grouped) for n in (1, 2))
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert (one.C_, one.loss_, one.timing_["calls"]) == (two.C_, two.loss_, two.timing_["calls"])
+
+
+@pytest.mark.parametrize("cv", [3, None])
+def test_folds_keep_queries_whole_and_leave_out_every_row_once(grouped: Grouped, cv: int | None) -> None:
+    _, y, qid = grouped
+    folds = split(y == 1, qid, cv, 0)
+    assert len(folds) == (cv or 5)
+    for fold in folds:
+        assert not set(qid[fold.train]) & set(qid[fold.test])
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(y.size))
+
+
+@pytest.mark.parametrize("qid", [None, np.zeros(569)], ids=["none", "one"])
+def test_folds_of_one_query_are_stratified(cancer: Data, qid: Any) -> None:
+    relevant = cancer[1] == 1
+    shares = [relevant[fold.test].mean() for fold in split(relevant, qid, 4, 0)]
+    np.testing.assert_allclose(shares, relevant.mean(), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        KFold(3),
+        StratifiedKFold(2),
+        ShuffleSplit(2, random_state=0),
+        GroupKFold(4),
+        LeaveOneGroupOut(),
+        PredefinedSplit(np.arange(600) % 2),
+        [(list(range(300)), list(range(300, 600)))],
+        [(np.arange(600) < 200, np.arange(600) >= 200)],
+    ],
+    ids=lambda cv: type(cv).__name__,
+)
+def test_any_splitter_of_scikit_learn_will_do(grouped: Grouped, cv: Any) -> None:
+    X, y, qid = grouped
+    model = rw.RankSVMCV(Cs=2, cv=cv).fit(X, y, qid)
+    assert model.scores_.shape[2] == (cv.get_n_splits(X, y, qid) if hasattr(cv, "split") else 1)
+    assert np.isfinite(model.scores_).all()
+
+
+def test_too_few_queries_for_the_folds_are_counted(grouped: Grouped) -> None:
+    X, y, qid = grouped
+    with pytest.raises(ValueError, match="cv=5 folds need as many queries with both classes, and there are 3; pass a"):
+        rw.RankSVMCV().fit(X, y, qid % 3)
+    with pytest.raises(ValueError, match="both classes, and there are 1"):
+        rw.RankSVMCV(cv=2).fit(X, y * (qid == 0), qid)
+
+
+def test_folds_that_nothing_can_be_said_about_are_no_interruption(cancer: Data) -> None:
+    X, y = cancer
+    only_negatives_left_out = PredefinedSplit(np.where(y == 0, np.arange(y.size) % 2, -1))
+    with pytest.raises(ValueError, match="no fold of cv leaves out samples that ap can judge"):
+        rw.RankSVMCV(Cs=2, cv=only_negatives_left_out).fit(X, y)
+
+
+def test_a_fold_without_a_score_does_not_count(grouped: Grouped) -> None:
+    X, y, qid = grouped
+    y = y * (qid != 5)
+    model = rw.RankSVMCV(Cs=2, cv=LeaveOneGroupOut()).fit(X, y, qid)
+    assert np.isnan(model.scores_[:, :, 5]).all()
+    assert model.best_score_ == pytest.approx(np.nanmean(model.scores_, axis=2).max())
+
+
+@pytest.mark.parametrize("loss", ["ap", "zero-one"])
+@pytest.mark.parametrize("prior", [None, "coefficients"])
+def test_the_average_is_the_mean_of_the_folds_models(cancer: Data, loss: str, prior: Any) -> None:
+    X, y = cancer
+    prior = None if prior is None else np.linspace(0.5, -0.5, X.shape[1])
+    cv = StratifiedKFold(3)
+    model = rw.RankSVMCV(loss, Cs=[5.0], cv=cv, refit="average", prior=prior, tol=1e-6).fit(X, y)
+    singles = [rw.RankSVM(loss, 5.0, prior=prior, tol=1e-6).fit(X[train], y[train]) for train, _ in cv.split(X, y)]
+    np.testing.assert_allclose(model.coef_, np.mean([one.coef_ for one in singles], axis=0), atol=1e-6)
+    assert model.gap_ == pytest.approx(max(one.gap_ for one in singles), abs=1e-8)
+    if loss == "zero-one":
+        np.testing.assert_allclose(model.intercept_, np.mean([one.intercept_ for one in singles], axis=0), atol=1e-6)
+    else:
+        assert model.score(X, y) > 0.9
+
+
+def test_a_score_on_few_folds_is_no_reason_and_of_equals_the_smallest_c_is_taken() -> None:
+    nan = np.nan
+    for scores, chosen in (
+        ([[[0.5, 0.5], [0.9, nan], [0.7, 0.7]]], (0, 2)),  # 0.9 was measured on one fold only
+        ([[[0.5, 0.7], [0.8, 0.8], [0.8, 0.8]]], (0, 1)),
+        ([[[0.1, nan], [0.2, nan]], [[0.3, nan], [nan, nan]]], (1, 0)),
+    ):
+        found = choose(np.array(scores), METRICS["ap"])
+        assert (found.loss, found.C) == chosen
+
+
+def test_several_folds_are_followed_at_a_time(grouped: Grouped, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, real = threading.Barrier(2, timeout=60), Search._follow
+
+    def follow(search: Search, loss: int, fold: int) -> bool:
+        both.wait()  # for the other fold; alone, it would be broken
+        return real(search, loss, fold)
+
+    monkeypatch.setattr(Search, "_follow", follow)
+    rw.RankSVMCV(Cs=2, cv=2, n_jobs=2).fit(*grouped)
+
+
+@pytest.mark.parametrize("loss", ["ap", "zero-one"])
+def test_a_grid_follows_the_scale_of_the_features(grouped: Grouped, loss: str) -> None:
+    X, y, _ = grouped
+    model, scaled = (rw.RankSVMCV(loss, Cs=3, cv=2).fit(scale * X, y) for scale in (1.0, 1 / 64))
+    np.testing.assert_allclose(scaled.Cs_, model.Cs_ * 64.0**2)
+    if loss == "ap":
+        np.testing.assert_allclose(scaled.scores_, model.scores_, atol=1e-6)
+    assert scaled.best_score_ == pytest.approx(model.best_score_, abs=0.05)
+
+
+@pytest.mark.parametrize("prior", ["logistic", LogisticRegression(), np.ones(64)], ids=["logistic", "model", "coefs"])
+@pytest.mark.parametrize("refit", [True, "average"])
+def test_a_prior_is_refined_on_every_fold(grouped: Grouped, prior: Any, refit: Any) -> None:
+    X, y, qid = grouped
+    model = rw.RankSVMCV(Cs=[1e-9, 1.0, 1e4], cv=3, prior=prior, refit=refit).fit(X, y, qid)
+    alone = model.scores_[0, 0].mean()
+    if isinstance(prior, np.ndarray):
+        assert model.best_score_ > alone + 0.2
+    else:
+        assert model.best_score_ >= alone > 0.7
+    if isinstance(prior, LogisticRegression):
+        for fold, (train, test) in enumerate(split(y == 1, qid, 3, 0)):
+            scores = LogisticRegression().fit(X[train], y[train]).decision_function(X[test])
+            expected = metrics.average_precision(scores, y[test], qid=qid[test])
+            assert model.scores_[0, 0, fold] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_last_fit_that_stops_short_says_so(grouped: Grouped) -> None:
+    for refit in (True, "average"):
+        with pytest.warns(ConvergenceWarning, match="max_iter=2 reached") as caught:
+            model = rw.RankSVMCV(Cs=[1e4], cv=2, max_iter=2, refit=refit).fit(*grouped)
+        assert len(caught) == 1
+        assert not model.converged_
+
+
+def test_progress_of_the_last_fit_is_shown(cancer: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    rw.RankSVMCV(Cs=2, cv=2).fit(*cancer)
+    assert capsys.readouterr() == ("", "")
+    rw.RankSVMCV(Cs=2, cv=2, verbose=1).fit(*cancer)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "gap" in err
+    assert "planes" in err

@@ -1,0 +1,194 @@
+"""Solvers on data at the edge: few samples, huge C, features of other units, and bounds that rounding moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from linear_problems import (
+    EXACT,
+    ROUNDING,
+    assert_true_certificate,
+    draw,
+    objective_of,
+)
+from sklearn.exceptions import ConvergenceWarning
+
+import rankwise as rw
+from rankwise.linear.solvers import SOLVERS, Settings
+from rankwise.linear.solvers.result import Track
+
+
+def edge_cases(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    relevant = rng.random(60) < 0.3
+    relevant[:2] = True, False
+    X = rng.normal(size=(60, 4))
+    X[:, 0] += relevant
+    one = np.arange(60) == 17
+    return {
+        "zeros": (np.zeros((60, 3)), relevant),
+        "constants": (np.full((60, 3), 0.1), relevant),
+        "a constant among others": (np.column_stack([X, np.full(60, 1e3)]), relevant),
+        "duplicated rows": (np.repeat(X, 3, axis=0), np.repeat(relevant, 3)),
+        "duplicates of both classes": (np.repeat(X, 2, axis=0), np.arange(120) % 2 == 0),
+        "duplicated columns": (np.hstack([X, X, X]), relevant),
+        "one feature": (X[:, :1], relevant),
+        "one positive": (X, one),
+        "one negative": (X, ~one),
+        "two samples": (X[:2], relevant[:2]),
+        "separable": (X + 20.0 * relevant[:, None], relevant),
+        "more features than samples": (rng.normal(size=(20, 200)), np.arange(20) < 5),
+        "integers": (np.round(X), relevant),
+        "huge": (1e6 * X, relevant),
+        "tiny": (1e-6 * X, relevant),
+        "huge and tiny": (X * np.array([1e3, 1.0, 1e-3, 1e-6]), relevant),
+        "far from the origin": (X + 1e6, relevant),
+        "float32": (X.astype(np.float32), relevant),
+    }
+
+
+EDGES = tuple(edge_cases(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e2], ids=["C small", "C natural", "C large"])
+@pytest.mark.parametrize("loss", ["ap", "auc"])
+@pytest.mark.parametrize("name", EDGES)
+def test_data_at_the_edge_are_fitted(name: str, loss: str, C: float, rng: np.random.Generator) -> None:
+    """C is relative to the largest squared feature away from its mean."""
+    X, relevant = edge_cases(rng)[name]
+    objective = objective_of(X, relevant, loss)
+    spread = float(np.ptp(X.astype(np.float64), axis=0).max())
+    C = C / spread**2 if spread > 0 else C
+    results = {solver: SOLVERS[solver](objective, C, Settings(tol=1e-3, max_iter=2000)) for solver in EXACT}
+    results["subgradient"] = SOLVERS["subgradient"](objective, C, Settings(tol=1e-3, max_iter=20))
+    best = min(result.primal for result in results.values())
+    for solver, result in results.items():
+        assert np.isfinite(result.coef).all(), solver
+        assert result.dual <= best * (1 + ROUNDING), solver
+        assert_true_certificate(objective, C, result)
+        if solver in EXACT:
+            assert result.converged, (solver, result.reason)
+
+
+@pytest.mark.parametrize("loss", ["ap", "auc"])
+def test_where_features_say_nothing_the_model_is_nothing(loss: str, rng: np.random.Generator) -> None:
+    relevant = rng.random(40) < 0.3
+    for solver in SOLVERS:
+        result = SOLVERS[solver](objective_of(np.zeros((40, 3)), relevant, loss), 10.0, Settings(tol=1e-6))
+        assert result.converged
+        np.testing.assert_array_equal(result.coef, np.zeros(3))
+
+
+@pytest.mark.parametrize("apart", [3.0, 12.0, 40.0])
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e8, 1e10])
+def test_cutting_planes_bear_a_large_C(C: float, apart: float, rng: np.random.Generator) -> None:
+    """Where classes are apart the weights α fall as 1/C, all but that of risk ≥ 0; rounding must not lose them."""
+    for loss in ("ap", "auc"):
+        X, relevant = rng.normal(size=(200, 4)), rng.random(200) < 0.3
+        X[:, 0] += apart * relevant
+        objective = objective_of(X, relevant, loss)
+        result = SOLVERS["cutting-plane"](objective, C, Settings(tol=1e-3, max_iter=1000))
+        assert result.converged, result.reason
+        assert_true_certificate(objective, C, result)
+
+
+def noisy_rule(noise: float) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 10))
+    return X, X @ rng.normal(size=10) + noise * rng.normal(size=300) > 0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("C", [1e6, 1e8, 1e12])
+def test_frank_wolfe_bears_a_large_C(C: float, noise: float) -> None:
+    """Pairwise steps alone would take as many more sweeps as C is larger: here thousands, and without an end."""
+    objective = objective_of(*noisy_rule(noise))
+    optimum = SOLVERS["cutting-plane"](objective, C, Settings(tol=1e-3))
+    result = SOLVERS["frank-wolfe"](objective, C, Settings(tol=1e-3, max_iter=600))
+    assert optimum.converged
+    assert result.converged, result.reason
+    assert result.primal == pytest.approx(optimum.primal, rel=2e-3)
+    assert_true_certificate(objective, C, result, None)
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+def test_frank_wolfe_says_so_where_C_is_too_large_for_its_numbers(noise: float) -> None:
+    objective = objective_of(*noisy_rule(noise))
+    result = SOLVERS["frank-wolfe"](objective, 1e20, Settings(tol=1e-3))
+    assert result.n_iter < 2000
+    assert not result.converged
+    assert result.reason is not None
+    assert "rounding stops progress" in result.reason
+    assert_true_certificate(objective, 1e20, result)
+
+
+def test_frank_wolfe_warns_where_rounding_stops_it() -> None:
+    model = rw.RankSVM(C=1e20, solver="frank-wolfe")
+    with pytest.warns(ConvergenceWarning, match=r"gap of \d.*tol=0.001: rounding stops progress; raise tol, lower C"):
+        model.fit(*noisy_rule(1.0))
+    assert not model.converged_
+    assert model.gap_ == pytest.approx((model.objective_ - model.dual_) / model.objective_, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("n_queries", [1, 4], ids=["one query", "queries"])
+def test_frank_wolfe_goes_on_while_a_bound_moves(n_queries: int, rng: np.random.Generator) -> None:
+    """However slowly: at a usual C it is max_iter that ends it, never a guess."""
+    objective = draw(rng, n_queries=n_queries)
+    result = SOLVERS["frank-wolfe"](objective, 3e3, Settings(tol=1e-15, max_iter=150))
+    assert result.n_iter == 150
+    assert result.reason is not None
+    assert "max_iter=150" in result.reason
+
+
+@pytest.mark.parametrize(("unit", "C"), [(1e3, 1e4), (1e3, 1e6), (1e5, 1.0), (1e5, 100.0)])
+def test_cutting_planes_bear_a_feature_of_another_unit(unit: float, C: float, rng: np.random.Generator) -> None:
+    for apart in (0.5, 3.0, 12.0, 40.0):
+        X, relevant = rng.normal(size=(200, 4)) * [1.0, 1.0, 1.0, unit], rng.random(200) < 0.3
+        X[:, 0] += apart * relevant
+        objective = objective_of(X, relevant)
+        result = SOLVERS["cutting-plane"](objective, C, Settings(tol=1e-3, max_iter=1000))
+        assert result.converged, result.reason
+        assert_true_certificate(objective, C, result)
+
+
+def test_a_risk_below_0_by_rounding_proves_nothing(rng: np.random.Generator) -> None:
+    track = Track(draw(rng), Settings(tol=1e-3), 1e14, np.zeros(5))
+    v = np.full(5, 0.1)
+    track.offer(v, -4e-15)  # at a C so large, C·risk is −0.4
+    assert track.primal == 0.5 * float(v @ v)
+    assert not track.done
+
+
+@pytest.mark.parametrize("n_queries", [1, 9], ids=["one query", "queries"])
+def test_frank_wolfe_is_determined_by_its_seed(n_queries: int, rng: np.random.Generator) -> None:
+    objective = draw(rng, n_queries=n_queries)
+    runs = [SOLVERS["frank-wolfe"](objective, 10.0, Settings(tol=1e-4, seed=seed)) for seed in (3, 3, 4)]
+    np.testing.assert_array_equal(runs[0].coef, runs[1].coef)
+    np.testing.assert_array_equal(runs[0].history["dual"], runs[1].history["dual"])
+    assert n_queries == 1 or not np.array_equal(runs[0].coef, runs[2].coef)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "Fortran", "CSR", "CSC"])
+@pytest.mark.parametrize("solver", EXACT)
+def test_the_minimum_does_not_depend_on_how_features_are_stored(
+    solver: str, kind: str, rng: np.random.Generator
+) -> None:
+    relevant = rng.random(100) < 0.3
+    X = np.round(rng.normal(size=(100, 6)) * 4) / 4  # exact in float32
+    X[:, 0] += relevant
+    qid = rng.integers(0, 4, 100)
+    store: dict[str, Callable[[np.ndarray], Any]] = {
+        "dense": np.ascontiguousarray,
+        "float32": lambda X: X.astype(np.float32),
+        "Fortran": np.asfortranarray,
+        "CSR": lambda X: sp.csr_matrix(X.astype(np.float32)),
+        "CSC": sp.csc_array,
+    }
+    results = [
+        SOLVERS[solver](objective_of(matrix, relevant, "ap", qid), 3.0, Settings(tol=1e-6))
+        for matrix in (X, store[kind](X))
+    ]
+    assert results[1].primal == pytest.approx(results[0].primal, rel=2e-6)

@@ -1,0 +1,143 @@
+"""The documents are true: their Python blocks run, print what they say, and the code they name exists."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import io
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Documents that need no Python block.
+WITHOUT_CODE = {"benchmarks.md", "results.md"}
+# Where PyTorch is not installed, blocks that import it are left out, and documents whose every block builds on it.
+WITH_TORCH = {"detection.md", "layerwise.md", "torch.md"}
+TORCH_IS_THERE = importlib.util.find_spec("torch") is not None
+IMPORTS_TORCH = re.compile(r"^(?:import|from) (?:rankwise\.)?torch\b", re.MULTILINE)
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
+
+
+class Example(NamedTuple):
+    """A Python block, the line its code begins on, and what it must print (None: nothing is claimed)."""
+
+    code: str
+    line: int
+    printed: str | None
+
+
+def examples(text: str) -> list[Example]:
+    """Python blocks in order; a text block that follows with nothing but blank lines between is their output."""
+    fences = list(FENCE.finditer(text))
+    found = []
+    for at, fence in enumerate(fences):
+        if fence[1] != "python":
+            continue
+        printed = None
+        if at + 1 < len(fences):
+            after = fences[at + 1]
+            if after[1] == "text" and not text[fence.end() : after.start()].strip():
+                printed = after[2]
+        found.append(Example(fence[2], text.count("\n", 0, fence.start()) + 2, printed))
+    return found
+
+
+@pytest.mark.examples
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_python_blocks_run_in_order_and_print_what_the_document_says(path: Path) -> None:
+    found = examples(path.read_text(encoding="utf-8"))
+    assert found or path.name in WITHOUT_CODE, f"{path.name} has no Python block"
+    if path.name in WITH_TORCH and not TORCH_IS_THERE:
+        pytest.skip("PyTorch is not installed")
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for example in found:
+        if IMPORTS_TORCH.search(example.code) and not TORCH_IS_THERE:
+            continue
+        # Blank lines in front make a traceback name the line of the document.
+        code = compile("\n" * (example.line - 1) + example.code, str(path), "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if example.printed is not None:
+            assert printed.getvalue() == example.printed, f"{path.name}, line {example.line}"
+
+
+def test_a_text_block_belongs_only_to_the_python_block_right_before_it() -> None:
+    text = "```python\na\n```\n\n```text\n1\n```\n```python\nb\n```\nwords\n```text\n2\n```\n```sh\nc\n```\n"
+    assert examples(text) == [Example("a\n", 2, "1\n"), Example("b\n", 9, None)]
+
+
+def names_in(path: Path) -> set[str]:
+    """Functions, classes and assigned names of a module; methods and fields as Class.name."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        found |= names_of(node)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{name}" for part in node.body for name in names_of(part)}
+    return found
+
+
+def names_of(node: ast.stmt) -> set[str]:
+    """The names that a statement binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def code_column() -> list[tuple[str, tuple[str, ...]]]:
+    """(file, names) of each row of the table "paper ⇄ code": its last cell is `file.py`: `name`, `name`."""
+    text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    section = re.search(r"^## Paper ⇄ code\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    assert section, "docs/theory.md has no section 'Paper ⇄ code'"
+    cells = [row.strip().strip("|").split("|")[-1] for row in section[1].splitlines() if row.startswith("|")][2:]
+    rows = []
+    for cell in cells:
+        for part in cell.split(";"):
+            file, *names = re.findall(r"`([^`]+)`", part)
+            rows.append((file, tuple(names)))
+    return rows
+
+
+@pytest.mark.parametrize(("file", "names"), code_column(), ids=lambda value: value if isinstance(value, str) else "")
+def test_the_code_named_beside_the_paper_exists(file: str, names: tuple[str, ...]) -> None:
+    house = LAB if file.startswith("lab: ") else SOURCE
+    missing = set(names) - names_in(house / file.removeprefix("lab: "))
+    assert not missing, f"docs/theory.md names {sorted(missing)} in {file}"
+
+
+def extras() -> set[str]:
+    """The optional dependencies that pyproject.toml declares."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = re.search(r"^\[project\.optional-dependencies\]\n(.*?)^\[", text, re.MULTILINE | re.DOTALL)
+    assert section
+    return set(re.findall(r"^(\w+) = \[", section[1], re.MULTILINE))
+
+
+def test_what_is_said_to_be_installed_installs_from_a_checkout() -> None:
+    known = extras()
+    assert {"torch", "plots", "images", "parquet", "detection"} <= known
+    hints = []
+    for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")), *SOURCE.rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        assert "rankwise[" not in text, f"{path.name}: the package is on no index; name '.[extra]'"
+        assert not re.search(r"pip install (-\S+ )*rankwise\b", text), path.name
+        hints += re.findall(r"pip install '\.\[(\w+)\]'", text)
+    assert hints
+    assert set(hints) <= known
+
+
+def test_the_readme_lists_the_extras_that_users_need() -> None:
+    install = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Install")[2].partition("##")[0]
+    assert {"plots", "parquet", "images", "torch", "detection"} <= set(re.findall(r"\[(\w+)\]", install)) <= extras()
+
+
+def test_no_address_is_invented_for_the_project() -> None:
+    assert "[project.urls]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

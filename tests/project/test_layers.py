@@ -1,0 +1,118 @@
+"""Each layer imports only from the layers above it, and importing rankwise imports nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "rankwise"
+
+# From the first to the last; parts of one layer do not import each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("loss_forms", "inputs"),
+    ("losses", "method"),
+    ("interleaving",),
+    ("queries",),
+    ("inference",),
+    ("grouping", "zero_one"),
+    ("solving", "border"),
+    ("hinge", "smooth", "metrics", "io", "progress", "figures"),
+    ("linear", "torch"),
+    ("latent",),
+    ("models",),
+    ("detection", "explore"),
+    ("cli",),
+)
+DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
+# These stand on the whole of the public interface, and may import it as users do.
+ON_TOP = {"cli"}
+# Packages that only some parts may know.
+KNOWN_BY = {
+    "numba": {"inference"},
+    "llvmlite": {"inference"},
+    "torch": {"torch", "detection", "cli"},
+    "rankwise_lab": set(),
+}
+HEAVY = ("numba", "torch", "matplotlib", "sklearn", "pandas", "scipy")
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    """The part a file belongs to: hinge.py → hinge, inference/steps.py → inference."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+    """(dotted name, line) of every import in a file, wherever in it; from a import b gives a.b."""
+    package = ("rankwise", *path.relative_to(PACKAGE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{origin}.{alias.name}", node.lineno
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def test_there_are_modules_to_look_at() -> None:
+    assert {"losses", "inference"} <= {part_of(path) for path in MODULES}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_has_a_layer(path: Path) -> None:
+    assert part_of(path) in {*DEPTH, "__init__", "__main__"}, f"{name_of(path)}: give it a place in LAYERS"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if part_of(path) in DEPTH], ids=name_of)
+def test_a_module_imports_only_from_its_own_part_and_earlier_layers(path: Path) -> None:
+    part = part_of(path)
+    for name, line in imports_of(path):
+        root, *rest = name.split(".")
+        if root != "rankwise":
+            continue
+        where = f"{name_of(path)}, line {line}: imports {name}"
+        if rest and rest[0] in DEPTH:
+            assert rest[0] == part or DEPTH[rest[0]] < DEPTH[part], f"{where}, which is not from an earlier layer"
+        else:  # rankwise itself, or a public name from it
+            assert part in ON_TOP, f"{where}; import from the module that defines it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_numba_and_torch_are_known_only_where_they_may_be(path: Path) -> None:
+    for name, line in imports_of(path):
+        root = name.split(".")[0]
+        if root in KNOWN_BY:
+            assert part_of(path) in KNOWN_BY[root], f"{name_of(path)}, line {line}: imports {name}"
+
+
+def test_importing_rankwise_imports_nothing_heavy() -> None:
+    code = "import json, sys, rankwise; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(run.stdout))
+    assert "numpy" in loaded  # else the list is not what it seems
+    assert not loaded & set(HEAVY)
+
+
+def test_the_package_shows_its_public_names_and_no_others() -> None:
+    code = (
+        "import json, rankwise, rankwise.io, rankwise.metrics, rankwise.models\n"
+        "print(json.dumps([dir(rankwise), rankwise.__all__, rankwise.__name__]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown, public, _ = json.loads(done.stdout)
+    modules = {"detection", "inference", "io", "latent", "metrics", "torch"}
+    assert set(shown) == {*public, *modules, "__doc__", "__version__"}
+    assert {"RankSVM", "load", "Bags"} <= set(shown)

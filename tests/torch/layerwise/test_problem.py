@@ -1,0 +1,268 @@
+"""The convex problem of a layer: J by the definition, loss = (loss + Q) − Q, planes from below, and their gradients."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from block_losses import LOSSES, by_class
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
+from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
+from rankwise.torch.layerwise.pieces import concave_part, value_of  # noqa: E402
+from rankwise.torch.layerwise.problem import LayerProblem  # noqa: E402
+
+N_CLASSES = 3
+SEGMENTS = 12
+
+
+def dense() -> tuple[list[Any], tuple[int, ...]]:
+    parts = [nn.Linear(9, 6), nn.BatchNorm1d(6), nn.LeakyReLU(1.5), nn.Linear(6, 5, bias=False), nn.ReLU()]
+    return [*parts, nn.Dropout(), nn.Linear(5, N_CLASSES)], (9,)
+
+
+def convolutional() -> tuple[list[Any], tuple[int, ...]]:
+    parts = [
+        nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1),
+        nn.Conv2d(3, 2, 2, bias=False), nn.LeakyReLU(-0.3), nn.AvgPool2d(2, 1), nn.Flatten(), nn.Linear(2, 4),
+        nn.LeakyReLU(0.1), nn.Linear(4, N_CLASSES),
+    ]  # fmt: skip
+    return parts, (1, 6, 6)
+
+
+NETS = {"dense": dense, "convolutional": convolutional}
+LAST = (6, 10)
+PLACES = [(name, k, kind) for name in NETS for k in PLCNN(*NETS[name]()[0]).trainable for kind in ("dc", "fixed")]
+PLACES = [(name, k, kind) for name, k, kind in PLACES if kind == "dc" or k not in LAST]
+places = pytest.mark.parametrize(("name", "k", "kind"), PLACES)
+losses = pytest.mark.parametrize("loss", LOSSES)
+
+
+def network(name: str, dtype: Any = torch.float64) -> Any:
+    generator = torch.Generator().manual_seed(len(name))
+    net = PLCNN(*NETS[name]()[0]).double().eval()
+    with torch.no_grad():
+        for part in net:
+            for parameter in part.parameters():
+                parameter.normal_(std=0.6, generator=generator)
+            if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
+                part.running_mean.normal_(generator=generator)
+    return net.to(dtype)
+
+
+def samples(name: str, n: int = 13, dtype: Any = torch.float64, **options: Any) -> Blocks:
+    rng = np.random.default_rng(n)
+    labels = rng.permutation(np.arange(n) % N_CLASSES)
+    return Blocks(rng.normal(size=(n, *NETS[name]()[1])), labels, N_CLASSES, dtype=dtype, **{"block_size": 7} | options)
+
+
+def problem_of(name: str, k: int, kind: str, loss: str, dtype: Any = torch.float64, **options: Any) -> LayerProblem:
+    how = BlockLoss(LOSSES[loss], N_CLASSES, scale=1.3)
+    return LayerProblem(network(name, dtype), k, samples(name, dtype=dtype), how, decomposition=kind, **options)
+
+
+def around(problem: LayerProblem, rng: np.random.Generator, size: float = 1.0) -> Any:
+    return problem.start + size * torch.from_numpy(rng.normal(size=problem.start.shape))
+
+
+# --- by the definition
+
+
+def kappa(loss: str, labels: Any) -> Any:
+    labels = np.asarray(labels)
+    found = np.zeros((labels.size, N_CLASSES))
+    for (i, c), _ in np.ndenumerate(found):
+        count = int((labels == c).sum())
+        if loss == "hinge":
+            found[i, c] = 1.0 / labels.size
+        elif 0 < count < labels.size:
+            rank = 2.0 / (count if labels[i] == c else labels.size - count)
+            found[i, c] = (1.0 / labels.size if loss == "zero-one" else rank) / N_CLASSES
+    return torch.from_numpy(found)
+
+
+def put(net: Any, k: int, W: Any) -> Any:
+    """A copy of the network with these weights in layer k."""
+    net = copy.deepcopy(net)
+    part, columns = net[k], net[k].weight[0].numel()
+    part.weight.data = W[:, :columns].reshape(part.weight.shape).to(part.weight.dtype)
+    if part.bias is not None:
+        part.bias.data = W[:, columns].to(part.weight.dtype)
+    return net
+
+
+def Q(problem: LayerProblem, loss: str, b: int, W: Any) -> Any:
+    """Σ κ·c over negatives + κ·(score + c) over positives, differentiable in W."""
+    net, k, labels = problem.net, problem.position, problem.blocks.labels(b)
+    part: Any = net[k]
+    columns = part.weight[0].numel()
+    value = problem.blocks.images(b).double()
+    for one in list(net)[:k]:
+        value = value_of(copy.deepcopy(one).double(), value)
+    weight, bias = W[:, :columns].view(part.weight.shape), None if part.bias is None else W[:, columns]
+    linear = isinstance(part, nn.Linear)
+    value = nn.functional.linear(value, weight, bias) if linear else part._conv_forward(value, weight, bias)
+    concave = torch.zeros_like(value)
+    for one in list(net)[k + 1 :]:
+        one = copy.deepcopy(one).double()
+        value, concave = value_of(one, value), concave_part(one, value, concave)
+    positive = nn.functional.one_hot(labels, N_CLASSES)
+    return (kappa(loss, labels) * (positive * value + concave)).sum()
+
+
+# --- the block's function
+
+
+@losses
+@places
+def test_the_function_of_a_block_is_the_loss_with_the_concave_part_made_linear(
+    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
+) -> None:
+    problem = problem_of(name, k, kind, loss)
+    last = k == len(problem.net) - 1
+    assert problem.kind == ("exact" if last else kind)
+    for b in range(2):
+        origin, share = problem.start.clone().requires_grad_(), problem.blocks.share(b)
+        (slope,) = torch.autograd.grad(Q(problem, loss, b, origin), origin)
+        for size in (0.0, 0.1, 1.0):
+            W = around(problem, rng, size)
+            net = put(problem.net, k, W)
+            true = by_class(loss, net(problem.blocks.images(b)).detach(), problem.blocks.labels(b), 1.3)
+            assert problem.loss_of(b, W) == pytest.approx(share * sum(true), abs=1e-10)
+            found = problem.value(b, W)
+            if kind == "fixed" and not last:
+                assert found.shape == (1,)
+                if size == 0.0:
+                    assert found.item() == pytest.approx(share * sum(true), abs=1e-10)
+            elif last and loss != "hinge":
+                np.testing.assert_allclose(found.numpy(), share * np.array(true), rtol=0, atol=1e-10)
+            else:
+                rise = Q(problem, loss, b, W) - Q(problem, loss, b, problem.start)
+                above = 0.0 if last else (rise - (slope * (W - problem.start)).sum()).item()
+                assert above >= -1e-10
+                assert found.item() == pytest.approx(share * (sum(true) + above), abs=1e-10)
+                assert found.item() >= problem.loss_of(b, W) - 1e-10
+    total = sum(problem.loss_of(b, problem.start) for b in range(2))
+    assert problem.loss(problem.start) == pytest.approx(total, rel=1e-12)
+
+
+@losses
+@pytest.mark.parametrize(
+    ("name", "k", "kind"), [place for place in PLACES if place[2] == "dc" and place[1] not in LAST]
+)
+def test_loss_plus_Q_minus_Q_is_the_loss_in_single_precision(name: str, k: int, kind: str, loss: str) -> None:
+    problem = problem_of(name, k, kind, loss, torch.float32)
+    W = around(problem, np.random.default_rng(0)).float().double()
+    origin = problem.start.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(Q(problem, loss, 0, origin), origin)
+    made_linear = (Q(problem, loss, 0, problem.start) + (slope * (W - problem.start)).sum()).item()
+    share, here = problem.blocks.share(0), Q(problem, loss, 0, W).item()
+    largest = max(1.0, abs(here), abs(made_linear))
+    found = float(problem.value(0, W)) / share + made_linear - here
+    assert found == pytest.approx(problem.loss_of(0, W) / share, abs=1e-5 * largest)
+
+
+@losses
+@places
+def test_the_function_of_a_block_is_convex_and_planes_touch_it_from_below(
+    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
+) -> None:
+    problem = problem_of(name, k, kind, loss)
+    for at in range(SEGMENTS):
+        b, t, size = at % 2, rng.random(), 10.0 ** (at % 3 - 2)
+        V, W = around(problem, rng, size), around(problem, rng, size)
+        ends = problem.value(b, V), problem.value(b, W)
+        between = problem.value(b, t * V + (1 - t) * W)
+        rounding = 1e-11 * (1.0 + sum(one.abs().max().item() for one in ends))
+        assert (between <= t * ends[0] + (1 - t) * ends[1] + rounding).all()
+        plane = problem.plane(b, V)
+        matrix = problem.expand(b, plane.gradient)
+        torch.testing.assert_close(plane.value, ends[0], rtol=0, atol=rounding)
+        torch.testing.assert_close(plane.inner, problem.dot(matrix, V), rtol=0, atol=rounding)
+        assert (plane.value + problem.dot(matrix, W - V) <= ends[1] + rounding).all()
+
+
+@losses
+@places
+def test_gradients_are_those_of_finite_differences_however_they_are_kept(
+    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
+) -> None:
+    problem = problem_of(name, k, kind, loss)
+    W = around(problem, rng, 0.5)
+    planes = {}
+    for compressed in (False, True) if isinstance(problem.net[k], nn.Linear) else (False,):
+        problem._concave.clear()
+        problem.compressed = compressed
+        plane = problem.plane(0, W)
+        assert plane.gradient.shape == ((problem.blocks.size(0), len(W)) if compressed else W.shape)
+        planes[compressed] = problem.expand(0, plane.gradient)
+        torch.testing.assert_close(plane.inner, problem.dot(planes[compressed], W), rtol=0, atol=1e-12)
+    torch.testing.assert_close(planes[False], planes.get(True, planes[False]), rtol=0, atol=1e-12)
+    for _ in range(3):
+        D = torch.from_numpy(rng.normal(size=W.shape))
+        step = 1e-6
+        slope = (problem.value(0, W + step * D) - problem.value(0, W - step * D)) / (2 * step)
+        torch.testing.assert_close(problem.dot(planes[False], D), slope, rtol=1e-6, atol=1e-7)
+
+
+def test_gradients_are_kept_by_sample_where_a_block_has_fewer_samples_than_the_layer_inputs() -> None:
+    how = BlockLoss("ap", N_CLASSES)
+    for size, wanted in ((9, True), (10, False)):
+        problem = LayerProblem(
+            network("dense"), 0, samples("dense", 10 if wanted is False else 9, block_size=size), how
+        )
+        assert problem.compressed is wanted  # 9 inputs and a bias
+    assert not LayerProblem(network("convolutional"), 4, samples("convolutional", 2), how).compressed
+
+
+@places
+def test_nothing_depends_on_what_memory_lets_be_kept(name: str, k: int, kind: str, rng: np.random.Generator) -> None:
+    kept, anew, some = (problem_of(name, k, kind, "ap", memory=memory) for memory in (1e9, 0.0, 600.0))
+    W = around(kept, rng)
+    for b in (0, 1, 0):
+        for other in (anew, some):
+            assert torch.equal(kept.value(b, W), other.value(b, W))
+            for one, another in zip(kept.plane(b, W), other.plane(b, W), strict=True):
+                assert torch.equal(one, another)
+    assert len(kept._inputs) == 2
+    assert not anew._inputs
+    assert not anew._chosen
+
+
+@places
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_weights_are_a_matrix_and_a_layer_is_given_them_back(name: str, k: int, kind: str, dtype: Any) -> None:
+    problem = problem_of(name, k, kind, "ap", dtype)
+    part: Any = problem.net[k]
+    before, x = copy.deepcopy(problem.net), problem.blocks.images(0)
+    assert problem.start.dtype == torch.float64
+    problem.put(problem.start)
+    assert torch.equal(problem.net(x), before(x))
+    W = problem.start * 2.0 + 1.0
+    problem.put(W)
+    assert torch.equal(part.weight, 2.0 * before[k].weight + 1.0)
+    assert part.bias is None or torch.equal(part.bias, 2.0 * before[k].bias + 1.0)
+    assert torch.equal(problem.start, problem.matrix(before[k].weight, before[k].bias))
+    others = [key for key in before.state_dict() if not key.startswith(f"{k}.")]
+    assert all(torch.equal(before.state_dict()[key], problem.net.state_dict()[key]) for key in others)
+
+
+def test_dense_layers_are_decomposed_and_choices_above_convolutions_fixed_unless_one_says_otherwise() -> None:
+    how = BlockLoss("ap", N_CLASSES)
+    net, blocks = network("convolutional"), samples("convolutional")
+    kinds = [LayerProblem(net, k, blocks, how).kind for k in net.trainable]
+    assert kinds == ["fixed", "fixed", "dc", "exact"]
+    affine = PLCNN(nn.Linear(9, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, N_CLASSES)).double().eval()
+    below = LayerProblem(affine, 0, samples("dense"), how)
+    assert (below.kind, below.by_class) == ("exact", False)
+    assert LayerProblem(affine, 3, samples("dense"), how).by_class
+    assert not LayerProblem(affine, 3, samples("dense"), BlockLoss("hinge", N_CLASSES)).by_class
+    with pytest.raises(ValueError, match="unknown decomposition 'convex'"):
+        LayerProblem(net, 0, blocks, how, decomposition="convex")

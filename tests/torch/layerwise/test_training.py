@@ -1,0 +1,224 @@
+"""The stages of LW-SVM: each against its definition, F that never rises, and the same bits from the same seed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lwsvm_runs import LOSSES, QUICK, TRAIN, VAL, network, parts, rows_of, same, samples, weights  # noqa: E402
+from torch import nn  # noqa: E402
+
+import rankwise.torch as rwt  # noqa: E402
+from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
+from rankwise.torch.layerwise.evaluation import objective  # noqa: E402
+from rankwise.torch.layerwise.lwsvm import LWSVM  # noqa: E402
+from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
+
+# --- stages against their definitions
+
+
+def test_pretraining_is_adadelta_on_softmax_over_shuffled_batches_in_training_mode() -> None:
+    net, by_hand = PLCNN(*parts()[:5], *parts()[6:]).double(), PLCNN(*parts()[:5], *parts()[6:]).double()
+    model = LWSVM(net, lam=0.01, seed=4, **QUICK | {"pretrain_epochs": 3}).pretrain(TRAIN)
+    optimiser = torch.optim.Adadelta(by_hand.parameters(), lr=1.0)
+    images, labels = torch.from_numpy(TRAIN[0]).double(), torch.from_numpy(TRAIN[1])
+    means = []
+    for epoch in (1, 2, 3):
+        order, total = np.random.default_rng([4, 1, epoch]).permutation(90), 0.0
+        for at in np.array_split(order, 3):
+            loss = nn.functional.cross_entropy(by_hand(images[at]), labels[at])
+            squares = sum((by_hand[k].weight ** 2).sum() + (by_hand[k].bias ** 2).sum() for k in (0, 5, 7))
+            optimiser.zero_grad()
+            (loss + 0.005 * squares).backward()
+            optimiser.step()
+            total += loss.item() * len(at) / 90
+        means.append(total)
+    for name, part in by_hand.state_dict().items():
+        torch.testing.assert_close(net.state_dict()[name], part, rtol=1e-9, atol=1e-12)
+    assert [row["risk"] for row in model.history_] == pytest.approx(means, rel=1e-9)
+    assert means[2] < means[0]
+    assert not torch.equal(net[1].running_mean, torch.zeros(3).double())
+
+
+def test_the_warm_up_is_adadelta_on_the_loss_of_the_blocks_in_inference_mode() -> None:
+    net, by_hand = network(), network().eval()
+    model = LWSVM(net, "ap", lam=0.01, seed=4, learning_rate=0.5, **QUICK).warm_up(TRAIN)
+    blocks = Blocks(*TRAIN, 3, block_size=30, seed=4, dtype=torch.float64)
+    optimiser = torch.optim.Adadelta(by_hand.parameters(), lr=0.5)
+    for epoch in (1, 2):
+        for b in np.random.default_rng([4, 2, epoch]).permutation(3).tolist():
+            target = blocks.labels(b)[:, None] == torch.arange(3)
+            loss = rwt.functional.structured_hinge(by_hand(blocks.images(b)), target, "ap", dim=0)
+            optimiser.zero_grad()
+            (loss + 0.005 * by_hand.regulariser()).backward()
+            optimiser.step()
+    for name, part in by_hand.state_dict().items():
+        torch.testing.assert_close(net.state_dict()[name], part, rtol=1e-9, atol=1e-12)
+    assert model.objective_ == objective(net, blocks, BlockLoss("ap", 3), 0.01)
+    assert torch.equal(net[1].running_mean, torch.zeros(3).double())
+    assert not torch.equal(net[1].weight, torch.ones(3).double())
+
+
+@pytest.mark.parametrize("decomposition", ["auto", "dc", "fixed"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_layer_of_any_pass_raises_the_objective_and_no_epoch_lowers_the_dual(loss: str, decomposition: str) -> None:
+    model = LWSVM(network(), loss, decomposition=decomposition, **QUICK).fit(TRAIN)
+    rows = [row for row in model.history_ if row["stage"] == "fit_layers"]
+    layers = [row for row in rows if row["objective"] is not None]
+    objectives = [row["objective"] for row in layers]
+    assert [row["layer"] for row in layers] == [None, *[8, 6, 0] * model.n_passes_]
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(objectives))
+    assert objectives[-1] < 0.99 * objectives[0]
+    for row, later in pairwise(rows):
+        if row["layer"] is not None and (row["pass"], row["layer"]) == (later["pass"], later["layer"]):
+            assert later["dual"] >= row["dual"] - 1e-12
+    # The convex problem is the true one for the last layer alone.
+    assert all((row["primal"] is None) == (row["layer"] != 8) for row in layers[1:])
+    assert all(row["primal"] >= row["dual"] - 1e-12 for row in layers[1:] if row["layer"] == 8)
+    blocks = Blocks(*TRAIN, 3, block_size=30, dtype=torch.float64)
+    assert model.objective_ == objectives[-1] == objective(model.net, blocks, BlockLoss(loss, 3), 1e-3)
+
+
+def test_a_layer_ends_by_the_gain_of_its_dual_or_by_its_number_of_epochs() -> None:
+    model = LWSVM(network(), "ap", tol=0.05, **QUICK | {"max_passes": 1, "max_epochs": 8}).fit_layers(TRAIN)
+    epochs = [row for row in model.history_ if row["dual"] is not None and row["objective"] is None]
+    counts = set()
+    for layer in (8, 6, 0):
+        duals = [row["dual"] for row in epochs if row["layer"] == layer]
+        gains = [later - dual > 0.05 * later for dual, later in pairwise(duals)]
+        assert all(gains[:-1])
+        assert len(duals) == 8 or not gains[-1]
+        counts.add(len(duals))
+    assert len(counts) > 1  # both ways to end were seen, or at least two lengths
+    ends = [row for row in model.history_ if row["fraction"] is not None]
+    assert [row["epoch"] for row in ends] == [sum(row["layer"] == end["layer"] for row in epochs) for end in ends]
+
+
+def test_passes_end_when_one_changes_nothing() -> None:
+    net = PLCNN(nn.Linear(4, 3)).double()
+    nn.init.zeros_(net[0].weight)
+    nn.init.zeros_(net[0].bias)
+    model = LWSVM(net, "ap", max_passes=50).fit_layers((np.zeros((30, 4)), np.arange(30) % 3))
+    assert model.n_passes_ == 1
+
+
+def test_without_passes_the_network_is_only_judged() -> None:
+    net = network()
+    before = weights(net)
+    model = LWSVM(net, max_passes=0).fit_layers(TRAIN, VAL)
+    assert same(weights(net), before)
+    assert (len(model.history_), model.n_passes_) == (1, 0)
+
+
+# --- one call or three, the same bits
+
+
+@pytest.mark.parametrize("val", [None, VAL], ids=["alone", "validated"])
+def test_the_recipe_in_one_call_or_in_three_gives_the_same_bits(val: Any) -> None:
+    one, three = LWSVM(network(), **QUICK).fit(TRAIN, val), LWSVM(network(), **QUICK)
+    rows = []
+    for stage in (three.pretrain, three.warm_up, three.fit_layers):
+        rows += [row["objective"] for row in stage(TRAIN, val).history_]
+    assert same(weights(one.net), weights(three.net))
+    assert [row["objective"] for row in one.history_] == rows
+    assert one.score_ == three.score_
+
+
+def test_the_same_seed_gives_the_same_bits_whatever_the_callers_random_state_which_stays() -> None:
+    found = []
+    for state in (1, 2):
+        net = network(torch.float32)
+        torch.manual_seed(state)
+        np.random.seed(state)  # noqa: NPY002
+        before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+        model = LWSVM(net, **QUICK).fit(TRAIN, VAL)
+        assert torch.equal(torch.get_rng_state(), before[0])
+        assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
+        found.append((weights(net), rows_of(model)))
+    assert same(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+    other = network(torch.float32)
+    LWSVM(other, seed=1, **QUICK).fit(TRAIN, VAL)
+    assert not same(weights(other), found[0][0])
+
+
+def test_a_sequential_is_trained_in_place_as_a_plcnn_is_and_keeps_its_modes() -> None:
+    sequential, net = nn.Sequential(*parts()).double(), network()
+    sequential[1].eval()
+    modes = [part.training for part in sequential.modules()]
+    before = weights(sequential)
+    model = LWSVM(sequential, **QUICK).fit(TRAIN)
+    LWSVM(net, **QUICK).fit(TRAIN)
+    assert same(weights(sequential), weights(net))
+    assert not same(weights(sequential), before)
+    assert [part.training for part in sequential.modules()] == modes
+    torch.testing.assert_close(
+        torch.from_numpy(model.decision_function(VAL[0])), sequential.eval()(torch.from_numpy(VAL[0]).double())
+    )
+
+
+def test_a_frozen_layer_stays_as_it_is() -> None:
+    net = network()
+    net[0].requires_grad_(False)
+    before = net[0].weight.clone(), net[6].weight.clone()
+    model = LWSVM(net, **QUICK).fit(TRAIN)
+    assert torch.equal(net[0].weight, before[0])
+    assert not torch.equal(net[6].weight, before[1])
+    assert {row["layer"] for row in model.history_} == {None, 8, 6}
+
+
+def test_a_class_without_positives_in_a_block_counts_as_nothing() -> None:
+    images, labels = samples(60)
+    model = LWSVM(network(), "ap", **QUICK).fit((images, labels % 2))  # no block has the last class
+    assert model.objective_ is not None
+    assert np.isfinite(model.objective_)
+    assert model.predict(images).shape == (60,)
+
+
+def test_scores_are_those_of_inference_in_batches() -> None:
+    net = network(torch.float32)
+    model = LWSVM(net)
+    images = np.random.default_rng(0).normal(size=(1203, 1, 8, 8)).astype(np.float32)
+    scores = model.decision_function(images)
+    assert net.training
+    assert scores.dtype == np.float32
+    with torch.no_grad():
+        np.testing.assert_allclose(scores, net.eval()(torch.from_numpy(images)).numpy(), rtol=1e-5, atol=1e-6)
+    assert np.array_equal(model.predict(images), scores.argmax(1))
+    assert model.decision_function(images[:0]).shape == (0, 3)
+
+
+# --- when things go wrong
+
+
+def test_a_warm_up_that_diverges_says_so_and_leaves_the_last_good_weights() -> None:
+    net = network(torch.float32)
+    model = LWSVM(net, learning_rate=1e38, **QUICK)
+    before = weights(net)
+    with pytest.raises(ValueError, match=r"warm_up, epoch 1: .* use a smaller learning_rate"):
+        model.warm_up(TRAIN)
+    assert same(weights(net), before)
+    assert model.history_ == []
+
+
+def test_pretraining_that_diverges_says_so() -> None:
+    net = PLCNN(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 3))
+    before = weights(net)
+    with pytest.raises(ValueError, match="pretrain, epoch 1: the loss is inf; scale the images"):
+        LWSVM(net).pretrain((TRAIN[0] * np.float32(1e38 / np.abs(TRAIN[0]).max()), TRAIN[1]))
+    assert same(weights(net), before)
+
+
+def test_only_the_last_layers_are_taken_if_so_many_are_asked_for() -> None:
+    net = network()
+    before = weights(net)
+    model = LWSVM(net, layers=2, **QUICK).fit_layers(TRAIN)
+    assert {row["layer"] for row in model.history_ if row["layer"] is not None} == {8, 6}
+    after = weights(net)
+    assert {name.partition(".")[0] for name in after if not torch.equal(after[name], before[name])} == {"8", "6"}

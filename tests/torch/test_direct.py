@@ -1,0 +1,290 @@
+"""Direct loss minimisation: the update against its definition over all rankings, and against the expected loss."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from rank_losses import NAMED, OWN, PUSH
+
+import rankwise as rw
+from rankwise.inference.exhaustive import interleavings
+
+torch = pytest.importorskip("torch")
+
+import rankwise.torch as rwt  # noqa: E402
+from rankwise.torch import functional  # noqa: E402
+
+LOSSES: dict[str, rw.Loss] = {
+    **NAMED,
+    "discounted": OWN,
+    # The third positive counts most: it would stand above those before it, and the ranking must yield.
+    "uneven": rw.DiscountedLoss(lambda k: (k % 3 == 0) + 0.01, lambda m: 1 / m**0.5, name="uneven"),
+    "step": PUSH,
+}
+UPDATES = ("positive", "negative")
+BACKENDS = ("core", "tensor")
+# Each row is a list, unless a test says otherwise.
+direct_loss = partial(functional.direct_loss, dim=-1)
+
+
+def update_of(scores: Any, relevant: Any, loss: Any, **options: Any) -> tuple[Any, Any]:
+    """Value and gradient in NumPy."""
+    leaf = torch.as_tensor(scores).clone().requires_grad_()
+    value = direct_loss(leaf, torch.as_tensor(relevant), loss, **options)
+    value.sum().backward()
+    return value.detach().numpy(), leaf.grad.numpy()
+
+
+class Rankings:
+    """All rankings of a query, by the definitions: R_xy = ±1, F = (1/PN) Σ R_xy (s_x − s_y), and Δ."""
+
+    def __init__(self, scores: np.ndarray, relevant: np.ndarray, loss: rw.Loss) -> None:
+        pos, neg = np.flatnonzero(relevant), np.flatnonzero(~relevant)
+        pos, neg = pos[np.argsort(-scores[pos], kind="stable")], neg[np.argsort(-scores[neg], kind="stable")]
+        above = interleavings(pos.size, neg.size)
+        matrices = np.where(np.arange(neg.size) < above[:, :, None], -1.0, 1.0)
+        self.gradients = np.zeros((len(above), scores.size))
+        self.gradients[:, pos] = matrices.mean(axis=2) / pos.size
+        self.gradients[:, neg] = -matrices.mean(axis=1) / neg.size
+        self.scores = self.gradients @ scores
+        self.losses = loss.of_counts(above, neg.size)
+
+    def best(self, weight: float) -> tuple[np.ndarray, float, bool]:
+        """∇F of the ranking that maximises F + weight·Δ, the maximum, and whether no other is near it."""
+        objective = self.scores + weight * self.losses
+        first, second = np.argsort(-objective)[:2]
+        return self.gradients[first], float(objective[first]), bool(objective[first] - objective[second] > 1e-7)
+
+
+def tiny(rng: np.random.Generator, ties: bool) -> tuple[np.ndarray, np.ndarray, float]:
+    n_pos, n_neg = rng.integers(1, 5), rng.integers(1, 6)
+    relevant = rng.permutation(np.arange(n_pos + n_neg) < n_pos)
+    scores = rng.integers(-1, 2, relevant.size) * 0.5 if ties else rng.normal(size=relevant.size) + 0.5 * relevant
+    return scores.astype(np.float64), relevant, float(rng.choice([0.1, 1.0, 4.0, 30.0]))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: str, backend: str) -> None:
+    rng = np.random.default_rng(21)
+    compared, moved = 0, 0
+    for _ in range(80):
+        scores, relevant, epsilon = tiny(rng, ties=False)
+        rankings = Rankings(scores, relevant, loss)
+        by_scores, _, sure = rankings.best(0.0)
+        other, _, sure_too = rankings.best(epsilon if update == "positive" else -epsilon)
+        if not (sure and sure_too):
+            continue
+        expected = (other - by_scores) / epsilon * (1 if update == "positive" else -1)
+        value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        assert value == pytest.approx(rw.ranking_loss(scores, relevant, loss), abs=1e-12)
+        compared += 1
+        moved += bool(expected.any())
+    assert compared > 60
+    assert moved >= 15
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, update: str, backend: str) -> None:
+    """∇F(R_±ε) is a subgradient of max_R F ± ε·Δ; R_w counts ties so that the two rankings differ."""
+    rng = np.random.default_rng(22)
+    for _ in range(40):
+        scores, relevant, epsilon = tiny(rng, ties=True)
+        weight = epsilon if update == "positive" else -epsilon
+        value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        assert value == pytest.approx(rw.ranking_loss(scores, relevant, loss, ties="worst"), abs=1e-12)
+        nudge = 1e-6 * np.where(relevant, 1.0, -1.0) * (1 if update == "positive" else -1)
+        by_scores, _, _ = Rankings(scores + nudge, relevant, loss).best(0.0)
+        other = by_scores + found * weight
+        _, maximum, _ = Rankings(scores, relevant, loss).best(weight)
+        for spread in (1e-3, 0.3, 3.0):
+            elsewhere = scores + spread * rng.normal(size=scores.size)
+            _, there, _ = Rankings(elsewhere, relevant, loss).best(weight)
+            assert there >= maximum + other @ (elsewhere - scores) - 1e-9
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("positive", [True, False], ids=["positive", "negative"])
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["high", "low"])
+@pytest.mark.parametrize(
+    "loss",
+    [rw.AveragePrecision(), rw.StepLoss(lambda i, j, p, n: -i / (p * n * (j + 0.5)), name="push")],
+    ids=lambda loss: loss.name,
+)
+def test_far_off_scores_do_not_blur_the_others(
+    loss: rw.Loss, sign: float, positive: bool, update: str, backend: str
+) -> None:
+    """One score beyond all others is at its place for good, be it 50 away or 1e20."""
+    rng = np.random.default_rng(29)
+    for _ in range(40):
+        relevant = rng.permutation(np.arange(7) < 3)
+        scores, epsilon = rng.normal(size=7) + 0.3 * relevant, float(rng.choice([0.3, 1.0, 4.0]))
+        far = np.flatnonzero(relevant == positive)[0]
+        scores[far] = sign * 50.0
+        rankings = Rankings(scores, relevant, loss)
+        expected = rankings.best(epsilon if update == "positive" else -epsilon)[0] - rankings.best(0.0)[0]
+        scores[far] = sign * 1e20
+        _, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        np.testing.assert_allclose(found, expected / (epsilon if update == "positive" else -epsilon), atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "loss",
+    [rw.NDCG(discount="chakrabarti"), rw.DiscountedLoss(discount=lambda m: 1.5 + np.sin(m), name="wave")],
+    ids=["chakrabarti", "wave"],
+)
+def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss, backend: str) -> None:
+    """That is not convex, and that rises and falls."""
+    rng = np.random.default_rng(23)
+    for _ in range(40):
+        scores, relevant, epsilon = tiny(rng, ties=False)
+        rankings = Rankings(scores, relevant, loss)
+        other, _, sure = rankings.best(-epsilon)
+        if sure:
+            _, found = update_of(scores, relevant, loss, epsilon=epsilon, update="negative", backend=backend)
+            np.testing.assert_allclose(found, (rankings.best(0.0)[0] - other) / epsilon, rtol=1e-12, atol=1e-12)
+    with pytest.raises(rw.NotQSSuitableError, match="breaks"):
+        update_of([3.0, 2.0, 1.0, 0.0], [0, 1, 0, 1], loss, update="positive", backend=backend)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_backends_agree_on_batches_masks_and_ragged_queries(loss: rw.Loss, update: str) -> None:
+    rng = np.random.default_rng(24)
+    scores, relevant = rng.normal(size=(6, 50)), rng.random((6, 50)) < 0.4
+    relevant[2] = False
+    mask = torch.tensor(rng.random((6, 50)) < 0.8)
+    qid = torch.tensor(rng.integers(0, 6, 300))
+    for shaped, options in (
+        ((scores, relevant), {}),
+        ((scores, relevant), {"mask": mask}),
+        ((scores, relevant), {"dim": 0}),
+        ((scores.ravel(), relevant.ravel()), {"qid": qid}),
+        ((scores.ravel(), relevant.ravel()), {"qid": qid, "mask": mask.reshape(-1)}),
+    ):
+        for reduction in ("none", "mean"):
+            told: dict[str, Any] = {**options, "epsilon": 2.0, "update": update, "reduction": reduction}
+            value, gradient = update_of(*shaped, loss, backend="core", **told)
+            other_value, other = update_of(*shaped, loss, backend="tensor", **told)
+            np.testing.assert_allclose(other_value, value, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(other, gradient, rtol=1e-12, atol=1e-12)
+            assert gradient.any()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_the_value_is_the_loss_of_the_ranking_by_scores(dtype: Any, backend: str) -> None:
+    rng = np.random.default_rng(25)
+    scores = torch.tensor(rng.normal(size=(8, 12)).round(1)).to(dtype)
+    relevant = torch.tensor(rng.random((8, 12)) < 0.4)
+    rows = [(row.double().numpy(), label.numpy()) for row, label in zip(scores, relevant, strict=True)]
+    for name in ("ap", "ndcg", "mrr", "auc"):
+        expected = [rw.ranking_loss(*row, name, ties="worst") for row in rows]
+        for update in UPDATES:
+            module = rwt.DirectLoss(name, dim=1, update=update, reduction="none", backend=backend)
+            np.testing.assert_allclose(module(scores, relevant).numpy(), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_query_of_600_samples_agrees_with_the_dynamic_method_of_the_core() -> None:
+    rng = np.random.default_rng(26)
+    relevant = rng.permutation(np.arange(600) < 150)
+    scores = rng.normal(size=600) + 0.5 * relevant
+    for loss in ("ap", "ndcg"):
+        for update in UPDATES:
+            one, other = (update_of(scores, relevant, loss, update=update, epsilon=3.0, backend=b) for b in BACKENDS)
+            np.testing.assert_allclose(one[1], other[1], rtol=1e-12, atol=1e-14)
+            assert np.abs(one[1]).sum() > 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("update", UPDATES)
+def test_constant_scores_still_have_a_gradient_that_separates_the_classes(update: str, backend: str) -> None:
+    relevant = np.array([True, False, True, False, False])
+    value, gradient = update_of(np.zeros(5), relevant, "ap", update=update, backend=backend)
+    assert value == pytest.approx(rw.ranking_loss(np.zeros(5), relevant, "ap", ties="worst"))
+    assert (gradient[relevant] < 0).all()
+    assert (gradient[~relevant] > 0).all()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_one_pair_follows_the_gradient_of_the_expected_loss(update: str) -> None:
+    """P = N = 1 with noise σ on both: E Δ = Φ(−d/(σ√2))/2, d = s_pos − s_neg, is known in closed form."""
+    rng = np.random.default_rng(27)
+    sigma, ahead, epsilon, draws = 0.7, 0.4, 0.2, 200_000
+    noisy = np.array([ahead, 0.0]) + sigma * rng.normal(size=(draws, 2))
+    relevant = np.tile([True, False], (draws, 1))
+    options: dict[str, Any] = {"epsilon": epsilon, "update": update, "reduction": "sum", "backend": "tensor"}
+    _, gradient = update_of(noisy, relevant, "ap", **options)
+    spread = sigma * np.sqrt(2)
+    slope = -0.5 * np.exp(-((ahead / spread) ** 2) / 2) / (spread * np.sqrt(2 * np.pi))
+    error = gradient[:, 0].std() / np.sqrt(draws)
+    assert error < 0.03 * abs(slope)
+    assert abs(gradient[:, 0].mean() - slope) < 4 * error + 0.03 * abs(slope)  # and a bias of the order of ε
+    np.testing.assert_array_equal(gradient[:, 1], -gradient[:, 0])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", ["ap", "ndcg"])
+def test_on_average_the_update_is_the_gradient_of_the_expected_loss(loss: str, update: str) -> None:
+    """E over Gaussian noise z: the gradient of E Δ(s + σz) is E (Δ − mean Δ)·z/σ."""
+    rng = np.random.default_rng(28)
+    draws, sigma = 60_000, 1.0
+    relevant = np.array([True, False, False, True, False])
+    z = rng.normal(size=(draws, 5))
+    noisy = np.array([0.5, 0.2, -0.1, 0.0, 0.4]) + sigma * z
+    options: dict[str, Any] = {"epsilon": 0.3, "update": update, "reduction": "none", "backend": "tensor"}
+    lost, gradient = update_of(noisy, np.tile(relevant, (draws, 1)), loss, **options)
+    by_score = (lost - lost.mean())[:, None] * z / sigma
+    error = np.sqrt((gradient.var(axis=0) + by_score.var(axis=0)) / draws)
+    assert (error < 0.005).all()
+    np.testing.assert_array_less(np.abs(gradient.mean(axis=0) - by_score.mean(axis=0)), 4 * error + 0.005)
+    assert (np.abs(by_score.mean(axis=0)) > 0.02).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"epsilon": 0.0}, ValueError, "epsilon must be positive.*got 0.0"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be positive.*got -1.0"),
+        ({"epsilon": float("nan")}, ValueError, "epsilon must be.*finite"),
+        ({"epsilon": float("inf")}, ValueError, "epsilon must be.*finite"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be a number"),
+        ({"update": "both"}, ValueError, "'positive', 'negative'"),
+        ({"loss": "zero-one"}, ValueError, "losses of rankings"),
+        ({"loss": rw.ZeroOne()}, ValueError, "losses of rankings"),
+        ({"loss": "map"}, ValueError, "unknown loss 'map'"),
+        ({"loss": 3}, TypeError, "name or a Loss"),
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused_by_function_and_module(options: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        direct_loss(torch.randn(4), torch.tensor([0, 1, 0, 1]), **options)
+    with pytest.raises(error, match=words):
+        rwt.DirectLoss(**options)
+
+
+def test_the_module_passes_its_options_on() -> None:
+    rng = np.random.default_rng(30)
+    scores, relevant = torch.tensor(rng.normal(size=(12, 4))), torch.tensor(rng.random((12, 4)) < 0.4)
+    mask, qid = torch.tensor(rng.random((12, 4)) < 0.8), torch.arange(12) % 2
+    for given in ({}, {"epsilon": 5.0}, {"epsilon": 5.0, "update": "negative"}, {"dim": 0, "empty": "skip"}):
+        options = {"dim": 1, **given}
+        ours, theirs = scores.clone().requires_grad_(), scores.clone().requires_grad_()
+        value = rwt.DirectLoss("ndcg", **options)(ours, relevant, mask=mask)
+        expected = direct_loss(theirs, relevant, "ndcg", mask=mask, **options)
+        value.backward()
+        expected.backward()
+        assert torch.equal(ours.grad, theirs.grad)
+        assert value.item() == expected.item()
+        ragged = rwt.DirectLoss("ndcg", ignore_index=9, **given)(scores[:, 0], relevant[:, 0], qid=qid)
+        assert ragged.item() == direct_loss(scores[:, 0], relevant[:, 0], "ndcg", qid=qid, **given).item()
