@@ -127,7 +127,7 @@ def spread(
         if 0 < positives.stop - positives.start < part.stop - part.start:
             lines = lines_large(soft.level[positives], soft.width, ramp, weight[positives])
             n = int(part.stop - part.start)
-            drawn = [(scores[part], soft.gaps[part], a, b, ramp, lines, gradient[part]) for a, b in _parts(n)]
+            drawn = [(scores[part], soft.gaps[part], a, b, ramp, *lines, gradient[part]) for a, b in _parts(n)]
             _run_parts(draw_part, drawn, worth(n, n_threads))
             gradient[soft.order[positives]] = own[positives]
         else:

@@ -124,8 +124,11 @@ def soften_by_search(scores, flags, width, level, above, near, gaps):
 
 @part
 def middles(level, under):
-    """A number by gap from which offsets are taken: a level whose window the gap is in, if there is one."""
-    middle = np.empty(under.shape[0])
+    """A number by gap from which offsets are taken: a level whose window the gap is in, if there is one.
+
+    One more gap at the end has room for the positives.
+    """
+    middle = np.zeros(under.shape[0] + 1)
     for g in range(under.shape[0]):
         middle[g] = level[min(under[g], level.shape[0] - 1)]
     return middle
@@ -160,9 +163,7 @@ def prepare_large(scores, level, width, buckets, pivot, settled, start):
     for b in range(n_buckets):
         start[b + 1] += start[b]
         settled[b] = start[b] if start[b + 1] == start[b] else -1
-    middle = np.zeros(2 * n_pos + 2)  # the last one is that of the positives
-    middle[: 2 * n_pos + 1] = middles(level, bounds[0])
-    return edge, bounds, middle
+    return edge, bounds, middles(level, bounds[0])
 
 
 @kernel

@@ -77,15 +77,18 @@ def add_all(negatives, level, width, rate, ramp, weight, slopes):
 
 @part
 def lines_of(level, width, ramp, weight):
-    """The gradient of negatives by gap: bias + rate·(score − middle); of a constant, rate is not filled in."""
+    """The gradient of negatives by gap: bias + rate·(score − middle); of a constant, rate says nothing.
+
+    In one more gap at the end, that of the positives, it is 0.
+    """
     n_pos, n_gaps = level.shape[0], 2 * level.shape[0] + 1
     edge, bounds = np.empty(2 * n_pos), np.empty((3, n_gaps), np.int64)
     lay_edges(level, width, edge, bounds[0], bounds[1], bounds[2])
     under, until, middle = bounds[0], bounds[1], middles(level, bounds[0])
     for g in range(n_gaps):
         until[g] = g - under[g]
-    inside, moment = np.empty(n_gaps), np.empty(n_gaps)
-    sum_windows(weight, np.zeros(n_pos), level, under, until, middle, inside, moment, np.empty((2, n_pos)))
+    inside, moment = np.zeros(n_gaps + 1), np.zeros(n_gaps + 1)
+    sum_windows(weight, np.zeros(n_pos), level, under, until, middle[:n_gaps], inside, moment, np.empty((2, n_pos)))
     half = 0.5 / width
     if not ramp:
         for g in range(n_gaps):
@@ -115,16 +118,11 @@ def draw(scores, gaps, ramp, bias, rate, middle, gradient):
 
 @kernel
 def lines_large(level, width, ramp, weight):
-    """`lines_of`, with one more gap, that of the positives, where the line is 0."""
-    bias, rate, middle = lines_of(level, width, ramp, weight)
-    n = bias.shape[0]
-    wider = np.zeros((3, n + 1))
-    for g in range(n):
-        wider[0, g], wider[1, g], wider[2, g] = bias[g], rate[g], middle[g]
-    return wider
+    """`lines_of` one query, for `draw_part`."""
+    return lines_of(level, width, ramp, weight)
 
 
 @kernel
-def draw_part(scores, gaps, first, stop, ramp, lines, gradient):
+def draw_part(scores, gaps, first, stop, ramp, bias, rate, middle, gradient):
     """Gradients of scores[first:stop]."""
-    draw(scores[first:stop], gaps[first:stop], ramp, lines[0], lines[1], lines[2], gradient[first:stop])
+    draw(scores[first:stop], gaps[first:stop], ramp, bias, rate, middle, gradient[first:stop])
