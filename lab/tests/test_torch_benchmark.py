@@ -26,7 +26,7 @@ from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_
 from rankwise.cli.main import main  # noqa: E402
 from rankwise.metrics import average_precision  # noqa: E402
 
-QUICK = BENCHMARK.quick
+QUICK = BENCHMARK.sizes.quick()
 PAIRWISE = PEERS["pairwise sigmoids"]
 MEGABYTE = 2**20
 OURS_ONLY = '{"growth": {"ours": 4096}, "seconds": {"ours": 0.001}}\n'
@@ -91,7 +91,7 @@ def test_speed_is_measured_over_sorting_and_over_the_core(loss: str, document: d
 
 
 def test_the_issues_sizes_are_those_of_a_full_run() -> None:
-    full = BENCHMARK.full
+    full = BENCHMARK.sizes.sized(quick=False)
     assert (full.flat, full.rows) == ((10**6, 10**3), (64, 10**4, 100))
     assert [n for n, _ in full.flat_core] == [10**5, 10**6]
     assert full.scores == (256, 1024, 4096, 10**5)

@@ -25,9 +25,8 @@ from rankwise_lab.benchmarks import quality
 from rankwise_lab.benchmarks.bags_data import BagSet
 from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Estimator, Fitted, Model, choose
 from rankwise_lab.benchmarks.quality import Record
-from rankwise_lab.benchmarks.report import as_text, interval_cells
-from rankwise_lab.intervals import corrected, student
-from rankwise_lab.report.table import Table
+from rankwise_lab.intervals import corrected, interval_cells, student
+from rankwise_lab.report.table import Table, as_text
 
 __all__ = ["CONTENDERS", "REFERENCE", "Plan", "extremes", "means", "scaled_bags", "summarise", "table"]
 

@@ -31,10 +31,9 @@ from rankwise_lab.benchmarks.finetune_model import (
     one_thread,
     train,
 )
-from rankwise_lab.benchmarks.report import as_text, interval_cells
-from rankwise_lab.intervals import student
+from rankwise_lab.intervals import interval_cells, student
 from rankwise_lab.progress import Progress
-from rankwise_lab.report.table import Table
+from rankwise_lab.report.table import Table, as_text
 from rankwise_lab.reproduce.cifar_data import digest
 
 __all__ = ["Choice", "Plan", "Record", "run", "summarise", "table"]

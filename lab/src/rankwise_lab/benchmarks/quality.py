@@ -26,13 +26,12 @@ from threadpoolctl import threadpool_limits
 from rankwise.io import fingerprint
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.contenders import Contender
-from rankwise_lab.benchmarks.report import as_text, interval_cells
 from rankwise_lab.benchmarks.tasks import Task
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.intervals import corrected, student
+from rankwise_lab.intervals import corrected, interval_cells, student
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.progress import Progress
-from rankwise_lab.report.table import Table
+from rankwise_lab.report.table import Table, as_text
 
 __all__ = ["Plan", "Record", "run", "summarise", "table"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from rankwise import NDCG, RankSVM, RankSVMCV
 from rankwise.losses import LossLike
-from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
-from rankwise_lab.benchmarks.report import Row, at_least, at_most
+from rankwise_lab import pieces
+from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most, over
 from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.measuring.timing import Seconds, compare
@@ -37,12 +37,16 @@ _PUBLISHED: dict[str, dict[str, tuple[LossLike, str, float | None]]] = {
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(pieces.Plan):
     """Rows of w8a (None: all), folds to choose C by, and how often each fit is timed."""
 
-    rows: int | None
-    folds: int
-    repeats: int
+    rows: int | None = None
+    folds: int = 5
+    repeats: int = 5
+
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(rows=3000, folds=2, repeats=1)
 
 
 class Problem(NamedTuple):
@@ -108,12 +112,9 @@ def _linear_in_rows(sizes: Sizes) -> Iterator[Row]:
         return
     quarter = np.random.default_rng(0).permutation(problem.y.size)[: problem.y.size // 4]
     few, C = (problem.X[quarter], problem.y[quarter]), problem.C["ap"]
-    tasks = {
-        "all": lambda: _fit(problem.X, problem.y, "ap", C),
-        "a quarter": lambda: _fit(*few, "ap", C),
-    }
+    tasks = {"all": partial(_fit, problem.X, problem.y, "ap", C), "a quarter": partial(_fit, *few, "ap", C)}
     found = compare(tasks, sizes.repeats)
-    yield Row(what, found["all"] / found["a quarter"], target=at_most(6), parts=found)
+    yield over(what, found, *found, target=at_most(6))
 
 
 def _digits(sizes: Sizes) -> Iterator[Row]:
@@ -166,9 +167,7 @@ BENCHMARK = Benchmark(
         Section(
             3,
             "What a fit costs",
-            _cases(
-                {"against LinearSVC": _against_linear_svc, "rows": _linear_in_rows, "digits": _digits},
-            ),
+            _cases({"against LinearSVC": _against_linear_svc, "rows": _linear_in_rows, "digits": _digits}),
         ),
         Section(
             4,
@@ -176,6 +175,5 @@ BENCHMARK = Benchmark(
             _cases({loss: partial(_inference_of_a_fit, loss) for loss in _PUBLISHED}),
         ),
     ),
-    full=Sizes(rows=None, folds=5, repeats=5),
-    quick=Sizes(rows=3000, folds=2, repeats=1),
+    Sizes,
 )

@@ -17,8 +17,6 @@ from rankwise.cli import check_writable
 __all__ = ["add_command"]
 
 _MARKS = {True: "yes", False: "NO", None: ""}
-# Samples of the kind that grows in the figure's last points.
-_FIGURE_LARGEST = {True: 1000, False: 30_000}
 _MQ2008 = "mq2008"
 # The modules of the benchmarks that are tables of rows.
 _TABLES = {
@@ -122,7 +120,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
         from rankwise_lab.benchmarks import figures
 
-    sizes = benchmark.quick if arguments.quick else benchmark.full
+    sizes = benchmark.sizes.sized(arguments.quick)
     progress = Progress()
     described = machine.describe() | (module.describe() if hasattr(module, "describe") else {})
     for key, value in described.items():
@@ -130,7 +128,7 @@ def _table(arguments: argparse.Namespace) -> int:
     document = benchmark.run(sizes, numbers, _print_section, _print_row, progress)
     document |= {"quick": arguments.quick, "machine": described}
     if figure is not None:
-        panels = figures.measure(sizes.figure_points, sizes.repeats, _FIGURE_LARGEST[arguments.quick], progress)
+        panels = figures.measure(sizes.figure_points, sizes.repeats, sizes.figure_largest, progress)
         document["figure"] = [panel.as_dict() for panel in panels]
         write_bytes(figure, figures.draw(panels))
         print(f"\nfigure: {figure}")

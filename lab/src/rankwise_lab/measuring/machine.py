@@ -12,7 +12,7 @@ from typing import Any
 from rankwise import __version__
 from rankwise_lab.measuring.timing import THREADS
 
-__all__ = ["avx512_features", "describe", "n_cores", "numpy_sorts_with", "vendor"]
+__all__ = ["avx512_features", "describe", "n_cores", "numpy_sorts_with", "vendor", "version_of"]
 
 # By what np.sort does with numbers of 32 and 64 bits: names that NumPy's versions have for the features it asks for.
 _SORTS = {"AVX-512": {"X86_V4", "AVX512_SKX"}, "AVX2": {"X86_V3", "AVX2"}, "NEON": {"ASIMD"}}
@@ -26,8 +26,8 @@ def describe() -> dict[str, Any]:
         "cores": n_cores(),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
-        "numpy": _version("numpy"),
-        "numba": _version("numba"),
+        "numpy": version_of("numpy"),
+        "numba": version_of("numba"),
         "rankwise": __version__,
         "numpy_sorts_with": numpy_sorts_with(),
         "numpy_cpu_features": numpy_features(),
@@ -86,7 +86,8 @@ def _cpu_info(field: str) -> str:
     return ""
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """The version of a package; None where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from rankwise.losses import NDCG, LossLike
-from rankwise_lab.measuring import opponents, scores
+from rankwise_lab.measuring import scores
+from rankwise_lab.measuring.opponents import hinge, zero_one_hinge
 from rankwise_lab.measuring.timing import Task, compare
 
 __all__ = [
@@ -55,8 +57,8 @@ class Curve(NamedTuple):
     def task(self, sample: scores.Sample) -> Task:
         """One call."""
         if self.method == SORT:
-            return opponents.sort(sample.negatives)
-        return opponents.zero_one(sample) if self.loss is None else opponents.hinge(sample, self.of(), self.method)
+            return partial(np.sort, sample.negatives)
+        return partial(zero_one_hinge, sample) if self.loss is None else hinge(sample, self.of(), self.method)
 
 
 class Axis(NamedTuple):
