@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from rankwise_lab.report.figure import have_matplotlib
 from rankwise_lab.reproduce import action, action_data, scaling, timing
-from rankwise_lab.reproduce.names import TITLES
+from rankwise_lab.reproduce.beside import TITLES
 
 import rankwise.inference.compiled  # noqa: F401  # kernels lie where they did before another cache is named
 from rankwise.cli.main import main

@@ -19,8 +19,19 @@ from rankwise_lab.reproduce import action, scaling, scaling_page
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.report import write_index, write_part
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
-from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, SORT, ZERO_ONE, Curve, axes, largest_of, time_call
-from rankwise_lab.reproduce.scaling_figure import draw, plot
+from rankwise_lab.reproduce.scaling_curves import (
+    OURS,
+    QS,
+    ROWS,
+    SORT,
+    ZERO_ONE,
+    Curve,
+    axes,
+    draw,
+    largest_of,
+    plot,
+    time_call,
+)
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
 
@@ -385,7 +396,7 @@ def test_a_part_has_tables_figures_and_facts(
 
 
 def test_without_matplotlib_a_line_says_so(found: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwise_lab.reproduce.scaling_figure.have_matplotlib", lambda: False)
+    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)
     part = scaling_page.as_part(found)
     assert part.figures == {}
     assert part.lines[-1].startswith("No figures: Matplotlib is not installed")

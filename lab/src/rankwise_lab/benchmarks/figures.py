@@ -8,8 +8,7 @@ from typing import Any
 from rankwise.figures import as_png, finish
 from rankwise_lab.measuring import scores
 from rankwise_lab.progress import Progress
-from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, time_call
-from rankwise_lab.reproduce.scaling_figure import plot
+from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, plot, time_call
 
 __all__ = ["Panel", "draw", "measure"]
 

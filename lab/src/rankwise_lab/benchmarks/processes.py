@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise
-from rankwise_lab.data.cache import VARIABLE
+from rankwise_lab.data.folder import CACHE_VARIABLE
 from rankwise_lab.measuring.machine import avx512_features
 from rankwise_lab.measuring.timing import Seconds, Task
 
@@ -32,7 +32,7 @@ def import_seconds(module: str) -> float:
 
 def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
     """Seconds of the first `structured_hinge` in a new process; compiled kernels are kept in `cache`, or as usual."""
-    extra = {} if cache is None else {VARIABLE: str(cache)}
+    extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
     return float(_run(child("first-call", n_pos, n_neg), extra))
 
 

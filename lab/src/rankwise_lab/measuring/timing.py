@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
-__all__ = ["THREADS", "Seconds", "Task", "compare"]
+__all__ = ["THREADS", "Seconds", "Task", "compare", "no_collection", "unconverged"]
 
 # Threads every timed call is given, unless a row says otherwise. np.sort never uses more than one.
 THREADS = 1
@@ -29,16 +31,33 @@ def compare(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
     """
     calls = {name: _warm_up(task) for name, task in tasks.items()}
     best = dict.fromkeys(tasks, math.inf)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with no_collection():
         for _ in range(repeats):
             for name, task in tasks.items():
                 best[name] = min(best[name], _measure(task, calls[name]))
+    return best
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """While something is timed, no garbage is collected."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
-    return best
+
+
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """No warning of fits that stop short of their gap, where gaps are among the results."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def _warm_up(task: Task) -> int:

@@ -9,7 +9,6 @@ What is finished is kept in a folder, a file a class and loss; a run that was cu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, load
@@ -41,6 +39,7 @@ from rankwise.metrics import METRICS, resampled
 from rankwise_lab import pieces
 from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.measuring.machine import n_cores
+from rankwise_lab.measuring.timing import unconverged
 from rankwise_lab.reproduce.action_data import ActionData
 
 __all__ = ["LEVEL", "MEASURES", "ActionExperiment", "Plan"]
@@ -170,8 +169,7 @@ class ActionExperiment:
     def _judged(self, k: int, loss: str, metric: str, C: float) -> dict[str, Any]:
         """Train on all training samples, write the model, and judge it on test."""
         model = RankSVM(loss, C, tol=self.plan.tol)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+        with unconverged():
             model.fit(self.X, self.relevant(k))
         model.save(self._model_file(k, loss, metric))
         value = METRICS[metric](model.decision_function(self.data.X_test), self.data.Y_test[:, k])

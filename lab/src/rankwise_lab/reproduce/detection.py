@@ -9,7 +9,6 @@ What is finished is kept in a folder, a file a class and loss; a run that was cu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import structured_hinge
 from rankwise.detection import (
@@ -33,6 +31,7 @@ from rankwise.detection import (
     write_detector,
 )
 from rankwise_lab import pieces
+from rankwise_lab.measuring.timing import unconverged
 
 __all__ = ["LOSSES", "METHODS", "TRAIN", "Experiment", "Plan"]
 
@@ -115,8 +114,7 @@ class Experiment:
 
     def _kept(self, name: str, part: str, compute: Callable[[str, str, Path], dict[str, Any]]) -> dict[str, Any]:
         """A part from its file, or computed and then put there."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+        with unconverged():
             return self.pieces.kept(self._name(name, part), partial(compute, name, part))
 
     def _trained(self, name: str, loss: str, checkpoint: Path) -> dict[str, Any]:

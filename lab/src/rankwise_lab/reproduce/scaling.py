@@ -11,7 +11,6 @@ What is finished is kept in a folder, a file a size; a run that was cut off goes
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +19,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM
 from rankwise.inference import count_work
 from rankwise_lab import pieces
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.measuring.timing import THREADS, unconverged
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
@@ -177,8 +175,7 @@ class ScalingExperiment:
         self, curve: Curve, C: float, X: NDArray[np.float64], y: NDArray[np.bool_], max_iter: int = 10_000
     ) -> dict[str, Any]:
         model = RankSVM(curve.of(), C, method=curve.method, tol=self.plan.tol, max_iter=max_iter, n_threads=THREADS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # whether it converged is among the results
+        with unconverged():
             model.fit(X, y)
         found = _point(model.timing_["inference"], model.timing_["calls"])
         return found | {"converged": bool(model.converged_)}

@@ -10,8 +10,6 @@ What is finished is kept in a folder, a file a class; a run that was cut off goe
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, structured_hinge
 from rankwise.linear import AUTO, INTERCEPT, SOLVERS, Objective, Settings, as_features, pose
 from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise_lab import pieces
-from rankwise_lab.measuring.timing import THREADS, compare
+from rankwise_lab.measuring.timing import THREADS, compare, no_collection, unconverged
 from rankwise_lab.reproduce.action import ActionExperiment
 
 __all__ = ["METHODS", "ROUNDS", "Method", "Plan", "TimingExperiment"]
@@ -102,20 +99,14 @@ class TimingExperiment:
         """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""
         relevant = self.action.relevant(k)
         found: dict[str, Any] = {}
-        with threadpool_limits(limits=THREADS), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+        with threadpool_limits(limits=THREADS), unconverged():
             for method in METHODS.values():
                 scores = np.linspace(-1.0, 1.0, relevant.size)
                 structured_hinge(scores, relevant, method.trained_for(), method=method.how)
-            collecting = gc.isenabled()
-            gc.disable()
-            try:
+            with no_collection():
                 for _ in range(self.plan.repeats):
                     for key in METHODS:
                         self._train(k, key, found)
-            finally:
-                if collecting:
-                    gc.enable()
             calls = {method.loss: self._calls(k, method) for method in METHODS.values()}
             tasks = {key: self._replay(k, method, calls[method.loss]) for key, method in METHODS.items()}
             replayed = compare(tasks, ROUNDS)
