@@ -19,9 +19,9 @@ torch = pytest.importorskip("torch")
 
 from rankwise_lab.benchmarks import finetune, torch_losses  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import ARMS  # noqa: E402
-from rankwise_lab.benchmarks.peak import growth_of  # noqa: E402
 from rankwise_lab.benchmarks.torch_losses import BENCHMARK  # noqa: E402
 from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step  # noqa: E402
+from rankwise_lab.measuring.machine import growth_of  # noqa: E402
 
 from rankwise.cli.main import main  # noqa: E402
 from rankwise.metrics import average_precision  # noqa: E402

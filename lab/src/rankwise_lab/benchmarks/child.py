@@ -11,8 +11,8 @@ from contextlib import suppress
 import numpy as np
 
 import rankwise as rw
-from rankwise_lab.benchmarks.peak import growth_of
 from rankwise_lab.benchmarks.plan import PAPER
+from rankwise_lab.measuring.machine import growth_of
 from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, compare

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import Bags, LatentRankSVM
 from rankwise_lab import pieces
-from rankwise_lab.benchmarks.peak import growth_of
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_most
+from rankwise_lab.measuring.machine import growth_of
 from rankwise_lab.measuring.timing import Seconds, compare
 
 __all__ = ["BENCHMARK"]

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -128,12 +128,14 @@ def _table(arguments: argparse.Namespace) -> int:
     document |= {"quick": arguments.quick, "machine": described}
     if figure is not None:
         panels = figures.measure(sizes.figure_points, sizes.repeats, sizes.figure_largest, progress)
-        document["figure"] = [panel.as_dict() for panel in panels]
+        document["figure"] = [asdict(panel) for panel in panels]
         write_bytes(figure, figures.draw(panels))
         print(f"\nfigure: {figure}")
     if arguments.json is not None:
         write_json(arguments.json, document)
-    _print_summary([row["met"] for section in document["sections"] for row in section["rows"]], arguments.quick)
+    judged = [row["met"] for section in document["sections"] for row in section["rows"] if row["met"] is not None]
+    caution = " (quick: sizes too small for the targets to mean much)" if arguments.quick else ""
+    print(f"\n{sum(judged)} of {len(judged)} targets met{caution}")
     return 0
 
 
@@ -165,8 +167,6 @@ def _check_results(arguments: argparse.Namespace) -> None:
 
 
 def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
     from rankwise_lab.benchmarks import queries
     from rankwise_lab.benchmarks.contenders import BASELINES, OURS
     from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
@@ -253,9 +253,3 @@ def _number(value: float) -> str:
     if value == 0 or 0.01 <= value < 1000:
         return f"{value:.2f}"
     return f"{value:.2g}" if value < 0.01 else f"{value:,.0f}"
-
-
-def _print_summary(met: list[bool | None], quick: bool) -> None:
-    judged = [m for m in met if m is not None]
-    caution = " (quick: sizes too small for the targets to mean much)" if quick else ""
-    print(f"\n{sum(judged)} of {len(judged)} targets met{caution}")

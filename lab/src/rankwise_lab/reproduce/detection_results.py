@@ -88,7 +88,10 @@ def document(
     store = experiment.store
     sets = {name: int(store.members(name).size) for name in (*TRAIN, "test")}
     windows = {name: int(store.bags[store.members(name)].n_candidates) for name in sets}
-    means = {loss: {key: _mean(parts, loss, key) for key in (*KINDS, *_MEASURES)} for loss in LOSSES}
+    means = {
+        loss: {key: float(np.mean([part[loss][key] for part in parts])) for key in (*KINDS, *_MEASURES)}
+        for loss in LOSSES
+    }
     timings = [part["inference"]["methods"] for part in parts]
     totals = {
         method: {key: sum(one[method][key] for one in timings) / len(parts) for key in ("inference", "calls", "total")}
@@ -111,10 +114,6 @@ def document(
         "paper": PAPER,
         "machine": machine,
     }
-
-
-def _mean(parts: list[dict[str, Any]], loss: str, key: str) -> float:
-    return float(np.mean([part[loss][key] for part in parts]))
 
 
 def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed: int, kind: str) -> dict[str, Any]:

@@ -117,10 +117,8 @@ class ScalingExperiment:
     def run(self) -> dict[str, list[dict[str, Any]]]:
         """The points of both parts: axis, P, N, load, and by loss and curve seconds and calls."""
         with threadpool_limits(limits=THREADS):
-            return {"training": self._training(), "calls": self._calls()}
-
-    def _training(self) -> list[dict[str, Any]]:
-        return [self._kept("training", axis, i, 0, self._trained) for axis, i in _places(self.training_axes)]
+            training = [self._kept("training", *place, 0, self._trained) for place in _places(self.training_axes)]
+            return {"training": training, "calls": self._calls()}
 
     def _calls(self) -> list[dict[str, Any]]:
         places = _places(self.axes)

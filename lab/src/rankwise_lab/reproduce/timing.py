@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,12 +91,9 @@ class TimingExperiment:
         for k in self.action.classes:
             for method in METHODS.values():
                 self.action.chosen(k, method.loss, method.metric)
-        return [self._kept(k) for k in self.action.classes]
+        return [self.pieces.kept(self.action.name(k, "timing"), partial(self._timed, k)) for k in self.action.classes]
 
-    def _kept(self, k: int) -> dict[str, Any]:
-        return self.pieces.kept(self.action.name(k, "timing"), lambda _: self._timed(k))
-
-    def _timed(self, k: int) -> dict[str, Any]:
+    def _timed(self, k: int, checkpoint: Path) -> dict[str, Any]:
         """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""
         relevant = self.action.relevant(k)
         found: dict[str, Any] = {}
