@@ -8,8 +8,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
-__all__ = ["THREADS", "Seconds", "Task", "compare", "no_collection", "unconverged"]
+__all__ = ["THREADS", "Seconds", "Task", "compare", "fastest", "no_collection", "unconverged"]
 
 # Threads every timed call is given, unless a row says otherwise. np.sort never uses more than one.
 THREADS = 1
@@ -18,6 +19,8 @@ _MEASUREMENT = 1e-3
 _MOST_CALLS = 1000
 
 Task = Callable[[], object]
+_K = TypeVar("_K")
+_F = TypeVar("_F")
 
 
 class Seconds(float):
@@ -36,6 +39,13 @@ def compare(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
             for name, task in tasks.items():
                 best[name] = min(best[name], _measure(task, calls[name]))
     return best
+
+
+def fastest(fits: Mapping[_K, Callable[[], _F]], repeats: int, seconds: Callable[[_F], float]) -> dict[_K, _F]:
+    """Of each kind of fit, that which says it took the least seconds, of as many as rounds in which all take turns."""
+    with no_collection():
+        rounds = [{name: fit() for name, fit in fits.items()} for _ in range(repeats)]
+    return {name: min((found[name] for found in rounds), key=seconds) for name in fits}
 
 
 @contextmanager

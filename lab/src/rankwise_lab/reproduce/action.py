@@ -3,8 +3,6 @@
 For every class and loss alike: C is chosen by cross-validation on the training samples, by the measure that is reported
 later (AP or NDCG); the model is then trained on all of them and judged on test. The folds of 0-1 loss, which stands
 against both others, are trained once and scored by both measures.
-
-What is finished is kept in a folder, a file a class and loss; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ class Plan(pieces.Plan):
 
 
 class ActionExperiment:
-    """The experiment on samples of several classes; finished pieces are in `folder`.
+    """The experiment on samples of several classes; finished pieces, a file a class and loss, are in `folder`.
 
     classes: positions of the classes that have positives and negatives enough; left_out: names of the others.
     """

@@ -3,8 +3,6 @@
 For every seed one network is pre-trained with softmax, and every loss goes on from it: a few epochs of Adadelta for the
 loss, then LW-SVM, each stage with the network that validates best. Everything but the loss is alike. For the first seed
 a pass of LW-SVM is repeated with other methods of inference, for their time.
-
-What is finished is kept in a folder, a file a seed and loss; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -93,7 +91,7 @@ class Plan(pieces.Plan):
 
 
 class Experiment:
-    """The experiment on CIFAR-10; finished pieces are in `folder`."""
+    """The experiment on CIFAR-10; finished pieces, a file a seed and loss, are in `folder`."""
 
     def __init__(
         self,

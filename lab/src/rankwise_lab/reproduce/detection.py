@@ -3,8 +3,6 @@
 For every class and loss alike: C is the one whose detector, trained on the images of train, ranks those of val best (by
 average precision over images, so that boxes play no part); the detector is then trained on train and val, and judged on
 test by the rules of VOC. For AP loss that last training is repeated with other methods of inference, for their time.
-
-What is finished is kept in a folder, a file a class and loss; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class Plan(pieces.Plan):
 
 
 class Experiment:
-    """The experiment on a features folder; finished pieces are in `folder`."""
+    """The experiment on a features folder; finished pieces, a file a class and loss, are in `folder`."""
 
     def __init__(
         self,

@@ -4,8 +4,6 @@ Training, as in the paper: of one class, samples are drawn along three axes (all
 positives with 200 negatives), a model is trained on them with each method, and the time in all its calls of inference
 is summed. C is that chosen for the whole class, the same at all sizes. Calls: one call on normal scores along the same
 axes, up to sizes that no training set here has; the published methods, whose time grows as P·N, stop at a bound of P·N.
-
-What is finished is kept in a folder, a file a size; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from rankwise import RankSVM
 from rankwise.inference import count_work
 from rankwise_lab import pieces
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.timing import THREADS, unconverged
+from rankwise_lab.measuring.timing import THREADS, fastest, unconverged
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
@@ -86,7 +84,7 @@ def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int)
 
 
 class ScalingExperiment:
-    """The experiment on samples of several classes; finished pieces are in `folder`.
+    """The experiment on samples of several classes; finished pieces, a file a size, are in `folder`.
 
     chosen: gives the C of a class. classes: positions of the classes to take one from; action_plan: how C was chosen.
     """
@@ -162,11 +160,8 @@ class ScalingExperiment:
         distinct = dict.fromkeys(tasks.values())
         for task in distinct:  # a little of each first, so that nothing is compiled while it is timed
             self._train(*task, *samples, max_iter=3)
-        best: dict[tuple[Curve, float], dict[str, Any]] = {}
-        for _ in range(self.plan.training_repeats):
-            for task in distinct:
-                found = self._train(*task, *samples)
-                best[task] = min(best.get(task, found), found, key=_seconds)
+        fits = {task: partial(self._train, *task, *samples) for task in distinct}
+        best = fastest(fits, self.plan.training_repeats, _seconds)
         return {loss: {name: best[tasks[loss, name]] for name in row} for loss, row in ROWS.items()}
 
     def _train(

@@ -4,8 +4,6 @@ For every class, and at the C that the experiment `action` chose for it, the sam
 inference in turn, several times over; the least of its times counts. One thread throughout, for inference and for
 products. Between two calls, training reads all features once or twice; so that inference can also be seen without what
 that does to a processor's caches, the calls of a training are replayed, one after the other, with each method.
-
-What is finished is kept in a folder, a file a class; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ class Plan(pieces.Plan):
 
 
 class TimingExperiment:
-    """The experiment, on the classes of `action`; finished pieces are in `folder`."""
+    """The experiment, on the classes of `action`; finished pieces, a file a class, are in `folder`."""
 
     def __init__(
         self,
