@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,17 @@ def data() -> ActionData:
     return ActionData(X, Y, X, Y, CLASSES, "Samples that were drawn", True, "0123")
 
 
-def experiment(data: ActionData, folder: Path, plan: Plan = PLAN, **more: Any) -> ScalingExperiment:
-    return ScalingExperiment(data, folder, plan, chosen, None, **more)
+def experiment(
+    data: ActionData,
+    folder: Path,
+    plan: Plan = PLAN,
+    classes: list[int] | None = None,
+    action_plan: action.Plan | None = None,
+    **more: Any,
+) -> ScalingExperiment:
+    known = list(range(len(data.classes))) if classes is None else classes
+    chooser: Any = SimpleNamespace(data=data, classes=known, chosen=chosen, plan=action_plan)
+    return ScalingExperiment(chooser, folder, plan, **more)
 
 
 @pytest.fixture
@@ -292,7 +302,7 @@ def test_results_of_another_plan_or_of_other_samples_are_not_mixed_in(data: Acti
     for other in (
         lambda: experiment(data, tmp_path, Plan()),
         lambda: experiment(data._replace(digest="4567"), tmp_path),
-        lambda: ScalingExperiment(data, tmp_path, PLAN, chosen, action.Plan.quick()),
+        lambda: experiment(data, tmp_path, action_plan=action.Plan.quick()),
     ):
         with pytest.raises(ValueError, match=r"results of another plan or of other samples \(.*\): name another --out"):
             other()

@@ -24,6 +24,7 @@ from rankwise.inference import count_work
 from rankwise_lab import pieces
 from rankwise_lab.measuring import scores
 from rankwise_lab.measuring.timing import THREADS, fastest, unconverged
+from rankwise_lab.reproduce.action import ActionExperiment
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
@@ -42,9 +43,6 @@ __all__ = ["CLASS", "Plan", "ScalingExperiment", "draw_samples"]
 
 # The class of the paper's figures.
 CLASS = "phoning"
-
-# The C of a class for a loss, chosen by a measure: (position of the class, loss, measure) → C.
-Chosen = Callable[[int, str, str], float]
 
 
 @dataclass(frozen=True)
@@ -84,33 +82,21 @@ def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int)
 
 
 class ScalingExperiment:
-    """The experiment on samples of several classes; finished pieces, a file a size, are in `folder`.
-
-    chosen: gives the C of a class. classes: positions of the classes to take one from; action_plan: how C was chosen.
-    """
+    """The experiment, on one of the classes of `action`; finished pieces, a file a size, are in `folder`."""
 
     def __init__(
-        self,
-        data: ActionData,
-        folder: Path,
-        plan: Plan,
-        chosen: Chosen,
-        action_plan: pieces.Plan,
-        classes: list[int] | None = None,
-        say: Callable[[str], None] = lambda line: None,
+        self, action: ActionExperiment, folder: Path, plan: Plan, say: Callable[[str], None] = lambda line: None
     ) -> None:
-        self.data, self.plan = data, plan
-        self._chosen, self._say = chosen, say
-        known = list(range(len(data.classes))) if classes is None else classes
-        self.k, self.training_axes = _first_with_enough(data, known, plan.training_points)
-        self.relevant = np.ascontiguousarray(data.Y[:, self.k])
+        self.action, self.data, self.plan, self._say = action, action.data, plan, say
+        self.k, self.training_axes = _first_with_enough(self.data, action.classes, plan.training_points)
+        self.relevant = np.ascontiguousarray(self.data.Y[:, self.k])
         self.axes = axes(plan.points, (plan.largest,) * 3)
-        self.pieces = pieces.Pieces(folder, plan, {"samples": data.digest}, after=action_plan)
+        self.pieces = pieces.Pieces(folder, plan, {"samples": self.data.digest}, after=action.plan)
 
     @cached_property
     def Cs(self) -> dict[str, dict[str, float]]:
         """By measure and loss, the C chosen for the whole class."""
-        return {loss: {name: self._chosen(self.k, name, loss) for name in (ZERO_ONE, loss)} for loss in ROWS}
+        return {loss: {name: self.action.chosen(self.k, name, loss) for name in (ZERO_ONE, loss)} for loss in ROWS}
 
     def run(self) -> dict[str, list[dict[str, Any]]]:
         """The points of both parts: axis, P, N, load, and by loss and curve seconds and calls."""

@@ -46,8 +46,7 @@ def make_part(
 ) -> Part:
     """Run what is left to run, and make the part; C is chosen, and kept, by the experiment of Tables 3 and 4."""
     chooser = action.ActionExperiment(data, out / "action", action_plan, say)
-    folder = out / _NAME
-    experiment = ScalingExperiment(data, folder, plan, chooser.chosen, action_plan, chooser.classes, say)
+    experiment = ScalingExperiment(chooser, out / _NAME, plan, say)
     return as_part(results.document(experiment, experiment.run(), describe()))
 
 
@@ -104,8 +103,7 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         gains = _gains(found, "training", loss, "total")
         tiles.append((f"{gains[QS]:.1f} ×", f"{TITLES[loss]} over {TITLES[loss]}_QS in training, all samples"))
         gains = _gains(found, "calls", loss, "total")
-        size = len(results.panel_of(found, "calls", loss, "total")["curves"][next(iter(ROWS[loss]))]["x"]) - 1
-        samples = results.panel_of(found, "calls", loss, "total")["x"][size]
+        samples = next(iter(results.panel_of(found, "calls", loss, "total")["curves"].values()))["x"][-1]
         tiles.append((f"{gains[QS]:,.0f} ×", f"{TITLES[loss]} over {TITLES[loss]}_QS, one call on {samples:,} samples"))
     return tiles
 
