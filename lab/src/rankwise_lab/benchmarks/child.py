@@ -17,9 +17,6 @@ from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, compare
 
-__all__ = ["OUT_OF_MEMORY"]
-
-OUT_OF_MEMORY = "out of memory"
 # What the allocator of torch says, besides MemoryError, if there is no more.
 _REFUSED = "allocate memory"
 # Batches that load all code before memory is measured.
@@ -74,7 +71,7 @@ def beside_peer(name: str, size: str, repeats: str, limit: str) -> None:
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and _REFUSED not in str(error):
             raise
-        print(json.dumps({"failed": OUT_OF_MEMORY}), flush=True)
+        print(json.dumps({"failed": "out of memory"}), flush=True)
 
 
 def _measure(name: str, size: int, repeats: int) -> None:
