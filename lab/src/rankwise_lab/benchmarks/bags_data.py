@@ -59,7 +59,7 @@ class BagSet:
 
 def load_sets(names: Sequence[str] | None = None) -> list[Task]:
     """The sets of these names, or all of them, in the order of the table; nothing is read yet."""
-    return of_names("set", [Task(name, "mil", partial(_load, name)) for name in SETS], names)
+    return of_names("set", [Task(name, partial(_load, name)) for name in SETS], names)
 
 
 def _load(name: str) -> Data:

