@@ -39,12 +39,12 @@ def shrink(patch: pytest.MonkeyPatch) -> None:
     digits = action_data._digits
 
     def few(quick: bool) -> Any:
-        images = digits(quick)
+        images, *told = digits(quick)
         fewer = {}
         for part in ("train", "test"):
             rows = (getattr(images, f"{part}_labels") < CLASSES).nonzero()[0][:SAMPLES]
-            fewer |= {name: getattr(images, name)[rows] for name in (part, f"{part}_labels")}
-        return images._replace(**fewer, classes=images.classes[:CLASSES])
+            fewer |= {name: getattr(images, name)[rows] for name in (f"{part}_images", f"{part}_labels")}
+        return images._replace(**fewer, classes=images.classes[:CLASSES]), *told
 
     patch.setattr(action_data, "_digits", few)
     patch.setattr(action_data, "_QUICK_DETECTORS", 5)
