@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def dying() -> str:
-    """Code after which a program is killed when a piece is written for the n-th time, n its first argument."""
+    """Code after which a program is killed at the n-th piece or document that is written, n its first argument."""
     return """
 import os, signal, sys
 from rankwise_lab import pieces
