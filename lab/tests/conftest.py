@@ -8,5 +8,5 @@ from dying import killed_by
 
 @pytest.fixture
 def dying() -> str:
-    """Code after which a program is killed when a piece is written for the n-th time, n its first argument."""
+    """Code after which a program is killed at the n-th piece or document that is written, n its first argument."""
     return killed_by("rankwise_lab", "pieces", "write_bytes")

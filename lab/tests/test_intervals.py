@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from rankwise_lab.intervals import Interval, bootstrap, corrected, paired_tests, percentile, shown, student
+from rankwise_lab.intervals import Interval, bootstrap, corrected, interval_cells, paired_tests, percentile, student
 from rankwise_lab.reproduce.action_results import PAPER
 from scipy import stats
 
@@ -97,4 +97,4 @@ def test_a_class_without_a_difference_does_not_stop_the_tests() -> None:
 
 
 def test_an_interval_without_ends_is_shown_as_a_mean() -> None:
-    assert shown({"mean": -0.5, "low": None, "high": None}) == "-0.5000"
+    assert interval_cells({"mean": -0.5, "low": None, "high": None}) == ["-0.5000", ""]

@@ -224,7 +224,7 @@ def test_a_store_can_be_sent_to_another_process(tmp_path: Path) -> None:
 # --- Where the laboratory looks -------------------------------------------------------------------------------------
 
 PACKAGE = Path(rankwise_lab.__file__).parent
-LOOKING = {"data/folder.py", "data/cache.py"}
+LOOKING = {"data/folder.py"}
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-__all__ = ["LEVEL", "Interval", "bootstrap", "corrected", "paired_tests", "percentile", "shown", "student"]
+__all__ = ["LEVEL", "Interval", "bootstrap", "corrected", "interval_cells", "paired_tests", "percentile", "student"]
 
 LEVEL = 0.95
 
@@ -80,12 +80,13 @@ def paired_tests(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
     return found
 
 
-def shown(interval: Mapping[str, float | None], digits: int = 4) -> str:
-    """An interval, as plain data, in text: +0.0123  [-0.0010, +0.0256].
+def interval_cells(interval: Mapping[str, float | None] | None, digits: int = 4) -> list[str]:
+    """A mean and the ends of its interval, as plain data, in two cells; empty where they are None.
 
-    >>> shown({"mean": 0.5, "low": 0.25, "high": 0.75}, 2)
-    '+0.50  [+0.25, +0.75]'
+    >>> interval_cells({"mean": 0.5, "low": 0.25, "high": 0.75}, 2)
+    ['+0.50', '[+0.25, +0.75]']
     """
+    if interval is None:
+        return ["", ""]
     low, high = interval["low"], interval["high"]
-    ends = "" if low is None else f"  [{low:+.{digits}f}, {high:+.{digits}f}]"
-    return f"{interval['mean']:+.{digits}f}{ends}"
+    return [f"{interval['mean']:+.{digits}f}", "" if low is None else f"[{low:+.{digits}f}, {high:+.{digits}f}]"]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from rankwise.io import write_bytes
 
-__all__ = ["Pieces", "Plan"]
+__all__ = ["Pieces", "Plan", "write_json"]
 
 _P = TypeVar("_P", bound="Plan")
 _R = TypeVar("_R")
@@ -107,7 +107,7 @@ class Pieces:
 
     def write(self, name: str, piece: Mapping[str, Any]) -> None:
         """Keep a piece, whole or not at all."""
-        write_bytes(self.path(name), (json.dumps(piece, indent=1, allow_nan=False) + "\n").encode())
+        write_json(self.path(name), piece)
 
     def kept(self, name: str, compute: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
         """A piece from its file, or computed and then put there; compute is given a folder for checkpoints."""
@@ -127,6 +127,11 @@ class Pieces:
             found = list(_differences(there, here))
             shown = "; ".join(found[:_MOST_SHOWN]) + ("; …" if len(found) > _MOST_SHOWN else "")
             raise ValueError(f"{self.folder} has results of {otherwise} ({shown}): name another {self._option}")
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a document of plain data to `path`, whole or not at all."""
+    write_bytes(path, (json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode())
 
 
 def _differences(there: Any, here: Any, at: str = "") -> Iterator[str]:

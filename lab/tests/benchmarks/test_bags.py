@@ -381,7 +381,7 @@ def test_a_run_that_was_cut_off_goes_on_and_ends_as_one_that_was_not(
 def test_sets_that_are_not_there_are_left_out_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("rankwise_lab.benchmarks.bags_data.importlib.util.find_spec", lambda package: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
     results = tmp_path / "r"
     assert main(["bench", "bags", "--sets", "musk1", "protein", "--results", str(results)]) == 0
     lines = capsys.readouterr().out.splitlines()

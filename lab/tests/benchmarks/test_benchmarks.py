@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import processes, small, sorting
-from rankwise_lab.benchmarks.plan import QUICK
-from rankwise_lab.benchmarks.report import Row, Target, at_least, at_most
+from rankwise_lab.benchmarks import inference, processes, small
+from rankwise_lab.benchmarks.plan import Row, Sizes, Target, at_least, at_most
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
 
@@ -21,6 +20,7 @@ import rankwise as rw
 
 SIZE = (20, 500)
 
+QUICK = Sizes.quick()
 Make = Callable[..., scores.Sample]
 
 
@@ -157,7 +157,7 @@ def test_queries_have_a_tenth_of_relevant_samples_each() -> None:
 def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with(
     is_small: bool, vendor: str, sorts_with: str, target: Target | None
 ) -> None:
-    assert sorting._target(is_small, vendor, sorts_with) == target
+    assert inference._target(is_small, vendor, sorts_with) == target
 
 
 @pytest.mark.parametrize("order", scores.ORDERS)

@@ -25,8 +25,8 @@ class _OneGoodFeature:
     def __init__(self, good: bool) -> None:
         self.column = 0 if good else 1
 
-    def fit(self, X: Any, y: NDArray[np.bool_], /) -> None:
-        pass
+    def fit(self, X: Any, y: NDArray[np.bool_], /) -> _OneGoodFeature:
+        return self
 
     def decision_function(self, X: Any, /) -> NDArray[np.float64]:
         return np.asarray(X[:, self.column])
@@ -65,7 +65,7 @@ def test_the_search_ends_after_two_bad_values_and_not_after_one(
 def test_a_tuned_contender_fits_with_the_C_it_chose(
     one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
 ) -> None:
-    model, C = contenders.tuned("t", _good_at(4.0), [1.0, 4.0]).fit(*one_good_feature, 0)
+    model, C = contenders.tuned(_good_at(4.0), [1.0, 4.0], *one_good_feature, 0)
     assert C == 4.0
     assert model.column == 0
 

@@ -13,12 +13,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rankwise_lab.benchmarks import layerwise  # noqa: E402
-from rankwise_lab.benchmarks.layerwise import QUICK, Adadelta, Duel, duel  # noqa: E402
+from rankwise_lab.benchmarks.layerwise import Adadelta, Duel, Sizes, duel  # noqa: E402
 
 from rankwise.cli.main import main  # noqa: E402
 from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
 from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
 from rankwise.torch.layerwise.evaluation import objective  # noqa: E402
+
+QUICK = Sizes.quick()
 
 
 def test_a_quick_run_prints_and_writes_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

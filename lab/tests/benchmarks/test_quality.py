@@ -82,14 +82,14 @@ def _data(n: int = 30, n_pos: int = 10, seed: int = 0) -> Data:
 
 
 def _task(name: str, **options: int) -> Task:
-    return Task(name, "made", lambda: _data(**options))
+    return Task(name, lambda: _data(**options))
 
 
 def _never_loaded(name: str) -> Task:
     def load() -> Data:
         raise AssertionError("loaded though nothing was left to do")
 
-    return Task(name, "made", load)
+    return Task(name, load)
 
 
 PLAN = Plan(repeats=2, folds=3)
@@ -155,7 +155,7 @@ def test_dense_features_are_scaled_by_the_training_rows(tmp_path: Path) -> None:
         seen.append(X)
         return Fitted(FirstFeature())
 
-    task = Task("t", "made", lambda: Data(100 + X.toarray(), y))
+    task = Task("t", lambda: Data(100 + X.toarray(), y))
     run([task], [Contender("one", fit)], tmp_path / "r", Plan(1, 3), n_jobs=1)
     for part in seen:
         np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-12)
@@ -289,7 +289,7 @@ def test_a_task_of_the_same_size_with_another_number_is_refused(form: Callable[[
     X, y = _data()
     other = X.copy()
     other[3, 0] += 1e-9
-    first, second = (Task("t", "made", lambda kind=kind: Data(form(kind), y)) for kind in (X, other))
+    first, second = (Task("t", lambda kind=kind: Data(form(kind), y)) for kind in (X, other))
     _run(tmp_path / "r", [first], [Dummy("one")], Plan(1, 3))
     with pytest.raises(ValueError, match=r"results of other data of t \(digest is "):
         _run(tmp_path / "r", [second], [Dummy("one")])
@@ -307,7 +307,7 @@ def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
         raise MissingDataError("no file: fetch it")
 
     told: list[tuple[str, str]] = []
-    given = [Task("gone", "made", absent), _task("t")]
+    given = [Task("gone", absent), _task("t")]
     found = _run(tmp_path / "r", given, [Dummy("one")], on_skip=lambda *what: told.append(what))
     assert told == [("gone", "no file: fetch it")]
     assert {record.task for record in found} == {"t"}

@@ -19,14 +19,14 @@ torch = pytest.importorskip("torch")
 
 from rankwise_lab.benchmarks import finetune, torch_losses  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import ARMS  # noqa: E402
-from rankwise_lab.benchmarks.peak import growth_of  # noqa: E402
 from rankwise_lab.benchmarks.torch_losses import BENCHMARK  # noqa: E402
 from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step  # noqa: E402
+from rankwise_lab.measuring.machine import growth_of  # noqa: E402
 
 from rankwise.cli.main import main  # noqa: E402
 from rankwise.metrics import average_precision  # noqa: E402
 
-QUICK = BENCHMARK.quick
+QUICK = BENCHMARK.sizes.quick()
 PAIRWISE = PEERS["pairwise sigmoids"]
 MEGABYTE = 2**20
 OURS_ONLY = '{"growth": {"ours": 4096}, "seconds": {"ours": 0.001}}\n'
@@ -91,7 +91,7 @@ def test_speed_is_measured_over_sorting_and_over_the_core(loss: str, document: d
 
 
 def test_the_issues_sizes_are_those_of_a_full_run() -> None:
-    full = BENCHMARK.full
+    full = BENCHMARK.sizes.sized(quick=False)
     assert (full.flat, full.rows) == ((10**6, 10**3), (64, 10**4, 100))
     assert [n for n, _ in full.flat_core] == [10**5, 10**6]
     assert full.scores == (256, 1024, 4096, 10**5)

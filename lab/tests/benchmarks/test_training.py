@@ -55,7 +55,7 @@ def test_without_data_rows_are_not_measured_and_keep_their_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
-    document = _run(BENCHMARK.quick)
+    document = _run(BENCHMARK.sizes.quick())
     for number, rows in _rows(document).items():
         absent = [row for row in rows if row["what"] != DIGITS]
         targets = [(row["target"]["sense"], row["target"]["bound"], row["unit"]) for row in absent]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from commands import PNG, Capture, misused, one_line
-from rankwise_lab.benchmarks import inference, report
+from rankwise_lab.benchmarks import inference, plan
 from rankwise_lab.demo import experiment
 
 from rankwise.cli.main import main
@@ -77,8 +77,8 @@ def test_benchmark_prints_a_row_for_each_number(
 
 def _two_rows(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, progress: Any) -> dict[str, Any]:
     rows = [
-        report.Row("slow thing", 7.0, target=report.at_most(3)),
-        report.Row("fast thing", 7.0, target=report.at_least(3)),
+        plan.Row("slow thing", 7.0, target=plan.at_most(3)),
+        plan.Row("fast thing", 7.0, target=plan.at_least(3)),
     ]
     on_section(inference.BENCHMARK.sections[numbers[0]])
     for row in rows:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from rankwise_lab.report.figure import have_matplotlib
 from rankwise_lab.reproduce import action, action_data, scaling, timing
-from rankwise_lab.reproduce.names import TITLES
+from rankwise_lab.reproduce.beside import TITLES
 
 import rankwise.inference.compiled  # noqa: F401  # kernels lie where they did before another cache is named
 from rankwise.cli.main import main
@@ -39,12 +39,12 @@ def shrink(patch: pytest.MonkeyPatch) -> None:
     digits = action_data._digits
 
     def few(quick: bool) -> Any:
-        images = digits(quick)
+        images, *told = digits(quick)
         fewer = {}
         for part in ("train", "test"):
             rows = (getattr(images, f"{part}_labels") < CLASSES).nonzero()[0][:SAMPLES]
-            fewer |= {name: getattr(images, name)[rows] for name in (part, f"{part}_labels")}
-        return images._replace(**fewer, classes=images.classes[:CLASSES])
+            fewer |= {name: getattr(images, name)[rows] for name in (f"{part}_images", f"{part}_labels")}
+        return images._replace(**fewer, classes=images.classes[:CLASSES]), *told
 
     patch.setattr(action_data, "_digits", few)
     patch.setattr(action_data, "_QUICK_DETECTORS", 5)
@@ -176,8 +176,9 @@ os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "empty"}}
 tests.shrink(pytest.MonkeyPatch())
 {dying}sys.exit(tests.main(sys.argv[3:]))
 """
-# Of two runs that were killed one after the other: files written before the end, and how many of each part there are.
-ENDS = [(13, {"action": 10, "timing": 3}), (6, {"action": 10, "timing": 4, "scaling": 5})]
+# Of two runs that were killed one after the other: files written before the end, the document of timing among them, and
+# how many of each part there are.
+ENDS = [(13, {"action": 10, "timing": 3}), (7, {"action": 10, "timing": 4, "scaling": 5})]
 
 
 def pieces(report: Path) -> dict[str, tuple[bytes, int]]:

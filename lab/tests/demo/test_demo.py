@@ -16,7 +16,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from rankwise_lab.demo import experiment, tables
+from rankwise_lab.demo import experiment
+from rankwise_lab.demo import page as tables
 from rankwise_lab.demo.page import make_part
 from rankwise_lab.demo.results import Demo, Fit, Timed, as_dict
 from rankwise_lab.progress import Progress

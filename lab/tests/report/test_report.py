@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rankwise_lab.pieces import write_json
 from rankwise_lab.report.blocks import (
     Checks,
     Contents,
@@ -22,7 +23,6 @@ from rankwise_lab.report.blocks import (
     show_figures,
     small,
 )
-from rankwise_lab.report.document import write_json
 from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture
 from rankwise_lab.report.page import as_html, page
 from rankwise_lab.report.part import Part

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce import action_page
 from rankwise_lab.reproduce.action import MEASURES, ActionExperiment, Plan
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.action_page import conclusions, draw, make_part
@@ -267,7 +266,7 @@ def test_a_name_with_a_dollar_is_drawn_as_it_is(part: Part) -> None:
 def test_without_matplotlib_a_line_says_that_there_are_no_figures(
     data: ActionData, part: Part, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(action_page, "have_matplotlib", lambda: False)
+    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)
     plain = make_part(data, folder, PLAN, lambda line: None)
     assert plain.figures == {}
     assert plain.lines[-1].startswith("No figures")

@@ -178,9 +178,9 @@ def test_as_many_images_are_drawn_as_the_paper_has_samples_and_as_many_of_each_c
     train, test = (np.full((4000, 1, 1, 1), value, np.uint8) for value in (1, 2))
     cifar = Cifar10(train, labels, test, labels, tuple("abcdefghij"))
     monkeypatch.setattr(action_data, "load_cifar10", lambda path: cifar)
-    drawn = action_data._cifar(Path("anywhere"), quick=False)
-    assert (drawn.train == 1).all()
-    assert (drawn.test == 2).all()
+    drawn, *_ = action_data._cifar(Path("anywhere"), quick=False)
+    assert (drawn.train_images == 1).all()
+    assert (drawn.test_images == 2).all()
     assert sorted(np.bincount(drawn.train_labels).tolist()) == [334] * 3 + [335] * 7
     assert sorted(np.bincount(drawn.test_labels).tolist()) == [336] * 7 + [337] * 3
 

@@ -17,7 +17,7 @@ from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.report.blocks import Paragraph
 from rankwise_lab.reproduce import cifar_page, cifar_results
 from rankwise_lab.reproduce.cifar import METHODS, Plan
-from rankwise_lab.reproduce.cifar_figure import draw
+from rankwise_lab.reproduce.cifar_page import draw
 
 PLAN = Plan(seeds=(3,), block_size=15, timed_blocks=(15,))
 

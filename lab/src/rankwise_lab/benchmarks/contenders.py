@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from rankwise import RankSVMCV
 
-__all__ = ["BASELINES", "GRID", "OURS", "Contender", "Fitted", "Model", "choose", "tuned"]
+__all__ = ["BASELINES", "GRID", "OURS", "Contender", "Fitted", "choose", "logistic", "tuned"]
 
 # C of Σ loss + |w|²/2C: factors of 4, wide enough that the best lies inside unless the curve is flat.
 GRID = tuple(4.0**e for e in range(-9, 4))
@@ -25,26 +25,14 @@ INNER_FOLDS = 5
 GIVE_UP = 0.9
 
 
-class Model(Protocol):
-    """What scores samples: the higher, the earlier in the ranking."""
-
-    def decision_function(self, X: Any, /) -> NDArray[np.floating]:
-        """Scores of the rows of X."""
-        ...
-
-
-class Estimator(Model, Protocol):
-    """A model in the manner of scikit-learn."""
-
-    def fit(self, X: Any, y: NDArray[np.bool_], /) -> object:
-        """Learn from the rows of X, of which those in y are positive."""
-        ...
+# From C and a seed to an estimator in the manner of scikit-learn.
+Make = Callable[[float, int], Any]
 
 
 class Fitted(NamedTuple):
-    """A model and the C chosen for it, None where there is none to choose."""
+    """A model, whose decision_function scores samples, and the C chosen for it, None where there is none to choose."""
 
-    model: Model
+    model: Any
     C: float | None = None
 
 
@@ -57,24 +45,14 @@ class Contender:
     ours: bool = False
 
 
-def tuned(
-    name: str, make: Callable[[float, int], Estimator], grid: Sequence[float] = GRID, ours: bool = False
-) -> Contender:
-    """The contender that fits make(C, seed), with the C of `grid` that has the best AP in cross-validation."""
-    return Contender(name, partial(_fit_tuned, make, tuple(grid)), ours)
-
-
-def _fit_tuned(
-    make: Callable[[float, int], Estimator], grid: tuple[float, ...], X: Any, y: NDArray[np.bool_], seed: int
-) -> Fitted:
+def tuned(make: Make, grid: Sequence[float], X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+    """Fit make(C, seed), with the C of `grid` that has the best AP in cross-validation."""
     best, _ = choose(make, grid, X, y, seed)
-    model = make(best, seed)
-    model.fit(X, y)
-    return Fitted(model, best)
+    return Fitted(make(best, seed).fit(X, y), best)
 
 
 def choose(
-    make: Callable[[float, int], Estimator], grid: Sequence[float], X: Any, y: NDArray[np.bool_], seed: int
+    make: Make, grid: Sequence[float], X: Any, y: NDArray[np.bool_], seed: int
 ) -> tuple[float, dict[float, float]]:
     """The C of highest mean AP over stratified folds, the least of equals, and the mean AP of each C tried."""
     folds = list(StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed).split(X, y))
@@ -88,30 +66,29 @@ def choose(
     return max(found, key=found.__getitem__), found
 
 
-def _ap(model: Estimator, X: Any, y: NDArray[np.bool_], X_test: Any, y_test: NDArray[np.bool_]) -> float:
+def _ap(model: Any, X: Any, y: NDArray[np.bool_], X_test: Any, y_test: NDArray[np.bool_]) -> float:
     model.fit(X, y)
     return float(average_precision_score(y_test, model.decision_function(X_test)))
 
 
-def _svc(class_weight: str | None, intercept_scaling: float, C: float, seed: int) -> Estimator:
-    model: Estimator = LinearSVC(
+def _svc(class_weight: str | None, intercept_scaling: float, C: float, seed: int) -> Any:
+    return LinearSVC(
         C=C, class_weight=class_weight, intercept_scaling=intercept_scaling, dual="auto", random_state=seed
     )
-    return model
 
 
-def _logistic(class_weight: str | None, C: float, seed: int) -> Estimator:
-    model: Estimator = LogisticRegression(C=C, class_weight=class_weight, max_iter=2000, random_state=seed)
-    return model
+def logistic(class_weight: str | None, C: float, seed: int) -> Any:
+    """Scikit-learn's logistic regression."""
+    return LogisticRegression(C=C, class_weight=class_weight, max_iter=2000, random_state=seed)
 
 
 # LinearSVC penalises its intercept, which costs AP where classes are unequal in number and C is small: 10 makes the
 # penalty a hundredth. With balanced weights the intercept is near 0, and the default does as well or better.
 BASELINES = (
-    tuned("svc", partial(_svc, None, 10.0)),
-    tuned("svc-balanced", partial(_svc, "balanced", 1.0)),
-    tuned("logistic", partial(_logistic, None)),
-    tuned("logistic-balanced", partial(_logistic, "balanced")),
+    Contender("svc", partial(tuned, partial(_svc, None, 10.0), GRID)),
+    Contender("svc-balanced", partial(tuned, partial(_svc, "balanced", 1.0), GRID)),
+    Contender("logistic", partial(tuned, partial(logistic, None), GRID)),
+    Contender("logistic-balanced", partial(tuned, partial(logistic, "balanced"), GRID)),
 )
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from rankwise.figures import as_png, finish
 from rankwise_lab.measuring import scores
 from rankwise_lab.progress import Progress
-from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, time_call
-from rankwise_lab.reproduce.scaling_figure import plot
+from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, plot, time_call
 
 __all__ = ["Panel", "draw", "measure"]
 
@@ -22,10 +20,6 @@ class Panel:
     axis: str
     x: list[int]
     curves: dict[str, list[float]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The panel as plain data."""
-        return {"loss": self.loss, "axis": self.axis, "x": self.x, "curves": self.curves}
 
 
 def measure(points: int, repeats: int, largest: int, progress: Progress | None = None) -> list[Panel]:

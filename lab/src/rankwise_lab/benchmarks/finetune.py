@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from rankwise_lab import pieces
@@ -31,10 +30,9 @@ from rankwise_lab.benchmarks.finetune_model import (
     one_thread,
     train,
 )
-from rankwise_lab.benchmarks.report import as_text, interval_cells
-from rankwise_lab.intervals import student
+from rankwise_lab.intervals import interval_cells, student
 from rankwise_lab.progress import Progress
-from rankwise_lab.report.table import Table
+from rankwise_lab.report.table import Table, as_text
 from rankwise_lab.reproduce.cifar_data import digest
 
 __all__ = ["Choice", "Plan", "Record", "run", "summarise", "table"]
@@ -201,12 +199,12 @@ def _noise_summary(records: Sequence[Record], noise: float, arms: Sequence[Arm])
         "chosen": {name: [[r.batch, r.learning_rate] for r in of_arm] for name, of_arm in found.items()},
         "seconds": {name: float(np.mean([r.seconds for r in of_arm])) for name, of_arm in found.items()},
         "best_baseline": best,
-        "differences": {to: _differences(ap, to) for to in dict.fromkeys((REFERENCE, best)) if to in ap},
+        "differences": {
+            to: {name: asdict(student(values - ap[to])) for name, values in ap.items() if name != to}
+            for to in dict.fromkeys((REFERENCE, best))
+            if to in ap
+        },
     }
-
-
-def _differences(ap: dict[str, NDArray[np.float64]], to: str) -> dict[str, Any]:
-    return {name: asdict(student(values - ap[to])) for name, values in ap.items() if name != to}
 
 
 def table(summary: dict[str, Any]) -> str:

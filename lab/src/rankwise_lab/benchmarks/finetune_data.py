@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise_lab.benchmarks.tasks import existing
 from rankwise_lab.data.cifar10 import ARCHIVE, Cifar10, load_cifar10
-from rankwise_lab.data.folder import data_folder
+from rankwise_lab.data.folder import data_folder, existing
 
 __all__ = ["Part", "Problem", "Sizes", "archive", "draw", "load"]
 

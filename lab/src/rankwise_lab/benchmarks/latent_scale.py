@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankwise import Bags, LatentRankSVM
-from rankwise_lab.benchmarks.peak import growth_of
-from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
-from rankwise_lab.benchmarks.report import Row, at_most
+from rankwise_lab import pieces
+from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_most
+from rankwise_lab.measuring.machine import growth_of
 from rankwise_lab.measuring.timing import Seconds, compare
 
 __all__ = ["BENCHMARK"]
@@ -31,18 +31,18 @@ _THREADS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(pieces.Plan):
     """Windows, features, bags, how many of them are positive, and how often a pass is timed."""
 
-    windows: int
-    features: int
-    bags: int
-    positives: int
-    repeats: int
+    windows: int = 2_000_000
+    features: int = 256
+    bags: int = 5_000
+    positives: int = 500
+    repeats: int = 5
 
-
-FULL = Sizes(2_000_000, 256, 5_000, 500, 5)
-QUICK = Sizes(40_000, 64, 400, 40, 2)
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(windows=40_000, features=64, bags=400, positives=40, repeats=2)
 
 
 class _Problem(NamedTuple):
@@ -133,6 +133,4 @@ def _cases(sizes: Sizes) -> list[Case]:
     return [Case(what, partial(_rows, sizes))]
 
 
-BENCHMARK = Benchmark(
-    "latent", [Section(1, "Latent AP-SVM over a file: memory and time", _cases)], full=FULL, quick=QUICK
-)
+BENCHMARK = Benchmark("latent", [Section(1, "Latent AP-SVM over a file: memory and time", _cases)], Sizes)

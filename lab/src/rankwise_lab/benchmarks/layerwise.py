@@ -23,9 +23,9 @@ from torch import nn
 
 from rankwise.torch import LWSVM, PLCNN
 from rankwise.torch.layerwise import BlockLoss, Blocks, in_mode, objective
+from rankwise_lab import pieces
 from rankwise_lab.benchmarks.finetune_model import one_thread
-from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
-from rankwise_lab.benchmarks.report import Row, at_least, at_most
+from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most
 from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.reproduce.cifar_data import split
@@ -44,23 +44,25 @@ Path = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(pieces.Plan):
     """Of the problem: data is "cifar" or "digits"; layers that LW-SVM takes, from the last; seconds that it has."""
 
-    data: str
-    n_train: int
-    width: int
-    block_size: int
-    pretrain_epochs: int
-    warmup_epochs: int
-    layers: int
-    max_epochs: int
-    seconds: float
-    seeds: int
+    data: str = "cifar"
+    n_train: int = 5_000
+    width: int = 16
+    block_size: int = 200
+    pretrain_epochs: int = 12
+    warmup_epochs: int = 5
+    layers: int = 3
+    max_epochs: int = 3
+    seconds: float = 30.0
+    seeds: int = 3
 
-
-FULL = Sizes("cifar", 5_000, 16, 200, 12, 5, 3, 3, 30.0, 3)
-QUICK = Sizes("digits", 300, 4, 100, 2, 1, 2, 2, 0.3, 1)
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(
+            "digits", 300, 4, 100, pretrain_epochs=2, warmup_epochs=1, layers=2, max_epochs=2, seconds=0.3, seeds=1
+        )
 
 
 class Duel(NamedTuple):
@@ -228,4 +230,4 @@ _SECTIONS = [
     )
     for number, (loss, name) in enumerate(_LOSSES.items(), 1)
 ]
-BENCHMARK = Benchmark("lwsvm", _SECTIONS, full=FULL, quick=QUICK)
+BENCHMARK = Benchmark("lwsvm", _SECTIONS, Sizes)

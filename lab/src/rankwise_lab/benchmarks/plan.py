@@ -1,80 +1,117 @@
-"""How a benchmark is laid out and run: sections of cases, each a few rows, at one of two sizes."""
+"""How a benchmark is laid out and run: sections of cases, each a few rows of numbers beside their targets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rankwise_lab.benchmarks.report import Row
 from rankwise_lab.measuring import machine
+from rankwise_lab.pieces import Plan
 from rankwise_lab.progress import Progress
 
-__all__ = ["FULL", "PAPER", "QUICK", "Benchmark", "Case", "Section", "Sizes"]
+__all__ = ["LOSSES", "PAPER", "Benchmark", "Case", "Row", "Section", "Sizes", "Target", "at_least", "at_most", "over"]
 
 # Positives and negatives of one action class in the paper's timings.
 PAPER = (227, 3120)
+LOSSES = {"ap": "AP", "ndcg": "NDCG"}
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """How large the problems are, and how often each is timed.
+class Sizes(Plan):
+    """How large the problems of inference are, and how often each is timed.
 
     small, medium, large: negatives beside n_pos positives; medium is also the size of unfriendly queries, which have
     one of unfriendly_pos positives. outlier: sizes of queries with an outlier, on both sides of a switch of the engine.
     """
 
-    n_pos: int
-    small: int
-    medium: int
-    large: int
-    unfriendly_pos: tuple[int, ...]
-    outlier: tuple[int, ...]
-    work_negatives: tuple[int, ...]
-    work_positives: tuple[int, ...]
-    few_pos: int
-    many_pos: int
-    queries: int
-    repeats: int
-    start_ups: int
-    cold: bool
-    figure_points: int
+    n_pos: int = 1000
+    small: int = 10**5
+    medium: int = 10**6
+    large: int = 10**7
+    unfriendly_pos: tuple[int, ...] = (10, 10**3, 30_000)
+    outlier: tuple[int, ...] = (65_535, 65_536)
+    work_negatives: tuple[int, ...] = (10**3, 10**4, 10**5, 10**6)
+    work_positives: tuple[int, ...] = (10, 100, 10**3, 10**4)
+    few_pos: int = 100
+    many_pos: int = 10**4
+    queries: int = 10**4
+    repeats: int = 9
+    start_ups: int = 5
+    cold: bool = True
+    figure_points: int = 9
+    figure_largest: int = 30_000
+
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(
+            n_pos=100,
+            small=10**3,
+            medium=10**4,
+            large=10**5,
+            unfriendly_pos=(10, 300),
+            outlier=(4095, 4096),
+            work_negatives=(10**3, 10**4),
+            work_positives=(10, 100),
+            few_pos=10,
+            many_pos=10**3,
+            queries=200,
+            repeats=2,
+            start_ups=1,
+            cold=False,
+            figure_points=3,
+            figure_largest=1000,
+        )
 
 
-FULL = Sizes(
-    n_pos=1000,
-    small=10**5,
-    medium=10**6,
-    large=10**7,
-    unfriendly_pos=(10, 10**3, 30_000),
-    outlier=(65_535, 65_536),
-    work_negatives=(10**3, 10**4, 10**5, 10**6),
-    work_positives=(10, 100, 10**3, 10**4),
-    few_pos=100,
-    many_pos=10**4,
-    queries=10**4,
-    repeats=9,
-    start_ups=5,
-    cold=True,
-    figure_points=9,
-)
-QUICK = Sizes(
-    n_pos=100,
-    small=10**3,
-    medium=10**4,
-    large=10**5,
-    unfriendly_pos=(10, 300),
-    outlier=(4095, 4096),
-    work_negatives=(10**3, 10**4),
-    work_positives=(10, 100),
-    few_pos=10,
-    many_pos=10**3,
-    queries=200,
-    repeats=2,
-    start_ups=1,
-    cold=False,
-    figure_points=3,
-)
+@dataclass(frozen=True)
+class Target:
+    """A bound on what is measured; sense is "<=" or ">="."""
+
+    sense: str
+    bound: float
+
+    def met(self, measured: float) -> bool:
+        """Whether `measured` keeps the bound."""
+        return measured <= self.bound if self.sense == "<=" else measured >= self.bound
+
+
+def at_most(bound: float) -> Target:
+    """The target: measured ≤ bound."""
+    return Target("<=", bound)
+
+
+def at_least(bound: float) -> Target:
+    """The target: measured ≥ bound."""
+    return Target(">=", bound)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured number. `measured` is None where this machine cannot measure it; `parts` is what it came from."""
+
+    what: str
+    measured: float | None
+    unit: str = "x"
+    target: Target | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without a target or a measurement."""
+        if self.target is None or self.measured is None:
+            return None
+        return self.target.met(self.measured)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return {**asdict(self), "met": self.met}
+
+
+def over(what: str, found: Mapping[str, float], first: str, second: str, *, target: Target | None = None) -> Row:
+    """The row of how many times the second of what was found the first is."""
+    parts = {name: found[name] for name in (first, second)}
+    return Row(what, found[first] / found[second], target=target, parts=parts)
 
 
 @dataclass(frozen=True)
@@ -95,15 +132,15 @@ class Section:
 
 
 class Benchmark:
-    """Sections under one name, and the sizes they are measured at."""
+    """Sections under one name, and how large their problems are: a kind of plan."""
 
-    def __init__(self, name: str, sections: Iterable[Section], full: Any, quick: Any) -> None:
-        self.name, self.full, self.quick = name, full, quick
+    def __init__(self, name: str, sections: Iterable[Section], sizes: type[Plan]) -> None:
+        self.name, self.sizes = name, sizes
         self.sections = {section.number: section for section in sections}
 
     def run(
         self,
-        sizes: Any,
+        sizes: Plan,
         numbers: Collection[int] | None = None,
         on_section: Callable[[Section], None] = lambda section: None,
         on_row: Callable[[Row], None] = lambda row: None,

@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise
-from rankwise_lab.data.cache import VARIABLE
+from rankwise_lab.data.folder import CACHE_VARIABLE
 from rankwise_lab.measuring.machine import avx512_features
 from rankwise_lab.measuring.timing import Seconds, Task
 
-__all__ = ["environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
-
-_CHILD = "rankwise_lab.benchmarks.child"
+__all__ = ["child", "environment", "first_call", "import_seconds", "memory", "sort_without_avx512"]
 
 
 def import_seconds(module: str) -> float:
@@ -34,14 +32,13 @@ def import_seconds(module: str) -> float:
 
 def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
     """Seconds of the first `structured_hinge` in a new process; compiled kernels are kept in `cache`, or as usual."""
-    extra = {} if cache is None else {VARIABLE: str(cache)}
-    return float(_run([sys.executable, "-m", _CHILD, "first-call", str(n_pos), str(n_neg)], extra))
+    extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
+    return float(_run(child("first-call", n_pos, n_neg), extra))
 
 
 def memory(loss: str, n_pos: int, n_neg: int) -> dict[str, float] | None:
     """Bytes of the scores and of the growth of peak memory by one call; None where the system does not tell."""
-    answer = _run([sys.executable, "-m", _CHILD, "memory", loss, str(n_pos), str(n_neg)], {})
-    found: dict[str, float] | None = json.loads(answer)
+    found: dict[str, float] | None = json.loads(_run(child("memory", loss, n_pos, n_neg), {}))
     return found
 
 
@@ -55,12 +52,11 @@ def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "values.npy"
         np.save(file, values)
-        command = [sys.executable, "-m", _CHILD, "sort", str(file)]
         variables = environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
         pipe = subprocess.PIPE
         # In a session of its own it does not see an interrupt from the keyboard: that is for this process to tell.
         with subprocess.Popen(
-            command, env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+            child("sort", file), env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         ) as process:
             try:
                 yield partial(_ask, process)
@@ -78,6 +74,11 @@ def _ask(process: subprocess.Popen[str]) -> Seconds:
     if not answer:
         raise OSError("the process that sorts without AVX-512 ended early")
     return Seconds(answer)
+
+
+def child(*arguments: object) -> list[str]:
+    """The command of a task of `benchmarks.child`."""
+    return [sys.executable, "-m", "rankwise_lab.benchmarks.child", *map(str, arguments)]
 
 
 def _run(command: list[str], extra: Mapping[str, str]) -> str:

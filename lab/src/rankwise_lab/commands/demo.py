@@ -34,7 +34,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     from rankwise.io import write_bytes
     from rankwise_lab.demo import experiment
     from rankwise_lab.demo.page import make_part
-    from rankwise_lab.report.document import write_json
+    from rankwise_lab.pieces import write_json
     from rankwise_lab.report.page import page
 
     found = experiment.run()

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankwise.cli import Voice, whole
 
-__all__ = ["add_command", "run"]
+__all__ = ["TOLD", "run"]
 
 _EPILOG = """\
 Images are CIFAR-10 in --data, else in the folder that RANKWISE_DATA names: as it was published, or as PNG or JPEG files
@@ -24,15 +24,7 @@ examples:
 """
 
 
-def add_command(experiments: Any) -> argparse.ArgumentParser:
-    """Add `cifar` to the experiments."""
-    parser: argparse.ArgumentParser = experiments.add_parser(
-        "cifar",
-        help="section 4.3: a network for CIFAR-10, trained by LW-SVM",
-        description="Section 4.3: piecewise-linear networks for CIFAR-10, trained for 0-1, AP and NDCG loss by LW-SVM.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="all images, the paper's network: days of two cores")
     parser.add_argument("--seeds", type=whole(1), metavar="N", help="repetitions (default: 3; quick: 1)")
     parser.add_argument(
@@ -44,7 +36,15 @@ def add_command(experiments: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--threads", type=whole(1, or_all=True), default=-1, metavar="N", help="(default: -1, one a processor)"
     )
-    return parser
+
+
+# Help, description, epilog and options.
+TOLD = (
+    "section 4.3: a network for CIFAR-10, trained by LW-SVM",
+    "Section 4.3: piecewise-linear networks for CIFAR-10, trained for 0-1, AP and NDCG loss by LW-SVM.",
+    _EPILOG,
+    _add_options,
+)
 
 
 def run(arguments: argparse.Namespace, voice: Voice) -> Any:
@@ -55,8 +55,7 @@ def run(arguments: argparse.Namespace, voice: Voice) -> Any:
     import torch
 
     from rankwise_lab.reproduce.cifar import Experiment
-    from rankwise_lab.reproduce.cifar_figure import draw
-    from rankwise_lab.reproduce.cifar_page import make_part
+    from rankwise_lab.reproduce.cifar_page import draw, make_part
     from rankwise_lab.reproduce.cifar_results import document
 
     threads = os.cpu_count() or 1 if arguments.threads == -1 else int(arguments.threads)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankwise.cli import Voice, whole
 
-__all__ = ["add_command", "run"]
+__all__ = ["TOLD", "run"]
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
@@ -26,15 +26,7 @@ examples:
 """
 
 
-def add_command(experiments: Any) -> argparse.ArgumentParser:
-    """Add `detection` to the experiments."""
-    parser: argparse.ArgumentParser = experiments.add_parser(
-        "detection",
-        help="Table 5: weakly supervised detection",
-        description="Section 4.2: detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
     parser.add_argument("--year", metavar="YEAR", help="such as 2007, where VOCDEVKIT has several")
     parser.add_argument("--features", type=Path, metavar="DIR", help="the features folder, made if it is not there")
@@ -48,7 +40,15 @@ def add_command(experiments: Any) -> argparse.ArgumentParser:
         metavar="N",
         help="images at a time, and threads of training (default: -1, one a processor)",
     )
-    return parser
+
+
+# Help, description, epilog and options.
+TOLD = (
+    "Table 5: weakly supervised detection",
+    "Section 4.2: detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
+    _EPILOG,
+    _add_options,
+)
 
 
 def run(arguments: argparse.Namespace, voice: Voice) -> Any:

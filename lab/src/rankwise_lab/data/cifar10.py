@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from rankwise.io import open_atomic
 from rankwise_lab.data import cifar10_batches as batches
 from rankwise_lab.data import cifar10_pictures as pictures
-from rankwise_lab.data.cache import cache_folder
-from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
 
 __all__ = ["ARCHIVE", "FORMS", "Cifar10", "find_cifar10", "load_cifar10"]
 

@@ -1,11 +1,14 @@
-"""Where data sets are looked for."""
+"""Where data sets are looked for, and where what is costly to make again is kept."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["MissingDataError", "data_folder"]
+__all__ = ["CACHE_VARIABLE", "MissingDataError", "cache_folder", "data_folder", "existing"]
+
+# Compiled kernels are kept in the folder that it names, too.
+CACHE_VARIABLE = "RANKWISE_CACHE_DIR"
 
 
 class MissingDataError(FileNotFoundError):
@@ -16,3 +19,16 @@ def data_folder(chosen: str | Path | None = None) -> Path:
     """The folder chosen, else RANKWISE_DATA, else ../shared/data from the root of a checkout; it need not exist."""
     root = Path(__file__).resolve().parents[4]
     return Path(chosen or os.environ.get("RANKWISE_DATA") or root.parent / "shared" / "data")
+
+
+def existing(path: Path, remedy: str = "set RANKWISE_DATA to the folder that has it") -> Path:
+    """The path of a file that is there."""
+    if not path.is_file():
+        raise MissingDataError(f"no file {path}: {remedy}")
+    return path
+
+
+def cache_folder(chosen: str | Path | None = None) -> Path:
+    """The folder chosen, else RANKWISE_CACHE_DIR, else the user's cache folder; it need not exist yet."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
+    return Path(chosen or os.environ.get(CACHE_VARIABLE) or user)

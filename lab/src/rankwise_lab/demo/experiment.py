@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from rankwise.linear import INTERCEPT
 from rankwise.metrics import average_precision, ndcg
 from rankwise_lab.demo.results import Certificate, Data, Demo, Fit, Model, Race, Settings, Timed
 from rankwise_lab.measuring import machine
+from rankwise_lab.measuring.timing import fastest
 from rankwise_lab.progress import Progress
 
 __all__ = ["Demo", "Settings", "run"]
@@ -150,13 +152,13 @@ def _race(model: Model, methods: list[str], whole: _Part, settings: Settings, ba
     assert model.loss is not None
     loss, C = model.loss, float(np.median([fit.C for fit in model.fits]))
     bar.section(f"Timing inference: {model.name}", settings.fits * len(methods))
-    best: dict[str, rw.RankSVM] = {}
-    for number in range(1, settings.fits + 1):
-        for method in methods:
-            bar.step(f"{model.name}, {method}, fit {number}")
-            fitted = rw.RankSVM(loss, C, method=method, tol=settings.tol).fit(*whole)
-            if method not in best or fitted.timing_["inference"] < best[method].timing_["inference"]:
-                best[method] = fitted
+
+    def fit(method: str) -> rw.RankSVM:
+        bar.step(f"{model.name}, {method}")
+        return rw.RankSVM(loss, C, method=method, tol=settings.tol).fit(*whole)
+
+    fits = {method: partial(fit, method) for method in methods}
+    best = fastest(fits, settings.fits, lambda fitted: fitted.timing_["inference"])
     scores = best[methods[0]].decision_function(whole.X)
     return Race(model.name, loss, C, [_timed(method, one, scores, whole, loss) for method, one in best.items()])
 

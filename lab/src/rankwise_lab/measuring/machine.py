@@ -1,33 +1,37 @@
-"""The machine a benchmark ran on."""
+"""The machine a benchmark ran on, and the peak of its memory, where the system tells it."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rankwise import __version__
-from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.measuring.timing import THREADS, Task
 
-__all__ = ["avx512_features", "describe", "n_cores", "numpy_sorts_with", "vendor"]
+__all__ = ["avx512_features", "describe", "growth_of", "n_cores", "numpy_sorts_with", "vendor", "version_of"]
 
 # By what np.sort does with numbers of 32 and 64 bits: names that NumPy's versions have for the features it asks for.
 _SORTS = {"AVX-512": {"X86_V4", "AVX512_SKX"}, "AVX2": {"X86_V3", "AVX2"}, "NEON": {"ASIMD"}}
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
 _VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
 
 
 def describe() -> dict[str, Any]:
     """Processor, cores, versions, what NumPy sorts with and may choose from, and threads per timed call."""
     return {
-        "cpu": _cpu_model(),
+        "cpu": _cpu_info("model name") or platform.processor() or platform.machine(),
         "cores": n_cores(),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
-        "numpy": _version("numpy"),
-        "numba": _version("numba"),
+        "numpy": version_of("numpy"),
+        "numba": version_of("numba"),
         "rankwise": __version__,
         "numpy_sorts_with": numpy_sorts_with(),
         "numpy_cpu_features": numpy_features(),
@@ -72,10 +76,6 @@ def _umath() -> Any:
     return importlib.import_module("numpy._core._multiarray_umath")
 
 
-def _cpu_model() -> str:
-    return _cpu_info("model name") or platform.processor() or platform.machine()
-
-
 def _cpu_info(field: str) -> str:
     """What Linux says of the first processor; "" elsewhere."""
     cpuinfo = Path("/proc/cpuinfo")
@@ -86,8 +86,29 @@ def _cpu_info(field: str) -> str:
     return ""
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """The version of a package; None where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def growth_of(task: Task) -> int | None:
+    """By how many bytes the task raises peak memory over what is held before it; None where the system is silent."""
+    if not _STATUS.exists():
+        task()
+        return None
+    with suppress(AttributeError):  # memory freed before, but not yet given back, would hide what the task takes
+        ctypes.CDLL(None).malloc_trim(0)
+    _CLEAR.write_text("5")  # peak := present
+    before = _status_bytes("VmRSS")
+    task()
+    return _status_bytes("VmHWM") - before
+
+
+def _status_bytes(field: str) -> int:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"{_STATUS} has no {field}")

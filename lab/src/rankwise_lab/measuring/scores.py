@@ -50,8 +50,7 @@ class Sample(NamedTuple):
 
 def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0, dtype: str = "float32") -> Sample:
     """Standard normal scores, those of positives higher by `shift`; dtype: "float16", "float32" or "float64"."""
-    rng = np.random.default_rng(seed)
-    relevant = _mask(rng, n_pos, n_neg)
+    rng, relevant = _drawn(n_pos, n_neg, seed)
     scores = rng.standard_normal(n_pos + n_neg, dtype=np.float64 if dtype == "float64" else np.float32)
     scores[relevant] += scores.dtype.type(shift)
     return Sample(scores.astype(dtype, copy=False), relevant)
@@ -69,8 +68,7 @@ def trained_like(n_pos: int, n_neg: int, loss: str | Loss, seed: int = 0) -> Sam
 
     Normal scores whose shift is found by bisection, to within a tenth of `ACTIVE` or one negative.
     """
-    rng = np.random.default_rng(seed)
-    relevant = _mask(rng, n_pos, n_neg)
+    rng, relevant = _drawn(n_pos, n_neg, seed)
     base = rng.standard_normal(n_pos + n_neg, dtype=np.float32)
     within = max(ACTIVE / 10, 1 / n_neg)
 
@@ -101,8 +99,7 @@ def active_share(sample: Sample, loss: str | Loss) -> float:
 
 def heavy_tailed(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     """Standard Cauchy scores, those of positives higher by 1: a few of them span nearly the whole range."""
-    rng = np.random.default_rng(seed)
-    relevant = _mask(rng, n_pos, n_neg)
+    rng, relevant = _drawn(n_pos, n_neg, seed)
     scores = rng.standard_cauchy(n_pos + n_neg).astype(np.float32)
     scores[relevant] += np.float32(1)
     return Sample(scores, relevant)
@@ -110,16 +107,14 @@ def heavy_tailed(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
 
 def two_valued(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     """Scores 0 or 1: 1 for nine positives in ten and for one negative in ten."""
-    rng = np.random.default_rng(seed)
-    relevant = _mask(rng, n_pos, n_neg)
+    rng, relevant = _drawn(n_pos, n_neg, seed)
     chance = np.where(relevant, np.float32(0.9), np.float32(0.1))
     return Sample((rng.random(n_pos + n_neg, dtype=np.float32) < chance).astype(np.float32), relevant)
 
 
 def few_values(n_values: int, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     """Scores of so many values, all as frequent among negatives; a positive's is the greater of two draws."""
-    rng = np.random.default_rng(seed)
-    relevant = _mask(rng, n_pos, n_neg)
+    rng, relevant = _drawn(n_pos, n_neg, seed)
     draws = rng.integers(0, n_values, n_pos + n_neg)
     draws[relevant] = np.maximum(draws[relevant], rng.integers(0, n_values, n_pos))
     return Sample((draws / n_values).astype(np.float32), relevant)
@@ -133,8 +128,7 @@ def saturated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
 
 def all_magnitudes(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     """Float64 of either sign, as many from each power of ten from 10⁻³⁰⁰ to 10³⁰⁰."""
-    rng = np.random.default_rng(seed)
-    relevant = _mask(rng, n_pos, n_neg)
+    rng, relevant = _drawn(n_pos, n_neg, seed)
     magnitude = 10.0 ** rng.uniform(-300, 300, n_pos + n_neg)
     return Sample(np.copysign(magnitude, rng.random(n_pos + n_neg) - 0.5), relevant)
 
@@ -154,7 +148,7 @@ def with_outlier(sample: Sample, score: float = 1e12) -> Sample:
 
 def constant(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     """All scores equal."""
-    return Sample(np.zeros(n_pos + n_neg, np.float32), _mask(np.random.default_rng(seed), n_pos, n_neg))
+    return Sample(np.zeros(n_pos + n_neg, np.float32), _drawn(n_pos, n_neg, seed)[1])
 
 
 def in_order(order: str, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
@@ -164,28 +158,17 @@ def in_order(order: str, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     return Sample(scores, relevant)
 
 
-def _organ_pipe(ascending: Scores) -> Scores:
-    """Up to the greatest and down again."""
-    return np.concatenate([ascending[::2], ascending[1::2][::-1]])
-
-
-def _descending(ascending: Scores) -> Scores:
-    return ascending[::-1]
-
-
-def _ascending(ascending: Scores) -> Scores:
-    return ascending
-
-
-# Orders that make a careless choice of pivot quadratic.
+# Orders that make a careless choice of pivot quadratic, from ascending scores; an organ pipe goes up and down again.
 ORDERS: dict[str, Callable[[Scores], Scores]] = {
-    "ascending": _ascending,
-    "descending": _descending,
-    "organ pipe": _organ_pipe,
+    "ascending": lambda ascending: ascending,
+    "descending": lambda ascending: ascending[::-1],
+    "organ pipe": lambda ascending: np.concatenate([ascending[::2], ascending[1::2][::-1]]),
 }
 
 
-def _mask(rng: np.random.Generator, n_pos: int, n_neg: int) -> NDArray[np.bool_]:
+def _drawn(n_pos: int, n_neg: int, seed: int) -> tuple[np.random.Generator, NDArray[np.bool_]]:
+    """Which samples are positive, at random places; and the generator, to go on with."""
+    rng = np.random.default_rng(seed)
     relevant = np.zeros(n_pos + n_neg, dtype=np.bool_)
     relevant[rng.choice(n_pos + n_neg, n_pos, replace=False)] = True
-    return relevant
+    return rng, relevant

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
 
-__all__ = ["THREADS", "Seconds", "Task", "compare"]
+__all__ = ["THREADS", "Seconds", "Task", "compare", "fastest", "no_collection", "unconverged"]
 
 # Threads every timed call is given, unless a row says otherwise. np.sort never uses more than one.
 THREADS = 1
@@ -16,6 +19,8 @@ _MEASUREMENT = 1e-3
 _MOST_CALLS = 1000
 
 Task = Callable[[], object]
+_K = TypeVar("_K")
+_F = TypeVar("_F")
 
 
 class Seconds(float):
@@ -29,16 +34,40 @@ def compare(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
     """
     calls = {name: _warm_up(task) for name, task in tasks.items()}
     best = dict.fromkeys(tasks, math.inf)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with no_collection():
         for _ in range(repeats):
             for name, task in tasks.items():
                 best[name] = min(best[name], _measure(task, calls[name]))
+    return best
+
+
+def fastest(fits: Mapping[_K, Callable[[], _F]], repeats: int, seconds: Callable[[_F], float]) -> dict[_K, _F]:
+    """Of each kind of fit, that which says it took the least seconds, of as many as rounds in which all take turns."""
+    with no_collection():
+        rounds = [{name: fit() for name, fit in fits.items()} for _ in range(repeats)]
+    return {name: min((found[name] for found in rounds), key=seconds) for name in fits}
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """While something is timed, no garbage is collected."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
-    return best
+
+
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """No warning of fits that stop short of their gap, where gaps are among the results."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def _warm_up(task: Task) -> int:

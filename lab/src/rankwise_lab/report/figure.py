@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,9 +12,10 @@ from markupsafe import Markup
 from rankwise.figures import as_png, as_svg
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NO_FIGURES", "Drawing", "Drawn", "Gallery", "Picture", "drawing", "have_matplotlib"]
+__all__ = ["NO_FIGURES", "Drawing", "Drawn", "Gallery", "Picture", "draw_each", "drawing", "have_matplotlib"]
 
 NO_FIGURES = "No figures: Matplotlib is not installed; pip install '.[plots]' in a checkout."
 
@@ -65,6 +66,22 @@ class Gallery(NamedTuple):
 def have_matplotlib() -> bool:
     """Whether figures can be drawn."""
     return find_spec("matplotlib") is not None
+
+
+def draw_each(
+    part: str, inches: tuple[float, float], paints: Mapping[str, Callable[[Axes], None]]
+) -> dict[str, Drawing]:
+    """Figures of a part of a report by name, each painted on axes; nothing if Matplotlib is not installed."""
+    if not have_matplotlib():
+        return {}
+    from matplotlib.figure import Figure
+
+    found = {}
+    for name, paint in paints.items():
+        figure = Figure(figsize=inches, layout="constrained")
+        paint(figure.subplots())
+        found[name] = drawing(figure, f"{part}-{name}-")
+    return found
 
 
 def drawing(figure: Figure, prefix: str) -> Drawing:

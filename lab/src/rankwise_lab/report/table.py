@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Table"]
+__all__ = ["Table", "as_text"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +38,8 @@ class Table:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([self.columns, *self.rows])
         return buffer.getvalue()
+
+
+def as_text(tables: Iterable[Table]) -> str:
+    """Tables as text, one below the other."""
+    return "\n\n".join("\n".join(table.as_lines()) for table in tables)

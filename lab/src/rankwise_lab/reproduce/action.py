@@ -3,13 +3,10 @@
 For every class and loss alike: C is chosen by cross-validation on the training samples, by the measure that is reported
 later (AP or NDCG); the model is then trained on all of them and judged on test. The folds of 0-1 loss, which stands
 against both others, are trained once and scored by both measures.
-
-What is finished is kept in a folder, a file a class and loss; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, load
@@ -41,6 +37,7 @@ from rankwise.metrics import METRICS, resampled
 from rankwise_lab import pieces
 from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.measuring.machine import n_cores
+from rankwise_lab.measuring.timing import unconverged
 from rankwise_lab.reproduce.action_data import ActionData
 
 __all__ = ["LEVEL", "MEASURES", "ActionExperiment", "Plan"]
@@ -71,7 +68,7 @@ class Plan(pieces.Plan):
 
 
 class ActionExperiment:
-    """The experiment on samples of several classes; finished pieces are in `folder`.
+    """The experiment on samples of several classes; finished pieces, a file a class and loss, are in `folder`.
 
     classes: positions of the classes that have positives and negatives enough; left_out: names of the others.
     """
@@ -170,8 +167,7 @@ class ActionExperiment:
     def _judged(self, k: int, loss: str, metric: str, C: float) -> dict[str, Any]:
         """Train on all training samples, write the model, and judge it on test."""
         model = RankSVM(loss, C, tol=self.plan.tol)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+        with unconverged():
             model.fit(self.X, self.relevant(k))
         model.save(self._model_file(k, loss, metric))
         value = METRICS[metric](model.decision_function(self.data.X_test), self.data.Y_test[:, k])

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io import fingerprint, open_atomic
-from rankwise_lab.data.cache import cache_folder
-from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
-from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.cifar10 import Cifar10, find_cifar10, load_cifar10
+from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
 from rankwise_lab.data.voc_action import find_voc_action, read_voc_action
-from rankwise_lab.reproduce.cifar_data import in_turn
+from rankwise_lab.reproduce.cifar_data import in_turn, spaced
 from rankwise_lab.reproduce.patches import activations, learn_detectors
 
 __all__ = ["ActionData", "find_action"]
@@ -51,18 +50,6 @@ class ActionData(NamedTuple):
     digest: str
 
 
-class _Images(NamedTuple):
-    """Images (n, c, h, w), grey values 0 to 255, and their labels, positions in `classes`; side of a patch."""
-
-    train: NDArray[np.uint8]
-    train_labels: NDArray[np.int64]
-    test: NDArray[np.uint8]
-    test_labels: NDArray[np.int64]
-    classes: tuple[str, ...]
-    side: int
-    name: str
-
-
 def find_action(given: Path | None = None, *, quick: bool = False) -> ActionData:
     """VOC 2011 action with features, or CIFAR-10, in the path given or the data folder; else scikit-learn's digits.
 
@@ -79,17 +66,17 @@ def find_action(given: Path | None = None, *, quick: bool = False) -> ActionData
                 f"{given} has neither VOC 2011 action with ActionFeatures/ nor CIFAR-10: name a folder laid out as "
                 "docs/data.md says, or leave it out for the digits of scikit-learn"
             ) from None
-        return _described(_digits(quick), quick)
-    return _described(_cifar(cifar, quick), quick)
+        return _described(*_digits(quick), quick)
+    return _described(*_cifar(cifar, quick), quick)
 
 
 def _voc(year: Path, quick: bool) -> ActionData:
     """The persons of the sets by the features that are there; quick: some of both, evenly spaced."""
     found = read_voc_action(year)
     train, test = (
-        _spaced(len(X), n if quick else None) for X, n in zip((found.X, found.X_test), _QUICK_SIZES, strict=True)
+        spaced(len(X), n if quick else None) for X, n in zip((found.X, found.X_test), _QUICK_SIZES, strict=True)
     )
-    columns = _spaced(found.X.shape[1], 4 * _QUICK_DETECTORS if quick else None)
+    columns = spaced(found.X.shape[1], 4 * _QUICK_DETECTORS if quick else None)
     published = found.sets == ("trainval", "test")
     why = "" if published else "; the labels of test are not there, so that these are other persons than the paper's"
     what = (
@@ -107,30 +94,17 @@ def _voc(year: Path, quick: bool) -> ActionData:
     )
 
 
-def _spaced(n: int, most: int | None) -> NDArray[np.int64]:
-    """All of n positions, or as many as wanted, evenly spaced."""
-    wanted = n if most is None else min(n, most)
-    return np.arange(wanted) * n // wanted
-
-
-def _cifar(path: Path, quick: bool) -> _Images:
-    """As many images as the paper has samples, the classes taking turns."""
+def _cifar(path: Path, quick: bool) -> tuple[Cifar10, str, int]:
+    """As many images as the paper has samples, the classes taking turns; their name and the side of a patch."""
     cifar = load_cifar10(path)
     n_train, n_test = _QUICK_SIZES if quick else _SIZES
     train = in_turn(cifar.train_labels, np.random.default_rng([_SEED, 0]))[:n_train]
     test = in_turn(cifar.test_labels, np.random.default_rng([_SEED, 1]))[:n_test]
-    return _Images(
-        cifar.train_images[train],
-        cifar.train_labels[train],
-        cifar.test_images[test],
-        cifar.test_labels[test],
-        cifar.classes,
-        6,
-        _CIFAR[cifar.form],
-    )
+    samples = cifar.train_images[train], cifar.train_labels[train], cifar.test_images[test], cifar.test_labels[test]
+    return Cifar10(*samples, cifar.classes), _CIFAR[cifar.form], 6
 
 
-def _digits(quick: bool) -> _Images:
+def _digits(quick: bool) -> tuple[Cifar10, str, int]:
     """One half to train with and one to test with; quick: not quite all of them."""
     from sklearn.datasets import load_digits
 
@@ -143,22 +117,21 @@ def _digits(quick: bool) -> _Images:
     if quick:
         train, test = train[: _QUICK_SIZES[0]], test[: _QUICK_SIZES[1]]
     classes = tuple(f"digit {name}" for name in digits.target_names)
-    return _Images(
-        images[train], labels[train], images[test], labels[test], classes, 3, "The 8 × 8 digits of scikit-learn"
-    )
+    samples = images[train], labels[train], images[test], labels[test]
+    return Cifar10(*samples, classes), "The 8 × 8 digits of scikit-learn", 3
 
 
-def _described(images: _Images, quick: bool) -> ActionData:
+def _described(images: Cifar10, name: str, side: int, quick: bool) -> ActionData:
     """Images by patch features that stand in for persons by poselet activations."""
     k = _QUICK_DETECTORS if quick else _DETECTORS
     what = (
-        f"{images.name}: {len(images.train):,} images to train and {len(images.test):,} to test with, described by "
-        f"{4 * k:,} features, {k} patch detectors in 4 quadrants; they stand in for the persons of VOC 2011 action "
-        "and their poselet activations"
+        f"{name}: {len(images.train_images):,} images to train and {len(images.test_images):,} to test with, "
+        f"described by {4 * k:,} features, {k} patch detectors in 4 quadrants; they stand in for the persons of VOC "
+        "2011 action and their poselet activations"
     )
     numbers = np.arange(len(images.classes))
     return _data(
-        *_features(images, k),
+        *_features(images.train_images, images.test_images, k, side),
         images.train_labels[:, None] == numbers,
         images.test_labels[:, None] == numbers,
         images.classes,
@@ -167,19 +140,19 @@ def _described(images: _Images, quick: bool) -> ActionData:
     )
 
 
-def _features(images: _Images, k: int) -> tuple[Floats, Floats]:
+def _features(train: NDArray[np.uint8], test: NDArray[np.uint8], k: int, side: int) -> tuple[Floats, Floats]:
     """Activations of k detectors learnt from the images to train with; kept in the cache by what they are made of."""
-    settings = {"detectors": k, "side": images.side, "seed": _SEED, "version": _VERSION}
-    kept = cache_folder() / f"action-{fingerprint(settings, [images.train, images.test])}.npz"
+    settings = {"detectors": k, "side": side, "seed": _SEED, "version": _VERSION}
+    kept = cache_folder() / f"action-{fingerprint(settings, [train, test])}.npz"
     if kept.exists():
         with np.load(kept) as stored:
             return stored["train"], stored["test"]
-    detectors = learn_detectors(images.train, k, images.side, _SEED)
-    train, test = activations(images.train, detectors), activations(images.test, detectors)
+    detectors = learn_detectors(train, k, side, _SEED)
+    found = activations(train, detectors), activations(test, detectors)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with open_atomic(kept) as file:
-        np.savez(file, train=train, test=test)
-    return train, test
+        np.savez(file, train=found[0], test=found[1])
+    return found
 
 
 def _data(

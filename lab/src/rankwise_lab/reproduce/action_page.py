@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankwise.figures import COLOURS, INK, SIZES, finish
 from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
-from rankwise_lab.report.figure import NO_FIGURES, Drawing, drawing, have_matplotlib
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, draw_each
 from rankwise_lab.report.part import Part
+from rankwise_lab.reproduce import action_results as results
 from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment, Plan
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.action_results import (
-    PAPER,
-    PAPER_MEANS,
-    as_csv,
-    choices_table,
-    document,
-    measure_table,
-    paper_table,
-    same_classes,
-    tests_table,
-)
-from rankwise_lab.reproduce.beside import about_data
-from rankwise_lab.reproduce.names import LOSSES, TITLES
+from rankwise_lab.reproduce.beside import LOSSES, TITLES, about_data
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["conclusions", "draw", "facts", "make_part"]
 
@@ -42,27 +35,29 @@ _WHAT = (
 
 def make_part(data: ActionData, out: Path, plan: Plan, say: Callable[[str], None]) -> Part:
     """Run what is not finished, and put it all together; parts are kept in out / "action"."""
-    found = document(ActionExperiment(data, out / _NAME, plan, say), describe())
+    found = results.document(ActionExperiment(data, out / _NAME, plan, say), describe())
     figures = draw(found)
-    published: list[Block] = [] if same_classes(found) else [Heading("The paper's classes"), paper_table()]
+    published: list[Block] = (
+        [] if results.same_classes(found) else [Heading("The paper's classes"), results.paper_table()]
+    )
     body = [
         *_data(found),
         Heading("Tables 3 and 4: by class"),
-        *(measure_table(found, metric) for metric in PAPER),
+        *(results.measure_table(found, metric) for metric in results.PAPER),
         *map(Paragraph, _about(found)),
         Heading("Differences"),
         show_figures(figures, ("differences", *_figure(found))),
-        tests_table(found),
+        results.tests_table(found),
         Paragraph(
             "The unit of these tests is a class: they ask whether another class would gain too. Wilcoxon's test takes "
             "no distribution for granted. The paper's own numbers are put to the same tests."
         ),
         *published,
         Heading("C by cross-validation"),
-        choices_table(found),
+        results.choices_table(found),
     ]
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
-    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), as_csv(found), _tiles(found))
+    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), results.as_csv(found), _tiles(found))
 
 
 def _data(found: Mapping[str, Any]) -> list[Block]:
@@ -76,7 +71,7 @@ def _data(found: Mapping[str, Any]) -> list[Block]:
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     tiles = []
-    for metric, (first, second) in PAPER_MEANS.items():
+    for metric, (first, second) in results.PAPER_MEANS.items():
         values = " | ".join(f"{100.0 * found['mean'][metric][loss]:.1f} %" for loss in ("zero-one", metric))
         what = f"mean {metric.upper()} on test for 0-1 loss and {LOSSES[metric]} (paper: {first:.1f} and {second:.1f})"
         tiles.append((values, what))
@@ -85,8 +80,8 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
     """What the numbers say, whichever way they fall."""
-    lines = [_verdict(found, metric) for metric in PAPER]
-    lines += [_tested(found, metric) for metric in PAPER]
+    lines = [_verdict(found, metric) for metric in results.PAPER]
+    lines += [_tested(found, metric) for metric in results.PAPER]
     edges = [
         f"{part['class']} ({LOSSES[loss]} by {metric.upper()})"
         for part in found["classes"]
@@ -106,7 +101,7 @@ def _verdict(found: Mapping[str, Any], metric: str) -> str:
     low, high = (100.0 * end for end in found["difference"][metric]["mean"])
     zero_one, own = (100.0 * found["mean"][metric][loss] for loss in ("zero-one", metric))
     test, name = found["tests"][metric]["ours"], LOSSES[metric]
-    theirs = PAPER_MEANS[metric][1] - PAPER_MEANS[metric][0]
+    theirs = results.PAPER_MEANS[metric][1] - results.PAPER_MEANS[metric][0]
     verdict = (
         f"{name} is better beyond the chance of test samples, as in the paper"
         if low > 0.0
@@ -158,17 +153,16 @@ def _figure(found: Mapping[str, Any]) -> tuple[str, str]:
 
 def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
     """The differences by class, with intervals; nothing if Matplotlib is not installed."""
-    if not have_matplotlib():
-        return {}
-    from matplotlib.figure import Figure
+    inches = 5.0, 1.5 + 0.42 * (len(found["data"]["classes"]) + 2)
+    return draw_each(_NAME, inches, {"differences": partial(_paint, found)})
 
+
+def _paint(found: Mapping[str, Any], axes: Axes) -> None:
     classes = found["data"]["classes"]
     names = [*classes, "mean", "paper, mean"]
-    figure = Figure(figsize=(5.0, 1.5 + 0.42 * len(names)), layout="constrained")
-    axes = figure.subplots()
     axes.axvline(0.0, color=INK, linewidth=1.0)
     axes.axhline(len(classes) - 0.5, color="#888888", linewidth=0.8)
-    for metric, colour, shift, marker in zip(PAPER, COLOURS, (-0.16, 0.16), ("o", "s"), strict=False):
+    for metric, colour, shift, marker in zip(results.PAPER, COLOURS, (-0.16, 0.16), ("o", "s"), strict=False):
         means, intervals = found["mean"][metric], found["difference"][metric]
         values = [part[metric][metric]["test"] - part["zero-one"][metric]["test"] for part in found["classes"]]
         values = [100.0 * value for value in (*values, means[metric] - means["zero-one"])]
@@ -176,13 +170,12 @@ def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
         places = [row + shift for row in range(len(names))]
         axes.hlines(places[:-1], *zip(*ends, strict=True), color=colour, linewidth=1.8)
         axes.plot(values, places[:-1], marker, color=colour, markersize=6, label=metric.upper())
-        theirs = PAPER_MEANS[metric][1] - PAPER_MEANS[metric][0]
+        theirs = results.PAPER_MEANS[metric][1] - results.PAPER_MEANS[metric][0]
         axes.plot([theirs], places[-1:], marker, markersize=7, markerfacecolor="none", markeredgecolor=colour)
     axes.set_yticks(range(len(names)), names, parse_math=False)  # a name may have a $
     axes.invert_yaxis()
     finish(axes, "Own loss less 0-1 loss", "points of the measure, on test", "")
-    figure.legend(frameon=False, fontsize=SIZES["tick"], labelcolor=INK, ncols=2, loc="outside lower center")
-    return {"differences": drawing(figure, f"{_NAME}-")}
+    axes.figure.legend(frameon=False, fontsize=SIZES["tick"], labelcolor=INK, ncols=2, loc="outside lower center")
 
 
 def facts(found: Mapping[str, Any]) -> list[str]:

@@ -11,8 +11,7 @@ import numpy as np
 from rankwise_lab.intervals import LEVEL, paired_tests
 from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.action import MEASURES, ActionExperiment
-from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.names import LOSSES
+from rankwise_lab.reproduce.beside import LOSSES, compared, ratio
 
 __all__ = [
     "PAPER",
@@ -106,15 +105,15 @@ def measure_table(found: Mapping[str, Any], metric: str) -> Table:
     rows = []
     for part, pair in zip(found["classes"], _pairs(found["classes"], metric), strict=True):
         theirs = _beside(pair, known[_plain(part["class"])]) if same else []
-        rows.append([part["class"], *_compared(pair, intervals["classes"][part["class"]]), *theirs])
+        rows.append([part["class"], *compared(pair, intervals["classes"][part["class"]], 2, ".3f"), *theirs])
     n_classes, means = len(rows), tuple(100.0 * found["mean"][metric][loss] for loss in _losses(metric))
     published = PAPER_MEANS[metric]
     if same:  # of the classes that are here, be they all ten or not
         theirs = np.mean([known[_plain(part["class"])] for part in found["classes"]], axis=0)
         published = (float(theirs[0]), float(theirs[1]))
     none = [""] * 4 if same else []
-    rows.append(["mean", *_compared(means, intervals["mean"]), *(_beside(means, published) if same else [])])
-    rows.append(["paper, mean", *_compared(published, None), *none])
+    rows.append(["mean", *compared(means, intervals["mean"], 2, ".3f"), *(_beside(means, published) if same else [])])
+    rows.append(["paper, mean", *compared(published, None, 2, ".3f"), *none])
     ours = [ratio(mine, theirs, ".3f") for mine, theirs in zip(means, published, strict=True)]
     rows.append(["ours / paper", *ours, ratio(means[1] - means[0], published[1] - published[0]), "", "", *none])
     losses = [LOSSES[loss] for loss in _losses(metric)]
@@ -125,12 +124,6 @@ def measure_table(found: Mapping[str, Any], metric: str) -> Table:
     return Table(title, columns, rows, totals=len(rows) - n_classes)
 
 
-def _compared(pair: Sequence[float], interval: Sequence[float] | None) -> list[str]:
-    """Both values, their difference with its interval (in parts of 1), and their ratio."""
-    shown = "" if interval is None else f"{100.0 * interval[0]:+.2f} to {100.0 * interval[1]:+.2f}"
-    return [f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.2f}", shown, ratio(pair[1], pair[0], ".3f")]
-
-
 def _beside(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
     ratios = [ratio(mine, other, ".3f") for mine, other in zip(ours, theirs, strict=True)]
     return [*(f"{value:.2f}" for value in theirs), *ratios]
@@ -138,16 +131,11 @@ def _beside(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
 
 def paper_table() -> Table:
     """The paper's own classes, by measure."""
-    rows = [
-        [name, *(cell for metric in PAPER for cell in _published_cells(PAPER[metric][name]))] for name in PAPER["ap"]
-    ]
-    rows.append(["mean", *(cell for metric in PAPER for cell in _published_cells(PAPER_MEANS[metric]))])
+    pairs = {name: [PAPER[metric][name] for metric in PAPER] for name in PAPER["ap"]}
+    pairs["mean"] = list(PAPER_MEANS.values())
+    rows = [[name, *(cell for pair in of for cell in compared(pair, None, 2, "")[:3])] for name, of in pairs.items()]
     columns = [f"{m.upper()}, {what}" for m in PAPER for what in (*map(LOSSES.get, _losses(m)), "difference")]
     return Table("The paper's own classes, VOC 2011 action, in %", ["class", *columns], rows, totals=1)
-
-
-def _published_cells(pair: tuple[float, float]) -> list[str]:
-    return [f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.2f}"]
 
 
 def tests_table(found: Mapping[str, Any]) -> Table:

@@ -1,14 +1,29 @@
-"""Our numbers beside the paper's: what it says, what was found, and the ratio."""
+"""What all parts of the report share: names that are shown, and our numbers beside the paper's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rankwise_lab.report.blocks import Paragraph, note
 from rankwise_lab.report.table import Table
 
-__all__ = ["COLUMNS", "about_data", "beside", "ratio"]
+__all__ = ["COLUMNS", "LOSSES", "METHODS", "TITLES", "about_data", "beside", "compared", "ratio"]
 
+# Experiments, in the order of the report.
+TITLES = {
+    "timing": "Tables 1 and 2: time in inference",
+    "scaling": "Figures 2 and 3: how time grows",
+    "action": "Tables 3 and 4: ten classes, by loss",
+    "detection": "Table 5: weakly supervised detection",
+    "cifar": "Section 4.3: a network for CIFAR-10",
+}
+LOSSES = {"zero-one": "0-1 loss", "ap": "AP loss", "ndcg": "NDCG loss"}
+METHODS = {
+    "yue": "Yue et al. 2007",
+    "chakrabarti": "Chakrabarti et al. 2008",
+    "quicksort": "Algorithm 1",
+    "auto": "ours (auto)",
+}
 # The three columns of every comparison.
 COLUMNS = ("paper", "ours", "ours / paper")
 
@@ -29,6 +44,13 @@ def ratio(first: float | None, second: float | None, form: str = ".2f") -> str:
         return "-"
     quotient = first / second
     return format(quotient, ".3f" if abs(quotient) < 0.1 else form)
+
+
+def compared(pair: Sequence[float], interval: Sequence[float] | None, digits: int, form: str) -> list[str]:
+    """Values for 0-1 loss and for another, their difference with its interval (in parts of 1), and their ratio."""
+    first, second = pair
+    ends = "" if interval is None else " to ".join(f"{100.0 * end:+.{digits}f}" for end in interval)
+    return [f"{first:.2f}", f"{second:.2f}", f"{second - first:+.2f}", ends, ratio(second, first, form)]
 
 
 def about_data(what: str, stand_in: bool) -> Paragraph:

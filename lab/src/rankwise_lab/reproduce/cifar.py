@@ -3,8 +3,6 @@
 For every seed one network is pre-trained with softmax, and every loss goes on from it: a few epochs of Adadelta for the
 loss, then LW-SVM, each stage with the network that validates best. Everything but the loss is alike. For the first seed
 a pass of LW-SVM is repeated with other methods of inference, for their time.
-
-What is finished is kept in a folder, a file a seed and loss; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -29,9 +27,8 @@ from rankwise_lab import pieces
 from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
 
-__all__ = ["METHODS", "STAGES", "Experiment", "Plan", "judge"]
+__all__ = ["METHODS", "Experiment", "Plan", "judge"]
 
-STAGES = ("pretrained", "warm", "final")
 # Inference of the paper's competitor, of the paper, and of our own choice.
 METHODS = {"ap": ("yue", "quicksort", "auto"), "ndcg": ("chakrabarti", "quicksort", "auto")}
 _MEMORY = 4e9
@@ -93,7 +90,7 @@ class Plan(pieces.Plan):
 
 
 class Experiment:
-    """The experiment on CIFAR-10; finished pieces are in `folder`."""
+    """The experiment on CIFAR-10; finished pieces, a file a seed and loss, are in `folder`."""
 
     def __init__(
         self,

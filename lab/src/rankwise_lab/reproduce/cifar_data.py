@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankwise.io import fingerprint
 from rankwise_lab.data.cifar10 import Cifar10
 
-__all__ = ["Part", "Parts", "digest", "in_turn", "split"]
+__all__ = ["Part", "Parts", "digest", "in_turn", "spaced", "split"]
 
 _AT_ONCE = 1000
 
@@ -43,7 +43,7 @@ def split(cifar: Cifar10, n_train: int, n_val: int, seed: int, n_test: int | Non
         raise ValueError(f"{n_test:,} images wanted to test with, of which there are {cifar.test_labels.size:,}")
     rows = in_turn(cifar.train_labels, np.random.default_rng([seed, 0]))
     train, val = rows[:n_train], rows[n_train : n_train + n_val]
-    test = _spaced(cifar.test_labels.size, n_test)
+    test = spaced(cifar.test_labels.size, n_test)
     mean, deviation = _moments(cifar.train_images[train])
     return Parts(
         *(
@@ -67,9 +67,10 @@ def in_turn(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.i
     return found
 
 
-def _spaced(n: int, wanted: int | None) -> NDArray[np.int64]:
-    """As many of n rows as wanted; all of them if None."""
-    return np.arange(n) if wanted is None else np.arange(wanted) * n // wanted
+def spaced(n: int, most: int | None) -> NDArray[np.int64]:
+    """All of n positions, or as many as wanted, evenly spaced."""
+    wanted = n if most is None else min(n, most)
+    return np.arange(wanted) * n // wanted
 
 
 def _moments(images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

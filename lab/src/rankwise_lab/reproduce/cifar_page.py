@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from rankwise.figures import COLOURS, finish
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
-from rankwise_lab.report.figure import Drawing
+from rankwise_lab.report.figure import Drawing, draw_each
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.cifar_results import (
-    METRICS,
-    as_csv,
-    differences_table,
-    metric_table,
-    time_table,
-)
-from rankwise_lab.reproduce.names import LOSSES, METHODS, TITLES
+from rankwise_lab.reproduce.beside import LOSSES, METHODS, TITLES, ratio
+from rankwise_lab.reproduce.cifar_results import METRICS, as_csv, differences_table, metric_table, time_table
 
-__all__ = ["conclusions", "facts", "make_part"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["conclusions", "draw", "facts", "make_part"]
 
 _NAME = "cifar"
 
@@ -70,7 +68,10 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         paper = [found["paper"][loss][name] for name in ("zero-one", loss)]
         value = " | ".join(f"{100.0 * mean:.1f} %" for mean in pair)
         numbers.append(
-            (value, f"test {METRICS[loss]} for 0-1 loss and {LOSSES[loss]} (paper: {paper[0]:.1f} and {paper[1]:.1f})")
+            (
+                value,
+                f"test {METRICS[loss]} for 0-1 loss and {LOSSES[loss]} (paper: {paper[0]:.1f} and {paper[1]:.1f})",
+            )
         )
         gain = 100.0 * one["final"]["mean"]
         numbers.append((f"{gain:+.2f}", f"points of gain, {LOSSES[loss]} (paper: {paper[1] - paper[0]:+.2f})"))
@@ -155,6 +156,20 @@ def _about_time(found: Mapping[str, Any]) -> list[str]:
         same = "the same" if apart <= _SAME else "not the same"
         lines.append(f"{LOSSES[loss]}: the objectives in the end are {same} for all methods, within {apart:.1e}.")
     return lines
+
+
+def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
+    """How F falls, a figure a loss and a line a seed; nothing if Matplotlib is not installed."""
+    paints = {f"objective-{loss}": partial(_paint, found, loss) for loss in found["plan"]["losses"]}
+    return draw_each(_NAME, (5.0, 3.9), paints)
+
+
+def _paint(found: Mapping[str, Any], loss: str, axes: Axes) -> None:
+    for k, seed in enumerate(found["seeds"]):
+        seconds, values = zip(*seed["losses"][loss]["curve"], strict=True)
+        colour = COLOURS[k % len(COLOURS)]
+        axes.plot(seconds, values, color=colour, marker="o", markersize=3, linewidth=1.6, label=f"seed {seed['seed']}")
+    finish(axes, f"Training objective, {LOSSES[loss]}", "seconds of LW-SVM", "F", "upper right")
 
 
 def _figure(loss: str) -> tuple[str, str, str]:

@@ -11,8 +11,7 @@ import numpy as np
 from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.intervals import LEVEL, student
 from rankwise_lab.report.table import Table
-from rankwise_lab.reproduce.beside import ratio
-from rankwise_lab.reproduce.names import LOSSES, METHODS
+from rankwise_lab.reproduce.beside import LOSSES, METHODS, ratio
 
 __all__ = [
     "METRICS",

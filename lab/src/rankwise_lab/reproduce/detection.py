@@ -3,13 +3,10 @@
 For every class and loss alike: C is the one whose detector, trained on the images of train, ranks those of val best (by
 average precision over images, so that boxes play no part); the detector is then trained on train and val, and judged on
 test by the rules of VOC. For AP loss that last training is repeated with other methods of inference, for their time.
-
-What is finished is kept in a folder, a file a class and loss; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import structured_hinge
 from rankwise.detection import (
@@ -33,6 +29,7 @@ from rankwise.detection import (
     write_detector,
 )
 from rankwise_lab import pieces
+from rankwise_lab.measuring.timing import unconverged
 
 __all__ = ["LOSSES", "METHODS", "TRAIN", "Experiment", "Plan"]
 
@@ -63,7 +60,7 @@ class Plan(pieces.Plan):
 
 
 class Experiment:
-    """The experiment on a features folder; finished pieces are in `folder`."""
+    """The experiment on a features folder; finished pieces, a file a class and loss, are in `folder`."""
 
     def __init__(
         self,
@@ -115,8 +112,7 @@ class Experiment:
 
     def _kept(self, name: str, part: str, compute: Callable[[str, str, Path], dict[str, Any]]) -> dict[str, Any]:
         """A part from its file, or computed and then put there."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+        with unconverged():
             return self.pieces.kept(self._name(name, part), partial(compute, name, part))
 
     def _trained(self, name: str, loss: str, checkpoint: Path) -> dict[str, Any]:

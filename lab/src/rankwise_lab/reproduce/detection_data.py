@@ -8,13 +8,13 @@ import os
 import secrets
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rankwise.detection import Devkit, FeatureStore, read_voc
-from rankwise_lab.data.cache import cache_folder
-from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
+from rankwise_lab.reproduce.cifar_data import spaced
 
 __all__ = ["ARCHIVE", "SETS", "default_year", "featured", "find_devkit", "smaller", "years_of"]
 
@@ -53,49 +53,39 @@ def default_year(devkit: Path) -> str | None:
 
 
 def _unpacked(archive: Path) -> Path:
-    """The VOCdevkit of an archive, unpacked once; moved into its place when it is whole."""
-    target = cache_folder() / f"{ARCHIVE.partition('.')[0]}-{_digest_of_file(archive)}"
+    """The VOCdevkit of an archive, unpacked once."""
+
+    def unpack(folder: Path) -> None:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:12]
+    return _made_once(f"{ARCHIVE.partition('.')[0]}-{digest}", unpack) / "VOCdevkit"
+
+
+def _made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of the cache, made where it is not there yet; moved into its place when it is whole."""
+    target = cache_folder() / name
     if not target.is_dir():
-        cache_folder().mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         try:
-            with tarfile.open(archive) as tar:
-                tar.extractall(temporary, filter="data")
-            _move(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    return target / "VOCdevkit"
-
-
-def _move(temporary: Path, target: Path) -> None:
-    """Move a folder to where it belongs, unless another run has just done so."""
-    try:
-        os.rename(temporary, target)
-    except OSError:
-        if not target.is_dir():
-            raise
-
-
-def smaller(devkit: Path, year: str | None, sizes: dict[str, int]) -> Path:
-    """A copy, in the cache, of so many images of each set, evenly spaced in their order."""
-    whole = read_voc(devkit, year, SETS)
-    chosen = {name: _spaced(whole.sets[name], n) for name, n in sizes.items()}
-    text = json.dumps({"devkit": str(devkit.resolve()), "images": chosen}, sort_keys=True)
-    target = cache_folder() / f"voc-part-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    if not target.is_dir():
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        try:
-            _copy(whole, chosen, temporary / "VOC2007")
-            _move(temporary, target)
+            make(temporary)
+            os.rename(temporary, target)
+        except OSError:
+            if not target.is_dir():  # another run may just have made it
+                raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 
-def _spaced(ids: tuple[str, ...], n: int) -> list[str]:
-    """n of the ids, or all if there are fewer."""
-    n = min(n, len(ids))
-    return [ids[k * len(ids) // n] for k in range(n)]
+def smaller(devkit: Path, year: str | None, sizes: dict[str, int]) -> Path:
+    """A copy, in the cache, of so many images of each set, evenly spaced in their order."""
+    whole = read_voc(devkit, year, SETS)
+    chosen = {name: [whole.sets[name][k] for k in spaced(len(whole.sets[name]), n)] for name, n in sizes.items()}
+    name = f"voc-part-{_digest_of({'devkit': str(devkit.resolve()), 'images': chosen})}"
+    return _made_once(name, lambda folder: _copy(whole, chosen, folder / "VOC2007"))
 
 
 def _copy(whole: Devkit, chosen: dict[str, list[str]], root: Path) -> None:
@@ -128,11 +118,10 @@ def featured(
     from rankwise.detection import prepare
 
     if folder is None:
-        text = json.dumps({"devkit": str(devkit.resolve()), "year": year, **settings}, sort_keys=True)
-        folder = cache_folder() / f"features-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        folder = cache_folder() / f"features-{_digest_of({'devkit': str(devkit.resolve()), 'year': year, **settings})}"
         folder.parent.mkdir(parents=True, exist_ok=True)
     return prepare(devkit, folder, year=year, sets=SETS, workers=workers, progress=progress, **settings)
 
 
-def _digest_of_file(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+def _digest_of(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

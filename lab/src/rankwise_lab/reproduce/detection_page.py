@@ -13,17 +13,9 @@ from rankwise.detection import FeatureStore, draw, encode
 from rankwise_lab.report.blocks import Block, Heading, Paragraph
 from rankwise_lab.report.figure import Gallery, Picture
 from rankwise_lab.report.part import Part
+from rankwise_lab.reproduce import detection_results as results
+from rankwise_lab.reproduce.beside import TITLES
 from rankwise_lab.reproduce.detection import LOSSES
-from rankwise_lab.reproduce.detection_results import (
-    KINDS,
-    Judged,
-    as_csv,
-    beside_table,
-    inference_table,
-    measures_table,
-    table5,
-)
-from rankwise_lab.reproduce.names import TITLES
 
 __all__ = ["Drawn", "conclusions", "draw_all", "facts", "make_part"]
 
@@ -52,7 +44,7 @@ _WHAT = (
 
 
 def draw_all(
-    store: FeatureStore, judged: Mapping[tuple[str, str], Judged], paths: Mapping[str, Path], classes: list[str]
+    store: FeatureStore, judged: Mapping[tuple[str, str], results.Judged], paths: Mapping[str, Path], classes: list[str]
 ) -> list[Drawn]:
     """Of every class, test images with its best detections (AP loss), and with its worst mistakes."""
     found = []
@@ -63,7 +55,7 @@ def draw_all(
     return found
 
 
-def _chosen(judged: Judged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _chosen(judged: results.Judged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Images by the score of their best detection: the first few, and then the first few where it is wrong."""
     image = np.asarray(judged.detections.image)[judged.ap.order]
     _, first = np.unique(image, return_index=True)
@@ -75,7 +67,13 @@ def _chosen(judged: Judged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _drawn(
-    store: FeatureStore, judged: Judged, name: str, image: int, failed: bool, number: int, paths: Mapping[str, Path]
+    store: FeatureStore,
+    judged: results.Judged,
+    name: str,
+    image: int,
+    failed: bool,
+    number: int,
+    paths: Mapping[str, Path],
 ) -> Drawn:
     from PIL import Image
 
@@ -97,18 +95,18 @@ def _drawn(
 def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") -> Part:
     """The experiment as a part of the report. no_pictures: why there are none, if so."""
     body = [
-        beside_table(found),
+        results.beside_table(found),
         Heading("Table 5: detection AP by class"),
-        *(table5(found, kind) for kind in KINDS),
+        *(results.table5(found, kind) for kind in results.KINDS),
         *map(Paragraph, _about_table5(found)),
         Heading("Other measures"),
-        measures_table(found),
+        results.measures_table(found),
         Paragraph(
             "Images: AP of the ranking of whole test images, by their best window. Best window: the share of training "
             "images with the class whose best window has an IoU of at least 0.5 with an object."
         ),
         Heading("Time in inference"),
-        inference_table(found),
+        results.inference_table(found),
         Paragraph(
             "The same training problem, once with each method: all of them find a most violating ranking exactly. "
             "Where the numbers of calls differ, rankings of equal value were told apart otherwise."
@@ -124,7 +122,7 @@ def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") 
         conclusions(found),
         body,
         facts(found),
-        as_csv(found),
+        results.as_csv(found),
         _tiles(found),
         pictures={f"pictures/{one.file}": encode(one.picture) for one in drawn},
     )
@@ -148,7 +146,7 @@ def _both(means: Mapping[str, Any], key: str) -> str:
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
     """What the numbers say, whichever way they fall."""
-    lines = [_verdict(found, kind) for kind in KINDS]
+    lines = [_verdict(found, kind) for kind in results.KINDS]
     images = {loss: 100.0 * found["mean"][loss]["ap_images"] for loss in LOSSES}
     lines.append(
         f"Ranking of test images: {images['ap']:.2f} % for AP loss and {images['zero-one']:.2f} % for 0-1 loss."
@@ -168,9 +166,9 @@ def _verdict(found: Mapping[str, Any], kind: str) -> str:
         else "that is within chance, this test set does not tell them apart"
     )
     return (
-        f"Detection AP, {KINDS[kind]}: {ap:.2f} % for AP loss and {zero_one:.2f} % for 0-1 loss, AP loss the better in "
-        f"{better} of {len(found['classes'])} classes; the mean difference is {ap - zero_one:+.2f} ({low:+.2f} to "
-        f"{high:+.2f}): {verdict}."
+        f"Detection AP, {results.KINDS[kind]}: {ap:.2f} % for AP loss and {zero_one:.2f} % for 0-1 loss, AP loss the "
+        f"better in {better} of {len(found['classes'])} classes; the mean difference is {ap - zero_one:+.2f} "
+        f"({low:+.2f} to {high:+.2f}): {verdict}."
     )
 
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from rankwise.detection import Detections, VocAP, average_precision, detect
 from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.report.table import Table
-from rankwise_lab.reproduce import names
-from rankwise_lab.reproduce.beside import beside, ratio
+from rankwise_lab.reproduce import beside
 from rankwise_lab.reproduce.detection import LOSSES, METHODS, TRAIN, Experiment
 
 __all__ = [
@@ -89,13 +88,13 @@ def document(
     store = experiment.store
     sets = {name: int(store.members(name).size) for name in (*TRAIN, "test")}
     windows = {name: int(store.bags[store.members(name)].n_candidates) for name in sets}
-    means = {loss: {key: _mean(parts, loss, key) for key in (*KINDS, *_MEASURES)} for loss in LOSSES}
+    means = {
+        loss: {key: float(np.mean([part[loss][key] for part in parts])) for key in (*KINDS, *_MEASURES)}
+        for loss in LOSSES
+    }
+    timings = [part["inference"]["methods"] for part in parts]
     totals = {
-        method: {
-            "inference": sum(part["inference"]["methods"][method]["inference"] for part in parts) / len(parts),
-            "calls": sum(part["inference"]["methods"][method]["calls"] for part in parts) / len(parts),
-            "total": sum(part["inference"]["methods"][method]["total"] for part in parts) / len(parts),
-        }
+        method: {key: sum(one[method][key] for one in timings) / len(parts) for key in ("inference", "calls", "total")}
         for method in METHODS
     }
     return {
@@ -115,10 +114,6 @@ def document(
         "paper": PAPER,
         "machine": machine,
     }
-
-
-def _mean(parts: list[dict[str, Any]], loss: str, key: str) -> float:
-    return float(np.mean([part[loss][key] for part in parts]))
 
 
 def _difference(classes: list[str], judged: dict[tuple[str, str], Judged], seed: int, kind: str) -> dict[str, Any]:
@@ -161,14 +156,14 @@ def table5(found: Mapping[str, Any], kind: str = "ap_2007") -> Table:
     intervals, rows = found["difference"][kind], []
     for part in found["classes"]:
         values = [100.0 * part[loss][kind] for loss in LOSSES]
-        rows.append([part["class"], *_pair(values, intervals["classes"][part["class"]])])
+        rows.append([part["class"], *beside.compared(values, intervals["classes"][part["class"]], 1, ".2f")])
     means = [100.0 * found["mean"][loss][kind] for loss in LOSSES]
-    rows.append(["mean", *_pair(means, intervals["mean"])])
+    rows.append(["mean", *beside.compared(means, intervals["mean"], 1, ".2f")])
     if kind == "ap_2007":
-        rows.append(["paper, VOC 2007", *_pair([PAPER[loss] for loss in LOSSES], None)])
+        rows.append(["paper, VOC 2007", *beside.compared([PAPER[loss] for loss in LOSSES], None, 1, ".2f")])
     columns = [
         "class",
-        *(names.LOSSES[loss] for loss in LOSSES),
+        *(beside.LOSSES[loss] for loss in LOSSES),
         "difference",
         f"{intervals['level']:.0%} interval",
         "AP / 0-1",
@@ -181,29 +176,23 @@ def beside_table(found: Mapping[str, Any]) -> Table:
     rows: list[tuple[str, float | None, float | None]] = []
     for part in found["classes"]:
         for loss, theirs in zip(LOSSES, PAPER_CLASSES.get(part["class"], ()), strict=False):
-            rows.append((f"AP of {part['class']}, {names.LOSSES[loss]}, %", theirs, 100.0 * part[loss]["ap_2007"]))
+            rows.append((f"AP of {part['class']}, {beside.LOSSES[loss]}, %", theirs, 100.0 * part[loss]["ap_2007"]))
     means = {loss: 100.0 * found["mean"][loss]["ap_2007"] for loss in LOSSES}
     seconds = {method: found["inference"][method]["inference"] for method in METHODS}
-    rows += [(f"mean AP, {names.LOSSES[loss]}, %", PAPER[loss], means[loss]) for loss in LOSSES]
+    rows += [(f"mean AP, {beside.LOSSES[loss]}, %", PAPER[loss], means[loss]) for loss in LOSSES]
     rows += [
         ("gain of AP loss, points", PAPER["ap"] - PAPER["zero-one"], means["ap"] - means["zero-one"]),
-        *((f"inference, {names.METHODS[method]}, s", PAPER.get(method), seconds[method]) for method in METHODS),
+        *((f"inference, {beside.METHODS[method]}, s", PAPER.get(method), seconds[method]) for method in METHODS),
         ("Yue / Algorithm 1", PAPER["yue"] / PAPER["quicksort"], seconds["yue"] / seconds["quicksort"]),
         ("Yue / ours", None, seconds["yue"] / seconds["auto"]),
     ]
-    return beside("Beside the paper (VOC 2007; ours: other images, eleven points)", rows)
-
-
-def _pair(values: list[float], interval: list[float] | None) -> list[str]:
-    zero_one, ap = values
-    shown = "" if interval is None else f"{100.0 * interval[0]:+.1f} to {100.0 * interval[1]:+.1f}"
-    return [f"{zero_one:.2f}", f"{ap:.2f}", f"{ap - zero_one:+.2f}", shown, ratio(ap, zero_one)]
+    return beside.beside("Beside the paper (VOC 2007; ours: other images, eleven points)", rows)
 
 
 def measures_table(found: Mapping[str, Any]) -> Table:
     """Other measures, by class and loss, and the C that was chosen."""
-    columns = ["class", *(f"{what}, {names.LOSSES[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
-    columns += [f"C, {names.LOSSES[loss]}" for loss in LOSSES]
+    columns = ["class", *(f"{what}, {beside.LOSSES[loss]}" for what in _MEASURES.values() for loss in LOSSES)]
+    columns += [f"C, {beside.LOSSES[loss]}" for loss in LOSSES]
     rows = [
         [
             part["class"],
@@ -230,7 +219,7 @@ def inference_table(found: Mapping[str, Any]) -> Table:
     rows.append(["mean", *_times(seconds), f"{totals['auto']['calls']:.0f}", f"{totals['auto']['total']:.1f}"])
     paper = {"yue": PAPER["yue"], "quicksort": PAPER["quicksort"], "auto": None}
     rows.append(["paper, VOC 2007", *_times(paper), "", ""])
-    columns = ["class", *(names.METHODS[method] for method in METHODS), "Yue / Algorithm 1", "Yue / ours", "calls"]
+    columns = ["class", *(beside.METHODS[method] for method in METHODS), "Yue / Algorithm 1", "Yue / ours", "calls"]
     title = "Seconds in inference during one training for AP loss, at the C that was chosen"
     return Table(title, [*columns, "whole training"], rows, totals=2)
 

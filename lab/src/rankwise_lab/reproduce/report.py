@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rankwise.io import write_bytes
+from rankwise_lab.pieces import write_json
 from rankwise_lab.report.blocks import Block, Contents, Heading, Items, Paragraph, Ready, Section, note
-from rankwise_lab.report.document import write_json
 from rankwise_lab.report.page import as_html, page
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce.names import TITLES
+from rankwise_lab.reproduce.beside import TITLES
 
 __all__ = ["INDEX", "check_out", "write_index", "write_part"]
 

@@ -4,30 +4,27 @@ Training, as in the paper: of one class, samples are drawn along three axes (all
 positives with 200 negatives), a model is trained on them with each method, and the time in all its calls of inference
 is summed. C is that chosen for the whole class, the same at all sizes. Calls: one call on normal scores along the same
 axes, up to sizes that no training set here has; the published methods, whose time grows as P·N, stop at a bound of P·N.
-
-What is finished is kept in a folder, a file a size; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM
 from rankwise.inference import count_work
 from rankwise_lab import pieces
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.timing import THREADS
+from rankwise_lab.measuring.timing import THREADS, fastest, unconverged
+from rankwise_lab.reproduce.action import ActionExperiment
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
@@ -46,9 +43,6 @@ __all__ = ["CLASS", "Plan", "ScalingExperiment", "draw_samples"]
 
 # The class of the paper's figures.
 CLASS = "phoning"
-
-# The C of a class for a loss, chosen by a measure: (position of the class, loss, measure) → C.
-Chosen = Callable[[int, str, str], float]
 
 
 @dataclass(frozen=True)
@@ -88,41 +82,27 @@ def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int)
 
 
 class ScalingExperiment:
-    """The experiment on samples of several classes; finished pieces are in `folder`.
-
-    chosen: gives the C of a class. classes: positions of the classes to take one from; action_plan: how C was chosen.
-    """
+    """The experiment, on one of the classes of `action`; finished pieces, a file a size, are in `folder`."""
 
     def __init__(
-        self,
-        data: ActionData,
-        folder: Path,
-        plan: Plan,
-        chosen: Chosen,
-        action_plan: pieces.Plan,
-        classes: list[int] | None = None,
-        say: Callable[[str], None] = lambda line: None,
+        self, action: ActionExperiment, folder: Path, plan: Plan, say: Callable[[str], None] = lambda line: None
     ) -> None:
-        self.data, self.plan = data, plan
-        self._chosen, self._say = chosen, say
-        known = list(range(len(data.classes))) if classes is None else classes
-        self.k, self.training_axes = _first_with_enough(data, known, plan.training_points)
-        self.relevant = np.ascontiguousarray(data.Y[:, self.k])
+        self.action, self.data, self.plan, self._say = action, action.data, plan, say
+        self.k, self.training_axes = _first_with_enough(self.data, action.classes, plan.training_points)
+        self.relevant = np.ascontiguousarray(self.data.Y[:, self.k])
         self.axes = axes(plan.points, (plan.largest,) * 3)
-        self.pieces = pieces.Pieces(folder, plan, {"samples": data.digest}, after=action_plan)
+        self.pieces = pieces.Pieces(folder, plan, {"samples": self.data.digest}, after=action.plan)
 
     @cached_property
     def Cs(self) -> dict[str, dict[str, float]]:
         """By measure and loss, the C chosen for the whole class."""
-        return {loss: {name: self._chosen(self.k, name, loss) for name in (ZERO_ONE, loss)} for loss in ROWS}
+        return {loss: {name: self.action.chosen(self.k, name, loss) for name in (ZERO_ONE, loss)} for loss in ROWS}
 
     def run(self) -> dict[str, list[dict[str, Any]]]:
         """The points of both parts: axis, P, N, load, and by loss and curve seconds and calls."""
         with threadpool_limits(limits=THREADS):
-            return {"training": self._training(), "calls": self._calls()}
-
-    def _training(self) -> list[dict[str, Any]]:
-        return [self._kept("training", axis, i, 0, self._trained) for axis, i in _places(self.training_axes)]
+            training = [self._kept("training", *place, 0, self._trained) for place in _places(self.training_axes)]
+            return {"training": training, "calls": self._calls()}
 
     def _calls(self) -> list[dict[str, Any]]:
         places = _places(self.axes)
@@ -166,19 +146,15 @@ class ScalingExperiment:
         distinct = dict.fromkeys(tasks.values())
         for task in distinct:  # a little of each first, so that nothing is compiled while it is timed
             self._train(*task, *samples, max_iter=3)
-        best: dict[tuple[Curve, float], dict[str, Any]] = {}
-        for _ in range(self.plan.training_repeats):
-            for task in distinct:
-                found = self._train(*task, *samples)
-                best[task] = min(best.get(task, found), found, key=_seconds)
+        fits = {task: partial(self._train, *task, *samples) for task in distinct}
+        best = fastest(fits, self.plan.training_repeats, _seconds)
         return {loss: {name: best[tasks[loss, name]] for name in row} for loss, row in ROWS.items()}
 
     def _train(
         self, curve: Curve, C: float, X: NDArray[np.float64], y: NDArray[np.bool_], max_iter: int = 10_000
     ) -> dict[str, Any]:
         model = RankSVM(curve.of(), C, method=curve.method, tol=self.plan.tol, max_iter=max_iter, n_threads=THREADS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # whether it converged is among the results
+        with unconverged():
             model.fit(X, y)
         found = _point(model.timing_["inference"], model.timing_["calls"])
         return found | {"converged": bool(model.converged_)}

@@ -1,16 +1,23 @@
-"""What the paper's Figures 2 and 3 plot: three axes along which a problem grows, and the methods that are timed."""
+"""What the paper's Figures 2 and 3 plot: three axes along which a problem grows, the methods timed, and the panels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rankwise.figures import COLOURS, INK, finish
 from rankwise.losses import NDCG, LossLike
-from rankwise_lab.measuring import opponents, scores
+from rankwise_lab.measuring import scores
+from rankwise_lab.measuring.opponents import hinge, zero_one_hinge
 from rankwise_lab.measuring.timing import Task, compare
+from rankwise_lab.report.figure import Drawing, draw_each
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "OURS",
@@ -22,7 +29,9 @@ __all__ = [
     "Axis",
     "Curve",
     "axes",
+    "draw",
     "largest_of",
+    "plot",
     "time_call",
     "within",
 ]
@@ -55,8 +64,8 @@ class Curve(NamedTuple):
     def task(self, sample: scores.Sample) -> Task:
         """One call."""
         if self.method == SORT:
-            return opponents.sort(sample.negatives)
-        return opponents.zero_one(sample) if self.loss is None else opponents.hinge(sample, self.of(), self.method)
+            return partial(np.sort, sample.negatives)
+        return partial(zero_one_hinge, sample) if self.loss is None else hinge(sample, self.of(), self.method)
 
 
 class Axis(NamedTuple):
@@ -87,6 +96,23 @@ ROWS: dict[str, dict[str, Curve]] = {
         **_LAST,
     },
 }
+
+# What a line of the legend, which is above the curves, adds to the height of these.
+_LEGEND = 0.075
+# A scale shorter than this has ticks at 2 and 5 as well as at powers of ten.
+_SHORT = 300.0
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_BLUE, _ORANGE, _GREEN, _, _YELLOW, _, _GREY = COLOURS
+# Colour, marker and line by the name of a curve.
+_STYLES: dict[str, tuple[str, str, str]] = {
+    "yue": (_ORANGE, "s", "-"),
+    "published": (_ORANGE, "s", "-"),
+    "tabulated": (_YELLOW, "^", "-"),
+    QS: (_BLUE, "o", "-"),
+    OURS: (_GREEN, "D", "-"),
+    ZERO_ONE: (_GREY, "", "--"),
+}
+_BY_LABEL = {curve.label: _STYLES[name] for row in ROWS.values() for name, curve in row.items()}
 
 
 def axes(points: int, largest: tuple[int, int, int], n_pos: int = _POSITIVES, n_neg: int = _NEGATIVES) -> list[Axis]:
@@ -124,3 +150,45 @@ def time_call(curves: Mapping[str, Curve], sample: scores.Sample, repeats: int) 
 def within(curves: Mapping[str, Curve], pairs: int, bound: float) -> dict[str, Curve]:
     """The curves that are given that many pairs P·N under a plan's bound."""
     return {name: curve for name, curve in curves.items() if pairs <= bound * curve.pairs}
+
+
+def plot(axes: Axes, curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> None:
+    """Draw curves, by label (sizes, seconds), as milliseconds on two logarithmic scales."""
+    for label, (x, seconds) in curves.items():
+        colour, marker, line = _BY_LABEL[label]
+        milliseconds = [1e3 * s for s in seconds]
+        axes.loglog(x, milliseconds, color=colour, marker=marker, markersize=4, linestyle=line, label=label)
+
+
+def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
+    """A figure for each part, loss and axis, by its name as a file; nothing if Matplotlib is not installed."""
+    named = {f"{panel['part']}-{panel['loss']}-{panel['axis']}": panel for panel in found["panels"]}
+    return draw_each("scaling", (5.0, 4.6), {name: partial(_paint, panel) for name, panel in named.items()})
+
+
+def _paint(panel: Mapping[str, Any], axes: Axes) -> None:
+    row = ROWS[panel["loss"]]
+    plot(axes, {row[name].label: (curve["x"], curve["seconds"]) for name, curve in panel["curves"].items()})
+    if panel["law"] is not None:
+        milliseconds = [1e3 * s for s in panel["law"]]
+        axes.loglog(panel["x"], milliseconds, color=INK, linewidth=1.2, linestyle=":", label="law of the theorem")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** (_LEGEND * len(axes.get_lines())))
+    for one, (first, last) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        _set_ticks(one, first, last)
+    each = "all calls of a training" if panel["part"] == "training" else "one call"
+    finish(axes, f"{TITLES[panel['loss']]} loss, {each}", panel["what"], "milliseconds", "upper left")
+
+
+def _set_ticks(axis: Any, first: float, last: float) -> None:
+    """Ticks that can be read: few, and plain numbers or powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    short = last < _SHORT * first
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if short else _power(value)))
+
+
+def _power(value: float) -> str:
+    return "10" + str(round(math.log10(value))).translate(_RAISED)

@@ -10,25 +10,11 @@ from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Heading, Paragraph, show_figures
 from rankwise_lab.report.figure import NO_FIGURES
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce import action, names
+from rankwise_lab.reproduce import action, beside
+from rankwise_lab.reproduce import scaling_results as results
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.beside import about_data
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment
-from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, TITLES, ZERO_ONE
-from rankwise_lab.reproduce.scaling_figure import draw
-from rankwise_lab.reproduce.scaling_results import (
-    AXES,
-    as_csv,
-    call_table,
-    document,
-    law_table,
-    milliseconds,
-    moves,
-    panel_of,
-    sort_table,
-    stops,
-    training_table,
-)
+from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, TITLES, ZERO_ONE, draw
 
 __all__ = ["as_part", "conclusions", "facts", "make_part"]
 
@@ -60,37 +46,38 @@ def make_part(
 ) -> Part:
     """Run what is left to run, and make the part; C is chosen, and kept, by the experiment of Tables 3 and 4."""
     chooser = action.ActionExperiment(data, out / "action", action_plan, say)
-    folder = out / _NAME
-    experiment = ScalingExperiment(data, folder, plan, chooser.chosen, action_plan, chooser.classes, say)
-    return as_part(document(experiment, experiment.run(), describe()))
+    experiment = ScalingExperiment(chooser, out / _NAME, plan, say)
+    return as_part(results.document(experiment, experiment.run(), describe()))
 
 
 def as_part(found: dict[str, Any]) -> Part:
     """The part of a document."""
     figures = draw(found)
     body = [
-        about_data(found["data"]["what"], found["data"]["stand_in"]),
+        beside.about_data(found["data"]["what"], found["data"]["stand_in"]),
         Heading("During training"),
         show_figures(figures, *_panels(found, "training")),
-        *(training_table(found, loss) for loss in ROWS),
+        *(results.training_table(found, loss) for loss in ROWS),
         Heading("One call, to larger sizes"),
         show_figures(figures, *_panels(found, "calls")),
-        *(call_table(found, loss) for loss in ROWS),
-        sort_table(found),
+        *(results.call_table(found, loss) for loss in ROWS),
+        results.sort_table(found),
         Heading("The law of the theorem"),
-        law_table(found),
+        results.law_table(found),
         *map(Paragraph, _ABOUT_LAW),
     ]
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
-    return Part(_NAME, names.TITLES[_NAME], _ABOUT, found, lines, body, facts(found), as_csv(found), _tiles(found))
+    return Part(
+        _NAME, beside.TITLES[_NAME], _ABOUT, found, lines, body, facts(found), results.as_csv(found), _tiles(found)
+    )
 
 
 def _panels(found: Mapping[str, Any], part: str) -> list[tuple[str, str, str]]:
     """Of each panel, the name, the label and the caption."""
     told = []
     for loss in ROWS:
-        for axis in AXES:
-            panel = panel_of(found, part, loss, axis)
+        for axis in results.AXES:
+            panel = results.panel_of(found, part, loss, axis)
             label = f"{TITLES[loss]} loss: milliseconds of {_WHAT[part]} against {panel['what']}"
             told.append((f"{part}-{loss}-{axis}", label, _caption(panel)))
     return told
@@ -104,7 +91,7 @@ def _caption(panel: Mapping[str, Any]) -> str:
     gain = published["seconds"][-1] / at
     return (
         f"{panel['what'].capitalize()}: at {size:,} the published method takes {gain:.1f} × the time of Algorithm 1, "
-        f"which ends at {milliseconds(last)} ms."
+        f"which ends at {results.milliseconds(last)} ms."
     )
 
 
@@ -116,15 +103,14 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         gains = _gains(found, "training", loss, "total")
         tiles.append((f"{gains[QS]:.1f} ×", f"{TITLES[loss]} over {TITLES[loss]}_QS in training, all samples"))
         gains = _gains(found, "calls", loss, "total")
-        size = len(panel_of(found, "calls", loss, "total")["curves"][next(iter(ROWS[loss]))]["x"]) - 1
-        samples = panel_of(found, "calls", loss, "total")["x"][size]
+        samples = next(iter(results.panel_of(found, "calls", loss, "total")["curves"].values()))["x"][-1]
         tiles.append((f"{gains[QS]:,.0f} ×", f"{TITLES[loss]} over {TITLES[loss]}_QS, one call on {samples:,} samples"))
     return tiles
 
 
 def _gains(found: Mapping[str, Any], part: str, loss: str, axis: str) -> dict[str, float]:
     """How many times as long as others the published method takes, where it was timed last."""
-    curves = panel_of(found, part, loss, axis)["curves"]
+    curves = results.panel_of(found, part, loss, axis)["curves"]
     published = next(iter(curves.values()))["seconds"]
     return {name: published[-1] / curve["seconds"][len(published) - 1] for name, curve in curves.items()}
 
@@ -170,7 +156,7 @@ def _plain_line(found: Mapping[str, Any], loss: str) -> str:
 
 
 def _moves_line(found: Mapping[str, Any], loss: str) -> str:
-    low, high = moves(found, loss)
+    low, high = results.moves(found, loss)
     return (
         f"Counted instead of timed, {TITLES[loss]}_QS moves {low:.2f} to {high:.2f} elements per N log P where "
         f"negatives grow and N ≥ P: a factor of {high / low:.2f}, whatever the machine."
@@ -178,7 +164,7 @@ def _moves_line(found: Mapping[str, Any], loss: str) -> str:
 
 
 def _gain_line(found: Mapping[str, Any], loss: str) -> str:
-    gains = {axis: _gains(found, "training", loss, axis) for axis in AXES}
+    gains = {axis: _gains(found, "training", loss, axis) for axis in results.AXES}
     each = ", ".join(f"{_ALONG[axis]}: {one[QS]:.1f} × ({one[OURS]:.1f} × over ours)" for axis, one in gains.items())
     least = min(one[QS] for one in gains.values())
     verdict = (
@@ -190,7 +176,7 @@ def _gain_line(found: Mapping[str, Any], loss: str) -> str:
 def _zero_one_line(found: Mapping[str, Any]) -> str:
     shares = []
     for loss in ROWS:
-        curves = panel_of(found, "training", loss, "total")["curves"]
+        curves = results.panel_of(found, "training", loss, "total")["curves"]
         qs, zero_one = (curves[name] for name in (QS, ZERO_ONE))
         total = qs["seconds"][-1] / zero_one["seconds"][-1]
         each = total * zero_one["calls"][-1] / qs["calls"][-1]
@@ -199,7 +185,7 @@ def _zero_one_line(found: Mapping[str, Any]) -> str:
 
 
 def _sort_line(found: Mapping[str, Any], axis: str) -> str:
-    panel = panel_of(found, "calls", "ap", axis)
+    panel = results.panel_of(found, "calls", "ap", axis)
     sort = next(point["seconds"] for point in reversed(found["sort"]) if point["axis"] == axis)
     qs, ours = (panel["curves"][name]["seconds"][-1] for name in (QS, OURS))
     n_pos, n_neg = panel["sizes"][-1]
@@ -238,7 +224,7 @@ def facts(found: Mapping[str, Any]) -> list[str]:
 
 def _stop_lines(found: Mapping[str, Any]) -> list[str]:
     lines = []
-    for (loss, name), ends in stops(found).items():
+    for (loss, name), ends in results.stops(found).items():
         curve = ROWS[loss][name]
         where = ", ".join(f"{n_pos:,} × {n_neg:,} ({_ALONG[axis]})" for axis, (n_pos, n_neg) in ends.items())
         bound = found["plan"]["pairs"] * curve.pairs

@@ -57,7 +57,10 @@ def document(
         "plan": asdict(experiment.plan),
         "Cs": experiment.Cs,
         "panels": panels,
-        "sort": [_sorted(point) for point in parts["calls"]],
+        "sort": [
+            {key: point[key] for key in ("axis", "P", "N")} | {"seconds": point["rows"][SORT][SORT]["seconds"]}
+            for point in parts["calls"]
+        ],
         "laws": laws,
         "load": [load for points in parts.values() for point in points for load in point["load"]],
         "paper": None,
@@ -82,10 +85,6 @@ def _panel(part: str, loss: str, axis: Any, points: list[dict[str, Any]], law: M
         "curves": curves,
         "law": fitted,
     }
-
-
-def _sorted(point: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: point[key] for key in ("axis", "P", "N")} | {"seconds": point["rows"][SORT][SORT]["seconds"]}
 
 
 def _laws(calls: Sequence[Mapping[str, Any]], loss: str) -> dict[str, Any]:
@@ -184,15 +183,11 @@ def law_table(found: Mapping[str, Any]) -> Table:
         kinds = {"all axes": laws["all"]} | {AXES[name]: law for name, law in laws["axes"].items()}
         kinds |= {f"N log P, {AXES.get(name, name)}": law for name, law in laws["plain"].items()}
         for what, law in kinds.items():
-            slowest, fastest = (_size(law[key]) for key in ("slowest", "fastest"))
+            slowest, fastest = (" × ".join(f"{n:,}" for n in law[key]) for key in ("slowest", "fastest"))
             a, b = f"{1e6 * law['a']:.3g}", f"{1e9 * law['b']:.3g}"
             rows.append([f"{TITLES[loss]}_QS, {what}", a, b, f"{law['factor']:.2f}", slowest, fastest])
     columns = ["curve, law", "a, µs", "b, ns", "largest factor", "furthest above, P × N", "furthest below, P × N"]
     return Table("Laws t = a + b·work, fitted to one call", columns, rows)
-
-
-def _size(size: Sequence[int]) -> str:
-    return " × ".join(f"{n:,}" for n in size)
 
 
 def milliseconds(seconds: float) -> str:

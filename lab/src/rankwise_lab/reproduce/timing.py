@@ -4,29 +4,25 @@ For every class, and at the C that the experiment `action` chose for it, the sam
 inference in turn, several times over; the least of its times counts. One thread throughout, for inference and for
 products. Between two calls, training reads all features once or twice; so that inference can also be seen without what
 that does to a processor's caches, the calls of a training are replayed, one after the other, with each method.
-
-What is finished is kept in a folder, a file a class; a run that was cut off goes on from there.
 """
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, structured_hinge
 from rankwise.linear import AUTO, INTERCEPT, SOLVERS, Objective, Settings, as_features, pose
 from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise_lab import pieces
-from rankwise_lab.measuring.timing import THREADS, compare
+from rankwise_lab.measuring.timing import THREADS, compare, no_collection, unconverged
 from rankwise_lab.reproduce.action import ActionExperiment
 
 __all__ = ["METHODS", "ROUNDS", "Method", "Plan", "TimingExperiment"]
@@ -76,7 +72,7 @@ class Plan(pieces.Plan):
 
 
 class TimingExperiment:
-    """The experiment, on the classes of `action`; finished pieces are in `folder`."""
+    """The experiment, on the classes of `action`; finished pieces, a file a class, are in `folder`."""
 
     def __init__(
         self,
@@ -93,29 +89,20 @@ class TimingExperiment:
         for k in self.action.classes:
             for method in METHODS.values():
                 self.action.chosen(k, method.loss, method.metric)
-        return [self._kept(k) for k in self.action.classes]
+        return [self.pieces.kept(self.action.name(k, "timing"), partial(self._timed, k)) for k in self.action.classes]
 
-    def _kept(self, k: int) -> dict[str, Any]:
-        return self.pieces.kept(self.action.name(k, "timing"), lambda _: self._timed(k))
-
-    def _timed(self, k: int) -> dict[str, Any]:
+    def _timed(self, k: int, checkpoint: Path) -> dict[str, Any]:
         """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""
         relevant = self.action.relevant(k)
         found: dict[str, Any] = {}
-        with threadpool_limits(limits=THREADS), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # gaps are among the results
+        with threadpool_limits(limits=THREADS), unconverged():
             for method in METHODS.values():
                 scores = np.linspace(-1.0, 1.0, relevant.size)
                 structured_hinge(scores, relevant, method.trained_for(), method=method.how)
-            collecting = gc.isenabled()
-            gc.disable()
-            try:
+            with no_collection():
                 for _ in range(self.plan.repeats):
                     for key in METHODS:
                         self._train(k, key, found)
-            finally:
-                if collecting:
-                    gc.enable()
             calls = {method.loss: self._calls(k, method) for method in METHODS.values()}
             tasks = {key: self._replay(k, method, calls[method.loss]) for key, method in METHODS.items()}
             replayed = compare(tasks, ROUNDS)

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankwise.figures import COLOURS, INK, SIZES, finish
 from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Heading, Paragraph, show_figures
-from rankwise_lab.report.figure import NO_FIGURES, Drawing, drawing, have_matplotlib
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, draw_each
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import action
+from rankwise_lab.reproduce import timing_results as results
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.beside import about_data
-from rankwise_lab.reproduce.names import TITLES
+from rankwise_lab.reproduce.beside import TITLES, about_data
 from rankwise_lab.reproduce.timing import METHODS, ROUNDS, Plan, TimingExperiment
-from rankwise_lab.reproduce.timing_results import (
-    PAPER,
-    QUOTIENTS,
-    as_csv,
-    classes_table,
-    document,
-    faster_table,
-    table1,
-    table2,
-    verdict,
-)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["conclusions", "draw", "facts", "make_part"]
 
@@ -45,22 +38,22 @@ _WHAT = (
 def make_part(data: ActionData, out: Path, plan: Plan, action_plan: action.Plan, say: Callable[[str], None]) -> Part:
     """Run what is not finished, and put it all together; parts are kept in out / "timing", and C in out / "action"."""
     chosen = action.ActionExperiment(data, out / "action", action_plan, say)
-    found = document(TimingExperiment(chosen, out / _NAME, plan, say), describe())
+    found = results.document(TimingExperiment(chosen, out / _NAME, plan, say), describe())
     figures = draw(found)
     body = [
         about_data(data.what, data.stand_in),
         Heading("Tables 1 and 2"),
-        table1(found),
-        table2(found),
+        results.table1(found),
+        results.table2(found),
         show_figures(figures, ("calls", *_FIGURE)),
         Heading("How many times faster"),
-        faster_table(found),
+        results.faster_table(found),
         *map(Paragraph, _ABOUT),
         Heading("By class"),
-        classes_table(found),
+        results.classes_table(found),
     ]
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
-    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), as_csv(found), _tiles(found))
+    return Part(_NAME, TITLES[_NAME], _WHAT, found, lines, body, facts(found), results.as_csv(found), _tiles(found))
 
 
 _FIGURE = (
@@ -83,7 +76,7 @@ _ABOUT = (
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     tiles = []
-    for one in (QUOTIENTS[0], QUOTIENTS[1], QUOTIENTS[4], QUOTIENTS[5]):
+    for one in (results.QUOTIENTS[0], results.QUOTIENTS[1], results.QUOTIENTS[4], results.QUOTIENTS[5]):
         part = found["faster"][one.name]
         theirs = "" if part["paper_total"] is None else f" (paper: {part['paper_total']:.1f})"
         tiles.append((f"{part['total']:.1f} ×", f"{one.name}, in training{theirs}; {part['replayed']:.1f} × replayed"))
@@ -92,7 +85,7 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
     """What the numbers say, whichever way they fall."""
-    faster = {(one.slow, one.fast): found["faster"][one.name] for one in QUOTIENTS}
+    faster = {(one.slow, one.fast): found["faster"][one.name] for one in results.QUOTIENTS}
     return [
         _aimed("AP_QS", "Yue et al.", faster["ap", "ap_qs"], found),
         _aimed("NDCG_QS", "Chakrabarti et al. as published", faster["ndcg", "ndcg_qs"], found),
@@ -118,7 +111,7 @@ def _aimed(name: str, other: str, part: Mapping[str, Any], found: Mapping[str, A
     paper = (
         "" if part["paper_total"] is None else f" (paper: {part['paper_total']:.1f} and {part['paper_per_call']:.1f})"
     )
-    aims = {what: verdict(found, part, what) for what in ("total", "replayed")}
+    aims = {what: results.verdict(found, part, what) for what in ("total", "replayed")}
     judged = (
         aims["total"] if aims["total"].startswith("for") else "{total} in training, {replayed} replayed".format(**aims)
     )
@@ -153,19 +146,17 @@ def _agreed(found: Mapping[str, Any], loss: str) -> str:
 
 def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
     """Milliseconds a call by method, on a logarithmic axis; nothing if Matplotlib is not installed."""
-    if not have_matplotlib():
-        return {}
-    from matplotlib.figure import Figure
+    return draw_each(_NAME, (5.0, 4.9), {"calls": partial(_paint, found)})
 
-    figure = Figure(figsize=(5.0, 4.9), layout="constrained")
-    axes = figure.subplots()
+
+def _paint(found: Mapping[str, Any], axes: Axes) -> None:
     names = [fill(method.name, _WIDTH) for method in METHODS.values()]
     values = [found["mean"][key]["per_call"] for key in METHODS]
     colours = [_COLOUR[method.loss] for method in METHODS.values()]
     axes.barh(range(len(names)), values, color=colours, height=0.62, label="ours")
     replayed = [found["mean"][key]["replayed"] for key in METHODS]
     axes.plot(replayed, range(len(names)), "o", markersize=5, color=INK, label="ours, replayed")
-    known = [(pair[0], row) for row, key in enumerate(METHODS) if (pair := PAPER["per_call"].get(key))]
+    known = [(pair[0], row) for row, key in enumerate(METHODS) if (pair := results.PAPER["per_call"].get(key))]
     axes.plot(*zip(*known, strict=True), "D", markersize=8, markerfacecolor="none", markeredgecolor=INK, label="paper")
     axes.set_xscale("log")
     axes.set_xlim(0.6 * min(replayed), 2.0 * max(*values, *(value for value, _ in known)))
@@ -174,7 +165,6 @@ def draw(found: Mapping[str, Any]) -> dict[str, Drawing]:
     axes.invert_yaxis()
     finish(axes, "Time of a call", "milliseconds", "", "lower right")
     axes.tick_params(axis="y", labelsize=SIZES["tick"] - 1.0, length=0)
-    return {"calls": drawing(figure, f"{_NAME}-")}
 
 
 def facts(found: Mapping[str, Any]) -> list[str]:
