@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.bucket_maps import choose
-from rankwise.inference.engine import LARGE, cuts_of, runs_between
+from rankwise.inference.engine import cuts_of, runs_between
 from rankwise.inference.softening import conclude_large, place_part, prepare_large, soft_places, soften_small
 from rankwise.inference.sorting import order_descending
 from rankwise.inference.spreading import draw_part, lines_large, share_ties, spread_small
@@ -17,6 +17,8 @@ from rankwise.inference.threads import run, worth
 from rankwise.inputs import NotFiniteError, limit_of
 from rankwise.queries import Queries
 
+# From so many samples on, buckets are worth what they take to lay out.
+LARGE = 1 << 15
 # Large queries are counted in parts of at least so many samples, and at most so many parts: by their size alone, so
 # that the number of threads changes no sum.
 _PART, _PARTS = 1 << 19, 8

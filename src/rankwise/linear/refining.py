@@ -19,7 +19,7 @@ from rankwise.smooth import as_smooth, solve_smooth
 
 __all__ = ["Refinement", "Way", "unit_spread"]
 
-_STEPS, _GAIN = 20, 1e-5
+_STEPS, _GAIN = 10, 1e-5
 
 
 class Way(NamedTuple):

@@ -45,6 +45,10 @@ _APPROACH = 3
 _HINGE_GAP = 1e-2
 
 
+# `map`, or one that works on several things at a time.
+Each = Callable[..., Iterator[Any]]
+
+
 class Samples(NamedTuple):
     """What is fitted: features, which samples are relevant, weights by sample, tasks of the loss for some rows.
 
@@ -131,11 +135,14 @@ class Search:
         """Try everything; whether it was interrupted. What was tried until then counts."""
         if self.judge is None:
             return False
-        folds = self.judge.folds
+        parts = [_Part(self.samples, fold.train, self._stop) for fold in self.judge.folds]
         try:
+            if self.n_jobs == 1:
+                self._try_all(parts, map)
+                return False
             with ThreadPoolExecutor(self.n_jobs) as pool:
                 try:
-                    self._try_all([_Part(self.samples, fold.train, self._stop) for fold in folds], pool)
+                    self._try_all(parts, pool.map)
                 except KeyboardInterrupt:
                     self._stop.set()
                     raise
@@ -143,11 +150,11 @@ class Search:
             return True
         return False
 
-    def _try_all(self, parts: list[_Part], pool: ThreadPoolExecutor) -> None:
+    def _try_all(self, parts: list[_Part], each: Each) -> None:
         best: list[tuple[Tried, list[Vector]]] = []
         for name, Cs in self._Cs.items():
             paths = [part.starts(name, Cs) for part in parts]
-            found = list(self._follow(pool, paths, name, Cs, None, [], _GIVE_UP_C))
+            found = list(self._follow(each, paths, name, Cs, None, [], _GIVE_UP_C))
             best.append(max(found, key=lambda pair: float(np.nansum(pair[0].values))))
             self.tried.append(best[-1][0])
         weight = self._start_shares()
@@ -157,12 +164,12 @@ class Search:
         ]
         for way in _WAYS:
             ways = [part.refined(start, way) for part, start in zip(parts, starts, strict=True)]
-            for tried, _ in self._follow(pool, ways, REFINED, _STRENGTHS, way, self.tried, _GIVE_UP_STRENGTH):
+            for tried, _ in self._follow(each, ways, REFINED, _STRENGTHS, way, self.tried, _GIVE_UP_STRENGTH):
                 self.tried.append(tried)
 
     def _follow(
         self,
-        pool: ThreadPoolExecutor,
+        each: Each,
         paths: list[Iterator[Vector]],
         name: str,
         values: tuple[float, ...],
@@ -180,7 +187,7 @@ class Search:
                 coef = next(path)
                 return coef, judge.values(coef, self.samples.features.scores(coef), fold)
 
-            found = list(pool.map(step, zip(paths, judge.folds, strict=True)))
+            found = list(each(step, zip(paths, judge.folds, strict=True)))
             tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
             score = np.nanmean(tried.folds) if np.isfinite(tried.folds).any() else np.nan
             self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {score:.4f}")
