@@ -41,7 +41,13 @@ def squared_hinge(margin: Vector) -> tuple[Vector, Vector, Vector]:
     return short**2, -2.0 * short, np.where(short > 0.0, 2.0, 0.0)
 
 
-POINTWISE = {"logistic": logistic, "squared hinge": squared_hinge}
+# By name: the loss, and whether both classes weigh the same.
+POINTWISE = {
+    "logistic": (logistic, False),
+    "squared hinge": (squared_hinge, False),
+    "balanced logistic": (logistic, True),
+    "balanced squared hinge": (squared_hinge, True),
+}
 
 
 class _At(NamedTuple):
@@ -56,12 +62,16 @@ class Classifier:
     """Fits for ascending C, each beginning where the last ended; point: coefficients and intercept."""
 
     def __init__(self, features: Standardised, relevant: NDArray[np.bool_], weights: Vector, loss: str) -> None:
-        self._features, self._weights, self._of_margin = features, weights, POINTWISE[loss]
+        self._of_margin, balanced = POINTWISE[loss]
+        if balanced:
+            weights = weights * np.where(relevant, 0.5 / weights[relevant].sum(), 0.5 / weights[~relevant].sum())
+            weights *= np.count_nonzero(weights)
+        self._features, self._weights = features, weights
         self._sign = np.where(relevant, 1.0, -1.0)
         self._total = float(weights.sum())
         share = float(weights[relevant].sum()) / self._total
         self.point = np.zeros(features.n_coefs + 1)
-        self.point[-1] = np.log(share / (1.0 - share)) if loss == "logistic" else 2.0 * share - 1.0
+        self.point[-1] = np.log(share / (1.0 - share)) if self._of_margin is logistic else 2.0 * share - 1.0
 
     def fit(self, C: float) -> Vector:
         """The coefficients for C."""

@@ -23,7 +23,7 @@ from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge, shares, worse_by
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import solve_path
-from rankwise.linear.pointwise import POINTWISE, Classifier
+from rankwise.linear.pointwise import Classifier
 from rankwise.linear.refining import Refinement, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import Standardised
@@ -34,6 +34,8 @@ HINGE, REFINED = "structured hinge", "refined"
 _CS = {
     "logistic": tuple(4.0**e for e in range(-6, 4)),
     "squared hinge": tuple(4.0**e for e in range(-7, 3)),
+    "balanced logistic": tuple(4.0**e for e in range(-6, 4)),
+    "balanced squared hinge": tuple(4.0**e for e in range(-7, 3)),
 }
 _WAYS = (Way("weights", 0.3), Way("scores", 3.0))
 _STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
@@ -60,6 +62,7 @@ class Samples(NamedTuple):
     weights: Vector
     pose: Callable[[NDArray[np.int64] | None], Task]
     Cs: tuple[float, ...] = ()
+    starts: tuple[str, ...] = ("logistic", "squared hinge")
 
 
 @dataclass(eq=False)
@@ -127,7 +130,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
-        names = [*POINTWISE, *([HINGE] if self.samples.Cs else [])]
+        names = [*self.samples.starts, *([HINGE] if self.samples.Cs else [])]
         self._Cs = {name: _CS.get(name, self.samples.Cs) for name in names}
         self._first = {name: _CS[name][len(_CS[name]) // 2] if name in _CS else self.samples.Cs[-1] for name in names}
 

@@ -12,7 +12,7 @@ from rankwise.linear.tuning import HINGE, REFINED, Tried
 
 __all__ = ["TuningReport", "columns_of"]
 
-_NAMES = ("logistic", "squared hinge", HINGE, REFINED)
+_NAMES = ("logistic", "squared hinge", HINGE, REFINED, "balanced logistic", "balanced squared hinge")
 _PULLS = ("", "weights", "scores")
 _FOLD = "fold"
 

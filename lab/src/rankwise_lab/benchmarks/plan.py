@@ -35,6 +35,8 @@ class Sizes(Plan):
     work_positives: tuple[int, ...] = (10, 100, 10**3, 10**4)
     few_pos: int = 100
     many_pos: int = 10**4
+    pairs_pos: int = 300
+    pairs_neg: int = 300_000
     queries: int = 10**4
     repeats: int = 9
     start_ups: int = 5
@@ -55,6 +57,8 @@ class Sizes(Plan):
             work_positives=(10, 100),
             few_pos=10,
             many_pos=10**3,
+            pairs_pos=30,
+            pairs_neg=3000,
             queries=200,
             repeats=2,
             start_ups=1,

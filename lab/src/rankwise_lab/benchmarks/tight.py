@@ -1,0 +1,117 @@
+"""Section 10: the smooth and the error-driven loss, against the hinge, against a sort, and against all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import rankwise as rw
+from rankwise_lab.benchmarks.plan import Case, Row, Sizes, at_least, at_most, over
+from rankwise_lab.benchmarks.small import equal_queries
+from rankwise_lab.measuring import scores
+from rankwise_lab.measuring.opponents import hinge
+from rankwise_lab.measuring.scores import Sample
+from rankwise_lab.measuring.timing import THREADS, Task, compare
+
+__all__ = ["all_pairs", "tight"]
+
+_FUNCTIONS = {"smooth": rw.smooth_loss, "error-driven": rw.error_driven_loss}
+
+
+def tight(sizes: Sizes) -> list[Case]:
+    """Whole calls, value and gradient, in one thread, at widths of one deviation of the scores and of a hundredth."""
+    cases = [
+        Case(f"N = {n_neg:,}, {dtype}", partial(_over_hinge_and_sort, sizes.n_pos, n_neg, dtype, sizes.repeats))
+        for n_neg in (sizes.medium, sizes.large)
+        for dtype in ("float32", "float64")
+    ]
+    pairs, few, many = (sizes.pairs_pos, sizes.pairs_neg), sizes.few_pos, sizes.many_pos
+    more = {f"N = {n:,}": (sizes.n_pos, n) for n in (sizes.medium, sizes.large)}
+    denser = {f"P = {n:,}": (n, sizes.medium) for n in (few, many)}
+    return [
+        *cases,
+        Case("many queries", partial(_queries, sizes)),
+        Case("all pairs", partial(_over_all_pairs, *pairs, sizes.repeats)),
+        Case("more negatives", partial(_growth, f"P = {sizes.n_pos:,}, N up", more, 12, sizes.repeats)),
+        Case("more positives", partial(_growth, f"N = {sizes.medium:,}, P up", denser, 6, sizes.repeats)),
+    ]
+
+
+def _call(function: Callable[..., Any], sample: Sample, width: float) -> Task:
+    return partial(function, *sample, "ap", width=width, n_threads=THREADS)
+
+
+def _over_hinge_and_sort(n_pos: int, n_neg: int, dtype: str, repeats: int) -> Iterator[Row]:
+    sample = scores.normal(n_pos, n_neg, dtype=dtype)
+    tasks: dict[str, Task] = {"hinge": hinge(sample, "ap"), "np.sort": partial(np.sort, sample.negatives)}
+    tasks |= {f"{name}, width {w:g}": _call(_FUNCTIONS[name], sample, w) for name in _FUNCTIONS for w in (1.0, 0.01)}
+    found = compare(tasks, repeats)
+    for name in list(tasks)[2:]:
+        label = f"AP, {name}, N = {n_neg:,}, {dtype}"
+        yield over(f"{label}: over hinge", found, name, "hinge", target=at_most(1.5))
+        yield over(f"{label}: over np.sort", found, name, "np.sort", target=at_most(2))
+
+
+def _queries(sizes: Sizes) -> Iterator[Row]:
+    given = equal_queries(sizes.queries)
+    tasks: dict[str, Task] = {"hinge": given.hinge()}
+    for name, function in _FUNCTIONS.items():
+        tasks[name] = partial(function, given.scores, given.relevant, "ap", qid=given.qid)
+    found = compare(tasks, sizes.repeats)
+    for name in _FUNCTIONS:
+        what = f"AP, {name}, {sizes.queries:,} queries: over hinge"
+        yield over(what, found, name, "hinge", target=at_most(1.5))
+
+
+def _over_all_pairs(n_pos: int, n_neg: int, repeats: int) -> Iterator[Row]:
+    sample = scores.normal(n_pos, n_neg, dtype="float64")
+    tasks: dict[str, Task] = {"all pairs": partial(all_pairs(), sample.scores, sample.relevant, 1.0)}
+    found = compare(tasks | {"smooth": _call(rw.smooth_loss, sample, 1.0)}, repeats)
+    what = f"AP, smooth, P = {n_pos:,}, N = {n_neg:,}: all pairs over ours"
+    yield over(what, found, "all pairs", "smooth", target=at_least(50))
+
+
+def _growth(what: str, of: dict[str, tuple[int, int]], bound: float, repeats: int) -> Iterator[Row]:
+    found = compare({name: _call(rw.smooth_loss, scores.normal(*size), 1.0) for name, size in of.items()}, repeats)
+    fewer, more = found
+    yield over(f"AP, smooth, {what}", found, more, fewer, target=at_most(bound))
+
+
+@cache
+def all_pairs() -> Callable[..., Any]:
+    """The smooth loss of AP and its gradient by its formula, O(PN): compiled, several pairs at a time."""
+    from numba import njit
+
+    @njit(fastmath=True, nogil=True)
+    def counts(pos: Any, neg: Any, width: float, above: Any, near: Any) -> None:
+        for k in range(pos.size):
+            total, within = 0.0, 0.0
+            for j in range(neg.size):
+                x = neg[j] - pos[k]
+                total += min(max(x * (0.5 / width) + 0.5, 0.0), 1.0)
+                within += 1.0 if abs(x) < width else 0.0
+            above[k], near[k] = total, within
+
+    @njit(fastmath=True, nogil=True)
+    def slopes(pos: Any, neg: Any, width: float, weight: Any, out: Any) -> None:
+        for k in range(pos.size):
+            step = weight[k] * (0.5 / width)
+            for j in range(neg.size):
+                out[j] += step if abs(neg[j] - pos[k]) < width else 0.0
+
+    def loss(s: Any, relevant: Any, width: float) -> tuple[float, Any]:
+        order = np.flatnonzero(relevant)
+        order = order[np.argsort(-s[order])]
+        pos, neg, k = s[order], s[~relevant], np.arange(1, order.size + 1)
+        above, near, out = np.empty(pos.size), np.empty(pos.size), np.zeros(neg.size)
+        counts(pos, neg, width, above, near)
+        weight = k / (k + above) ** 2 / k.size
+        slopes(pos, neg, width, weight, out)
+        gradient = np.empty(s.size)
+        gradient[order], gradient[~relevant] = -weight * near * (0.5 / width), out
+        return float(1.0 - np.mean(k / (k + above))), gradient
+
+    return loss
