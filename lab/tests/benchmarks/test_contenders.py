@@ -92,8 +92,11 @@ def test_every_contender_ranks_better_than_chance(
     model, C = contender.fit(form(X[:80]), y[:80], 3)
     scores = model.decision_function(form(X[80:]))
     assert scores.shape == (80,)
-    assert C is not None
-    assert C > 0
+    if contender.name == "linear-ranker":
+        assert C is None, "it has several"
+    else:
+        assert C is not None
+        assert C > 0
     assert average_precision_score(y[80:], scores) > 0.25 + 0.2, "chance is a quarter"
 
 

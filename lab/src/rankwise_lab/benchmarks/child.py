@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 import rankwise as rw
 from rankwise_lab.benchmarks.plan import PAPER
-from rankwise_lab.measuring.machine import growth_of
+from rankwise_lab.measuring.machine import growth_of, own_growth_of
 from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, compare
@@ -90,6 +92,22 @@ def _measure(name: str, size: int, repeats: int) -> None:
         print(json.dumps({"growth": growth, "seconds": compare(timed, repeats)}), flush=True)
 
 
+def ranker_memory(rows: str) -> None:
+    """Bytes that a fit to a memory-mapped file of float32 takes of its own, after a small one has loaded all."""
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path, n = Path(folder) / "X.npy", int(rows)
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (n, 100))
+        for k in range(0, n, 100_000):
+            X[k : k + 100_000] = rng.standard_normal((len(X[k : k + 100_000]), 100), dtype=np.float32)
+        y = X[:, :5].sum(axis=1) + 2.0 * rng.standard_normal(n) > 5.0
+        X.flush()
+        del X
+        rw.LinearRanker(cv=2).fit(np.array(np.load(path, mmap_mode="r")[:2000]), y[:2000])
+        mapped = np.load(path, mmap_mode="r")
+        print(json.dumps(own_growth_of(lambda: rw.LinearRanker().fit(mapped, y))))
+
+
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
     known: dict[str, Callable[..., None]] = {
@@ -97,6 +115,7 @@ if __name__ == "__main__":
         "first-call": first_call,
         "memory": memory,
         "peer": beside_peer,
+        "ranker_memory": ranker_memory,
     }
     if task not in known:
         raise SystemExit(f"no such task: {task}")

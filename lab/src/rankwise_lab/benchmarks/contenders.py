@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from rankwise import RankSVMCV
+from rankwise import LinearRanker, RankSVMCV
 
 __all__ = ["BASELINES", "GRID", "OURS", "Contender", "Fitted", "choose", "logistic", "tuned"]
 
@@ -97,10 +97,15 @@ def _rank_svm(loss: str, options: dict[str, Any], X: Any, y: NDArray[np.bool_], 
     return Fitted(model, model.C_)
 
 
+def _linear_ranker(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
+    return Fitted(LinearRanker("ap", cv=INNER_FOLDS, random_state=seed).fit(X, y))
+
+
 _REFINING = {"prior": "logistic", "refit": "average"}
 _HARDLY = {"Cs": [1e-9]}  # so small a C leaves the prior as it is
 # The last one tells how much of a gain is due to taking the mean of the folds' models and not to the loss.
 OURS = (
+    Contender("linear-ranker", _linear_ranker, ours=True),
     Contender("rank-01", partial(_rank_svm, "zero-one", {}), ours=True),
     Contender("rank-ap", partial(_rank_svm, "ap", {}), ours=True),
     Contender("rank-ndcg", partial(_rank_svm, "ndcg", {}), ours=True),

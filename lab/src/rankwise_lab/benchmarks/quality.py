@@ -11,7 +11,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,16 @@ from rankwise_lab import pieces
 from rankwise_lab.benchmarks.contenders import Contender
 from rankwise_lab.benchmarks.tasks import Task
 from rankwise_lab.data.folder import MissingDataError
-from rankwise_lab.intervals import corrected, interval_cells, student
+from rankwise_lab.intervals import bootstrap, corrected, interval_cells, paired_tests, student
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import Table, as_text
 
 __all__ = ["Plan", "Record", "less_table", "of_whole_tasks", "run", "summarise", "table"]
+
+
+# Draws of the tasks, for an interval of the mean over them.
+_RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,9 @@ def _differences(
     found = {task: corrected(values - theirs[task], plan.folds) for task, values in ours.items()}
     return {
         "overall": asdict(student([interval.mean for interval in found.values()])),
+        "bootstrap": bootstrap(np.array([interval.mean for interval in found.values()]), _RESAMPLES),
+        "wilcoxon": paired_tests([(float(theirs[t].mean()), float(ours[t].mean())) for t in found])["p_w"],
+        "worst": min(found, key=lambda task: found[task].mean),
         "better": sum(interval.low is not None and interval.low > 0 for interval in found.values()),
         "worse": sum(interval.high is not None and interval.high < 0 for interval in found.values()),
         "tasks": {task: asdict(interval) for task, interval in found.items()},
@@ -259,7 +266,13 @@ def _less(summary: dict[str, Any], name: str) -> Table:
     found = summary["differences"][name]
     counts = f"better on {found['better']}, worse on {found['worse']} of {len(found['tasks'])} tasks"
     title = f"{name} less {summary['reference']}, test AP: {counts}"
-    return less_table(title, "task", found["tasks"], found["overall"])
+    shown = less_table(title, "task", found["tasks"], found["overall"])
+    low, high = found["bootstrap"]
+    drawn = {"mean": found["overall"]["mean"], "low": low, "high": high}
+    rows = [["the same, tasks drawn again", *interval_cells(drawn)]]
+    if found["wilcoxon"] is not None:
+        rows.append(["Wilcoxon's signed ranks over tasks", f"p = {found['wilcoxon']:.3g}", ""])
+    return replace(shown, rows=[*shown.rows, *rows], totals=1 + len(rows))
 
 
 def less_table(title: str, kind: str, each: Mapping[str, Any], overall: Mapping[str, Any], digits: int = 4) -> Table:

@@ -1,7 +1,7 @@
-"""The part of `rankwise bench quality` with many queries: MQ2008, fold 1, mean average precision of the test queries.
+"""The part of `rankwise bench quality` with many queries: MQ2008, fold 1, mean AP and NDCG@10 of queries held out.
 
-Grades of 1 and more are relevant. Hyper-parameters are chosen by cross-validation over training queries; queries
-without a relevant document have no average precision and are left out.
+Grades of 1 and more are relevant; NDCG@10 takes 2^grade − 1. Hyper-parameters are chosen by cross-validation over
+training queries; queries without a relevant document have no average precision and are left out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from rankwise import RankSVMCV
+from rankwise import LinearRanker, RankSVMCV
 from rankwise.io import read_data
 from rankwise.metrics import average_precision, per_query
 from rankwise_lab.data.folder import data_folder, existing
@@ -35,6 +36,7 @@ __all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
 _FOLDS = 10
 _OUTER, _REPEATS = 5, 2
 _RESAMPLES = 10_000
+_TREES = (25, 50, 100, 200, 400)
 _POINTWISE_CS = 10.0 ** np.arange(-4.0, 3.0)
 # What the best of the others is compared with.
 REFERENCE = "logistic"
@@ -52,6 +54,11 @@ class Split(NamedTuple):
         """Grades of 1 and more."""
         return self.grades >= 1
 
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """What a document is worth."""
+        return np.asarray(2.0**self.grades - 1.0)
+
     def part(self, rows: NDArray[np.int64]) -> Split:
         """Some of the documents."""
         return Split(self.X[rows], self.grades[rows], self.qid[rows])
@@ -59,7 +66,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """One model: mean AP of test queries, its difference to the reference with an interval, and mean NDCG by grades."""
+    """One model: mean AP of test queries, its difference to the reference with an interval, and mean NDCG@10."""
 
     model: str
     map: float
@@ -92,12 +99,12 @@ def run(
 
 
 def _aps(model: Any, split: Split) -> NDArray[np.float64]:
-    """AP and NDCG of each query, (2, queries); NaN in the first where no document is relevant."""
+    """AP and NDCG@10 of each query, (2, queries); NaN where no document is relevant."""
     scores = np.asarray(model.decision_function(split.X))
     return np.stack(
         [
             per_query("ap", scores, split.relevant, split.qid)[1],
-            per_query("ndcg", scores, split.grades, split.qid)[1],
+            per_query("ndcg@10", scores, split.gains, split.qid)[1],
         ]
     )
 
@@ -166,6 +173,45 @@ def _splines(loss: str, train: Split) -> Any:
     )
 
 
+def _linear_ranker(metric: str, train: Split) -> Any:
+    gains = train.gains if metric.startswith("ndcg") else None
+    return LinearRanker(metric).fit(train.X, train.relevant, qid=train.qid, gains=gains)
+
+
+class _Boosted:
+    """LightGBM's own ranking objectives; leaves, rate and trees by NDCG@10 over folds of training queries."""
+
+    def __init__(self, objective: str, train: Split) -> None:
+        settings = [(leaves, rate) for leaves in (7, 15, 31) for rate in (0.03, 0.1)]
+        folds = list(GroupKFold(_OUTER, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
+        curves = {s: np.mean([self._curve(objective, s, train, *fold) for fold in folds], axis=0) for s in settings}
+        best = max(settings, key=lambda s: float(curves[s].max()))
+        n_trees = _TREES[int(np.argmax(curves[best]))]
+        self._model = self._fit(objective, best, train, n_trees)
+
+    @staticmethod
+    def _fit(objective: str, setting: tuple[int, float], train: Split, n_trees: int) -> Any:
+        import lightgbm
+
+        order = np.argsort(train.qid, kind="stable")
+        _, sizes = np.unique(train.qid, return_counts=True)
+        data = lightgbm.Dataset(train.X[order], train.grades[order], group=sizes)
+        fixed = {"objective": objective, "num_threads": THREADS, "verbose": -1, "seed": 0, "min_data_in_leaf": 20}
+        return lightgbm.train(fixed | {"num_leaves": setting[0], "learning_rate": setting[1]}, data, n_trees)
+
+    def _curve(
+        self, objective: str, setting: tuple[int, float], train: Split, fit: NDArray[Any], held: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """NDCG@10 on what is left out, by number of trees."""
+        model, left = self._fit(objective, setting, train.part(fit), _TREES[-1]), train.part(held)
+        scores = [model.predict(left.X, num_iteration=n) for n in _TREES]
+        return np.array([np.nanmean(per_query("ndcg@10", s, left.gains, left.qid)[1]) for s in scores])
+
+    def decision_function(self, X: Any, /) -> NDArray[np.float64]:
+        """Scores of the rows of X."""
+        return np.asarray(self._model.predict(X))
+
+
 def _trees(train: Split) -> Any:
     return HistGradientBoostingClassifier(learning_rate=0.05, max_leaf_nodes=8, random_state=0).fit(
         train.X, train.relevant
@@ -176,6 +222,13 @@ MODELS: dict[str, Callable[[Split], Any]] = {
     REFERENCE: partial(_pointwise, lambda C: LogisticRegression(C=C, max_iter=5000)),
     "LinearSVC": partial(_pointwise, lambda C: LinearSVC(C=C, intercept_scaling=10.0, max_iter=10_000)),
     "gradient-boosted trees": _trees,
+    "LinearRanker, map": partial(_linear_ranker, "map"),
+    "LinearRanker, ndcg@10": partial(_linear_ranker, "ndcg@10"),
+    **(
+        {f"LightGBM, {name}": partial(_Boosted, name) for name in ("lambdarank", "rank_xendcg")}
+        if find_spec("lightgbm")
+        else {}
+    ),
     "RankSVM, AP": partial(_rank_svm, "ap"),
     "RankSVM, NDCG": partial(_rank_svm, "ndcg"),
     "RankSVM, AP, splines": partial(_splines, "ap"),
@@ -188,7 +241,7 @@ _SLOW = ("LinearSVC", "RankSVM, AP, splines", "RankSVM, NDCG, splines")
 def table(found: dict[str, list[Found]]) -> str:
     """The results as text."""
     titles = {"given": "MQ2008, fold 1, test queries", "folds": "The same, all queries, 2 × 5 folds"}
-    columns = ["model", "MAP", "NDCG", f"less {REFERENCE}", "95 % interval over queries"]
+    columns = ["model", "MAP", "NDCG@10", f"less {REFERENCE}", "95 % interval over queries"]
     return as_text(Table(titles[part], columns, [_row(one) for one in models]) for part, models in found.items())
 
 

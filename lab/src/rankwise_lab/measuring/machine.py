@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import os
 import platform
+import threading
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +15,16 @@ from typing import Any
 from rankwise import __version__
 from rankwise_lab.measuring.timing import THREADS, Task
 
-__all__ = ["avx512_features", "describe", "growth_of", "n_cores", "numpy_sorts_with", "vendor", "version_of"]
+__all__ = [
+    "avx512_features",
+    "describe",
+    "growth_of",
+    "n_cores",
+    "numpy_sorts_with",
+    "own_growth_of",
+    "vendor",
+    "version_of",
+]
 
 # By what np.sort does with numbers of 32 and 64 bits: names that NumPy's versions have for the features it asks for.
 _SORTS = {"AVX-512": {"X86_V4", "AVX512_SKX"}, "AVX2": {"X86_V3", "AVX2"}, "NEON": {"ASIMD"}}
@@ -105,6 +115,29 @@ def growth_of(task: Task) -> int | None:
     before = _status_bytes("VmRSS")
     task()
     return _status_bytes("VmHWM") - before
+
+
+def own_growth_of(task: Task, every: float = 0.01) -> int | None:
+    """The same of memory that is no file's, looked at every few milliseconds: the system keeps no peak of it."""
+    if not _STATUS.exists():
+        task()
+        return None
+    before = most = _status_bytes("RssAnon")
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not done.wait(every):
+            most = max(most, _status_bytes("RssAnon"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        task()
+    finally:
+        done.set()
+        watcher.join()
+    return most - before
 
 
 def _status_bytes(field: str) -> int:

@@ -1,0 +1,95 @@
+"""Sections of `rankwise bench training` on LinearRanker: what a fit costs, and what it gains on made-up data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from rankwise import LinearRanker
+from rankwise_lab.benchmarks.plan import Case, Row, at_least, at_most, over
+from rankwise_lab.benchmarks.processes import child
+from rankwise_lab.benchmarks.tasks import w8a
+from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.measuring.timing import THREADS, compare, unconverged
+
+__all__ = ["costs", "gains"]
+
+# Rows of w8a (None: all), and how many times the baseline a fit may take.
+_COSTS = ((12_000, 5.0), (None, 6.0))
+_NOISE, _SEEDS, _FOLDS = (0.0, 0.01, 0.02), range(8), 5
+_MEGABYTES = 500.0
+
+
+def costs(sizes: Any) -> list[Case]:
+    """Section 5: a whole fit against LogisticRegressionCV of the same rows, one thread each, and its memory."""
+    cases = [
+        Case(f"w8a, {rows or 'all'} rows", partial(_over_logistic, sizes.rows or rows, bound, sizes.repeats))
+        for rows, bound in (_COSTS[:1] if sizes.rows else _COSTS)
+    ]
+    return [*cases, Case("memory", partial(_memory, sizes.mapped))]
+
+
+def _over_logistic(rows: int | None, bound: float, repeats: int) -> Iterator[Row]:
+    what = f"w8a, {rows or 49_749:,} rows: LinearRanker over LogisticRegressionCV(Cs=6, cv=5)"
+    try:
+        X, y = w8a(rows)
+    except MissingDataError:
+        yield Row(what, None, target=at_most(bound))
+        return
+    with threadpool_limits(THREADS), unconverged():
+        fits = {
+            "ranker": lambda: LinearRanker().fit(X, y),
+            "logistic": lambda: LogisticRegressionCV(Cs=6, cv=5).fit(X, y),
+        }
+        found = compare(fits, repeats)
+    yield over(what, found, "ranker", "logistic", target=at_most(bound))
+
+
+def _memory(rows: int) -> Iterator[Row]:
+    """Peak memory of a fit to a memory-mapped file of float32, beyond the file."""
+    (line,) = child("ranker_memory", rows)
+    found = json.loads(line)
+    what = f"memory-mapped {rows:,} × 100 float32: peak memory of a fit"
+    yield Row(what, None if found is None else found / 1e6, " MB", at_most(_MEGABYTES))
+
+
+def gains(sizes: Any) -> list[Case]:
+    """Section 6: test AP on rare positives with some labels wrong, against classifiers as they come."""
+    seeds = _SEEDS if sizes.rows is None else _SEEDS[:1]
+    return [Case(f"flip_y {noise:g}", partial(_above_defaults, noise, seeds)) for noise in _NOISE]
+
+
+def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
+    from sklearn.datasets import make_classification
+
+    models = {"ranker": LinearRanker, "logistic": LogisticRegression, "svc": LinearSVC}
+    found: dict[str, list[float]] = {name: [] for name in models}
+    with threadpool_limits(THREADS), unconverged():
+        for seed in seeds:
+            X, y = make_classification(4000, 20, n_informative=6, weights=[0.97], flip_y=noise, random_state=seed)
+            for train, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=seed).split(X, y):
+                for name, make in models.items():
+                    scores = make().fit(X[train], y[train]).decision_function(X[test])
+                    found[name].append(average_precision_score(y[test], scores))
+    means = {name: float(np.mean(values)) for name, values in found.items()}
+    label = f"make_classification, flip_y {noise:g}, {len(seeds)} seeds: AP, LinearRanker less"
+    yield Row(f"{label} LogisticRegression()", means["ranker"] - means["logistic"], "", at_least(0.008), parts=means)
+    yield Row(f"{label} LinearSVC()", means["ranker"] - means["svc"], "", at_least(0.0), parts=means)
+    ahead = {
+        other: sum(
+            np.mean(found["ranker"][k : k + _FOLDS]) > np.mean(found[other][k : k + _FOLDS])
+            for k in range(0, len(found["ranker"]), _FOLDS)
+        )
+        for other in ("logistic", "svc")
+    }
+    yield Row(f"  seeds ahead of LogisticRegression(), of {len(seeds)}", float(ahead["logistic"]), "")
+    yield Row(f"  seeds ahead of LinearSVC(), of {len(seeds)}", float(ahead["svc"]), "")
