@@ -21,6 +21,7 @@ from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
 from rankwise.torch.layerwise.evaluation import objective  # noqa: E402
 
 
+@pytest.mark.slow
 def test_a_quick_run_prints_and_writes_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "lwsvm", "--quick", "--json", str(tmp_path / "b.json")]) == 0
     printed = capsys.readouterr().out
