@@ -172,6 +172,7 @@ def test_another_class_can_be_looked_for(model: Path, capsys: Capture) -> None:
 # Show
 
 
+@pytest.mark.slow
 def test_what_is_found_in_an_image_is_printed_and_drawn(model: Path, capsys: Capture) -> None:
     store = FeatureStore.open("features")
     i = int(store.members("test")[1])
@@ -216,6 +217,7 @@ def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypat
 # Refusals
 
 
+@pytest.mark.slow
 def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
     train = ("train", "features", "--class", "disc", "-o", "n.rw")
     assert "'cat'; choose among disc, square" in refused(capsys, *train[:3], "cat", *train[4:])

@@ -110,6 +110,7 @@ def tied(n_queries: int) -> Samples:
     return np.eye(6)[kind], y, qid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "n_queries", "relevant_from"), [("csv", 9, 1), ("svm", 9, 2), ("csv", 1, 2)])
 def test_fit_and_evaluate_mean_the_same_by_the_same_name(
     folder: Path, suffix: str, n_queries: int, relevant_from: int

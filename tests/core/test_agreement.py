@@ -57,6 +57,7 @@ def test_all_exact_methods_agree(
     assert_agree(scores, relevant, loss, methods(*size) if loss in ("ap", "ndcg") else ["quicksort"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["ap", "ndcg"])
 def test_all_exact_methods_agree_on_a_million_negatives(
     loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
@@ -77,6 +78,7 @@ def test_a_step_function_gives_what_the_built_in_loss_gives(
         assert abs(by_steps.value - built_in.value) <= RTOL[np.float64] * max(1.0, abs(built_in.value)), size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
 @pytest.mark.parametrize("size", [(5, 20), (30, 1000), (20, 40_000)], ids=named)
@@ -91,6 +93,7 @@ def test_the_hinge_is_never_below_the_loss_of_the_predicted_ranking(
         assert value >= scale * rw.ranking_loss(scores, relevant, loss, ties=ties) - RTOL[np.float64] * max(1.0, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", RTOL, ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("size", [(5, 20), (60, 3000), (100, 40_000)], ids=named)

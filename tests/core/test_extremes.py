@@ -46,6 +46,7 @@ def any_query(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return draw(hnp.arrays(f"f{width // 8}", n, elements=elements)), draw(hnp.arrays(bool, n))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(any_query(), st.sampled_from(LOSSES), st.sampled_from([0.0, 1.0, 1e-6, 1e6]))
 def test_any_floats_give_a_sound_result_or_an_error(

@@ -45,6 +45,7 @@ def assert_ties_share(scores: np.ndarray, relevant: np.ndarray, gradient: np.nda
         assert np.array_equal(least, most)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ALL_METHODS)
 @pytest.mark.parametrize("kind", ["integers", "halves", "constant", "relu"])
 def test_equal_scores_and_equal_relevance_give_equal_gradients(
@@ -81,6 +82,7 @@ def test_minus_zero_is_zero(size: tuple[int, int], method: str, rng: np.random.G
     assert np.array_equal(found.gradient, again.gradient)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     ("loss", "method"),
@@ -114,6 +116,7 @@ def test_a_permutation_of_the_rows_permutes_the_gradient_of_any_scores(
         assert np.array_equal(again.gradient, found.gradient[shuffled])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_threads_change_nothing_in_one_large_query(
@@ -221,6 +224,7 @@ def _hinges(n_threads: int) -> list[tuple[float, float, bytes]]:
     return [(result.value, result.loss, result.gradient.tobytes()) for result in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_calls_from_many_threads_at_once_give_the_same(n_threads: int) -> None:
     expected = _hinges(1)

@@ -141,11 +141,13 @@ def draw(way: str, n: int, dtypes: tuple[str, ...]) -> list[dict[str, Any]]:
     return cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", SIZES)
 def test_a_score_that_is_no_number_is_refused_by_its_place(n: int) -> None:
     assert_refused(draw("numpy", n, NUMPY_DTYPES))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 @pytest.mark.parametrize("sizes", [(5, 100), (65_535, 70_000)], ids=["small", "large"])
 def test_a_score_that_is_no_number_is_refused_in_torch(sizes: tuple[int, ...]) -> None:
@@ -159,12 +161,14 @@ def common() -> dict[str, Any]:
     return {"way": "numpy", "n": 70_000, "k": 7, "positive": True, "bad": "nan", "alone": True, **rest}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_large_query_with_a_nan_among_its_positives_is_refused(dtype: str, common: dict[str, Any]) -> None:
     every = product((0, 3, 34_567, 69_999), (0.001, 0.01, 0.3), (1, 2))
     assert_refused([{**common, "dtype": dtype, "k": k, "share": p, "n_threads": t} for k, p, t in every])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", ["1e4000", "-1e4000"])
 def test_a_longdouble_beyond_all_doubles_is_refused_without_a_warning(bad: str, common: dict[str, Any]) -> None:
     assert_refused([{**common, "dtype": "longdouble", "bad": bad, "n": n} for n in (9, 100, 5000)])

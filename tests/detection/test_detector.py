@@ -42,6 +42,7 @@ def changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> FeatureSt
 # Training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["ap", "zero-one"])
 @pytest.mark.parametrize("name", CLASSES)
 def test_objects_are_found_where_only_images_were_labelled(store: FeatureStore, name: str, loss: str) -> None:

@@ -160,6 +160,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     st.fixed_dictionaries(
         {"scores": JSON | st.lists(st.floats(), max_size=4), "relevant": JSON | st.lists(st.booleans(), max_size=4)},

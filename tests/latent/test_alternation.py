@@ -73,6 +73,7 @@ def objective(bags: list[Array], relevant: Any, loss: str, C: float, v: Array, a
     return 0.5 * float(v @ v) + C * rw.structured_hinge(np.array(scores), relevant[active], loss).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paced", [None, 0.3])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_objective_never_rises_and_every_bound_is_true(

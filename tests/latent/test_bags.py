@@ -105,6 +105,7 @@ KEYS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [True, False], ids=["one block", "many blocks"])
 def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not small:
@@ -134,6 +135,7 @@ def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch:
         bags[30]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [0, 1 << 21], ids=["working set", "all candidates"])
 def test_every_form_gives_the_same_model(form: Any, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cccp, "_SMALL", entries)
@@ -194,6 +196,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, model.timing_
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux counts it")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_fit_over_a_mapped_file_holds_a_small_part_of_it(n_threads: int, tmp_path: Path) -> None:

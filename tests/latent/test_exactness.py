@@ -203,6 +203,7 @@ def optima(seed: int, loss: str, C: float) -> tuple[Tiny, dict[tuple[int, ...], 
     return tiny, {pick: minimum(*planes(tiny, loss, np.array(pick)), C) for pick in itertools.product(*ranges)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_alternation_ends_where_the_candidates_are_the_best_of_their_own_minimum(loss: str, route: str) -> None:
     for seed in range(3):
@@ -216,6 +217,7 @@ def test_alternation_ends_where_the_candidates_are_the_best_of_their_own_minimum
             assert model.objective_ >= min(values.values()) * (1 - RTOL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_best_of_all_starts_is_the_global_minimum(loss: str, route: str) -> None:
     below = 0

@@ -119,6 +119,7 @@ def test_a_plane_touches_the_risk_at_its_point_and_lies_under_it_elsewhere(
             assert offset + normal @ other <= above + RTOL * max(1.0, above)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_normal_is_the_gradient_away_from_kinks(loss: str, case: Case, rng: np.random.Generator) -> None:
     objective = case.objective(loss)

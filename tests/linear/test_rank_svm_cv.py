@@ -28,6 +28,7 @@ def cancer(cancer: Data) -> Data:
     return X[:, :8], y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["ap", ["auc", "ndcg", "zero-one"]], ids=["one", "three"])
 def test_what_is_chosen_has_the_highest_mean_score(grouped: Grouped, loss: Any) -> None:
     model = rw.RankSVMCV(loss, Cs=4, cv=3).fit(*grouped)
@@ -82,12 +83,14 @@ def test_gains_are_what_ndcg_is_judged_by_and_change_no_fit(grouped: Grouped, pr
     assert prior is not None or np.allclose(graded.coef_, worth.coef_, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scoring", "loss"), [("ndcg", "ndcg"), ("auc", "auc"), ("ap", "zero-one"), ("mrr", "mrr")])
 def test_the_measure_is_that_of_the_loss_unless_told(grouped: Grouped, scoring: str, loss: str) -> None:
     told, left = (rw.RankSVMCV(loss, Cs=2, cv=2, scoring=one).fit(*grouped) for one in (scoring, None))
     np.testing.assert_array_equal(told.scores_, left.scores_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"refit": "average"}, {"prior": "logistic"}], ids=str)
 def test_threads_change_nothing(grouped: Grouped, options: dict[str, Any]) -> None:
     one, two = (rw.RankSVMCV(["ap", "ndcg"], Cs=3, cv=3, n_jobs=n, **options).fit(*grouped) for n in (1, 2))
@@ -113,6 +116,7 @@ def test_folds_of_one_query_are_stratified(cancer: Data, qid: Any) -> None:
     np.testing.assert_allclose(shares, relevant.mean(), atol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cv",
     [
@@ -205,6 +209,7 @@ def test_a_grid_follows_the_scale_of_the_features(grouped: Grouped, loss: str) -
     assert scaled.best_score_ == pytest.approx(model.best_score_, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["logistic", LogisticRegression(), np.ones(64)], ids=["logistic", "model", "coefs"])
 @pytest.mark.parametrize("refit", [True, "average"])
 def test_a_prior_is_refined_on_every_fold(grouped: Grouped, prior: Any, refit: Any) -> None:

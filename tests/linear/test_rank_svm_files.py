@@ -190,6 +190,7 @@ TAMPERED: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", TAMPERED)
 @pytest.mark.parametrize("kind", ["ap", "cv"])
 def test_a_file_that_does_not_hold_together_is_refused(cancer: Data, tmp_path: Path, kind: str, change: str) -> None:

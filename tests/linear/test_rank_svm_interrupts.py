@@ -113,6 +113,7 @@ def test_ctrl_c_in_the_search_chooses_from_what_was_measured(
     np.testing.assert_allclose(model.coef_, rw.RankSVM(C=model.C_).fit(*grouped).coef_, atol=ATOL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals cannot be sent to a thread here")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_signal_stops_all_threads(grouped: Grouped, monkeypatch: pytest.MonkeyPatch, n_jobs: int) -> None:

@@ -93,6 +93,7 @@ def starts(rng: np.random.Generator, k: int) -> dict[str, np.ndarray]:
     return {"first": np.eye(k)[0], "last": np.eye(k)[-1], "all": np.full(k, 1 / k), "some": some}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", SIZES)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_value_is_the_optimum_and_never_below_the_start(name: str, k: int, rng: np.random.Generator) -> None:

@@ -93,6 +93,7 @@ def small_problem(sizes: str, loss: str) -> tuple[Objective, list[tuple[np.ndarr
     return objective_of(X, relevant, loss, qid[shuffle], query_weight=weight[shuffle]), planes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [0.01, 1.0, 300.0])
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc"])
 @pytest.mark.parametrize("sizes", SMALL)
@@ -146,6 +147,7 @@ TASKS: dict[str, tuple[Callable[[str, Find], Objective], str, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_cutting_planes_and_frank_wolfe_agree_on_data_and_their_bounds_hold_the_optimum(
     task: str, data_file: Find

@@ -101,6 +101,7 @@ def noisy_rule(noise: float) -> tuple[np.ndarray, np.ndarray]:
     return X, X @ rng.normal(size=10) + noise * rng.normal(size=300) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("C", [1e6, 1e8, 1e12])
 def test_frank_wolfe_bears_a_large_C(C: float, noise: float) -> None:
@@ -114,6 +115,7 @@ def test_frank_wolfe_bears_a_large_C(C: float, noise: float) -> None:
     assert_true_certificate(objective, C, result, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 def test_frank_wolfe_says_so_where_C_is_too_large_for_its_numbers(noise: float) -> None:
     objective = objective_of(*noisy_rule(noise))
@@ -133,6 +135,7 @@ def test_frank_wolfe_warns_where_rounding_stops_it() -> None:
     assert model.gap_ == pytest.approx((model.objective_ - model.dual_) / model.objective_, abs=ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_queries", [1, 4], ids=["one query", "queries"])
 def test_frank_wolfe_goes_on_while_a_bound_moves(n_queries: int, rng: np.random.Generator) -> None:
     """However slowly: at a usual C it is max_iter that ends it, never a guess."""

@@ -81,6 +81,7 @@ def test_the_benchmark_in_torch_names_what_to_install(tmp_path: Path) -> None:
     assert re.search(r"needs torch: pip install '\.\[torch\]'", done.stderr)
 
 
+@pytest.mark.slow
 def test_every_module_but_those_that_pytest_sets_aside_is_imported() -> None:
     """What is collected where torch is absent, by the root's conftest.py."""
     aside = runpy.run_path(str(ROOT / "conftest.py"))["NEED_TORCH"]

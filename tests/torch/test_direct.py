@@ -89,6 +89,7 @@ def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: s
     assert moved >= 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -110,6 +111,7 @@ def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, up
             assert there >= maximum + other @ (elsewhere - scores) - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("positive", [True, False], ids=["positive", "negative"])
@@ -156,6 +158,7 @@ def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss
         update_of([3.0, 2.0, 1.0, 0.0], [0, 1, 0, 1], loss, update="positive", backend=backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_the_backends_agree_on_batches_masks_and_ragged_queries(loss: rw.Loss, update: str) -> None:

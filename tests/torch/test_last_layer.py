@@ -65,6 +65,7 @@ def by_rank_svm(loss: str, lam: float, block_size: int, scale: float) -> float:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc", "zero-one"])
 @pytest.mark.parametrize(
     ("block_size", "lam", "scale", "tol"),

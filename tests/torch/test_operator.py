@@ -61,6 +61,7 @@ def compiled() -> Any:
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [

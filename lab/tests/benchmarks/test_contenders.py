@@ -80,6 +80,7 @@ def noisy() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("contender", ALL_CONTENDERS, ids=lambda contender: contender.name)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])

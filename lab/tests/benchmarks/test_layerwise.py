@@ -23,6 +23,7 @@ from rankwise.torch.layerwise.evaluation import objective  # noqa: E402
 QUICK = Sizes.quick()
 
 
+@pytest.mark.slow
 def test_a_quick_run_prints_and_writes_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "lwsvm", "--quick", "--json", str(tmp_path / "b.json")]) == 0
     printed = capsys.readouterr().out

@@ -434,6 +434,7 @@ def _unfit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
     raise AssertionError("fitted though nothing was left to do")
 
 
+@pytest.mark.slow
 def test_quick_benchmark_keeps_its_results_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,7 @@ def letor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_queries_run_on_files_in_the_same_layout(letor: Path) -> None:
     told: list[str] = []
     found = queries.run(letor, quick=True, on_model=told.append)
@@ -122,6 +123,7 @@ def test_queries_without_data_say_where_to_look(tmp_path: Path) -> None:
         queries.run(tmp_path)
 
 
+@pytest.mark.slow
 def test_quick_run_on_mq2008() -> None:
     if not MQ2008.is_dir():
         pytest.skip(f"no {MQ2008}; set RANKWISE_DATA to the folder of data")

@@ -63,6 +63,7 @@ def _rows(document: dict[str, Any], number: int) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_quick_benchmark_names_versions_and_threads(document: dict[str, Any]) -> None:
     assert (document["benchmark"], document["quick"]) == ("torch", True)
     described = document["machine"]
@@ -123,6 +124,7 @@ def test_a_package_that_is_not_there_is_a_row_with_the_command_that_installs_it(
     assert row.measured is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps to the limit")
 def test_a_peer_that_runs_out_of_memory_is_a_row_that_says_so() -> None:
     (row,) = torch_losses._beside(PAIRWISE, 400_000, QUICK)  # 8,000 positives: 12.8 GB for each matrix

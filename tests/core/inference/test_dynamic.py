@@ -94,6 +94,7 @@ def test_value_loss_gradient_and_interleaving_belong_to_one_ranking(
         assert abs(found.value - by_definition) <= slack(found.value), query
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [-30.0, -1.0, -0.05, 0.05, 1.0, 30.0])
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_the_value_is_that_of_the_recursion_on_all_pairs(
@@ -106,6 +107,7 @@ def test_the_value_is_that_of_the_recursion_on_all_pairs(
         assert abs(solve(query, loss).value - best) <= slack(best), size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc"])
 def test_with_c2_it_gives_what_the_fast_method_gives(

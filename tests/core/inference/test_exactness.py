@@ -48,6 +48,7 @@ def of_interleaving(query: Query, loss: rw.Loss, above: list[int]) -> float:
     return query.scale * float(loss.of_counts(above, len(neg))) + change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_exhaustive_finds_the_best_of_all_orders_of_the_samples(loss: rw.Loss, objective: Callable[..., float]) -> None:
     for query in queries(seed=1, size=25):

@@ -101,6 +101,7 @@ def test_a_hostile_query_is_solved_to_the_last_digits(family: str) -> None:
     assert_solved((problem(family, seed) for seed in range(PER_FAMILY)), "auto", "quicksort")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_large_hostile_query_is_solved_to_the_last_digits(family: str) -> None:
     count = PER_FAMILY_OF_LARGE * (3 if family in ROUND else 1)
@@ -108,6 +109,7 @@ def test_a_large_hostile_query_is_solved_to_the_last_digits(family: str) -> None
     assert_solved((problem(family, 2 * k, n=n, most_positives=MOST_POSITIVES) for k, n in enumerate(sizes)), "auto")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_large_hostile_query_of_many_positives_is_solved_as_by_algorithm_1(family: str) -> None:
     for seed, n in enumerate(DENSE):
@@ -123,6 +125,7 @@ def test_a_large_hostile_query_of_many_positives_is_solved_as_by_algorithm_1(fam
         assert abs(by_gradient - found.value) <= 1e-6 * max(1.0, spread, abs(found.value)), one.told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bucketed", "mohapatra2014", "dynamic"])
 def test_other_methods_solve_hostile_queries_too(method: str) -> None:
     assert_solved((problem(family, k, most=130) for family in FAMILIES for k in range(PER_FAMILY_AND_METHOD)), method)
@@ -134,6 +137,7 @@ def test_methods_as_published_lose_no_more_than_their_sums_round(method: str) ->
     assert_solved(some, method, blur=BLUR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -172,6 +176,7 @@ def test_extremes_that_are_ranked_right_do_not_hide_the_rest() -> None:
     assert found.value == pytest.approx(1 / 8 - 2 * (0.2 - 0.1) / 8, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "quicksort", "mohapatra2014", "dynamic"])
 @pytest.mark.parametrize("most", [FLOAT32_MAX, 1e15, 1e9], ids=["float32 max", "1e15", "1e9"])
 def test_random_queries_between_extremes_that_are_ranked_right(most: float, method: str) -> None:

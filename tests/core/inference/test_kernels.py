@@ -172,6 +172,7 @@ def test_a_counting_sort_is_a_stable_argsort(n: int, n_keys: int, rng: np.random
     assert np.array_equal(ends, np.cumsum(np.bincount(keys, minlength=n_keys)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNEVEN)
 @pytest.mark.parametrize("n", [2, 40, 600, 20_000, 40_000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -197,6 +198,7 @@ def separate(scores, relevant, n_neg, numbers, counters):
     return val, idx
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 1000, 1003])
 def test_positions_of_positives_are_all_found(n: int, rng: np.random.Generator) -> None:
     for share in (0.0, 0.05, 0.5, 1.0):
@@ -287,6 +289,7 @@ HARD: dict[str, Callable[[np.random.Generator, float], np.ndarray]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LINEAR, KEYED, FOLDED], ids=["linear", "keyed", "folded"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("family", HARD)

@@ -295,6 +295,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not {"sklearn", "scipy", "pyarrow", "pandas", "numba"} & set(run.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape", "n_queries", "kind"),
     [

@@ -237,6 +237,7 @@ def mutated(rng: np.random.Generator, document: Document, arrays: Arrays) -> tup
 KINDS = ["fit", "rank-svm", "rank-svm-cv", "latent-rank-svm", "latent-rank-svm-cv", "plcnn", "lwsvm-checkpoint"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that are too large to be drawn
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutated_files_are_read_or_refused_in_one_clear_line(

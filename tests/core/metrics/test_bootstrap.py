@@ -9,7 +9,7 @@ import pytest
 from metric_problems import ATOL, NAMES, RELEVANT, SCORES, problems, queries
 
 from rankwise import metrics
-from rankwise.metrics import METRICS, resampled
+from rankwise.metrics import resampled
 from rankwise.metrics.steps import rank
 
 
@@ -106,12 +106,13 @@ def test_wrong_options_of_an_interval_are_refused(options: Any, error: type[Exce
 RTOL = 1e-12
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", NAMES)
 def test_samples_count_as_often_as_they_were_drawn(name: str) -> None:
     rng = np.random.default_rng(3)
     scores, relevant = rng.integers(0, 9, 40).astype(float), rng.random(40) < 0.3  # with ties
     counts = rng.multinomial(40, np.full(40, 1.0 / 40.0), size=20)
-    expected = [METRICS[name](np.repeat(scores, row), np.repeat(relevant, row)) for row in counts]
+    metric = metrics.as_metric(name)
+    expected = [metric(np.repeat(scores, row), np.repeat(relevant, row)) for row in counts]
     np.testing.assert_allclose(resampled(name, scores, relevant, counts), expected, rtol=RTOL)
 
 

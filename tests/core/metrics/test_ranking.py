@@ -43,6 +43,7 @@ def test_auc_is_that_of_scikit_learn(levels: int | None) -> None:
         assert metrics.auc(scores, relevant) == pytest.approx(roc_auc_score(relevant, scores), abs=ATOL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [None, 1, 2, 5, 9, 10, 11, 1000])
 @pytest.mark.parametrize("levels", LEVELS)
 def test_ndcg_is_that_of_scikit_learn_for_gains_and_for_binary_relevance(levels: int | None, k: int | None) -> None:

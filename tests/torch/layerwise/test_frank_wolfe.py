@@ -93,6 +93,7 @@ def minimum(solver: LayerSolver, offset: Any, gradient: Any) -> Any:
     return offset + solver.problem._by_row(rows.sum(1))
 
 
+@pytest.mark.slow
 @losses
 @pytest.mark.parametrize(("kind", "memory"), [(kind, memory) for kind in KINDS for memory in MEMORIES[: keeps(kind)]])
 def test_no_step_lowers_the_dual_and_the_primal_stays_above(kind: str, loss: str, memory: float) -> None:
@@ -131,6 +132,7 @@ def test_the_dual_is_the_minimum_of_all_blocks_combinations_of_planes(kind: str,
                 assert (below <= problem.value(b, W) + 1e-12).all()
 
 
+@pytest.mark.slow
 @losses
 @kinds
 def test_a_step_is_the_best_there_is_between_two_planes_for_each_class_by_itself(kind: str, loss: str) -> None:
@@ -154,6 +156,7 @@ def test_a_step_is_the_best_there_is_between_two_planes_for_each_class_by_itself
         assert reached <= found.sum().item() + between + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "ap", "ndcg", "zero-one"])
 @kinds
 def test_dual_and_primal_meet(kind: str, loss: str) -> None:
@@ -200,6 +203,7 @@ def quadratic(lam: float, mu: float, start: Any, others: int) -> tuple[Any, Any,
     return P, np.concatenate([-mu * start.ravel(), np.zeros(others)]), 0.5 * mu * float((start**2).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lam", "mu"), [(0.05, 0.0), (0.05, 0.1), (0.0, 0.2)])
 @pytest.mark.parametrize("loss", ["hinge", "zero-one"])
 def test_the_optimum_of_a_last_layer_is_that_of_a_quadratic_programme(loss: str, lam: float, mu: float) -> None:
@@ -232,6 +236,7 @@ def test_the_optimum_of_a_last_layer_is_that_of_a_quadratic_programme(loss: str,
     assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=3, epochs=400)
 
 
+@pytest.mark.slow
 def test_the_optimum_of_a_dense_layer_below_is_that_of_a_quadratic_programme() -> None:
     """One hidden layer r = ReLU(Wx) under V: every r enters with a factor that is not negative, so r ≥ Wx, r ≥ 0."""
     torch.manual_seed(3)

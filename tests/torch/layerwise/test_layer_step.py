@@ -70,6 +70,7 @@ def risk(problem: LayerProblem) -> float:
 fractions: set[float] = set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "k", "kind", "loss"), CASES)
 def test_a_step_never_raises_the_true_objective_and_says_what_is_in_the_network(
     name: str, k: int, kind: str, loss: str

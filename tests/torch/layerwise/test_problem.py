@@ -120,6 +120,7 @@ def Q(problem: LayerProblem, loss: str, b: int, W: Any) -> Any:
 # --- the block's function
 
 
+@pytest.mark.slow
 @losses
 @places
 def test_the_function_of_a_block_is_the_loss_with_the_concave_part_made_linear(
@@ -169,6 +170,7 @@ def test_loss_plus_Q_minus_Q_is_the_loss_in_single_precision(name: str, k: int, 
     assert found == pytest.approx(problem.loss_of(0, W) / share, abs=1e-5 * largest)
 
 
+@pytest.mark.slow
 @losses
 @places
 def test_the_function_of_a_block_is_convex_and_planes_touch_it_from_below(

@@ -168,6 +168,7 @@ def test_a_run_killed_in_every_stage_and_in_the_middle_of_layers_goes_on_to_the_
 # --- in this process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["fit", "pretrain", "warm_up", "fit_layers"])
 def test_each_stage_resumes_on_its_own_and_after_several_kills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -65,6 +65,7 @@ def test_the_warm_up_is_adadelta_on_the_loss_of_the_blocks_in_inference_mode() -
     assert not torch.equal(net[1].weight, torch.ones(3).double())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decomposition", ["auto", "dc", "fixed"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_layer_of_any_pass_raises_the_objective_and_no_epoch_lowers_the_dual(loss: str, decomposition: str) -> None:
