@@ -31,11 +31,12 @@ __all__ = ["LinearRanker"]
 
 # The loss by which rankers are refined for a metric; AP for any other.
 _LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
-# Of many samples, so many are tried on; folds of few entries are repeated.
+# Of many samples, so many are tried on; of few entries, folds are repeated and classes are balanced, too.
 _SEARCHED, _REPEATED = 200_000, 40_000
 # Where the grid of C of the structured hinge begins and ends, in powers of ten of the natural C.
 _HINGE_CS, _HINGE_ENDS = 6, (0.0, 4.0)
 _SEED_OF_REPEAT = 500
+_STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
 
 
 class _Data(NamedTuple):
@@ -268,7 +269,8 @@ class LinearRanker(BaseLinearRanker):
                 Cs = tuple(grid_of_C(_HINGE_CS, Objective(features, task(None)), _HINGE_ENDS).tolist())
             except NoSlopeError:
                 Cs = ()
-        return Samples(features, data.relevant, weights, task, Cs)
+        starts = _STARTS if data.X.shape[0] * data.X.shape[1] >= _REPEATED else (*_STARTS, *_BALANCED)
+        return Samples(features, data.relevant, weights, task, Cs, starts)
 
     def _search(self, data: _Data, metric: Metric | None, n_jobs: int) -> Search:
         folds, repeats = self._folds(data)

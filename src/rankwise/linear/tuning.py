@@ -54,7 +54,7 @@ Each = Callable[..., Iterator[Any]]
 class Samples(NamedTuple):
     """What is fitted: features, which samples are relevant, weights by sample, tasks of the loss for some rows.
 
-    Cs: of the structured hinge, none where it is no start.
+    Cs: of the structured hinge, none where it is no start. starts: the classifiers.
     """
 
     features: Standardised
@@ -62,7 +62,7 @@ class Samples(NamedTuple):
     weights: Vector
     pose: Callable[[NDArray[np.int64] | None], Task]
     Cs: tuple[float, ...] = ()
-    starts: tuple[str, ...] = ("logistic", "squared hinge")
+    starts: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
