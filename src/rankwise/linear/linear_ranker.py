@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import group
 from rankwise.inputs import as_array, is_whole
+from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker, check_counts
 from rankwise.linear.cross_validation import Fold, as_jobs, split
 from rankwise.linear.features import Vector
@@ -21,7 +23,7 @@ from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
 from rankwise.linear.standardising import Standardised
 from rankwise.linear.tuning import Samples, Search
-from rankwise.linear.tuning_report import TuningReport, columns_of
+from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.steps import as_gains
@@ -89,6 +91,8 @@ class LinearRanker(BaseLinearRanker):
         What was tried, with the score of every fold and the share in the ranker; it prints and plots.
     best_score_ : float
         The mean over folds of the best single candidate.
+    metric_ : str
+        The name of the metric; "score" for a scorer.
     timing_ : dict
         Seconds of the search and of the last fits.
     n_features_in_, feature_names_in_
@@ -183,9 +187,9 @@ class LinearRanker(BaseLinearRanker):
             if progress is not None:
                 progress.close()
         now = time.perf_counter()
-        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
-        self.history_ = columns_of(search.tried)
+        self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
         self.best_score_ = self.report_.best_score
+        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
         if interrupted:
             raise KeyboardInterrupt
         return self
@@ -195,7 +199,20 @@ class LinearRanker(BaseLinearRanker):
         """What was tried."""
         if not hasattr(self, "history_"):
             raise AttributeError("report_ is there after fit")
-        return TuningReport(self.history_, self._metric_name())
+        return TuningReport(self.history_, self.metric_)
+
+    @classmethod
+    def from_file(cls, file: ModelFile, path: str | Path) -> LinearRanker:
+        """The ranker in an open model file; for `rankwise.load`."""
+        model = cast(LinearRanker, super().from_file(file, path))
+        try:
+            check_columns(model.history_)
+        except ValueError as error:
+            raise ModelFileError(f"{path}: {error}; copy it again, or save the model again") from None
+        if not hasattr(model, "metric_"):
+            raise ModelFileError(f"{path}: a LinearRanker without metric_; copy it again, or save the model again")
+        model.best_score_ = model.report_.best_score
+        return model
 
     def _metric_name(self) -> str:
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
