@@ -63,7 +63,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "x.csv").write_text(
         "label,a,b,c\n" + "".join(f"{y},{','.join(map(str, x))}\n" for x, y in zip(X, Y, strict=True))
     )
-    assert main(["fit", str(folder / "x.csv"), "-o", str(folder / "fit.rw"), "--C", "1", "--quiet"]) == 0
+    assert (
+        main(["fit", str(folder / "x.csv"), "-o", str(folder / "fit.rw"), "--model", "rank-svm", "--C", "1", "--quiet"])
+        == 0
+    )
     rw.RankSVM(C=1.0).fit(X, Y).save(folder / "rank-svm.rw")
     rw.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y).save(folder / "rank-svm-cv.rw")
     bags = [X[k : k + 2] for k in range(0, 24, 2)]
