@@ -54,6 +54,14 @@ class _Data(NamedTuple):
         parts: Any = (None if values is None else values[rows] for values in self)
         return _Data(*parts)
 
+    def can_rank(self, rows: NDArray[np.int64]) -> bool:
+        """Whether some query, of a weight above 0, has both classes among these rows."""
+        try:
+            pose(self.relevant, as_loss("ap"), self.qid, self.weight, rows)
+        except ValueError:
+            return False
+        return True
+
 
 class LinearRanker(BaseLinearRanker):
     """The best linear ranker for a metric: tuned classifiers, refined for the metric, and their mean by merit.
@@ -242,6 +250,7 @@ class LinearRanker(BaseLinearRanker):
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(relevant, as_loss("ap"), ids, weight)  # refuses what is not in order
+        ids = None if ids is None or np.unique(ids).size == 1 else ids
         return _Data(X, relevant, ids, weight, relevant if metric is None else metric.truth(relevant, worth))
 
     def _tried_on(self, data: _Data) -> _Data:
@@ -261,12 +270,7 @@ class LinearRanker(BaseLinearRanker):
         used = np.zeros(sizes.size, bool)
         used[kept if kept.size else queries[:1]] = True
         rows = np.flatnonzero(grouping.scatter(np.repeat(used, sizes)))
-        part = data.part(rows)
-        try:
-            pose(part.relevant, as_loss("ap"), part.qid, part.weight)
-        except ValueError:  # large queries of one class
-            return data
-        return part
+        return data.part(rows) if data.can_rank(rows) else data  # large queries of one class
 
     def _samples(self, data: _Data, metric: Metric | None) -> Samples:
         features = Standardised(data.X)
@@ -295,19 +299,26 @@ class LinearRanker(BaseLinearRanker):
         return Search(samples, judge, n_jobs)
 
     def _folds(self, data: _Data) -> tuple[list[Fold], int]:
-        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries."""
+        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries.
+
+        A fold that leaves nothing to rank for training, all queries of both classes being left out, is not used.
+        """
         cv = 5 if self.cv is None else self.cv
         if not is_whole(cv):
-            return split(data.relevant, data.qid, cv, self.random_state), 1
+            folds = split(data.relevant, data.qid, cv, self.random_state)
+            if not folds:
+                raise ValueError("cv gives no fold; pass a number of folds, or a splitter that gives some")
+            return folds, 1
         check_counts(cv=cv)
         n = min(int(data.relevant.sum()), int((~data.relevant).sum()))
         queries = pose(data.relevant, as_loss("ap"), data.qid).n_queries
-        n = queries if data.qid is not None and np.unique(data.qid).size > 1 else n
+        n = n if data.qid is None else queries
         if min(cv, n) < 2:
             return [], 1
         repeats = 3 if data.X.shape[0] * data.X.shape[1] < _REPEATED else 1
         seeds = [self.random_state + _SEED_OF_REPEAT * r for r in range(repeats)]
-        return [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)], repeats
+        folds = [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)]
+        return [fold for fold in folds if data.can_rank(fold.train)], repeats
 
     def _scorer(self, data: _Data, features: Standardised) -> Callable[[Vector, Fold], float]:
         """A function of coefficients and a fold: what the scorer says of a ranker with these."""
