@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import draw, run
+from commands import SVM, draw, run
 
 from rankwise.io import write_data
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def model(folder: Path) -> Path:
     """A model of train.csv, with names of features."""
-    run("fit", "train.csv", "-o", "model.rw", "--C", 10, "--quiet")
+    run("fit", *SVM, "train.csv", "-o", "model.rw", "--C", 10, "--quiet")
     return folder / "model.rw"
 
 

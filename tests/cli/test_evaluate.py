@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, COMMAND, PNG, RTOL, Capture, Samples, draw, run, scores_of
+from commands import ATOL, COMMAND, PNG, RTOL, SVM, Capture, Samples, draw, run, scores_of
 
 import rankwise as rw
 from rankwise.cli import evaluate
@@ -23,7 +23,7 @@ from rankwise.metrics import bootstrap_interval
 def test_documents_on_standard_output_are_alone_there(model: Path, folder: Path, capsys: Capture) -> None:
     keys = {}
     for arguments in (
-        ("fit", "train.svm", "-o", "m.rw", "--C", 10, "--json", "-"),
+        ("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--json", "-"),
         ("predict", model, "test.csv", "--json", "-", "--rank"),
         ("evaluate", model, "test.csv", "--json", "-", "--resamples", 20),
     ):
@@ -38,7 +38,21 @@ def test_documents_on_standard_output_are_alone_there(model: Path, folder: Path,
     assert keys["predict"] == {"model", "data", "scores", "ranks"}
     assert keys["evaluate"] == {"model", "data", "bootstrap", "metrics", "figure"}
     assert keys["fit"] == {
-        *("model", "data", "loss", "C", "choice", "prior", "standardize", "solver", "objective", "dual", "gap", "tol"),
+        *(
+            "model",
+            "kind",
+            "data",
+            "loss",
+            "C",
+            "choice",
+            "prior",
+            "standardize",
+            "solver",
+            "objective",
+            "dual",
+            "gap",
+            "tol",
+        ),
         *("converged", "iterations", "inference_calls", "seconds", "interrupted", "notes"),
     }
 
@@ -126,14 +140,27 @@ def test_fit_and_evaluate_mean_the_same_by_the_same_name(
     models: dict[tuple[int, float], dict[str, float]] = {}
     for name in NAMES:
         run(
-            "fit", f"all.{suffix}", "-o", "m.rw", "--cv", 3, "--seed", 4, "--scoring", name, "--json", "f.json", *common
+            "fit",
+            *SVM,
+            f"all.{suffix}",
+            "-o",
+            "m.rw",
+            "--cv",
+            3,
+            "--seed",
+            4,
+            "--scoring",
+            name,
+            "--json",
+            "f.json",
+            *common,
         )
         choice = json.loads(Path("f.json").read_text())["choice"]
         assert choice["metric"] == name
         for i in range(3):
             C = choice["C"][0]  # where a fold's path begins, as one fit does
             if (i, C) not in models:
-                run("fit", f"train{i}.{suffix}", "-o", f"{i}.rw", "--C", C, *common)
+                run("fit", *SVM, f"train{i}.{suffix}", "-o", f"{i}.rw", "--C", C, *common)
                 run(
                     "evaluate",
                     f"{i}.rw",
@@ -163,7 +190,7 @@ def test_grades_count_for_ndcg_in_fit_and_not_for_other_metrics(folder: Path) ->
     for grades in (y, np.minimum(y, 1.0)):
         write_data("graded.csv", X, grades, qid)
         for name in ("ndcg@3", "ap"):
-            run("fit", "graded.csv", "-o", "m.rw", "--cv", 3, "--scoring", name, "--json", "f.json", "--quiet")
+            run("fit", *SVM, "graded.csv", "-o", "m.rw", "--cv", 3, "--scoring", name, "--json", "f.json", "--quiet")
             scores.append(json.loads(Path("f.json").read_text())["choice"]["scores"])
     assert scores[1] == scores[3]
     assert scores[0] != scores[2]
@@ -171,7 +198,7 @@ def test_grades_count_for_ndcg_in_fit_and_not_for_other_metrics(folder: Path) ->
 
 def test_the_loss_ndcg_is_judged_by_grades_unless_told(folder: Path) -> None:
     X, y, qid = draw(1)
-    run("fit", "train.csv", "-o", "m.rw", "--loss", "ndcg", "--cv", 3, "--json", "fit.json", "--quiet")
+    run("fit", *SVM, "train.csv", "-o", "m.rw", "--loss", "ndcg", "--cv", 3, "--json", "fit.json", "--quiet")
     choice = json.loads(Path("fit.json").read_text())["choice"]
     expected = rw.RankSVMCV("ndcg", cv=3).fit(X, y >= 1, qid, gains=y)
     assert choice["metric"] == "ndcg"

@@ -1,4 +1,4 @@
-"""Fitting linear rankers: the model is that of the Python interface, from every kind of file and option."""
+"""Fitting RankSVM: the model is that of the Python interface, from every kind of file and option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, RTOL, Capture, draw, refused, run
+from commands import ATOL, RTOL, SVM, Capture, draw, refused, run
 from scipy.sparse import random_array
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -28,7 +28,7 @@ from rankwise.losses import _NAMES
 
 @pytest.mark.parametrize("name", ["svm", "csv", "npz", "txt.gz"])
 def test_scores_are_those_of_the_python_interface(folder: Path, name: str) -> None:
-    run("fit", f"train.{name}", "-o", "m.rw", "--C", 10, "--loss", "ndcg", "--quiet")
+    run("fit", *SVM, f"train.{name}", "-o", "m.rw", "--C", 10, "--loss", "ndcg", "--quiet")
     run("predict", "m.rw", f"test.{name}", "-o", "scores.txt")
     X, y, qid = draw(1)
     test, _, test_qid = draw(2)
@@ -45,7 +45,7 @@ def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(path).read_bytes())))
 
     give("train.txt.gz")
-    run("fit", "-", "-o", "m.rw", "--C", 10)
+    run("fit", *SVM, "-", "-o", "m.rw", "--C", 10)
     give("test.svm")
     capsys.readouterr()
     run("predict", "m.rw", "-")
@@ -56,7 +56,7 @@ def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--cv", 3, "--scoring", "ndcg@5", "--seed", 7, "--json", "fit.json")
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--cv", 3, "--scoring", "ndcg@5", "--seed", 7, "--json", "fit.json")
     X, y, qid = draw(1)
     expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y >= 1, qid, gains=y)
     stored = rw.load("m.rw")
@@ -77,7 +77,21 @@ def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> No
 
 def test_options_reach_the_estimator(folder: Path) -> None:
     run(
-        *("fit", "train.svm", "-o", "m.rw", "--loss", "auc", "--C", "5", "--solver", "frank-wolfe", "--tol", "0.02"),
+        *(
+            "fit",
+            *SVM,
+            "train.svm",
+            "-o",
+            "m.rw",
+            "--loss",
+            "auc",
+            "--C",
+            "5",
+            "--solver",
+            "frank-wolfe",
+            "--tol",
+            "0.02",
+        ),
         *("--method", "quicksort", "--max-iter", "400", "--threads", "2", "--seed", "3", "--quiet"),
     )
     params = rw.load("m.rw").get_params()
@@ -85,7 +99,20 @@ def test_options_reach_the_estimator(folder: Path) -> None:
     expected |= {"max_iter": 400, "n_threads": 2, "random_state": 3, "verbose": 0}
     assert {name: params[name] for name in expected} == expected
     run(
-        "fit", "train.svm", "-o", "m.rw", "--cv", 3, "--refit", "average", "--prior", "logistic", "--jobs", 2, "--quiet"
+        "fit",
+        *SVM,
+        "train.svm",
+        "-o",
+        "m.rw",
+        "--cv",
+        3,
+        "--refit",
+        "average",
+        "--prior",
+        "logistic",
+        "--jobs",
+        2,
+        "--quiet",
     )
     params = rw.load("m.rw").get_params()
     expected = {"cv": 3, "refit": "average", "prior": "logistic", "n_jobs": 2}
@@ -93,8 +120,8 @@ def test_options_reach_the_estimator(folder: Path) -> None:
 
 
 def test_a_prior_is_refined_with_a_given_C_too(folder: Path) -> None:
-    run("fit", "train.svm", "-o", "plain.rw", "--C", 0.01, "--quiet")
-    run("fit", "train.svm", "-o", "refined.rw", "--C", 0.01, "--prior", "logistic", "--quiet")
+    run("fit", *SVM, "train.svm", "-o", "plain.rw", "--C", 0.01, "--quiet")
+    run("fit", *SVM, "train.svm", "-o", "refined.rw", "--C", 0.01, "--prior", "logistic", "--quiet")
     X, y, qid = draw(1)
     plain, refined = (
         rw.metrics.average_precision(rw.load(name).decision_function(X), y >= 1, qid=qid)
@@ -110,8 +137,8 @@ def test_choices_are_all_there_are() -> None:
 
 
 def test_queries_are_left_aside_if_asked(folder: Path) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--C", 10, "--no-qid", "--quiet")
-    run("fit", "train-flat.svm", "-o", "flat.rw", "--C", 10, "--quiet")
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--no-qid", "--quiet")
+    run("fit", *SVM, "train-flat.svm", "-o", "flat.rw", "--C", 10, "--quiet")
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.load("flat.rw").coef_, RTOL, ATOL)
     run("predict", "m.rw", "test.svm", "--rank", "--no-qid", "-o", "ranks.txt")
     assert sorted(map(int, Path("ranks.txt").read_text().split())) == list(range(1, 241))
@@ -121,13 +148,13 @@ def test_queries_are_left_aside_if_asked(folder: Path) -> None:
 def test_two_labels_are_the_classes_if_they_are_whole(folder: Path, labels: tuple[float, float]) -> None:
     X, y, _ = draw(1)
     write_data("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
-    run("fit", "two.svm", "-o", "m.rw", "--C", 10, "--relevant-from", labels[1], "--quiet")
+    run("fit", *SVM, "two.svm", "-o", "m.rw", "--C", 10, "--relevant-from", labels[1], "--quiet")
     expected = [0, 1] if labels[0] == 0.25 else [int(label) for label in labels]
     assert rw.load("m.rw").classes_.tolist() == expected
 
 
 def test_relevance_begins_where_it_is_told(folder: Path) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--C", 10, "--relevant-from", 2, "--quiet", "--json", "fit.json")
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--relevant-from", 2, "--quiet", "--json", "fit.json")
     X, y, qid = draw(1)
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.RankSVM("ap", 10.0).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
     run("evaluate", "m.rw", "test.svm", "--json", "test.json", "--resamples", 0)
@@ -139,7 +166,7 @@ def test_relevance_begins_where_it_is_told(folder: Path) -> None:
 def test_indices_are_read_as_in_training(folder: Path) -> None:
     Path("from0.svm").write_text("1 0:1 1:2\n0 0:-1 1:1\n1 0:2\n0 1:3\n")
     Path("sparse.svm").write_text("0 1:1\n")
-    run("fit", "from0.svm", "-o", "m.rw", "--C", 10, "--quiet")
+    run("fit", *SVM, "from0.svm", "-o", "m.rw", "--C", 10, "--quiet")
     run("predict", "m.rw", "sparse.svm", "-o", "scores.txt")
     model = rw.load("m.rw")
     assert read_scores("scores.txt")[0] == pytest.approx(model.coef_[0, 1] + model.intercept_[0])
@@ -158,10 +185,10 @@ def test_columns_are_found_by_name(model: Path, folder: Path) -> None:
 
 
 def test_standardizing_is_folded_into_the_model(folder: Path) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--C", 10, "--standardize", "--quiet")
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--standardize", "--quiet")
     X, y, _ = draw(1)
     test = draw(2)[0]
-    run("fit", "train-flat.svm", "-o", "m.rw", "--C", 10, "--standardize", "--quiet")
+    run("fit", *SVM, "train-flat.svm", "-o", "m.rw", "--C", 10, "--standardize", "--quiet")
     expected = make_pipeline(StandardScaler(), LinearSVM("ap", 10.0)).fit(X, y >= 1)
     found = rw.load("m.rw").decision_function(test)
     np.testing.assert_allclose(found, expected.decision_function(test), RTOL, ATOL)
@@ -175,7 +202,7 @@ def test_sparse_features_are_scaled_and_not_centred(folder: Path) -> None:
     X = random_array((150, 40), density=0.1, rng=rng, format="csr") * 7.0
     y = (X[:, :20].sum(axis=1) > X[:, 20:].sum(axis=1)).astype(float)
     write_data("sparse.svm", X, y)
-    run("fit", "sparse.svm", "-o", "m.rw", "--C", 10, "--standardize", "--quiet")
+    run("fit", *SVM, "sparse.svm", "-o", "m.rw", "--C", 10, "--standardize", "--quiet")
     expected = make_pipeline(StandardScaler(with_mean=False), LinearSVM("ap", 10.0)).fit(X, y)
     np.testing.assert_allclose(rw.load("m.rw").decision_function(X), expected.decision_function(X), RTOL, ATOL)
 
@@ -183,7 +210,7 @@ def test_sparse_features_are_scaled_and_not_centred(folder: Path) -> None:
 def test_features_too_large_to_standardize_are_refused(folder: Path, capsys: Capture) -> None:
     Path("huge.svm").write_text("1 1:1 2:1e308\n0 1:2 2:-1e308\n1 1:3 2:1e308\n")
     assert "feature 2 is too large" in refused(
-        capsys, "fit", "huge.svm", "-o", "m.rw", "--C", 1, "--standardize", "--quiet"
+        capsys, "fit", *SVM, "huge.svm", "-o", "m.rw", "--C", 1, "--standardize", "--quiet"
     )
     assert not Path("m.rw").exists()
 
@@ -192,7 +219,7 @@ def test_features_too_large_to_standardize_are_refused(folder: Path, capsys: Cap
 
 
 def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--C", 10)
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10)
     printed = capsys.readouterr()
     stored = rw.load("m.rw")
     y, qid = draw(1)[1:]
@@ -207,12 +234,12 @@ def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> Non
 
 
 def test_quiet_is_quiet(folder: Path, capsys: Capture) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--C", 10, "--quiet")
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--quiet")
     assert capsys.readouterr() == ("", "")
 
 
 def test_stopping_short_is_noted_in_one_line(folder: Path, capsys: Capture) -> None:
-    run("fit", "train.svm", "-o", "m.rw", "--C", 1000, "--max-iter", 2, "--quiet", "--json", "fit.json")
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 1000, "--max-iter", 2, "--quiet", "--json", "fit.json")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("rankwise: RankSVM stopped at a relative duality gap of")
     document = json.loads(Path("fit.json").read_text())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import COMMAND, Capture, run
+from commands import COMMAND, SVM, Capture, run
 from scipy.sparse import random_array
 
 import rankwise as rw
@@ -26,7 +26,7 @@ def test_an_interrupt_keeps_the_best_model_so_far(
     folder: Path, capsys: Capture, interrupt_at: Interrupt, options: list[str]
 ) -> None:
     interrupt_at(5)
-    arguments = ("fit", "train.svm", "-o", "m.rw", "--C", 10, "--quiet", "--json", "fit.json", *options)
+    arguments = ("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--quiet", "--json", "fit.json", *options)
     run(*arguments, status=130)
     stored = rw.load("m.rw")
     (line,) = capsys.readouterr().err.splitlines()
@@ -42,14 +42,14 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
     folder: Path, capsys: Capture, interrupt_at: Interrupt, C: str
 ) -> None:
     interrupt_at(1)
-    run("fit", "train.svm", "-o", "m.rw", "--C", C, "--quiet", status=130)
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", C, "--quiet", status=130)
     assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
     assert not Path("m.rw").exists()
 
 
 def test_an_interrupt_while_C_is_chosen_ends_the_choice(folder: Path, capsys: Capture, interrupt_at: Interrupt) -> None:
     interrupt_at(40)
-    run("fit", "train.svm", "-o", "m.rw", "--cv", 2, status=130)
+    run("fit", *SVM, "train.svm", "-o", "m.rw", "--cv", 2, status=130)
     stored, printed = rw.load("m.rw"), capsys.readouterr()
     assert np.isnan(stored.scores_).any()
     assert stored.converged_
@@ -66,7 +66,7 @@ def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, start: Callable[..., 
     rng = np.random.default_rng(0)
     write_data("hard.npz", rng.normal(size=(8000, 300)), (rng.random(8000) < 0.3).astype(float))
     options = ["--C", "1e6", "--tol", "1e-12", "--max-iter", "1000000000"]
-    process = start(*COMMAND, "fit", "hard.npz", "-o", "m.rw", *options)
+    process = start(*COMMAND, "fit", *SVM, "hard.npz", "-o", "m.rw", *options)
     assert process.stderr is not None
     first = process.stderr.readline().decode()
     assert "planes" in first
@@ -86,7 +86,7 @@ import numpy as np, rankwise
 from rankwise.cli.main import main
 
 def fit(name):
-    main(["fit", name + ".npz", "-o", "m.rw", "--C", "1", "--max-iter", "3", "--quiet"])
+    main(["fit", name + ".npz", "--model", "rank-svm", "-o", "m.rw", "--C", "1", "--max-iter", "3", "--quiet"])
 
 # A moment is a call or a return in the fit, or in its writing of the file alone: a busy machine changes nothing.
 def at_each_moment(act):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import COMMAND, Capture, draw, refused
+from commands import COMMAND, SVM, Capture, draw, refused
 
 import rankwise as rw
 from rankwise.io import write_data
@@ -72,6 +72,13 @@ def test_a_damaged_parquet_file_is_refused(folder: Path, capsys: Capture) -> Non
     assert "not a whole Parquet file" in refused(capsys, "fit", "random.parquet", "-o", "m.rw", "--quiet")
 
 
+OF_RANK_SVM = [
+    *(("--loss", "ap"), ("--C", "1"), ("--C", "auto"), ("--scoring", "ap"), ("--refit", "last"), ("--prior", "none")),
+    *(("--standardize",), ("--no-standardize",), ("--solver", "auto"), ("--method", "auto"), ("--tol", "0.001")),
+    *(("--max-iter", "10"), ("--threads", "1")),
+]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -87,12 +94,28 @@ def test_a_damaged_parquet_file_is_refused(folder: Path, capsys: Capture) -> Non
         (["fit", "train.svm", "-o", "m.rw", "--seed", "9999999999"], "is above"),
         (["fit", "train.svm", "-o", "m.rw", "--relevant-from", "inf"], "'inf' is not a finite number"),
         (["fit", "train.svm", "-o", "m.rw", "--loss", "map"], "'map'"),
-        (["fit", "train.svm", "-o", "m.rw", "--scoring", "map"], "unknown metric 'map'"),
-        (["fit", "train.svm", "-o", "m.rw", "--C", "1", "--cv", "3"], "--cv is for choosing C, and --C is 1"),
+        (["fit", "train.svm", "-o", "m.rw", *SVM, "--scoring", "map"], "unknown metric 'map'"),
+        (["fit", "train.svm", "-o", "m.rw", *SVM, "--C", "1", "--cv", "3"], "--cv is for choosing C, and --C is 1"),
         (
-            ["fit", "train.svm", "-o", "m.rw", "--cv", "100"],
+            ["fit", "train.svm", "-o", "m.rw", *SVM, "--cv", "100"],
             "12 queries with both classes for 100 folds; pass --cv 12, or lower",
         ),
+        (["fit", "train.svm", "-o", "m.rw", "--metric", "map@3"], "unknown metric 'map@3'"),
+        (["fit", "train.svm", "-o", "m.rw", "--metric", "precision"], "precision needs the last place"),
+        (["fit", "train-flat.svm", "-o", "m.rw", "--metric", "map"], "has no queries, and map is the mean of AP"),
+        (["fit", "train.svm", "-o", "m.rw", "--no-qid", "--metric", "map"], "pass --metric ap"),
+        (["fit", "train.svm", "-o", "m.rw", "--model", "svm"], "'svm'"),
+        (
+            ["fit", "train.svm", "-o", "m.rw", *SVM, "--metric", "ap"],
+            "--metric is an option of --model linear-ranker; rank-svm has --loss, and --scoring to choose C",
+        ),
+        *[
+            (
+                ["fit", "train.svm", "-o", "m.rw", option, *value],
+                f"{option.replace('no-', '')} is an option of --model rank-svm; pass that too, or leave",
+            )
+            for option, *value in OF_RANK_SVM
+        ],
         (["fit", "train.svm", "-o", "m.rw", "--format", "npz"], "train.svm"),
         (["fit", "train.npz", "-o", "m.rw", "--format", "svmlight"], "pass --format 'npz'"),
         (["fit", "train.svm", "-o", "m.rw", "--label", "f1"], "--label and --query name columns"),
@@ -159,7 +182,7 @@ def test_running_out_of_memory_is_one_line(folder: Path, capsys: Capture, monkey
         raise MemoryError("Unable to allocate 1 TiB")
 
     monkeypatch.setattr(rw.RankSVM, "fit", exhausted)
-    said = refused(capsys, "fit", "train.svm", "-o", "m.rw", "--C", 1, "--quiet")
+    said = refused(capsys, "fit", "train.svm", "-o", "m.rw", *SVM, "--C", 1, "--quiet")
     assert "out of memory (Unable to allocate 1 TiB)" in said
 
 

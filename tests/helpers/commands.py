@@ -15,6 +15,7 @@ from rankwise.cli.main import main
 
 RTOL, ATOL = 1e-9, 1e-9
 PNG = b"\x89PNG\r\n\x1a\n"
+SVM = ("--model", "rank-svm")
 COMMAND = [sys.executable, "-m", "rankwise.cli.main"]
 Samples = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 Capture = pytest.CaptureFixture[str]

@@ -12,8 +12,10 @@ from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, wr
 from rankwise.cli.parsing import (
     add_json,
     add_loss,
+    add_output,
     add_parser,
     add_quiet,
+    add_seed,
     add_solver,
     check_trained,
     positive,
@@ -53,7 +55,9 @@ def add_command(steps: Any) -> None:
     )
     parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
     parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="what to detect")
-    model = add_loss(parser)
+    add_output(parser)
+    model = parser.add_argument_group("model")
+    add_loss(model)
     model.add_argument("--set", nargs="+", default=["trainval"], metavar="NAME", help="images (default: trainval)")
     model.add_argument("--init", nargs="+", choices=_STARTS, default=["mean"], help="starts (default: mean)")
     model.add_argument(
@@ -65,7 +69,8 @@ def add_command(steps: Any) -> None:
     which.add_argument("--cv", type=whole(2), metavar="N", help=f"folds (default: {_FOLDS})")
     which.add_argument("--val", metavar="SET", help="a set to choose by, instead of folds")
     solver = parser.add_argument_group("solver")
-    add_solver(solver, threads="passes and inference", seeds="folds and random starts")
+    add_solver(solver, threads="passes and inference")
+    add_seed(solver, "folds and random starts")
     solver.add_argument("--max-outer", type=whole(1), default=50, metavar="N", help="alternations (default: 50)")
     solver.add_argument(
         "--checkpoint",

@@ -21,7 +21,7 @@ SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
 _EPILOG = """\
 A value is the mean over queries; a query that a metric cannot judge, without relevant samples (for auc: or without
 others), is left out. Samples of equal score are not ordered by chance. Labels of at least --relevant-from are relevant;
-ndcg has the labels themselves for gains, negative ones as 0. A name means the same for rankwise fit --scoring.
+ndcg has the labels themselves for gains, negative ones as 0. A name means the same for rankwise fit --metric.
 Intervals are percentiles of the bootstrap: over queries, or over samples if there is one query.
 
 examples:
@@ -48,13 +48,13 @@ def add_command(commands: Any) -> None:
         nargs="+",
         default=SHOWN,
         metavar="METRIC",
-        help=f"as --scoring of rankwise fit (default: {' '.join(SHOWN)})",
+        help=f"as --metric of rankwise fit (default: {' '.join(SHOWN)})",
     )
     parser.add_argument("--level", type=_level, default=0.95, help="of the intervals (default: 0.95)")
     parser.add_argument("--resamples", type=whole(0), default=1000, metavar="N", help="0: no intervals (default: 1000)")
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of the resamples (default: 0)")
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE.png", help="draw precision against recall, and how the training converged"
+        "--plot", type=Path, metavar="FILE.png", help="draw precision against recall, and how a RankSVM converged"
     )
     add_json(parser, "the results")
     add_options(parser, relevant_from="as when the model was trained")
@@ -171,9 +171,10 @@ def _plot(path: Path, stored: Stored, scores: NDArray[np.float64], relevant: NDA
     from rankwise import figures
     from rankwise.io import write_bytes
 
-    name, history = f"RankSVM, {stored.loss}", stored.model.history_
-    curve = figures.curve_of(name, scores, relevant)
-    figure = figures.draw([curve], {name: history} if {"gap", "iteration"} <= {*history} else {}, tol=stored.model.tol)
+    name, history = stored.name, stored.model.history_
+    converged = {name: history} if {"gap", "iteration"} <= {*history} else {}
+    tol = getattr(stored.model, "tol", None)
+    figure = figures.draw([figures.curve_of(name, scores, relevant)], converged, tol=tol)
     if pooled:
         figure.axes[0].set_xlabel("recall, all queries pooled")
     write_bytes(path, figures.as_png(figure))

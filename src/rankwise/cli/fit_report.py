@@ -7,14 +7,41 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.cli.fit_models import is_ranker
 from rankwise.cli.inputs import Counts, counted, facts
 from rankwise.io import Dataset
 from rankwise.losses import as_loss
-from rankwise.metrics import Metric
+from rankwise.metrics import Metric, as_metric
 
 
 def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
     """What was learnt, how surely, and at what cost."""
+    lines = _tried(model) if is_ranker(arguments) else _minimum(model, arguments)
+    return [*lines, f"model: {arguments.output}"]
+
+
+def kept(model: Any, arguments: argparse.Namespace) -> str:
+    """What an interrupt has left."""
+    how = "" if is_ranker(arguments) else f", of relative gap {model.gap_:.1e}"
+    return f"interrupted: {arguments.output} holds the best model so far{how}"
+
+
+def _tried(model: Any) -> list[str]:
+    """What a LinearRanker tried."""
+    report, timing = model.report_, model.timing_
+    n = report.folds.shape[1]
+    on = (
+        f"on the samples that {counted(n, 'fold')} left out" if n else "by nothing: there are too few samples for folds"
+    )
+    return [
+        f"metric {report.metric}, judged {on}:",
+        *str(report).splitlines(),
+        f"{timing['total']:.2f} s, {timing['search']:.2f} s of them for the folds",
+    ]
+
+
+def _minimum(model: Any, arguments: argparse.Namespace) -> list[str]:
+    """What a RankSVM has minimised."""
     timing = model.timing_
     averaged = arguments.refit == "average"
     of = " (of the fold with the largest)" if averaged else ""
@@ -25,7 +52,6 @@ def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
         f"objective {model.objective_:.6g}, at most {model.gap_:.1e} of it above the minimum{of}",
         f"{counted(model.n_iter_, 'iteration')}{'' if arguments.C is not None else ' in the last fit'}, "
         f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s{share}",
-        f"model: {arguments.output}",
     ]
 
 
@@ -41,6 +67,13 @@ def _choice(model: Any, arguments: argparse.Namespace) -> list[str]:
         aside = f"  {found.size} folds" if found.size < scores.size else ""
         lines.append(f"{mark} {C:12.4g}  {text}{aside}")
     return lines
+
+
+def judged_by(arguments: argparse.Namespace) -> Metric | None:
+    """The measure that folds are judged by; None where there are none."""
+    if is_ranker(arguments):
+        return as_metric("ap" if arguments.metric == "map" else arguments.metric)
+    return chosen_by(arguments) if arguments.C is None else None
 
 
 def chosen_by(arguments: argparse.Namespace) -> Metric:
@@ -60,6 +93,32 @@ def document(
     notes: list[str],
 ) -> dict[str, Any]:
     """The same and more as plain data."""
+    found = _candidates(model) if is_ranker(arguments) else _problem(model, arguments)
+    return {
+        "model": arguments.output,
+        "kind": model._kind,
+        "data": {**facts(data, counts, relevant_from), "queries_left_out": counts.one_class},
+        **found,
+        "interrupted": interrupted,
+        "notes": notes,
+    }
+
+
+def _candidates(model: Any) -> dict[str, Any]:
+    """What a LinearRanker tried."""
+    report, timing = model.report_, model.timing_
+    rows = zip(report.names, report.scores, report.folds, report.columns["worse_by"], report.shares, strict=True)
+    keys = ("name", "score", "folds", "worse_by", "share")
+    return {
+        "metric": report.metric,
+        "candidates": [dict(zip(keys, row, strict=True)) for row in rows],
+        "best_score": model.best_score_,
+        "seconds": {name: timing[name] for name in ("total", "search", "fit")},
+    }
+
+
+def _problem(model: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a RankSVM has minimised."""
     choice = None
     if arguments.C is None:
         choice = {
@@ -71,13 +130,11 @@ def document(
         }
     timing = model.timing_
     return {
-        "model": arguments.output,
-        "data": {**facts(data, counts, relevant_from), "queries_left_out": counts.one_class},
         "loss": arguments.loss,
         "C": model.C_ if arguments.C is None else model.C,
         "choice": choice,
         "prior": arguments.prior,
-        "standardize": arguments.standardize,
+        "standardize": bool(arguments.standardize),
         "solver": arguments.solver,
         "objective": model.objective_,
         "dual": model.dual_,
@@ -87,6 +144,4 @@ def document(
         "iterations": model.n_iter_,
         "inference_calls": timing["calls"],
         "seconds": {name: timing[name] for name in ("total", "inference", "products")},
-        "interrupted": interrupted,
-        "notes": notes,
     }

@@ -34,12 +34,12 @@ _OTHERS = {
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A model and what `rankwise fit` wrote down about its data."""
+    """A model and what `rankwise fit` wrote down about its data. name: of its class, and what it is for."""
 
     model: Any
     first_index: int | None
     relevant_from: float
-    loss: str
+    name: str
 
 
 class Counts(NamedTuple):
@@ -99,8 +99,13 @@ def open_model(path: Path) -> Stored:
         raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
     if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
         raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
-    loss = getattr(model, "loss_", model.loss)
-    return Stored(model, first_index, float(relevant_from), str(loss))
+    return Stored(model, first_index, float(relevant_from), _name_of(model))
+
+
+def _name_of(model: Any) -> str:
+    if model._kind == "linear-ranker":
+        return f"LinearRanker, {model.report_.metric}"
+    return f"RankSVM, {getattr(model, 'loss_', model.loss)}"
 
 
 def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:

@@ -38,24 +38,30 @@ def add_quiet(parser: Any) -> None:
     parser.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
 
 
-def add_loss(parser: argparse.ArgumentParser) -> Any:
-    """Where the model goes, its loss and C; the group of options of the model, for more of them."""
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Where the model goes."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
-    group = parser.add_argument_group("model")
+
+
+def add_loss(group: Any) -> None:
+    """A model's loss and C."""
     group.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
     group.add_argument(
         "--C", type=_C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
     )
-    return group
 
 
-def add_solver(group: Any, *, threads: str, seeds: str) -> None:
-    """How a model is trained. threads, seeds: what they are of."""
+def add_solver(group: Any, *, threads: str) -> None:
+    """How a model is trained. threads: what they are of."""
     group.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
     group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
     group.add_argument(
         "--threads", type=whole(1, or_all=True), default=1, metavar="N", help=f"of {threads} (default: 1)"
     )
+
+
+def add_seed(group: Any, seeds: str) -> None:
+    """The seed of something."""
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help=f"of {seeds} (default: 0)")
 
 

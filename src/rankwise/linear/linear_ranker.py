@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import group
 from rankwise.inputs import as_array, is_whole
+from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker, check_counts
 from rankwise.linear.cross_validation import Fold, as_jobs, split
 from rankwise.linear.features import Vector
@@ -21,7 +23,7 @@ from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
 from rankwise.linear.standardising import Standardised
 from rankwise.linear.tuning import Samples, Search
-from rankwise.linear.tuning_report import TuningReport, columns_of
+from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.steps import as_gains
@@ -52,6 +54,14 @@ class _Data(NamedTuple):
         """The same of some rows."""
         parts: Any = (None if values is None else values[rows] for values in self)
         return _Data(*parts)
+
+    def can_rank(self, rows: NDArray[np.int64]) -> bool:
+        """Whether some query, of a weight above 0, has both classes among these rows."""
+        try:
+            pose(self.relevant, as_loss("ap"), self.qid, self.weight, rows)
+        except ValueError:
+            return False
+        return True
 
 
 class LinearRanker(BaseLinearRanker):
@@ -90,6 +100,8 @@ class LinearRanker(BaseLinearRanker):
         What was tried, with the score of every fold and the share in the ranker; it prints and plots.
     best_score_ : float
         The mean over folds of the best single candidate.
+    metric_ : str
+        The name of the metric; "score" for a scorer.
     timing_ : dict
         Seconds of the search and of the last fits.
     n_features_in_, feature_names_in_
@@ -184,9 +196,9 @@ class LinearRanker(BaseLinearRanker):
             if progress is not None:
                 progress.close()
         now = time.perf_counter()
-        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
-        self.history_ = columns_of(search.tried)
+        self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
         self.best_score_ = self.report_.best_score
+        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
         if interrupted:
             raise KeyboardInterrupt
         return self
@@ -196,7 +208,20 @@ class LinearRanker(BaseLinearRanker):
         """What was tried."""
         if not hasattr(self, "history_"):
             raise AttributeError("report_ is there after fit")
-        return TuningReport(self.history_, self._metric_name())
+        return TuningReport(self.history_, self.metric_)
+
+    @classmethod
+    def from_file(cls, file: ModelFile, path: str | Path) -> LinearRanker:
+        """The ranker in an open model file; for `rankwise.load`."""
+        model = cast(LinearRanker, super().from_file(file, path))
+        try:
+            check_columns(model.history_)
+        except ValueError as error:
+            raise ModelFileError(f"{path}: {error}; copy it again, or save the model again") from None
+        if not hasattr(model, "metric_"):
+            raise ModelFileError(f"{path}: a LinearRanker without metric_; copy it again, or save the model again")
+        model.best_score_ = model.report_.best_score
+        return model
 
     def _metric_name(self) -> str:
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
@@ -226,6 +251,7 @@ class LinearRanker(BaseLinearRanker):
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(relevant, as_loss("ap"), ids, weight)  # refuses what is not in order
+        ids = None if ids is None or np.unique(ids).size == 1 else ids
         return _Data(X, relevant, ids, weight, relevant if metric is None else metric.truth(relevant, worth))
 
     def _tried_on(self, data: _Data) -> _Data:
@@ -245,12 +271,7 @@ class LinearRanker(BaseLinearRanker):
         used = np.zeros(sizes.size, bool)
         used[kept if kept.size else queries[:1]] = True
         rows = np.flatnonzero(grouping.scatter(np.repeat(used, sizes)))
-        part = data.part(rows)
-        try:
-            pose(part.relevant, as_loss("ap"), part.qid, part.weight)
-        except ValueError:  # large queries of one class
-            return data
-        return part
+        return data.part(rows) if data.can_rank(rows) else data  # large queries of one class
 
     def _samples(self, data: _Data, metric: Metric | None) -> Samples:
         features = Standardised(data.X)
@@ -280,19 +301,26 @@ class LinearRanker(BaseLinearRanker):
         return Search(samples, judge, n_jobs)
 
     def _folds(self, data: _Data) -> tuple[list[Fold], int]:
-        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries."""
+        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries.
+
+        A fold that leaves nothing to rank for training, all queries of both classes being left out, is not used.
+        """
         cv = 5 if self.cv is None else self.cv
         if not is_whole(cv):
-            return split(data.relevant, data.qid, cv, self.random_state), 1
+            folds = split(data.relevant, data.qid, cv, self.random_state)
+            if not folds:
+                raise ValueError("cv gives no fold; pass a number of folds, or a splitter that gives some")
+            return folds, 1
         check_counts(cv=cv)
         n = min(int(data.relevant.sum()), int((~data.relevant).sum()))
         queries = pose(data.relevant, as_loss("ap"), data.qid).n_queries
-        n = queries if data.qid is not None and np.unique(data.qid).size > 1 else n
+        n = n if data.qid is None else queries
         if min(cv, n) < 2:
             return [], 1
         repeats = 3 if data.X.shape[0] * data.X.shape[1] < _REPEATED else 1
         seeds = [self.random_state + _SEED_OF_REPEAT * r for r in range(repeats)]
-        return [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)], repeats
+        folds = [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)]
+        return [fold for fold in folds if data.can_rank(fold.train)], repeats
 
     def _scorer(self, data: _Data, features: Standardised) -> Callable[[Vector, Fold], float]:
         """A function of coefficients and a fold: what the scorer says of a ranker with these."""

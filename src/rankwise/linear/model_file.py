@@ -18,7 +18,7 @@ from rankwise.losses import Loss, as_loss
 # What is learnt: kept as an array, or as a number, truth value or dictionary.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
-_PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "best_score_", "best_by_")
+_PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "metric_", "best_score_", "best_by_")
 _BY = "scores_by_"  # in the order of the names in best_by_, sorted
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
@@ -43,10 +43,11 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
     arrays |= {_HISTORY + name: values for name, values in model.history_.items()}
     if hasattr(model, _BY):
         arrays[_BY] = np.stack([values for _, values in sorted(getattr(model, _BY).items())])
+    learnt = {name: _plain(getattr(model, name)) for name in _PLAIN if hasattr(model, name)}
     header = {
         "params": {name: value for name, value in params.items() if value is not _NOT_PLAIN},
         "left_out": sorted(name for name, value in params.items() if value is _NOT_PLAIN),
-        "learnt": {name: _plain(getattr(model, name)) for name in _PLAIN if hasattr(model, name)},
+        "learnt": {name: value for name, value in learnt.items() if value == value},  # NaN is no number of JSON
         "note": dict(note or {}),
     }
     write_model(path, kind, header, arrays)
@@ -138,7 +139,7 @@ def _size(value: float | str) -> float:
 
 def _is_learnt(name: str, value: Any) -> bool:
     """Whether a value is of the kind that its name says."""
-    if name == "loss_":
+    if name in ("loss_", "metric_"):
         return isinstance(value, str) and _is_plain(value)
     if name == "converged_":
         return isinstance(value, bool)

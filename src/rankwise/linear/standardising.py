@@ -20,7 +20,7 @@ __all__ = ["Standardised"]
 # Entries of a matrix that is copied: 128 MB. Entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
 # A feature that deviates less than this against its size is constant but for rounding.
-_CONSTANT = 1e-10
+_CONSTANT = 1e-14
 
 
 class Standardised:
@@ -83,6 +83,7 @@ def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     parts = list(_blocks(n, d))
     mean = np.sum([X[part].sum(axis=0, dtype=np.float64) for part in parts], axis=0) / n
     with np.errstate(over="ignore", invalid="ignore"):
+        mean += np.sum([(X[part] - mean).sum(axis=0) for part in parts], axis=0) / n  # to the last digit
         spread = np.sqrt(np.sum([((X[part] - mean) ** 2).sum(axis=0) for part in parts], axis=0) / n)
     if not np.isfinite(spread).all():
         raise ValueError("features are too large to be squared; scale them first")

@@ -96,6 +96,8 @@ class _Part:
             objective = Objective(samples.features, samples.pose(self._given))
             settings = Settings(_HINGE_GAP, 1000, None, self._check)
             for result in solve_path(objective, np.array(Cs), AUTO, settings):
+                if result.interrupted:  # which a solver keeps to itself
+                    raise KeyboardInterrupt
                 yield self.unit(result.coef)
             return
         classifier = Classifier(samples.features, samples.relevant, self._weights, name)
@@ -157,9 +159,14 @@ class Search:
         best: list[tuple[Tried, list[Vector]]] = []
         for name, Cs in self._Cs.items():
             paths = [part.starts(name, Cs) for part in parts]
-            found = list(self._follow(each, paths, name, Cs, None, [], _GIVE_UP_C))
-            best.append(max(found, key=lambda pair: float(np.nansum(pair[0].values))))
-            self.tried.append(best[-1][0])
+            found: list[tuple[Tried, list[Vector]]] = []
+            try:
+                for pair in self._follow(each, paths, name, Cs, None, [], _GIVE_UP_C):
+                    found.append(pair)
+            finally:  # after Ctrl-C, the best until then counts
+                if found:
+                    best.append(max(found, key=lambda pair: float(np.nansum(pair[0].values))))
+                    self.tried.append(best[-1][0])
         weight = self._start_shares()
         starts = [
             part.unit(np.asarray(sum(w * models[p] for w, (_, models) in zip(weight, best, strict=True))))
@@ -209,6 +216,7 @@ class Search:
     def conclude(self) -> Iterator[Vector]:
         """The mean of the candidates that count, fitted to all samples: again and again, as more of them are fitted."""
         self._weigh()
+        self._stop.clear()  # what ended the search does not end this
         whole = _Part(self.samples, None, self._stop)
         starts = [tried for tried in self.tried if tried.way is None]
         fitted: dict[int, Vector] = {}

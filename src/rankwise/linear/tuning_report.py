@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankwise.linear.tuning import HINGE, REFINED, Tried
 
-__all__ = ["TuningReport", "columns_of"]
+__all__ = ["TuningReport", "check_columns", "columns_of"]
 
 _NAMES = ("logistic", "squared hinge", HINGE, REFINED, "balanced logistic", "balanced squared hinge")
 _PULLS = ("", "weights", "scores")
@@ -30,6 +30,20 @@ def columns_of(tried: Sequence[Tried]) -> dict[str, NDArray[Any]]:
     for k in range(tried[0].folds.size):
         columns[f"{_FOLD}{k}"] = np.array([t.folds[k] for t in tried])
     return columns
+
+
+def check_columns(columns: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse columns, all of one length, that no ranker has, such as those of a damaged file."""
+    for name, known in (("model", _NAMES), ("pull", _PULLS)):
+        codes = columns.get(name)
+        if codes is None or codes.dtype.kind != "i" or not ((codes >= 0) & (codes < len(known))).all():
+            raise ValueError(f"the column {name} of what was tried is not one of codes below {len(known)}")
+    for name in ("width", "at", "worse_by", "share", *(name for name in columns if name.startswith(_FOLD))):
+        values = columns.get(name)
+        if values is None or values.dtype != np.float64 or not values.size or np.isinf(values).any():
+            raise ValueError(f"the column {name} of what was tried is not one of numbers")
+    if not np.isfinite(columns["share"]).all():
+        raise ValueError("the column share of what was tried has a NaN")
 
 
 class TuningReport:

@@ -63,9 +63,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "x.csv").write_text(
         "label,a,b,c\n" + "".join(f"{y},{','.join(map(str, x))}\n" for x, y in zip(X, Y, strict=True))
     )
-    assert main(["fit", str(folder / "x.csv"), "-o", str(folder / "fit.rw"), "--C", "1", "--quiet"]) == 0
+    assert (
+        main(["fit", str(folder / "x.csv"), "-o", str(folder / "fit.rw"), "--model", "rank-svm", "--C", "1", "--quiet"])
+        == 0
+    )
     rw.RankSVM(C=1.0).fit(X, Y).save(folder / "rank-svm.rw")
     rw.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y).save(folder / "rank-svm-cv.rw")
+    ranked = ["fit", str(folder / "x.csv"), "-o", str(folder / "linear-ranker.rw"), "--cv", "2", "--quiet"]
+    assert main(ranked) == 0
     bags = [X[k : k + 2] for k in range(0, 24, 2)]
     y = np.arange(12) % 2
     rw.LatentRankSVM(C=1.0).fit(bags, y).save(folder / "latent-rank-svm.rw")
@@ -234,7 +239,16 @@ def mutated(rng: np.random.Generator, document: Document, arrays: Arrays) -> tup
     return f"{name}: {change}", document, arrays
 
 
-KINDS = ["fit", "rank-svm", "rank-svm-cv", "latent-rank-svm", "latent-rank-svm-cv", "plcnn", "lwsvm-checkpoint"]
+KINDS = [
+    "fit",
+    "linear-ranker",
+    "rank-svm",
+    "rank-svm-cv",
+    "latent-rank-svm",
+    "latent-rank-svm-cv",
+    "plcnn",
+    "lwsvm-checkpoint",
+]
 
 
 @pytest.mark.slow
@@ -260,16 +274,19 @@ def test_mutated_files_are_read_or_refused_in_one_clear_line(
     assert refused > DRAWN // 4
 
 
-def test_every_array_of_a_linear_model_may_be_anything(folder: Path, tmp_path: Path) -> None:
-    document, arrays = opened(folder / "fit.rw")
+@pytest.mark.parametrize("kind", ["fit", "linear-ranker"])
+def test_every_array_of_a_linear_model_may_be_anything(kind: str, folder: Path, tmp_path: Path) -> None:
+    document, arrays = opened(folder / f"{kind}.rw")
     said = []
     for name in arrays:
         for change in ARRAYS.values():
             write_raw(tmp_path / "m.rw", document, arrays | {name: change(arrays[name])})
             try:
-                rw.load(tmp_path / "m.rw")
+                model = rw.load(tmp_path / "m.rw")
             except ModelFileError as error:
                 said.append(str(error))
+            else:
+                assert kind == "fit" or str(model.report_)
     assert len(said) > 50
     assert all("m.rw" in line and len(line) < 600 for line in said)
 

@@ -1,0 +1,219 @@
+"""Fitting LinearRanker, the default of `rankwise fit`: its model, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import ATOL, COMMAND, PNG, RTOL, Capture, Samples, draw, run, scores_of
+
+import rankwise as rw
+from rankwise.io import read_model, read_scores, write_data
+from rankwise.linear import tuning
+
+FAST = ("--cv", 2, "--quiet")
+
+
+def small(seed: int) -> Samples:
+    return draw(seed, n=90, d=3, n_queries=6)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As `folder`, of fewer samples."""
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("train", 1), ("test", 2)):
+        X, y, qid = small(seed)
+        write_data(f"{name}.csv", X, y, qid)
+        write_data(f"{name}.svm", X, y, qid)
+        write_data(f"{name}-flat.csv", X, y >= 1)
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "svm"])
+def test_scores_are_those_of_the_python_interface(files: Path, suffix: str) -> None:
+    run("fit", f"train.{suffix}", "-o", "m.rw", *FAST)
+    run("predict", "m.rw", f"test.{suffix}", "-o", "scores.txt")
+    X, y, qid = small(1)
+    test, _, test_qid = small(2)
+    expected = rw.LinearRanker("ap", cv=2).fit(X, y >= 1, qid)
+    np.testing.assert_allclose(read_scores("scores.txt"), expected.decision_function(test), RTOL, ATOL)
+    run("predict", "m.rw", f"test.{suffix}", "-o", "ranks.txt", "--rank")
+    assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
+    run("predict", "m.rw", f"test.{suffix}", "-o", "labels.txt", "--labels")
+    assert Path("labels.txt").read_text().split() == [str(int(k)) for k in expected.predict(test)]
+
+
+def test_naming_the_default_changes_nothing(files: Path) -> None:
+    run("fit", "train-flat.csv", "-o", "a.rw", *FAST)
+    run("fit", "train-flat.csv", "-o", "b.rw", "--model", "linear-ranker", "--metric", "ap", *FAST)
+    np.testing.assert_array_equal(rw.load("a.rw").coef_, rw.load("b.rw").coef_)
+    assert read_model("a.rw").kind == "linear-ranker"
+
+
+def test_options_reach_the_estimator(files: Path) -> None:
+    run("fit", "train.csv", "-o", "m.rw", "--metric", "mrr", "--cv", 3, "--jobs", 2, "--seed", 7, "--quiet")
+    expected = {"metric": "mrr", "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
+    assert rw.load("m.rw").get_params() == expected
+
+
+def test_map_is_ap_of_data_with_queries(files: Path) -> None:
+    run("fit", "train.csv", "-o", "a.rw", *FAST)
+    run("fit", "train.csv", "-o", "b.rw", "--metric", "map", *FAST)
+    np.testing.assert_array_equal(rw.load("a.rw").coef_, rw.load("b.rw").coef_)
+    run("fit", "train.csv", "-o", "c.rw", "--no-qid", *FAST)
+    assert (rw.load("c.rw").coef_ != rw.load("a.rw").coef_).all()
+
+
+@pytest.mark.slow
+def test_grades_count_for_ndcg_and_not_for_other_metrics(files: Path) -> None:
+    X, y, qid = small(1)
+    for metric in ("ndcg@5", "ap"):
+        run("fit", "train.csv", "-o", "m.rw", "--metric", metric, "--json", "f.json", *FAST)
+        worth = {"gains": y} if metric == "ndcg@5" else {}
+        expected = rw.LinearRanker(metric, cv=2).fit(X, y >= 1, qid, **worth)
+        found = json.loads(Path("f.json").read_text())
+        np.testing.assert_allclose([row["score"] for row in found["candidates"]], expected.report_.scores, RTOL)
+    write_data("flat.csv", X, np.minimum(y, 1.0), qid)
+    run("fit", "flat.csv", "-o", "m.rw", "--metric", "ndcg@5", "--json", "binary.json", *FAST)
+    run("fit", "train.csv", "-o", "m.rw", "--metric", "ndcg@5", "--json", "graded.json", *FAST)
+    scores = [json.loads(Path(name).read_text())["best_score"] for name in ("binary.json", "graded.json")]
+    assert scores[0] != scores[1]
+
+
+def test_relevance_names_and_classes_are_kept(files: Path) -> None:
+    run("fit", "train.csv", "-o", "m.rw", "--relevant-from", 2, *FAST)
+    X, y, qid = small(1)
+    stored = rw.load("m.rw")
+    np.testing.assert_allclose(stored.coef_, rw.LinearRanker(cv=2).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
+    assert stored.feature_names_in_.tolist() == ["f1", "f2", "f3"]
+    note = read_model("m.rw").header["note"]
+    assert (note["relevant_from"], note["standardized"], note["interrupted"]) == (2.0, False, False)
+    write_data("signs.csv", X, np.where(y >= 1, 1.0, -1.0))
+    run("fit", "signs.csv", "-o", "signs.rw", *FAST)
+    assert rw.load("signs.rw").classes_.tolist() == [-1, 1]
+
+
+def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
+    X, _, _ = small(1)
+    write_data("one.csv", X, np.arange(90) == 7)
+    run("fit", "one.csv", "-o", "m.rw", "--json", "f.json")
+    printed = capsys.readouterr()
+    assert "metric ap, judged by nothing: there are too few samples for folds" in printed.out
+    assert json.loads(Path("f.json").read_text())["best_score"] is None
+    run("predict", "m.rw", "one.csv", "-o", "scores.txt")
+    assert np.isfinite(read_scores("scores.txt")).all()
+
+
+def test_the_summary_shows_what_was_tried(files: Path, capsys: Capture) -> None:
+    run("fit", "train.csv", "-o", "m.rw", "--cv", 2, "--json", "f.json")
+    printed = capsys.readouterr()
+    stored = rw.load("m.rw")
+    lines = printed.out.splitlines()
+    assert lines[0].startswith("train.csv: 90 samples of 3 features")
+    assert lines[1] == "metric ap, judged on the samples that 6 folds left out:"
+    assert "\n".join(lines[2:-2]) == str(stored.report_)
+    assert lines[-2].endswith("s of them for the folds")
+    assert lines[-1] == "model: m.rw"
+    assert "LinearRanker: " in printed.err
+    found = json.loads(Path("f.json").read_text())
+    assert set(found) == {
+        *("command", "rankwise", "model", "kind", "data", "metric", "candidates", "best_score", "seconds"),
+        *("interrupted", "notes"),
+    }
+    assert (found["kind"], found["metric"], found["interrupted"]) == ("linear-ranker", "ap", False)
+    assert [row["name"] for row in found["candidates"]] == stored.report_.names
+    assert sum(row["share"] for row in found["candidates"]) == pytest.approx(1.0)
+    assert found["best_score"] == stored.best_score_
+    run("fit", "train.csv", "-o", "m.rw", *FAST)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_document_on_standard_output_is_alone_there(files: Path, capsys: Capture) -> None:
+    run("fit", "train.csv", "-o", "m.rw", "--cv", 2, "--json", "-")
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["command"] == "fit"
+    assert "metric ap, judged on" in printed.err
+
+
+def test_it_is_evaluated_and_drawn(files: Path, capsys: Capture) -> None:
+    pytest.importorskip("matplotlib")
+    run("fit", "train.csv", "-o", "m.rw", *FAST)
+    run("evaluate", "m.rw", "test.csv", "--metrics", "ap", "--resamples", 0, "--plot", "pr.png", "--json", "e.json")
+    X, y, qid = small(2)
+    (row,) = json.loads(Path("e.json").read_text())["metrics"]
+    assert row["value"] == pytest.approx(
+        rw.metrics.average_precision(scores_of(Path("m.rw"), X), y >= 1, qid=qid), rel=RTOL
+    )
+    assert Path("pr.png").read_bytes().startswith(PNG)
+
+
+# Interrupts
+
+
+@pytest.fixture
+def interrupted_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Ctrl-C at the k-th fit of a classifier."""
+
+    def at(k: int) -> None:
+        real, count = tuning.Classifier.fit, [0]
+
+        def fit(self: Any, C: float) -> Any:
+            count[0] += 1
+            if count[0] == k:
+                raise KeyboardInterrupt
+            return real(self, C)
+
+        monkeypatch.setattr(tuning.Classifier, "fit", fit)
+
+    return at
+
+
+@pytest.mark.parametrize("k", [1, 40])
+def test_an_interrupt_of_the_search_leaves_a_model(
+    files: Path, capsys: Capture, interrupted_fit: Callable[[int], None], k: int
+) -> None:
+    interrupted_fit(k)
+    run("fit", "train-flat.csv", "-o", "m.rw", "--json", "f.json", *FAST, status=130)
+    assert capsys.readouterr().err == "rankwise: interrupted: m.rw holds the best model so far\n"
+    assert json.loads(Path("f.json").read_text())["interrupted"] is True
+    assert read_model("m.rw").header["note"]["interrupted"] is True
+    assert (rw.load("m.rw").report_.folds.size > 0) == (k > 1)
+    run("predict", "m.rw", "test-flat.csv", "-o", "scores.txt")
+
+
+def test_an_interrupt_before_anything_is_learnt_writes_nothing(
+    files: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(self: Any, C: float) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning.Classifier, "fit", fit)
+    run("fit", "train-flat.csv", "-o", "m.rw", *FAST, status=130)
+    assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
+    assert not Path("m.rw").exists()
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals as POSIX has them")
+def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+    rng = np.random.default_rng(0)
+    write_data("long.npz", rng.normal(size=(30_000, 120)), (rng.random(30_000) < 0.3).astype(float))
+    process = start(*COMMAND, "fit", "long.npz", "-o", "m.rw")
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    while b"LinearRanker" not in said:  # kernels may be compiled first
+        said = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 130, err
+    assert b"Traceback" not in err
+    assert b"interrupted: m.rw holds the best model so far" in err
+    assert out.endswith(b"model: m.rw\n")
+    assert np.isfinite(rw.load("m.rw").coef_).all()

@@ -1,0 +1,211 @@
+"""LinearRanker takes matrices of every layout, type and scale; what it refuses, it names."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import PredefinedSplit
+
+import rankwise as rw
+from rankwise.linear.standardising import Standardised
+
+ATOL = 1e-9
+# Rounding is enlarged by solvers that stop at a gain of 1e-5.
+ROUNDED = 1e-4
+FOLDS = PredefinedSplit(np.arange(90) % 2)
+Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    """Values that float32 holds, some of them 0."""
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(90, 4)) * 16) / 16
+    X[np.abs(X) < 0.25] = 0.0
+    return X, (X @ [1.0, -0.5, 0.2, 0.0] + 0.5 * rng.normal(size=90) > 1.0).astype(int)
+
+
+def scores(X: Any, y: Any, at: Any) -> NDArray[np.float64]:
+    return rw.LinearRanker(cv=FOLDS).fit(X, y).decision_function(at)
+
+
+DENSE = {
+    "fortran": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "big-endian": lambda X: X.astype(">f8"),
+    "list": lambda X: X.tolist(),
+}
+
+
+@pytest.mark.parametrize("layout", DENSE)
+def test_dense_layouts_and_types_give_one_model_and_are_left_alone(data: Data, layout: str) -> None:
+    X, y = data
+    given = DENSE[layout](X)
+    before = pickle.dumps(given)
+    np.testing.assert_allclose(scores(given, y, X), scores(X, y, X), atol=ROUNDED)
+    assert pickle.dumps(given) == before
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_read_only_memory_map_will_do(data: Data, tmp_path: Path, dtype: Any) -> None:
+    X, y = data
+    np.save(tmp_path / "X.npy", X.astype(dtype))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_allclose(scores(mapped, y, X), scores(X, y, X), atol=ROUNDED)
+
+
+def test_sparse_layouts_and_types_give_one_model_and_are_left_alone(data: Data) -> None:
+    X, y = data
+    expected = scores(sp.csr_array(X), y, X)
+    for given in (sp.csc_array(X), sp.coo_array(X), sp.csr_matrix(X), sp.csc_array(X.astype(np.float32))):
+        before = given.copy()
+        np.testing.assert_allclose(scores(given, y, X), expected, atol=ROUNDED)
+        assert (given.data == before.data).all()
+        assert (given != before).nnz == 0
+
+
+def test_sparse_features_are_scaled_by_their_largest_size_and_not_centred(data: Data) -> None:
+    X, y = data
+    coef = np.array([1.0, -2.0, 0.5, 3.0])
+    scaled = X / np.abs(X).max(axis=0)
+    for given in (sp.csr_array(X), sp.csc_array(X)):
+        features = Standardised(given)
+        np.testing.assert_allclose(features.scores(coef), scaled @ coef, atol=ATOL)
+        np.testing.assert_allclose(features.combine(X[:, 0]), scaled.T @ X[:, 0], atol=ATOL)
+        np.testing.assert_allclose(X @ features.as_given(coef), scaled @ coef, atol=ATOL)
+    factors = np.array([1e3, 1e-3, 7.0, 1.0])
+    np.testing.assert_allclose(
+        scores(sp.csr_array(X * factors), y, X * factors), scores(sp.csr_array(X), y, X), atol=ROUNDED
+    )
+
+
+def test_dense_features_are_centred_and_have_a_deviation_of_one(data: Data) -> None:
+    X, y = data
+    features = Standardised(X)
+    for k in range(4):
+        column = features.scores(np.eye(4)[k])
+        assert abs(column.mean()) < ATOL
+        assert column.std() == pytest.approx(1.0)
+    moved = X * [1e3, 1e-3, 7.0, 1.0] + [5.0, 0.0, -1e3, 2.0]
+    np.testing.assert_allclose(scores(moved, y, moved), scores(X, y, X), atol=ROUNDED)
+
+
+def test_where_both_scales_are_the_same_sparse_and_dense_data_give_one_ranking() -> None:
+    rng = np.random.default_rng(2)
+    X = np.stack([rng.permutation(np.repeat([-1.0, 1.0], 45)) for _ in range(5)], axis=1)  # mean 0, deviation 1
+    y = (X @ [1.0, 0.8, 0.3, 0.0, 0.0] + rng.normal(size=90) > 1.0).astype(int)
+    dense, sparse = scores(X, y, X), scores(sp.csr_array(X), y, X)
+    assert np.corrcoef(dense, sparse)[0, 1] > 0.999
+    assert average_precision_score(y, sparse) == pytest.approx(average_precision_score(y, dense), abs=0.02)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e12 / 3, 1e300])
+def test_a_constant_column_has_no_coefficient(data: Data, value: float) -> None:
+    X, y = data
+    model = rw.LinearRanker(cv=FOLDS).fit(np.column_stack([X, np.full(90, value)]), y)
+    assert model.coef_[0, 4] == 0.0
+    np.testing.assert_allclose(model.decision_function(np.column_stack([X, np.zeros(90)])), scores(X, y, X), atol=1e-4)
+
+
+def test_constant_columns_alone_rank_nothing() -> None:
+    model = rw.LinearRanker(cv=2).fit(np.full((30, 2), 0.3), np.arange(30) % 3 == 0)
+    assert (model.coef_ == 0.0).all()
+    assert model.best_score_ == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_an_offset_of_1e12_costs_only_its_digits(data: Data, tmp_path: Path, mapped: bool) -> None:
+    X, y = data
+    far = X.copy()
+    far[:, 0] += 1e12
+    np.save(tmp_path / "far.npy", far)
+    given = np.load(tmp_path / "far.npy", mmap_mode="r") if mapped else far
+    model = rw.LinearRanker(cv=FOLDS).fit(given, y)
+    near = rw.LinearRanker(cv=FOLDS).fit(X, y)
+    np.testing.assert_allclose(model.coef_, near.coef_, rtol=0.05, atol=0.02)
+    found = average_precision_score(y, model.decision_function(far))
+    assert found == pytest.approx(average_precision_score(y, near.decision_function(X)), abs=0.02)
+    assert model.score(far, y) == pytest.approx(near.score(X, y), abs=0.05)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_feature_is_ranked_up_or_down(data: Data, sparse: bool) -> None:
+    X, y = data
+    for sign in (1.0, -1.0):
+        column = sign * X[:, :1]
+        found = scores(sp.csr_array(column) if sparse else column, y, column)
+        assert (np.diff(found[np.argsort(X[:, 0], kind="stable")]) >= -ATOL).all()
+        assert np.unique(found).size > 10
+
+
+# Refusals
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    *[({"cv": cv}, "cv") for cv in (0, -2, 0.5, "five")],
+    ({"cv": []}, "cv gives no fold; pass a number of folds"),
+    ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
+    ({"metric": "accuracy"}, "unknown metric 'accuracy'"),
+    ({"metric": "precision"}, "precision needs the last place"),
+    ({"metric": "map"}, "'map' is the mean of AP over queries: pass qid"),
+    ({"metric": 3}, "metric"),
+    ({"metric": None}, "metric"),
+    *[({"n_jobs": n}, "n_jobs must be at least 1") for n in (0, -2, 1.5, "all")],
+    *[({"random_state": seed}, "random_state must be an integer, at least 0") for seed in (-1, 0.5, None, "a")],
+]
+
+
+@pytest.mark.parametrize(("options", "match"), BAD, ids=lambda value: str(value))
+def test_bad_parameters_are_named(data: Data, options: dict[str, Any], match: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=match):
+        rw.LinearRanker(**options).fit(*data)
+
+
+def test_bad_samples_are_refused_with_a_remedy(data: Data) -> None:
+    X, y = data
+    grouped = np.arange(90) % 3
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (np.where(X > 1.0, np.nan, X), y, {}, "X contains NaN"),
+        (np.where(X > 1.0, np.inf, X), y, {}, "X contains infinity"),
+        (sp.csr_array(np.where(X > 1.0, np.nan, X)), y, {}, "X contains NaN"),
+        (np.ma.masked_less(X, 0.0), y, {}, "masked entries"),
+        (X, np.arange(90) % 3, {}, "grades pass y >= 1; for several classes use .*OneVsRestClassifier"),
+        (X, X[:, 0], {}, "type of the target is continuous"),
+        (X, np.ones(90), {}, "only one class is present: y is 1.0"),
+        (X, y[:-1], {}, "inconsistent numbers of samples"),
+        (X, y, {"qid": y[:-1]}, "qid has"),
+        (X, y, {"qid": np.stack([y, y])}, "qid has shape"),
+        (X, y, {"qid": y}, "every query has one class only"),
+        (X, y, {"qid": np.where(y > 0, np.nan, 0.0)}, r"qid\[\d+\] is nan"),
+        (X, y, {"qid": grouped, "query_weight": np.ones(5)}, "query_weight has shape"),
+        (X, y, {"qid": grouped, "query_weight": np.arange(90.0)}, "differs from that of other samples of its query"),
+        (X, y, {"qid": grouped, "query_weight": -np.ones(90)}, "finite and at least 0"),
+        (X, y, {"qid": grouped, "query_weight": np.full(90, np.nan)}, "finite and at least 0"),
+        (X, y, {"qid": grouped, "query_weight": np.zeros(90)}, "0 for every query"),
+        (X, y, {"qid": grouped, "query_weight": np.full(90, "1")}, "query_weight must be numbers"),
+        (X, y, {"gains": np.ones(90)}, "gains are for a metric of gains, such as 'ndcg'; ap knows none"),
+        (X * 1e300, y, {}, "too large to be squared"),
+    ]
+    for samples, labels, more, match in cases:
+        with pytest.raises((ValueError, TypeError), match=match):
+            rw.LinearRanker().fit(samples, labels, **more)
+
+
+@pytest.mark.parametrize(
+    ("gains", "match"),
+    [
+        (np.ones(5), "gains has 5 entries and y has 90"),
+        (-np.ones(90), r"gains\[0\] is -1.0: gains must be finite and at least 0"),
+        (np.full(90, "a"), "gains must be real numbers"),
+    ],
+)
+def test_bad_gains_are_refused_before_a_fit(data: Data, gains: Any, match: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=match):
+        rw.LinearRanker("ndcg@10").fit(*data, gains=gains)
