@@ -45,6 +45,9 @@ class RankSVM(BaseLinearRanker):
     (an upper and a lower bound of the minimum), gap_ (relative, certified), converged_, n_iter_, history_ (arrays by
     iteration), timing_ (seconds, and calls of inference), n_features_in_, feature_names_in_.
 
+    For a ranker with nothing to choose but the metric, begin with `LinearRanker`. RankSVM is for the convex problem
+    itself, for a certified gap, or for a loss of your own.
+
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [0.2, 0.1], [1.0, 0.9], [0.9, 0.2], [0.1, 0.4]])
     >>> model = RankSVM(loss="ap", C=10.0).fit(X, [0, 0, 1, 1, 0])
