@@ -33,7 +33,9 @@ class Queries:
         """Positives and negatives by query, (2, Q)."""
         if self.starts.shape[0] == 2:
             return np.array([[self.n_pos], [self.relevant.shape[0] - self.n_pos]])
-        n_pos = np.diff(np.concatenate([[0], np.cumsum(self.relevant)])[self.starts])
+        n_pos = np.zeros(self.sizes.size, np.int64)
+        used = self.sizes > 0  # elsewhere reduceat would take the next sample
+        n_pos[used] = np.add.reduceat(self.relevant, self.starts[:-1][used], dtype=np.int64) if used.any() else 0
         return np.stack([n_pos, self.sizes - n_pos])
 
 

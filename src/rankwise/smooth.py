@@ -258,22 +258,13 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
     ideal, _ = case.loss.continued(place, case.n)
     found, _ = case.loss.continued(place + soft.above, case.n)
     if interpolate and (ideal > 0.0).all():
-        found = ideal * _running_maximum(found / ideal, case.n_pos)
+        precision = found / ideal
+        _soft().highest(soft, precision)
+        found = ideal * precision
     error = w * (ideal - found)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(soft.above > 0.0, error / soft.above, 0.0)
     return _Errors(error, -error, weight, True)
-
-
-def _running_maximum(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The highest so far, within each of consecutive parts of these sizes."""
-    if sizes.size == 1:
-        return np.maximum.accumulate(values)
-    part = np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((values, part))
-    rank = np.empty(values.size, np.int64)
-    rank[order] = np.arange(values.size)  # ranks of a later part are higher than all before
-    return np.asarray(values[order][np.maximum.accumulate(rank)])
 
 
 @cache

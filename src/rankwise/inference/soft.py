@@ -12,7 +12,7 @@ from rankwise.inference.bucket_maps import choose
 from rankwise.inference.engine import cuts_of, runs_between
 from rankwise.inference.softening import conclude_large, place_part, prepare_large, soft_places, soften_small
 from rankwise.inference.sorting import order_descending
-from rankwise.inference.spreading import draw_part, lines_large, share_ties, spread_small
+from rankwise.inference.spreading import draw_part, lines_large, running_maximum, share_ties, spread_small
 from rankwise.inference.threads import run, worth
 from rankwise.inputs import NotFiniteError, limit_of
 from rankwise.queries import Queries
@@ -107,6 +107,11 @@ def places(soft: Softened) -> Floats:
 def share(soft: Softened, values: Floats) -> None:
     """Positives of a query that tie in score get their mean of the values."""
     share_ties(soft.level, soft.starts, 0, soft.starts.size - 1, values)
+
+
+def highest(soft: Softened, values: Floats) -> None:
+    """Each positive gets the highest of the values of those of its query that score no higher."""
+    running_maximum(soft.starts, 0, soft.starts.size - 1, values)
 
 
 def spread(

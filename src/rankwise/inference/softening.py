@@ -222,6 +222,10 @@ def soft_places(level, pos_starts, first, last, width, out):
     for q in range(first, last):
         own = level[pos_starts[q] : pos_starts[q + 1]]
         n = own.shape[0]
+        if n <= DIRECT:
+            for i in range(n):
+                out[pos_starts[q] + i] = 0.5 + compare_all(own, own[i], width, 0.5 / width)[0]
+            continue
         one, nought, near, moment = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
         begin, end = np.empty(n, np.int64), np.empty(n, np.int64)
         low = high = np.int64(0)

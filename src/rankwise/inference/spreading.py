@@ -32,6 +32,14 @@ def share_ties(level, pos_starts, first, last, values):
 
 
 @kernel
+def running_maximum(pos_starts, first, last, values):
+    """The highest value so far, among the positives of a query."""
+    for q in range(first, last):
+        for i in range(pos_starts[q] + 1, pos_starts[q + 1]):
+            values[i] = max(values[i], values[i - 1])
+
+
+@kernel
 def spread_small(
     scores, relevant, starts, pos_starts, first, last, width, ramp, level, order, gaps, weight, own, gradient
 ):

@@ -17,21 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from rankwise import RankSVM, load
-from rankwise.linear import (
-    AUTO,
-    INTERCEPT,
-    Objective,
-    Prior,
-    Search,
-    Settings,
-    as_features,
-    choose,
-    grid_of_C,
-    pose,
-    split,
-    with_intercept,
-)
+from rankwise import RankSVM, RankSVMCV, load
+from rankwise.linear import Objective, as_features, grid_of_C, pose
 from rankwise.losses import as_loss
 from rankwise.metrics import METRICS, resampled
 from rankwise_lab import pieces
@@ -146,22 +133,27 @@ class ActionExperiment:
 
     def _train(self, k: int, loss: str) -> dict[str, Any]:
         """Folds, and by measure the C that it chooses, with the model of that C and its value on test."""
-        search = self._search(k, loss)
-        with threadpool_limits(limits=1):  # folds have threads of their own
-            if search.run(min(n_cores(), self.plan.folds)):
-                raise KeyboardInterrupt
-            features, (grid,), folds = search.features[0], search.Cs, search.folds
-            left_out = [
-                [features.scores(search.results[0, C, i].coef)[fold.test] for i, fold in enumerate(folds)]
-                for C in range(grid.size)
-            ]
-            found: dict[str, Any] = {"Cs": grid.tolist()}
+        plan, relevant = self.plan, self.relevant(k)
+        ends = plan.ends_zero_one if loss == "zero-one" else plan.ends
+        grid = grid_of_C(plan.Cs, Objective(as_features(self.X), pose(relevant, as_loss(loss))), ends)
+        model = RankSVMCV(
+            loss,
+            grid,
+            cv=plan.folds,
+            scoring=list(MEASURES[loss]),
+            refit="average",  # which takes no fit of its own
+            n_jobs=min(n_cores(), plan.folds),
+            tol=plan.tol,
+            random_state=plan.seed,
+        )
+        found: dict[str, Any] = {"Cs": grid.tolist()}
+        with threadpool_limits(limits=1), unconverged():  # folds have threads of their own
+            model.fit(self.X, relevant)
             for metric in MEASURES[loss]:
-                measure, truth = METRICS[metric], [search.relevant[fold.test] for fold in folds]
-                values = [[measure(*pair) for pair in zip(row, truth, strict=True)] for row in left_out]
-                best = choose(np.array([values]), measure)
-                choice = {"C": float(grid[best.C]), "at_edge": best.C in (0, grid.size - 1), "cv": best.score}
-                found[metric] = {**choice, "folds": values, **self._judged(k, loss, metric, choice["C"])}
+                best: dict[str, Any] = model.best_by_[metric]
+                choice = {"C": best["C"], "at_edge": best["C"] in (grid[0], grid[-1]), "cv": best["score"]}
+                values = model.scores_by_[metric][0].tolist()
+                found[metric] = {**choice, "folds": values, **self._judged(k, loss, metric, best["C"])}
         return found
 
     def _judged(self, k: int, loss: str, metric: str, C: float) -> dict[str, Any]:
@@ -180,19 +172,6 @@ class ActionExperiment:
             "converged": bool(model.converged_),
             "calls": model.timing_["calls"],
         }
-
-    def _search(self, k: int, loss: str) -> Search:
-        """What fits the path of C on every fold, as RankSVMCV does."""
-        plan, relevant, kind = self.plan, self.relevant(k), as_loss(loss)
-        folds = split(relevant, None, plan.folds, plan.seed)
-        plain = as_features(self.X)
-        ends = plan.ends_zero_one if loss == "zero-one" else plan.ends
-        grid = grid_of_C(plan.Cs, Objective(plain, pose(relevant, kind)), ends)
-        features = with_intercept(plain, INTERCEPT if loss == "zero-one" else 0.0)
-        tasks = [pose(relevant, kind, rows=fold.train) for fold in folds]
-        settings = Settings(plan.tol)
-        nothing: list[Prior | None] = [None] * len(folds)
-        return Search([features], [tasks], grid[None], folds, nothing, relevant, None, METRICS["ap"], AUTO, settings)
 
     def _difference(self) -> dict[str, Any]:
         """Test samples are redrawn, the same for all classes and losses."""
