@@ -6,21 +6,21 @@ import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.grouping import group
 from rankwise.inputs import as_array, is_whole
 from rankwise.io.models import ModelFile, ModelFileError
-from rankwise.linear.base import BaseLinearRanker, check_counts
-from rankwise.linear.cross_validation import Fold, as_jobs, split
+from rankwise.linear.base import BaseLinearRanker
+from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
 from rankwise.linear.tuning import Samples, Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
@@ -33,35 +33,10 @@ __all__ = ["LinearRanker"]
 
 # The loss by which rankers are refined for a metric; AP for any other.
 _LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
-# Of many samples, so many are tried on; of few entries, folds are repeated and classes are balanced, too.
-_SEARCHED, _REPEATED = 200_000, 40_000
 # Where the grid of C of the structured hinge begins and ends, in powers of ten of the natural C.
 _HINGE_CS, _HINGE_ENDS = 6, (0.0, 4.0)
-_SEED_OF_REPEAT = 500
+# Where data are few, classes are balanced, too.
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
-
-
-class _Data(NamedTuple):
-    """What is fitted, checked."""
-
-    X: Any
-    relevant: NDArray[np.bool_]
-    qid: NDArray[Any] | None
-    weight: NDArray[Any] | None
-    truth: NDArray[Any]
-
-    def part(self, rows: NDArray[np.int64]) -> _Data:
-        """The same of some rows."""
-        parts: Any = (None if values is None else values[rows] for values in self)
-        return _Data(*parts)
-
-    def can_rank(self, rows: NDArray[np.int64]) -> bool:
-        """Whether some query, of a weight above 0, has both classes among these rows."""
-        try:
-            pose(self.relevant, as_loss("ap"), self.qid, self.weight, rows)
-        except ValueError:
-            return False
-        return True
 
 
 class LinearRanker(BaseLinearRanker):
@@ -186,11 +161,14 @@ class LinearRanker(BaseLinearRanker):
         progress = Progress("LinearRanker") if self.verbose else None
         say = progress.say if progress is not None else lambda text: None
         try:
-            search = self._search(self._tried_on(data), metric, n_jobs)
+            tried_on = data.tried_on(self.random_state)
+            search = self._search(tried_on, metric, n_jobs)
             search.say = say
             interrupted = search.run()
             searched = time.perf_counter()
-            search.samples = self._samples(data, metric) if data.relevant.size > _SEARCHED else search.samples
+            if tried_on is not data:  # weights add up as they did, since C is against their sum
+                whole, share = self._samples(data, metric), tried_on.relevant.size / data.relevant.size
+                search.samples = whole._replace(weights=share * whole.weights)
             interrupted |= self._conclude(search, data)
         finally:
             if progress is not None:
@@ -244,7 +222,7 @@ class LinearRanker(BaseLinearRanker):
         query_weight: ArrayLike | None,
         gains: ArrayLike | None,
         metric: Metric | None,
-    ) -> _Data:
+    ) -> RankerData:
         if gains is not None and (metric is None or not metric.graded):
             raise ValueError(f"gains are for a metric of gains, such as 'ndcg'; {self._metric_name()} knows none")
         worth = None if gains is None else as_gains(gains, relevant.size, "y")
@@ -252,28 +230,9 @@ class LinearRanker(BaseLinearRanker):
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(relevant, as_loss("ap"), ids, weight)  # refuses what is not in order
         ids = None if ids is None or np.unique(ids).size == 1 else ids
-        return _Data(X, relevant, ids, weight, relevant if metric is None else metric.truth(relevant, worth))
+        return RankerData(X, relevant, ids, weight, relevant if metric is None else metric.truth(relevant, worth))
 
-    def _tried_on(self, data: _Data) -> _Data:
-        """All samples, or of very many a part of them, with whole queries, or as many positives as there are in all."""
-        n, rng = data.relevant.size, np.random.default_rng(self.random_state)
-        if n <= _SEARCHED:
-            return data
-        if data.qid is None:
-            order = rng.permutation(n)
-            n_pos = max(round(_SEARCHED * float(data.relevant.mean())), min(1000, int(data.relevant.sum())))
-            pos, neg = order[data.relevant[order]][:n_pos], order[~data.relevant[order]][: _SEARCHED - n_pos]
-            return data.part(np.sort(np.concatenate([pos, neg])))
-        grouping = group(data.qid, n)
-        sizes = np.diff(grouping.starts)
-        queries = rng.permutation(sizes.size)
-        kept = queries[np.cumsum(sizes[queries]) <= _SEARCHED]
-        used = np.zeros(sizes.size, bool)
-        used[kept if kept.size else queries[:1]] = True
-        rows = np.flatnonzero(grouping.scatter(np.repeat(used, sizes)))
-        return data.part(rows) if data.can_rank(rows) else data  # large queries of one class
-
-    def _samples(self, data: _Data, metric: Metric | None) -> Samples:
+    def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
         features = Standardised(data.X)
         name = "ap" if metric is None else metric.name.split("@")[0]
         loss = as_loss(_LOSSES.get(name, "ap"))
@@ -290,39 +249,17 @@ class LinearRanker(BaseLinearRanker):
                 Cs = tuple(grid_of_C(_HINGE_CS, Objective(features, task(None)), _HINGE_ENDS).tolist())
             except NoSlopeError:
                 Cs = ()
-        starts = _STARTS if data.X.shape[0] * data.X.shape[1] >= _REPEATED else (*_STARTS, *_BALANCED)
+        starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
         return Samples(features, data.relevant, weights, task, Cs, starts)
 
-    def _search(self, data: _Data, metric: Metric | None, n_jobs: int) -> Search:
-        folds, repeats = self._folds(data)
+    def _search(self, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
+        folds, repeats = data.folds(self.cv, self.random_state)
         samples = self._samples(data, metric)
         scorer = None if metric is not None else self._scorer(data, samples.features)
         judge = Judge(metric, data.truth, data.qid, folds, repeats, scorer) if folds else None
         return Search(samples, judge, n_jobs)
 
-    def _folds(self, data: _Data) -> tuple[list[Fold], int]:
-        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries.
-
-        A fold that leaves nothing to rank for training, all queries of both classes being left out, is not used.
-        """
-        cv = 5 if self.cv is None else self.cv
-        if not is_whole(cv):
-            folds = split(data.relevant, data.qid, cv, self.random_state)
-            if not folds:
-                raise ValueError("cv gives no fold; pass a number of folds, or a splitter that gives some")
-            return folds, 1
-        check_counts(cv=cv)
-        n = min(int(data.relevant.sum()), int((~data.relevant).sum()))
-        queries = pose(data.relevant, as_loss("ap"), data.qid).n_queries
-        n = n if data.qid is None else queries
-        if min(cv, n) < 2:
-            return [], 1
-        repeats = 3 if data.X.shape[0] * data.X.shape[1] < _REPEATED else 1
-        seeds = [self.random_state + _SEED_OF_REPEAT * r for r in range(repeats)]
-        folds = [fold for seed in seeds for fold in split(data.relevant, data.qid, min(cv, n), seed)]
-        return [fold for fold in folds if data.can_rank(fold.train)], repeats
-
-    def _scorer(self, data: _Data, features: Standardised) -> Callable[[Vector, Fold], float]:
+    def _scorer(self, data: RankerData, features: Standardised) -> Callable[[Vector, Fold], float]:
         """A function of coefficients and a fold: what the scorer says of a ranker with these."""
         scorer: Any = self.metric
         labels = self.classes_[data.relevant.astype(int)]
@@ -334,7 +271,7 @@ class LinearRanker(BaseLinearRanker):
 
         return score
 
-    def _conclude(self, search: Search, data: _Data) -> bool:
+    def _conclude(self, search: Search, data: RankerData) -> bool:
         """Take the mean of what is fitted to all samples; whether that was interrupted."""
         found, interrupted = None, False
         try:

@@ -37,7 +37,9 @@ class Standardised:
             self.rate = _of_sparse(X)
         self._own: Any = None
         if self.is_dense and not isinstance(X, np.memmap) and X.size <= _COPIED:
-            self._own = (X.astype(np.float64) - self.centre) * self.rate
+            self._own = X.astype(np.float64)
+            self._own -= self.centre
+            self._own *= self.rate
         self._features: Features = as_features(self._X if self._own is None else self._own)
 
     def scores(self, coef: Vector) -> Vector:

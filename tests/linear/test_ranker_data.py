@@ -1,0 +1,108 @@
+"""Of very many samples LinearRanker tries on a part, and is fitted to all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import rankwise as rw
+from rankwise.linear import ranker_data
+from rankwise.linear.pointwise import Classifier
+from rankwise.linear.ranker_data import RankerData
+from rankwise.linear.standardising import Standardised
+
+Data = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+@pytest.fixture
+def data(rng: np.random.Generator) -> Data:
+    X = rng.normal(size=(900, 4))
+    return X, X @ [1.0, -0.5, 0.2, 0.0] + 0.5 * rng.normal(size=900) > 1.6
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranker_data, "_SEARCHED", 300)
+    monkeypatch.setattr(ranker_data, "_POSITIVES", 20)
+
+
+def test_few_samples_are_all_tried_on(data: Data) -> None:
+    given = RankerData(*data, None, None, data[1])
+    assert given.tried_on(0) is given
+
+
+@pytest.mark.usefixtures("few")
+def test_of_one_query_a_stratified_part_is_tried_on(data: Data, tmp_path: Path) -> None:
+    X, y = data
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    part = RankerData(mapped, y, None, None, y).tried_on(0)
+    assert part.relevant.size == 300
+    assert abs(part.relevant.mean() - y.mean()) < 0.005
+    assert type(part.X) is np.ndarray, "in memory"
+    again = RankerData(mapped, y, None, None, y).tried_on(1)
+    assert not np.array_equal(part.X, again.X)
+
+
+@pytest.mark.usefixtures("few")
+def test_queries_stay_whole_in_the_part_that_is_tried_on(data: Data) -> None:
+    X, y = data
+    qid = np.arange(900) % 30
+    part = RankerData(X, y, qid, None, y).tried_on(0)
+    assert part.qid is not None
+    assert part.relevant.size == 300
+    assert (np.unique(part.qid, return_counts=True)[1] == 30).all()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_part_with_nothing_to_rank_is_not_taken(data: Data) -> None:
+    X, y = data
+    given = RankerData(X, y, np.where(np.arange(900) < 800, 0, np.arange(900)), None, y)  # one large query ranks
+    assert given.tried_on(0) is given
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("queries", [False, True])
+def test_the_ranker_is_fitted_to_all_samples_with_strengths_found_on_a_part(data: Data, queries: bool) -> None:
+    X, y = data
+    qid = np.arange(900) % 30 if queries else None
+    model = rw.LinearRanker(cv=2).fit(X, y, qid=qid)
+    assert model.best_score_ > 0.6
+    assert np.corrcoef(model.coef_[0][:3], [1.0, -0.5, 0.2])[0, 1] > 0.98
+
+
+def test_half_the_weight_on_twice_the_samples_is_the_same_fit(data: Data) -> None:
+    X, y = data
+    once = Classifier(Standardised(X), y, np.ones(900), "logistic").fit(0.01)
+    twice = Classifier(Standardised(np.vstack([X, X])), np.tile(y, 2), np.full(1800, 0.5), "logistic").fit(0.01)
+    np.testing.assert_allclose(once, twice, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["balanced logistic", "balanced squared hinge"])
+def test_balanced_classes_weigh_the_same(data: Data, loss: str) -> None:
+    X, y = data
+    weights = np.where(y, 0.5 * 900 / y.sum(), 0.5 * 900 / (~y).sum())
+    found = Classifier(Standardised(X), y, np.ones(900), loss).fit(0.1)
+    np.testing.assert_allclose(found, Classifier(Standardised(X), y, weights, loss[9:]).fit(0.1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("loss", "C"), [("logistic", 0.05), ("squared hinge", 0.002)])
+def test_a_classifier_is_that_of_scikit_learn(data: Data, loss: str, C: float) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = data
+    features = Standardised(X)
+    found = Classifier(features, y, np.ones(900), loss).fit(C)
+    if loss == "logistic":
+        expected = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+        np.testing.assert_allclose(found, expected.coef_[0], rtol=1e-3, atol=1e-5)
+    else:  # LinearSVC penalises its intercept: the slope at the minimum says as much
+        scaled, sign = (X - X.mean(axis=0)) / X.std(axis=0), np.where(y, 1.0, -1.0)
+        intercepts = np.linspace(-2.0, 2.0, 4001)
+        short = np.maximum(1.0 - sign * (scaled @ found + intercepts[:, None]), 0.0)
+        best = int(np.argmin((short**2).sum(axis=1)))
+        slope = found / C - 2.0 * (short[best] * sign) @ scaled
+        assert np.abs(slope).max() < 1e-2 * np.abs(found / C).max()
