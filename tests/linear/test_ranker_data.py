@@ -106,3 +106,11 @@ def test_a_classifier_is_that_of_scikit_learn(data: Data, loss: str, C: float) -
         best = int(np.argmin((short**2).sum(axis=1)))
         slope = found / C - 2.0 * (short[best] * sign) @ scaled
         assert np.abs(slope).max() < 1e-2 * np.abs(found / C).max()
+
+
+def test_folds_that_the_metric_cannot_judge_are_refused(data: Data) -> None:
+    X, y = data
+    negatives = np.flatnonzero(~y)
+    folds = [(np.setdiff1d(np.arange(900), held), held) for held in (negatives[:50], negatives[50:100])]
+    with pytest.raises(ValueError, match="no fold of cv leaves out samples that the metric can judge"):
+        rw.LinearRanker(cv=folds).fit(X, y)

@@ -1,4 +1,4 @@
-"""LinearRanker: the best linear ranker for a metric, found from labelled samples alone."""
+"""LinearRanker: a linear ranker for a metric, with nothing to choose but the metric."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balan
 
 
 class LinearRanker(BaseLinearRanker):
-    """The best linear ranker for a metric: tuned classifiers, refined for the metric, and their mean by merit.
+    """A linear ranker for a metric: tuned classifiers, refined for the metric, and their mean by merit.
 
     `fit` scales the features, tries logistic regressions and squared hinges (with queries, structured hinges too) of
     several strengths, and refines the mean of the best by the smooth loss of the metric, see `rankwise.smooth_loss`.

@@ -199,8 +199,9 @@ class Search:
 
             found = list(each(step, zip(paths, judge.folds, strict=True)))
             tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
-            score = np.nanmean(tried.folds) if np.isfinite(tried.folds).any() else np.nan
-            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {score:.4f}")
+            if not np.isfinite(tried.folds).any():
+                raise ValueError("no fold of cv leaves out samples that the metric can judge; leave out both classes")
+            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {np.nanmean(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
             seen.append(tried.values)
             if k >= (1 if way else 2) and worse_by(judge, seen)[-2:].min() > give_up:
