@@ -244,9 +244,8 @@ def test_the_report_tells_what_was_tried(few: Problem) -> None:
     report = model.report_
     lines = str(report).splitlines()
     n = len(report.names)
-    assert [name.split(",")[0] for name in report.names[:4]] == [
-        *("logistic", "squared hinge", "structured hinge", "refined")
-    ]
+    starts = ["logistic", "squared hinge", "balanced logistic", "balanced squared hinge", "structured hinge"]
+    assert [name.split(",")[0] for name in report.names[:6]] == [*starts, "refined"]
     assert lines[0].split() == ["candidate", "ap", "±", "folds", "share"]
     assert len(lines) == n + 3
     (best,) = (k for k, line in enumerate(lines[2:-1]) if "*" in line)

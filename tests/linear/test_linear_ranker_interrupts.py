@@ -91,7 +91,7 @@ def test_ctrl_c_before_anything_was_tried_leaves_a_ranker_of_middling_strength(d
     stop_at(tuning.Classifier, 1)
     model = interrupted(data)
     assert_whole(model, data)
-    assert model.report_.folds.shape == (2, 0)
+    assert model.report_.folds.shape == (4, 0)
     assert np.isnan(model.best_score_)
 
 
@@ -121,7 +121,8 @@ def test_ctrl_c_while_refining_keeps_the_starts(
     stop_at(tuning.Refinement, 1)
     model = interrupted(data, queries=True)
     assert_whole(model, data)
-    assert [name.split(",")[0] for name in model.report_.names] == ["logistic", "squared hinge", "structured hinge"]
+    starts = ["logistic", "squared hinge", "balanced logistic", "balanced squared hinge", "structured hinge"]
+    assert [name.split(",")[0] for name in model.report_.names] == starts
     np.testing.assert_array_equal(model.coef_, whole.coef_)  # the structured hinge was solved to its end, too
     model.save(tmp_path / "m.rw")
     np.testing.assert_array_equal(rw.load(tmp_path / "m.rw").coef_, model.coef_)
@@ -146,7 +147,7 @@ def test_ctrl_c_in_the_last_structured_hinge_is_heard(
     interrupt_at(count[0] - 1)
     model = interrupted(data, queries=True)
     assert_whole(model, data)
-    assert model.report_.folds.shape == (3, 6)
+    assert model.report_.folds.shape == (5, 6)
 
 
 def test_ctrl_c_in_the_first_of_the_last_fits_leaves_no_model(data: Data, stop_at: At) -> None:

@@ -115,7 +115,7 @@ if __name__ == "__main__":
         "first-call": first_call,
         "memory": memory,
         "peer": beside_peer,
-        "ranker_memory": ranker_memory,
+        "ranker-memory": ranker_memory,
     }
     if task not in known:
         raise SystemExit(f"no such task: {task}")

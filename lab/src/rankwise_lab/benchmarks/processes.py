@@ -42,6 +42,12 @@ def memory(loss: str, n_pos: int, n_neg: int) -> dict[str, float] | None:
     return found
 
 
+def ranker_memory(rows: int) -> int | None:
+    """Bytes that a fit of LinearRanker to a memory-mapped file takes of its own; None where the system is silent."""
+    found: int | None = json.loads(_run(child("ranker-memory", rows), {}))
+    return found
+
+
 @contextmanager
 def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
     """A task that sorts `values` in a process where NumPy may not use AVX-512; None where it would not anyway."""

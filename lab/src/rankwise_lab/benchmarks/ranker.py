@@ -1,11 +1,11 @@
-"""Sections of `rankwise bench training` on LinearRanker: what a fit costs, and what it gains on made-up data."""
+"""The benchmark behind `rankwise bench ranker`: what a fit of LinearRanker costs, and what it gains on made-up data."""
 
 from __future__ import annotations
 
-import json
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
@@ -15,25 +15,38 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from rankwise import LinearRanker
-from rankwise_lab.benchmarks.plan import Case, Row, at_least, at_most, over
-from rankwise_lab.benchmarks.processes import child
+from rankwise_lab import pieces
+from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most, over
+from rankwise_lab.benchmarks.processes import ranker_memory
 from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.measuring.timing import THREADS, compare, unconverged
 
-__all__ = ["costs", "gains"]
+__all__ = ["BENCHMARK"]
 
-# Rows of w8a (None: all), and how many times the baseline a fit may take.
-_COSTS = ((12_000, 5.0), (None, 6.0))
-_NOISE, _SEEDS, _FOLDS = (0.0, 0.01, 0.02), range(8), 5
+_NOISE, _FOLDS = (0.0, 0.01, 0.02), 5
 _MEGABYTES = 500.0
 
 
-def costs(sizes: Any) -> list[Case]:
-    """Section 5: a whole fit against LogisticRegressionCV of the same rows, one thread each, and its memory."""
+@dataclass(frozen=True)
+class Sizes(pieces.Plan):
+    """Rows of w8a (None: all), and how many times the baseline a fit may take; rows of a memory-mapped file; seeds."""
+
+    rows: tuple[tuple[int | None, float], ...] = ((12_000, 5.0), (None, 6.0))
+    mapped: int = 10**6
+    seeds: int = 8
+    repeats: int = 3
+
+    @classmethod
+    def quick(cls) -> Sizes:
+        return cls(rows=((1000, 5.0),), mapped=2000, seeds=1, repeats=1)
+
+
+def _costs(sizes: Sizes) -> list[Case]:
+    """Section 1: a whole fit against LogisticRegressionCV of the same rows, one thread each, and its memory."""
     cases = [
-        Case(f"w8a, {rows or 'all'} rows", partial(_over_logistic, sizes.rows or rows, bound, sizes.repeats))
-        for rows, bound in (_COSTS[:1] if sizes.rows else _COSTS)
+        Case(f"w8a, {rows or 'all'} rows", partial(_over_logistic, rows, bound, sizes.repeats))
+        for rows, bound in sizes.rows
     ]
     return [*cases, Case("memory", partial(_memory, sizes.mapped))]
 
@@ -45,7 +58,8 @@ def _over_logistic(rows: int | None, bound: float, repeats: int) -> Iterator[Row
     except MissingDataError:
         yield Row(what, None, target=at_most(bound))
         return
-    with threadpool_limits(THREADS), unconverged():
+    with threadpool_limits(THREADS), unconverged(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of other defaults to come
         fits = {
             "ranker": lambda: LinearRanker().fit(X, y),
             "logistic": lambda: LogisticRegressionCV(Cs=6, cv=5).fit(X, y),
@@ -56,16 +70,14 @@ def _over_logistic(rows: int | None, bound: float, repeats: int) -> Iterator[Row
 
 def _memory(rows: int) -> Iterator[Row]:
     """Peak memory of a fit to a memory-mapped file of float32, beyond the file."""
-    (line,) = child("ranker_memory", rows)
-    found = json.loads(line)
+    found = ranker_memory(rows)
     what = f"memory-mapped {rows:,} × 100 float32: peak memory of a fit"
     yield Row(what, None if found is None else found / 1e6, " MB", at_most(_MEGABYTES))
 
 
-def gains(sizes: Any) -> list[Case]:
-    """Section 6: test AP on rare positives with some labels wrong, against classifiers as they come."""
-    seeds = _SEEDS if sizes.rows is None else _SEEDS[:1]
-    return [Case(f"flip_y {noise:g}", partial(_above_defaults, noise, seeds)) for noise in _NOISE]
+def _gains(sizes: Sizes) -> list[Case]:
+    """Section 2: test AP on rare positives with some labels wrong, against classifiers as they come."""
+    return [Case(f"flip_y {noise:g}", partial(_above_defaults, noise, range(sizes.seeds))) for noise in _NOISE]
 
 
 def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
@@ -93,3 +105,13 @@ def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
     }
     yield Row(f"  seeds ahead of LogisticRegression(), of {len(seeds)}", float(ahead["logistic"]), "")
     yield Row(f"  seeds ahead of LinearSVC(), of {len(seeds)}", float(ahead["svc"]), "")
+
+
+BENCHMARK = Benchmark(
+    "ranker",
+    (
+        Section(1, "What a fit costs", _costs),
+        Section(2, "Rare positives, some labels wrong", _gains),
+    ),
+    Sizes,
+)

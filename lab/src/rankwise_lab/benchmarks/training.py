@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rankwise import NDCG, RankSVM, RankSVMCV
 from rankwise.losses import LossLike
 from rankwise_lab import pieces
-from rankwise_lab.benchmarks import ranker
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most, over
 from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
@@ -39,16 +38,15 @@ _PUBLISHED: dict[str, dict[str, tuple[LossLike, str, float | None]]] = {
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
-    """Rows of w8a (None: all), folds to choose C by, how often each fit is timed, rows of a memory-mapped file."""
+    """Rows of w8a (None: all), folds to choose C by, and how often each fit is timed."""
 
     rows: int | None = None
     folds: int = 5
     repeats: int = 5
-    mapped: int = 10**6
 
     @classmethod
     def quick(cls) -> Sizes:
-        return cls(rows=3000, folds=2, repeats=1, mapped=3000)
+        return cls(rows=3000, folds=2, repeats=1)
 
 
 class Problem(NamedTuple):
@@ -172,8 +170,6 @@ BENCHMARK = Benchmark(
             "Inference within a fit: published methods against ours",
             _cases({loss: partial(_inference_of_a_fit, loss) for loss in _PUBLISHED}),
         ),
-        Section(5, "LinearRanker: what a fit costs", ranker.costs),
-        Section(6, "LinearRanker: rare positives, some labels wrong", ranker.gains),
     ),
     Sizes,
 )

@@ -21,6 +21,7 @@ _MQ2008 = "mq2008"
 _TABLES = {
     "inference": "inference",
     "training": "training",
+    "ranker": "ranker",
     "torch": "torch_losses",
     "lwsvm": "layerwise",
     "latent": "latent_scale",
@@ -37,6 +38,7 @@ def add_command(commands: Any) -> None:
     whats = {
         "inference": "a call of inference against sorting and the published methods",
         "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
+        "ranker": "LinearRanker: what a fit costs, what it gains where positives are rare (w8a: set RANKWISE_DATA)",
         "torch": "the losses in torch against sorting, the core and other AP losses",
         "lwsvm": "LW-SVM against Adadelta, from the same start for the same time (CIFAR-10: set RANKWISE_DATA)",
         "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
