@@ -53,6 +53,13 @@ for loss in LOSSES:
         qid = np.repeat(np.arange(len(each)), [one.scores.size for one in each])
         batch = {"qid": qid, "n_threads": 2, "loss": LOSSES[loss]}
         attempt(f"{len(each)} queries, {loss}", lambda: rw.structured_hinge(scores, relevant, **batch))
+for k, family in enumerate(FAMILIES):
+    for n in (40, 2000, 40_000):
+        one = problem(family, k, most=n, n=n)
+        spread = float(np.ptp(one.scores.astype(np.float64))) or 1.0
+        width = min(max(spread * 10.0 ** (k % 7 - 5), 1e-100), 1e100)
+        function = (rw.smooth_loss, rw.error_driven_loss)[k % 2]
+        attempt(f"{function.__name__} {one.told}", lambda: function(one.scores, one.relevant, width=width))
 for k, n in enumerate([5, 17, 64, 257, 1025, 4097, 65_535, 65_536, 70_000, 131_073] * 4):
     rng = np.random.default_rng(k)
     scores, relevant = rng.normal(size=n).astype((np.float32, np.float64)[k % 2]), rng.random(n) < 0.1
