@@ -29,7 +29,7 @@ def test_quick_rows_are_there_without_data(tmp_path: Path, monkeypatch: pytest.M
     assert cost["measured"] is None, "w8a is not at hand"
     assert cost["target"] == {"sense": "<=", "bound": 5.0}
     assert 0 < memory["measured"] < 500
-    assert len(gains) == 3 * 4
+    assert len(gains) == 3 * 4 + 9 * 2
     first, second = gains[0], gains[1]
     means = first["parts"]
     assert first["measured"] == pytest.approx(means["ranker"] - means["logistic"])
@@ -40,7 +40,7 @@ def test_quick_rows_are_there_without_data(tmp_path: Path, monkeypatch: pytest.M
 def test_the_whole_run_asks_for_what_was_promised() -> None:
     assert Sizes().rows == ((12_000, 5.0), (None, 6.0))
     assert (Sizes().mapped, Sizes().seeds) == (10**6, 8)
-    assert [section.number for section in BENCHMARK.sections.values()] == [1, 2]
+    assert [section.number for section in BENCHMARK.sections.values()] == [1, 2, 3]
 
 
 def test_memory_of_its_own_is_seen() -> None:

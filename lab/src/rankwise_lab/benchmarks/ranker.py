@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
@@ -30,16 +35,17 @@ _MEGABYTES = 500.0
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
-    """Rows of w8a (None: all), and how many times the baseline a fit may take; rows of a memory-mapped file; seeds."""
+    """Rows of w8a (None: all), and how many times the baseline a fit may take; of a memory-mapped file; draws."""
 
     rows: tuple[tuple[int | None, float], ...] = ((12_000, 5.0), (None, 6.0))
     mapped: int = 10**6
     seeds: int = 8
+    halves: int = 10
     repeats: int = 3
 
     @classmethod
     def quick(cls) -> Sizes:
-        return cls(rows=((1000, 5.0),), mapped=2000, seeds=1, repeats=1)
+        return cls(rows=((1000, 5.0),), mapped=2000, seeds=1, halves=1, repeats=1)
 
 
 def _costs(sizes: Sizes) -> list[Case]:
@@ -107,11 +113,51 @@ def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
     yield Row(f"  seeds ahead of LinearSVC(), of {len(seeds)}", float(ahead["svc"]), "")
 
 
+def _small(sizes: Sizes) -> list[Case]:
+    """Section 3: scikit-learn's own data, random halves, against a logistic regression of scaled features."""
+    return [Case(name, partial(_over_halves, name, sizes.halves)) for name in _of_scikit_learn()]
+
+
+def _of_scikit_learn() -> dict[str, Callable[[], tuple[NDArray[np.float64], NDArray[np.bool_]]]]:
+    """Binary tasks that need no download, by name."""
+    from sklearn import datasets
+
+    def task(load: Callable[..., Any], is_positive: Callable[[Any], Any]) -> Any:
+        def made() -> Any:
+            X, y = load(return_X_y=True)
+            return X, is_positive(y)
+
+        return made
+
+    digits = {f"digits, {k}": task(datasets.load_digits, partial(operator.eq, k)) for k in (8, 1, 3, 5, 9)}
+    return digits | {
+        "breast cancer": task(datasets.load_breast_cancer, partial(operator.eq, 0)),
+        "diabetes above 200": task(datasets.load_diabetes, partial(operator.lt, 200)),
+        "diabetes above 250": task(datasets.load_diabetes, partial(operator.lt, 250)),
+        "iris, versicolor": task(datasets.load_iris, partial(operator.eq, 1)),
+    }
+
+
+def _over_halves(name: str, halves: int) -> Iterator[Row]:
+    X, y = _of_scikit_learn()[name]()
+    models = {"ranker": LinearRanker(), "logistic": make_pipeline(StandardScaler(), LogisticRegression())}
+    splits = StratifiedShuffleSplit(halves, train_size=0.5, random_state=0)
+    with threadpool_limits(THREADS), unconverged():
+        found = {k: cross_val_score(model, X, y, cv=splits, scoring="average_precision") for k, model in models.items()}
+    less = found["ranker"] - found["logistic"]
+    parts = {k: float(values.mean()) for k, values in found.items()}
+    parts["standard error"] = float(less.std(ddof=1) / np.sqrt(halves)) if halves > 1 else 0.0
+    what = f"{name}, {int(y.sum())} of {y.size}, {halves} halves: AP, LinearRanker less LogisticRegression()"
+    yield Row(what, float(less.mean()), "", parts=parts)
+    yield Row("  standard error of the difference", parts["standard error"], "")
+
+
 BENCHMARK = Benchmark(
     "ranker",
     (
         Section(1, "What a fit costs", _costs),
         Section(2, "Rare positives, some labels wrong", _gains),
+        Section(3, "scikit-learn's own data", _small),
     ),
     Sizes,
 )
