@@ -242,6 +242,7 @@ def test_a_forked_process_gives_the_same() -> None:
         assert pool.map(_hinges, [1, 2]) == [expected, expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("qid", [None, [0, 1, 0, 1, 1, 0]], ids=["one query", "queries"])
 @pytest.mark.parametrize("loss", [*LOSSES, STEPS], ids=[*LOSSES, "step"])
 def test_inputs_are_never_written_to(loss: Any, qid: Any, rng: np.random.Generator) -> None:

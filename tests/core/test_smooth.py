@@ -136,6 +136,7 @@ def assert_close(result: rw.SmoothResult, value: float, gradient: Array, dtype: 
     assert result.gradient.dtype == dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_smooth_loss_and_its_gradient_equal_the_formula(name: str) -> None:
     loss = LOSSES[name]
@@ -146,6 +147,7 @@ def test_the_smooth_loss_and_its_gradient_equal_the_formula(name: str) -> None:
         assert_close(rw.smooth_loss(s, y, loss, width=width), value, gradient, s.dtype, abs(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interpolate", [True, False])
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_error_driven_loss_and_its_update_equal_the_published_loop(name: str, interpolate: bool) -> None:
@@ -224,6 +226,7 @@ def test_the_order_of_rows_changes_nothing(function: Any, n: int, rng: np.random
     np.testing.assert_allclose(a.gradient[order], b.gradient, rtol=1e-10, atol=1e-16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", BOTH)
 def test_the_number_of_threads_changes_no_bit(function: Any, rng: np.random.Generator) -> None:
     n = 2_200_000

@@ -66,6 +66,7 @@ def tiny(rng: np.random.Generator, ties: bool) -> tuple[np.ndarray, np.ndarray, 
     return scores.astype(np.float64), relevant, float(rng.choice([0.1, 1.0, 4.0, 30.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)

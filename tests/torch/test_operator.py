@@ -129,6 +129,7 @@ def test_sizes_may_change_after_two_compilations(compiled: Any) -> None:
     assert len(compilations) <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler at hand")
 def test_the_default_compiler_agrees_too(compiled: Any) -> None:
     def run(a: Any, b: Any) -> Any:

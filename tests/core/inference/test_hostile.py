@@ -96,6 +96,7 @@ def test_the_reference_is_the_definition(loss: str, objective: Any) -> None:
         assert abs(by_matrix - float(best)) <= TOL * max(1.0, abs(by_matrix)), one.told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_hostile_query_is_solved_to_the_last_digits(family: str) -> None:
     assert_solved((problem(family, seed) for seed in range(PER_FAMILY)), "auto", "quicksort")
