@@ -298,7 +298,7 @@ def _solve(
     norms = np.ones(n_pos.size)
     norms[both] = loss.normalisers(n_pos[both], n_neg[both])
     errors = errors_of(soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
-    value[both] = np.add.reduceat(errors.part, (ends - n_pos)[both]) if both.all() else _sums(errors.part, n_pos)[both]
+    value[both] = _sums(errors.part, n_pos)[both]
     weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
     return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
 
