@@ -44,7 +44,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,13 +120,21 @@ def load_tasks(
     return of_names("task", _all(data_folder(data_dir), cache_folder(cache_dir)), names)
 
 
-def of_names(kind: str, tasks: Sequence[Task], names: Sequence[str] | None) -> list[Task]:
-    """Those of the tasks that have these names, or all of them; kind: what they are called."""
-    known = [task.name for task in tasks]
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Kind = TypeVar("_Kind", bound=_Named)
+
+
+def of_names(kind: str, things: Sequence[_Kind], names: Sequence[str] | None) -> list[_Kind]:
+    """Those of the things that have these names, or all of them; kind: what one of them is called."""
+    known = [thing.name for thing in things]
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise ValueError(f"no {kind} {unknown[0]!r}: {kind}s are {', '.join(known)}")
-    return [task for task in tasks if names is None or task.name in names]
+    return [thing for thing in things if names is None or thing.name in names]
 
 
 def _all(data: Path, cache: Path) -> list[Task]:
