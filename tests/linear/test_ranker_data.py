@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 
 import rankwise as rw
-from rankwise.linear import ranker_data
+from rankwise.linear import ranker_data, tuning
 from rankwise.linear.pointwise import Classifier
 from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
@@ -114,3 +116,30 @@ def test_folds_that_the_metric_cannot_judge_are_refused(data: Data) -> None:
     folds = [(np.setdiff1d(np.arange(900), held), held) for held in (negatives[:50], negatives[50:100])]
     with pytest.raises(ValueError, match="no fold of cv leaves out samples that the metric can judge"):
         rw.LinearRanker(cv=folds).fit(X, y)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("queries", [False, True])
+def test_folds_without_copies_of_their_own_find_the_same(
+    data: Data, monkeypatch: pytest.MonkeyPatch, sparse: bool, queries: bool
+) -> None:
+    X, y = data
+    qid = np.arange(900) % 30 if queries else None
+    given = csr_matrix(X * (np.abs(X) > 0.5)) if sparse else X
+    copied = rw.LinearRanker(cv=2).fit(given, y, qid)
+    monkeypatch.setattr(tuning, "_COPIED", 0)
+    shared = rw.LinearRanker(cv=2).fit(given, y, qid)
+    assert shared.report_.names == copied.report_.names
+    np.testing.assert_allclose(shared.report_.folds, copied.report_.folds, atol=1e-3)
+    np.testing.assert_allclose(shared.coef_, copied.coef_, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared hinge"])
+def test_on_a_path_of_sparse_data_every_fit_reaches_its_minimum(rng: np.random.Generator, loss: str) -> None:
+    X = csr_matrix((rng.random((3000, 60)) < 0.1).astype(float))
+    y = X @ rng.normal(size=60) + rng.normal(size=3000) > 2.5
+    path = Classifier(Standardised(X), y, np.ones(3000), loss)
+    for C in (0.004, 0.016, 0.0625, 0.25, 1.0):
+        path.fit(C)
+        best = minimize(lambda v, C=C: path._at(v, C)[:2], path.point, jac=True, tol=1e-14).fun
+        assert path._at(path.point, C).value <= best * (1.0 + 1e-3)

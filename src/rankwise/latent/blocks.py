@@ -7,17 +7,15 @@ map, the pages of a block are given back once it is multiplied: a pass over it h
 from __future__ import annotations
 
 import mmap
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from threadpoolctl import ThreadpoolController
+
+from rankwise.linear.blas import one_thread_each
 
 Indices = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -45,7 +43,7 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
     def work(block: _Block) -> None:
         scores[block.at : block.at + block.stop - block.start] = _product(features, block, coef)
 
-    with _one_thread_each():
+    with one_thread_each():
         if n_threads == 1 or len(blocks) == 1:
             for block in blocks:
                 work(block)
@@ -63,33 +61,6 @@ def _in_threads(work: Callable[[_Block], None], blocks: list[_Block], n_threads:
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-@cache
-def _controller() -> Any:
-    """The thread pools of the libraries that are loaded; looking for them takes longer than a small product."""
-    return ThreadpoolController()
-
-
-_limit = threading.Lock()
-_limited: list[Any] = []
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Products in one thread each, so that their bits do not depend on how many there are.
-
-    That is a setting of the process: the first to come makes it, the last undoes it.
-    """
-    with _limit:
-        _limited.append(_controller().limit(limits=1) if not _limited else _limited[0])
-    try:
-        yield
-    finally:
-        with _limit:
-            limits = _limited.pop()
-            if not _limited:
-                limits.restore_original_limits()
 
 
 def read_rows(features: Any, start: int, stop: int) -> Vector:

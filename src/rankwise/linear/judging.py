@@ -43,17 +43,17 @@ class Judge:
         self.folds, self._repeats = folds, repeats
 
     def values(self, coef: Vector, scores: Vector, fold: Fold) -> Vector:
-        """What a fold says of a candidate: the mean is its score there."""
+        """What a fold says of a candidate, from scores of the samples it leaves out: the mean is its score there."""
         if self._scorer is not None:
             return np.array([self._scorer(coef, fold)])
         assert self._metric is not None
-        s, truth = scores[fold.test], self._truth[fold.test]
+        truth = self._truth[fold.test]
         if self._qid is not None:
-            return values_of(self._metric, s, truth, self._qid[fold.test], "skip")[1]
+            return values_of(self._metric, scores, truth, self._qid[fold.test], "skip")[1]
         by_positive = {"ap": precisions, "auc": overtaken}.get(self._metric.name)
         if by_positive is not None and truth.dtype == np.bool_ and 0 < truth.sum() < truth.size:
-            return by_positive(s, truth)
-        return np.array([self._metric(s, truth, empty="skip")])
+            return by_positive(scores, truth)
+        return np.array([self._metric(scores, truth, empty="skip")])
 
     def gather(self, by_fold: list[Vector]) -> tuple[Vector, Vector]:
         """All values of a candidate, and the score of each fold; values that cannot be judged are left out."""

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.inputs import as_array, is_whole
 from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker
+from rankwise.linear.blas import one_thread_each
 from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge
-from rankwise.linear.objective import Objective, Task
+from rankwise.linear.objective import Objective
 from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
 from rankwise.linear.ranker_data import RankerData
@@ -33,8 +34,9 @@ __all__ = ["LinearRanker"]
 
 # The loss by which rankers are refined for a metric; AP for any other.
 _LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
-# Where the grid of C of the structured hinge begins and ends, in powers of ten of the natural C.
-_HINGE_CS, _HINGE_ENDS = 6, (0.0, 4.0)
+# How many C of the structured hinge are tried, and where they begin and end, in powers of ten of the natural C. With
+# several queries it is often the best start, and worth a finer grid.
+_ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
 # Where data are few, classes are balanced, too.
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
 
@@ -42,10 +44,10 @@ _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balan
 class LinearRanker(BaseLinearRanker):
     """A linear ranker for a metric: tuned classifiers, refined for the metric, and their mean by merit.
 
-    `fit` scales the features, tries logistic regressions and squared hinges (with queries, structured hinges too) of
-    several strengths, and refines the mean of the best by the smooth loss of the metric, see `rankwise.smooth_loss`.
-    Folds judge all of these by the metric. The ranker is the mean of their coefficients, weighted by exp(−z/¾), z being
-    how many standard errors one is worse than the best: so a choice is not misled by chance where positives are few.
+    `fit` scales the features, tries logistic regressions, squared hinges and structured hinges of several strengths,
+    and refines the mean of the best by the smooth loss of the metric, see `rankwise.smooth_loss`. Folds judge all of
+    these by the metric. The ranker is the mean of their coefficients, weighted by exp(−z/¾), z being how many standard
+    errors one is worse than the best: so a choice is not misled by chance where positives are few.
 
     Parameters
     ----------
@@ -159,27 +161,35 @@ class LinearRanker(BaseLinearRanker):
         X, relevant = self._checked_both(X, y)
         data = self._data(X, relevant, qid, query_weight, gains, metric)
         progress = Progress("LinearRanker") if self.verbose else None
-        say = progress.say if progress is not None else lambda text: None
         try:
-            tried_on = data.tried_on(self.random_state)
-            search = self._search(tried_on, metric, n_jobs)
-            search.say = say
-            interrupted = search.run()
-            searched = time.perf_counter()
-            if tried_on is not data:  # weights add up as they did, since C is against their sum
-                whole, share = self._samples(data, metric), tried_on.relevant.size / data.relevant.size
-                search.samples = whole._replace(weights=share * whole.weights)
-            interrupted |= self._conclude(search, data)
+            with one_thread_each():
+                interrupted = self._fit(data, metric, n_jobs, started, progress)
         finally:
             if progress is not None:
                 progress.close()
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def _fit(
+        self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress | None
+    ) -> bool:
+        """Search and conclude; whether that was interrupted."""
+        tried_on = data.tried_on(self.random_state)
+        search = self._search(tried_on, metric, n_jobs)
+        if progress is not None:
+            search.say = progress.say
+        interrupted = search.run()
+        searched = time.perf_counter()
+        if tried_on is not data:  # weights add up as they did, since C is against their sum
+            whole, share = self._samples(data, metric), tried_on.relevant.size / data.relevant.size
+            search.samples = whole._replace(weights=share * whole.weights)
+        interrupted |= self._conclude(search, data)
         now = time.perf_counter()
         self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
         self.best_score_ = self.report_.best_score
         self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
-        if interrupted:
-            raise KeyboardInterrupt
-        return self
+        return interrupted
 
     @property
     def report_(self) -> TuningReport:
@@ -237,20 +247,18 @@ class LinearRanker(BaseLinearRanker):
         name = "ap" if metric is None else metric.name.split("@")[0]
         loss = as_loss(_LOSSES.get(name, "ap"))
 
-        def task(rows: NDArray[np.int64] | None) -> Task:
-            return pose(data.relevant, loss, data.qid, data.weight, rows)
-
         weights = np.ones(data.relevant.size)
-        Cs: tuple[float, ...] = ()
         if data.weight is not None:
             weights = data.weight.astype(np.float64) / float(data.weight.max())
-        if task(None).n_queries > 1:
-            try:
-                Cs = tuple(grid_of_C(_HINGE_CS, Objective(features, task(None)), _HINGE_ENDS).tolist())
-            except NoSlopeError:
-                Cs = ()
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
-        return Samples(features, data.relevant, weights, task, Cs, starts)
+        samples = Samples(features, data.relevant, weights, loss, data.qid, data.weight, starts=starts)
+        task = samples.pose()
+        n_Cs, ends = _QUERIES if task.n_queries > 1 else _ONE_QUERY
+        try:
+            Cs = grid_of_C(n_Cs, Objective(features, task), ends)
+        except NoSlopeError:
+            return samples
+        return samples._replace(Cs=tuple(Cs.tolist()))
 
     def _search(self, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
         folds, repeats = data.folds(self.cv, self.random_state)

@@ -20,6 +20,7 @@ from rankwise.smooth import as_smooth, solve_smooth
 __all__ = ["Refinement", "Way", "unit_spread"]
 
 _STEPS, _GAIN = 10, 1e-5
+Rows = NDArray[np.int64] | slice
 
 
 class Way(NamedTuple):
@@ -29,7 +30,7 @@ class Way(NamedTuple):
     width: float
 
 
-def unit_spread(features: Features, coef: Vector, rows: NDArray[np.int64]) -> Vector:
+def unit_spread(features: Features, coef: Vector, rows: Rows) -> Vector:
     """Coefficients under which the scores of some rows have a deviation of 1; as they are if that is 0."""
     spread = float(features.scores(coef)[rows].std())
     return coef / spread if 0.0 < spread < np.inf else coef
@@ -41,7 +42,7 @@ class Refinement:
     rows: the samples that a task ranks.
     """
 
-    def __init__(self, features: Features, task: Task, rows: NDArray[np.int64], start: Vector, way: Way) -> None:
+    def __init__(self, features: Features, task: Task, rows: Rows, start: Vector, way: Way) -> None:
         self._features, self._task, self._rows, self._start, self._way = features, task, rows, start, way
         self._loss = as_smooth(task.inference.loss)
         self._start_scores = features.scores(start)[rows]

@@ -7,6 +7,7 @@ larger one, or of a file, every product is composed of the original's.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,29 +30,34 @@ class Standardised:
     def __init__(self, X: Any) -> None:
         self.n_samples, self.n_coefs = X.shape
         self.is_dense = isinstance(X, np.ndarray)
-        self._X = np.asarray(X) if self.is_dense else X
+        self._X: Any = np.asarray(X) if self.is_dense else X
         self.centre: Vector = np.zeros(self.n_coefs)
         if self.is_dense:
             self.centre, self.rate = _of_dense(self._X)
         else:
             self.rate = _of_sparse(X)
-        self._own: Any = None
-        if self.is_dense and not isinstance(X, np.memmap) and X.size <= _COPIED:
-            self._own = X.astype(np.float64)
-            self._own -= self.centre
-            self._own *= self.rate
-        self._features: Features = as_features(self._X if self._own is None else self._own)
+        self.is_copied = self.is_dense and not isinstance(X, np.memmap) and X.size <= _COPIED
+        if self.is_copied:
+            self._X = X.astype(np.float64)
+            self._X -= self.centre
+            self._X *= self.rate
+        self._features: Features = as_features(self._X)
+
+    @property
+    def n_entries(self) -> int:
+        """Numbers that are stored."""
+        return int(self._X.size if self.is_dense else self._X.nnz)
 
     def scores(self, coef: Vector) -> Vector:
         """Standardised X·coef, (n,)."""
-        if self._own is not None:
+        if self.is_copied:
             return self._features.scores(coef)
         given = self.as_given(coef)
         return np.asarray(self._features.scores(given) - self.centre @ given)
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         """Standardised Xᵀ·weights, (d,)."""
-        if self._own is not None:
+        if self.is_copied:
             return self._features.combine(weights)
         return np.asarray((self._features.combine(weights) - self.centre * weights.sum(dtype=np.float64)) * self.rate)
 
@@ -60,13 +66,17 @@ class Standardised:
         result = np.zeros((self.n_coefs, self.n_coefs))
         for part in _blocks(self.n_samples, self.n_coefs):
             used = part.start + np.flatnonzero(weights[part])
-            rows = self._own[used] if self._own is not None else (self._X[used] - self.centre) * self.rate
+            rows = self._X[used] if self.is_copied else (self._X[used] - self.centre) * self.rate
             rows *= np.sqrt(weights[used])[:, None]
             result += rows.T @ rows
         return result
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> Features:
-        raise NotImplementedError("a fold leaves samples out by their weight")
+    def rows(self, rows: NDArray[np.int64] | slice) -> Standardised:
+        """A copy of some rows, centred and scaled as all of them are."""
+        part = copy.copy(self)
+        part._X = self._X[rows]
+        part._features, part.n_samples = as_features(part._X), part._X.shape[0]
+        return part
 
     def as_given(self, coef: Vector) -> Vector:
         """Coefficients for the features as they were given; scores differ by a constant."""

@@ -1,6 +1,6 @@
 """The search behind LinearRanker: starts along C, their mean refined along strengths, all of them judged by folds.
 
-1. Logistic regression and the squared hinge (with queries, the structured hinge too) for ascending C, in every fold.
+1. Logistic regression, the squared hinge and the structured hinge of the loss for ascending C, in every fold.
 2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, along two ways of falling strength.
 3. A path ends after two candidates in a row that are worse than the best by more standard errors than is worth it.
 4. The ranker is the mean of all candidates, fitted to all samples, weighted by exp(−z/τ): z standard errors below the
@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,35 +25,41 @@ from rankwise.linear.judging import Judge, shares, worse_by
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.pointwise import Classifier
-from rankwise.linear.refining import Refinement, Way, unit_spread
+from rankwise.linear.posing import pose
+from rankwise.linear.refining import Refinement, Rows, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import Standardised
+from rankwise.losses import Loss
 
 __all__ = ["HINGE", "REFINED", "Samples", "Search", "Tried"]
 
 HINGE, REFINED = "structured hinge", "refined"
 _CS = {
-    "logistic": tuple(4.0**e for e in range(-6, 4)),
-    "squared hinge": tuple(4.0**e for e in range(-7, 3)),
-    "balanced logistic": tuple(4.0**e for e in range(-6, 4)),
-    "balanced squared hinge": tuple(4.0**e for e in range(-7, 3)),
+    "logistic": tuple(4.0**e for e in range(-5, 4)),
+    "squared hinge": tuple(4.0**e for e in range(-6, 3)),
+    "balanced logistic": tuple(4.0**e for e in range(-5, 4)),
+    "balanced squared hinge": tuple(4.0**e for e in range(-6, 3)),
 }
 _WAYS = (Way("weights", 0.3), Way("scores", 3.0))
 _STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 # Standard errors by which two candidates in a row must be worse for a path to end.
-_GIVE_UP_C, _GIVE_UP_STRENGTH = 1.0, 2.0
+_GIVE_UP = 1.0
 _SHARPNESS, _NEGLIGIBLE = 1.0 / 0.75, 0.05
 # Fits to all samples approach their C from so many values.
 _APPROACH = 3
 _HINGE_GAP = 1e-2
+# Entries of features up to which every fold has a copy of its own, in all: 256 MB.
+_COPIED = 1 << 25
 
 
 # `map`, or one that works on several things at a time.
 Each = Callable[..., Iterator[Any]]
+# From coefficients to scores.
+Scores = Callable[[Vector], Vector]
 
 
 class Samples(NamedTuple):
-    """What is fitted: features, which samples are relevant, weights by sample, tasks of the loss for some rows.
+    """What is fitted: features, which samples are relevant, weights by sample, the loss, queries and their weights.
 
     Cs: of the structured hinge, none where it is no start. starts: the classifiers.
     """
@@ -60,9 +67,25 @@ class Samples(NamedTuple):
     features: Standardised
     relevant: NDArray[np.bool_]
     weights: Vector
-    pose: Callable[[NDArray[np.int64] | None], Task]
+    loss: Loss
+    qid: NDArray[Any] | None = None
+    query_weight: NDArray[Any] | None = None
     Cs: tuple[float, ...] = ()
     starts: tuple[str, ...] = ()
+
+    def pose(self, rows: NDArray[np.int64] | None = None) -> Task:
+        """The task of ranking some of the samples."""
+        return pose(self.relevant, self.loss, self.qid, self.query_weight, rows)
+
+    def part(self, rows: NDArray[np.int64]) -> Samples:
+        """A copy of some of the samples."""
+        return self._replace(
+            features=self.features.rows(rows),
+            relevant=self.relevant[rows],
+            weights=self.weights[rows],
+            qid=None if self.qid is None else self.qid[rows],
+            query_weight=None if self.query_weight is None else self.query_weight[rows],
+        )
 
 
 @dataclass(eq=False)
@@ -79,14 +102,13 @@ class Tried:
 
 
 class _Part:
-    """Samples to train on: all paths of candidates that are fitted to them."""
+    """Samples to train on, or some rows of them: all paths of candidates that are fitted to these."""
 
     def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
-        n = samples.relevant.size
         self._samples, self._stop = samples, stop
-        self.rows = np.arange(n) if rows is None else rows
+        self.rows: Rows = slice(None) if rows is None else rows
         self._given = rows
-        self._weights = np.zeros(n)
+        self._weights = np.zeros(samples.relevant.size)
         self._weights[self.rows] = samples.weights[self.rows]
 
     def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
@@ -120,6 +142,10 @@ class _Part:
             raise KeyboardInterrupt
 
 
+def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) -> Vector:
+    return features.scores(coef)[rows]
+
+
 @dataclass(eq=False)
 class Search:
     """Candidates on every fold; then those that count, on all samples. say: is told how far it has come."""
@@ -140,14 +166,14 @@ class Search:
         """Try everything; whether it was interrupted. What was tried until then counts."""
         if self.judge is None:
             return False
-        parts = [_Part(self.samples, fold.train, self._stop) for fold in self.judge.folds]
         try:
+            parts, held = self._parts(self.judge.folds)
             if self.n_jobs == 1:
-                self._try_all(parts, map)
+                self._try_all(parts, held, map)
                 return False
             with ThreadPoolExecutor(self.n_jobs) as pool:
                 try:
-                    self._try_all(parts, pool.map)
+                    self._try_all(parts, held, pool.map)
                 except KeyboardInterrupt:
                     self._stop.set()
                     raise
@@ -155,13 +181,22 @@ class Search:
             return True
         return False
 
-    def _try_all(self, parts: list[_Part], each: Each) -> None:
+    def _parts(self, folds: list[Fold]) -> tuple[list[_Part], list[Scores]]:
+        """What every fold trains on, and what scores the samples it leaves out: copies, unless these are too large."""
+        samples, features = self.samples, self.samples.features
+        if len(folds) * features.n_entries > _COPIED:
+            parts = [_Part(samples, fold.train, self._stop) for fold in folds]
+            return parts, [partial(_scores_of, features, fold.test) for fold in folds]
+        parts = [_Part(samples.part(fold.train), None, self._stop) for fold in folds]
+        return parts, [features.rows(fold.test).scores for fold in folds]
+
+    def _try_all(self, parts: list[_Part], held: list[Scores], each: Each) -> None:
         best: list[tuple[Tried, list[Vector]]] = []
         for name, Cs in self._Cs.items():
-            paths = [part.starts(name, Cs) for part in parts]
+            paths = list(zip((part.starts(name, Cs) for part in parts), held, strict=True))
             found: list[tuple[Tried, list[Vector]]] = []
             try:
-                for pair in self._follow(each, paths, name, Cs, None, [], _GIVE_UP_C):
+                for pair in self._follow(each, paths, name, Cs, None, []):
                     found.append(pair)
             finally:  # after Ctrl-C, the best until then counts
                 if found:
@@ -173,29 +208,28 @@ class Search:
             for p, part in enumerate(parts)
         ]
         for way in _WAYS:
-            ways = [part.refined(start, way) for part, start in zip(parts, starts, strict=True)]
-            for tried, _ in self._follow(each, ways, REFINED, _STRENGTHS, way, self.tried, _GIVE_UP_STRENGTH):
+            ways = [(p.refined(start, way), scores) for p, start, scores in zip(parts, starts, held, strict=True)]
+            for tried, _ in self._follow(each, ways, REFINED, _STRENGTHS, way, self.tried):
                 self.tried.append(tried)
 
     def _follow(
         self,
         each: Each,
-        paths: list[Iterator[Vector]],
+        paths: list[tuple[Iterator[Vector], Scores]],
         name: str,
         values: tuple[float, ...],
         way: Way | None,
         rivals: list[Tried],
-        give_up: float,
     ) -> Iterator[tuple[Tried, list[Vector]]]:
         """Candidates along a path in all folds at once, until two in a row are clearly worse than the best."""
         assert self.judge is not None
         judge, seen = self.judge, [tried.values for tried in rivals]
         for k, at in enumerate(values):
 
-            def step(job: tuple[Iterator[Vector], Fold]) -> tuple[Vector, Vector]:
-                path, fold = job
+            def step(job: tuple[tuple[Iterator[Vector], Scores], Fold]) -> tuple[Vector, Vector]:
+                (path, scores), fold = job
                 coef = next(path)
-                return coef, judge.values(coef, self.samples.features.scores(coef), fold)
+                return coef, judge.values(coef, scores(coef), fold)
 
             found = list(each(step, zip(paths, judge.folds, strict=True)))
             tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
@@ -204,7 +238,7 @@ class Search:
             self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {np.nanmean(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
             seen.append(tried.values)
-            if k >= (1 if way else 2) and worse_by(judge, seen)[-2:].min() > give_up:
+            if k >= (1 if way else 2) and worse_by(judge, seen)[-2:].min() > _GIVE_UP:
                 return
 
     def _start_shares(self) -> Vector:
