@@ -204,7 +204,7 @@ def test_a_batch_of_one_and_an_empty_one_are_ranked_among_the_others() -> None:
     assert (value.item(), gradient.shape) == (expected[0].item(), (0,))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")  # PyTorch's notices to itself
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*", "ignore:The .grad attribute")  # PyTorch to itself
 def test_a_compiled_step_with_a_memory_is_the_same() -> None:
     torch._dynamo.reset()
     scores, target = samples(N)
