@@ -140,26 +140,14 @@ def test_an_interrupted_step_leaves_the_memory_as_it_was(monkeypatch: Any, error
     assert all(torch.equal(before[name], now) for name, now in memory.state_dict().items())
 
 
-class _Torn(Exception):
-    pass
-
-
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_between_two_writes_the_memory_can_be_ranked(monkeypatch: Any, writes: int) -> None:
+def test_between_two_writes_the_memory_can_be_ranked(interrupt_writes: Any, writes: int) -> None:
     """Samples seen before have their new scores or their old ones, and the others are there with all or not at all."""
     scores, target = samples(N)
-    memory, done = rwt.ScoreMemory(N).double(), [0]
+    memory = rwt.ScoreMemory(N).double()
     functional.smooth_loss(scores[:40], target[:40], index=torch.arange(40), memory=memory)
-    copied = torch.Tensor.index_copy_
-
-    def torn(*args: Any) -> Any:
-        done[0] += 1
-        if done[0] > writes:
-            raise _Torn
-        return copied(*args)
-
-    monkeypatch.setattr(torch.Tensor, "index_copy_", torn)
-    with pytest.raises(_Torn):
+    interrupt_writes(writes)
+    with pytest.raises(KeyboardInterrupt):
         functional.smooth_loss(-scores[30:], target[30:], index=torch.arange(30, N), memory=memory)
     assert torch.equal(memory.seen[0], torch.arange(N) < 40)
     assert torch.equal(memory.labels[0, :40], target[:40])
@@ -204,6 +192,7 @@ def test_a_batch_of_one_and_an_empty_one_are_ranked_among_the_others() -> None:
     assert (value.item(), gradient.shape) == (expected[0].item(), (0,))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*", "ignore:The .grad attribute")  # PyTorch to itself
 def test_a_compiled_step_with_a_memory_is_the_same() -> None:
     torch._dynamo.reset()

@@ -162,17 +162,10 @@ def test_a_queue_takes_the_end_of_a_large_batch_and_is_saved_read_and_forgotten(
 
 
 @pytest.mark.parametrize("writes", [0, 1])
-def test_a_queue_has_no_entry_that_is_written_in_part(monkeypatch: Any, writes: int) -> None:
-    memory, done, copied = rwt.EmbeddingMemory(5, 1), [0], torch.Tensor.index_copy_
+def test_a_queue_has_no_entry_that_is_written_in_part(interrupt_writes: Any, writes: int) -> None:
+    memory = rwt.EmbeddingMemory(5, 1)
     memory.enqueue(torch.arange(4.0)[:, None], torch.arange(4))
-
-    def torn(*args: Any) -> Any:
-        done[0] += 1
-        if done[0] > writes:
-            raise KeyboardInterrupt
-        return copied(*args)
-
-    monkeypatch.setattr(torch.Tensor, "index_copy_", torn)
+    interrupt_writes(writes)
     with pytest.raises(KeyboardInterrupt):
         memory.enqueue(torch.arange(7.0, 10.0)[:, None], torch.arange(7, 10))
     kept, labels = memory.recall(torch.float32)

@@ -128,6 +128,7 @@ def test_far_off_scores_do_not_blur_the_others_in_tensors(way: str) -> None:
     torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gradient_of_the_smooth_loss_is_its_derivative(name: str, backend: str) -> None:
@@ -178,6 +179,7 @@ def test_half_precisions_are_ranked_as_float32(dtype: Any) -> None:
         assert torch.equal(half.grad, single.grad.to(dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")  # PyTorch's notices to itself
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("make", [rwt.SmoothRankLoss, rwt.ErrorDrivenLoss], ids=["smooth", "error-driven"])

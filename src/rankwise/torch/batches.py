@@ -34,6 +34,11 @@ def loss_of_batch(
     batch: Batch, options: Options, dim: int | None, gather: Gather, memory: ScoreMemory | None
 ) -> Tensor:
     """Check, join, solve and reduce: what every rank loss does with a batch, alone or among all samples of a memory."""
+    if memory is not None and torch.compiler.is_compiling():
+        from rankwise.torch.uncompiled import loss_among_samples
+
+        among: Tensor = loss_among_samples(batch, options, dim, gather, memory)
+        return among
     ignore_index, reduction = options.ignore_index, options.reduction
     check_options(options.empty, reduction, gather, options.backend)
     if ignore_index is not None and not is_whole(ignore_index):
