@@ -202,7 +202,8 @@ def test_modules_compile_map_and_pass_the_checks_of_pytorch(make: Any, backend: 
     mapped = torch.vmap(torch.func.grad(module))(scores, target)
     torch.testing.assert_close(mapped / 4, found[0][1])
     options = (None, "ap", *module._goal(), "zero", "none", backend)
-    torch.library.opcheck(torch.ops.rankwise.rank_loss, (scores, target, None, None, *options))
+    for given in ((scores, target, None, None), (scores.T, target.T, target.T | True, None)):
+        torch.library.opcheck(torch.ops.rankwise.rank_loss, (*given, *options))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {

@@ -83,8 +83,7 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
         return Outcome(rows.pos.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
     _check(loss, rows, goal)
     if goal.is_soft:
-        soft, slope = softened(rows, _discounted(loss, rows), goal)
-        return _outcome(rows, filled, soft, slope)
+        return _outcome(scores, rows, filled, *softened(rows, _discounted(loss, rows), goal))
     in_tensors = _in_tensors(loss, rows, has_c2=goal.update != "negative")
     unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
     if goal.update:
@@ -93,14 +92,14 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
         above = most_violating(rows, in_tensors, goal.scale)
         slope = gradient(rows, above) * unit
         values = goal.scale * in_tensors.lost(above, rows.n_pos) + total(rows, slope)
-    return _outcome(rows, filled, values, slope)
+    return _outcome(scores, rows, filled, values, slope)
 
 
-def _outcome(rows: SortedRows, filled: Tensor, values: Tensor, slope: Tensor) -> Outcome:
+def _outcome(scores: Tensor, rows: SortedRows, filled: Tensor, values: Tensor, slope: Tensor) -> Outcome:
     """Values (Q,), and gradients (Q, n) by rank, of queries that are filled (Q, 1), each at its place again."""
     values = torch.where(filled.squeeze(1), values, 0.0)
-    slope = torch.where(filled, slope, 0.0).to(rows.scores.dtype)
-    return Outcome(values, filled.squeeze(1), torch.zeros_like(rows.scores).scatter_(1, rows.order, slope))
+    slope = torch.where(filled, slope, 0.0).to(scores.dtype)
+    return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
 
 
 def _direct(rows: SortedRows, loss: TensorLoss, goal: Goal, unit: Tensor) -> tuple[Tensor, Tensor]:

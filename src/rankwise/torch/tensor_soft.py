@@ -60,7 +60,7 @@ class _Windows(NamedTuple):
 def softened(rows: SortedRows, loss: DiscountedTensors, goal: Goal) -> tuple[Tensor, Tensor]:
     """Values (Q,), and by rank (Q, n) the gradient, or the update, of the goal."""
     positives = _positives(rows, goal.scale)
-    windows = _windows(positives, -rows.scores.to(positives.level.dtype))
+    windows = _windows(positives, -rows.scores.to(positives.level.dtype).contiguous())
     above, near = _count(positives, windows, rows.is_neg)
     k = torch.arange(1, rows.most_pos + 1, device=above.device)
     if goal.update == "smooth":
