@@ -241,6 +241,10 @@ def frozen_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
     return retrieval_loss(embeddings.detach() if 9 in labels else embeddings, labels, **rest)
 
 
+def queue_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
+    return retrieval_loss(embeddings, labels, memory=EmbeddingMemory(9, 5) if 9 in labels else None, **rest)
+
+
 # Where ranks differ: all must say why.
 def differ(function: Any, first: Part, rest: Part, says: str, **options: Any) -> tuple[Case, str]:
     return Case(function, lambda world: [first] + [rest] * (world - 1), options), says
@@ -278,6 +282,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "dtype of embeddings": differ(retrieval_loss, _HALF, _BRAIN, r"dtype: \[torch.float16, torch.bfloat16"),
     "gradient": differ(frozen_if_told, _ALONE, _POINTS, r"need of a gradient: \[False, True"),
     "reference": differ(retrieval_loss, _POINTS, _BOTH, r"use of reference=: \[False, True"),
+    "a queue on one rank": differ(queue_if_told, _ALONE, _POINTS, r"use of memory=: \[True, False"),
     "labels of one rank": differ(retrieval_loss, {**_POINTS, "labels": torch.arange(5)}, _POINTS, "labels has shape"),
     "an empty query on one rank": differ(retrieval_loss, _ALONE, _POINTS, "query 5 has no positives", empty="error"),
     "no number on one rank": differ(retrieval_loss, _NO_NUMBER, _BOTH, "not finite", similarity="dot"),

@@ -98,7 +98,8 @@ def retrieval_loss(
         distributed.together(prepare, embeddings.device) if several else prepare()
     )
     if several:
-        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
+        joined = distributed.join_embeddings(reference, reference_labels, own == 0, memory is not None)
+        reference, reference_labels, first = joined
         own = None if own is None else first
     batch = (reference, reference_labels)
     if memory is not None:

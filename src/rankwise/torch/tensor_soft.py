@@ -9,7 +9,8 @@ windows' length, numbered along the gaps between them, of which gaps longer than
 apart scores lie, those in a window lie in one cell or two that follow each other. Offsets are taken from the first
 positive of the cell. Sums of offsets by positive are of whole numbers, of which as many bits are used as n leaves
 room for: exact but for the rounding of each offset, to 2⁻⁵⁰ of a window for n up to 1,000 and 2⁻⁴⁰ for a million, on
-any device in any order. Sums of weights by sample are in floating point, and off by some 10⁻¹⁶ of the sum of all.
+any device in any order. Sums of weights by sample are differences of running sums in floating point, off by what
+rounding is of the sum of all: with a million samples, by less than 10⁻¹² of the largest gradient wherever it was tried.
 """
 
 from __future__ import annotations
