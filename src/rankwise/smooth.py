@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
@@ -38,12 +38,14 @@ from rankwise.losses import LossLike, as_loss
 from rankwise.queries import Queries, as_queries, single_query
 
 __all__ = [
+    "WAYS",
     "SmoothPerQuery",
     "SmoothResult",
     "SolvedSmooth",
     "as_smooth",
     "as_width",
     "error_driven_loss",
+    "error_driven_way",
     "smooth_loss",
     "solve_smooth",
 ]
@@ -144,7 +146,7 @@ def smooth_loss(
     >>> r.gradient.round(4).tolist()
     [0.0, -0.071, 0.1164, -0.0454]
     """
-    return _evaluate(_smooth, scores, relevant, loss, width, qid, n_threads, empty)
+    return _evaluate("smooth", scores, relevant, loss, width, qid, n_threads, empty)
 
 
 def error_driven_loss(
@@ -187,20 +189,43 @@ def error_driven_loss(
     >>> round(r.value, 4), r.gradient.round(4).tolist()
     (0.5, [0.375, -0.25, 0.125, -0.25])
     """
-
-    def errors(soft: Any, case: _Case) -> _Errors:
-        return _error_driven(soft, case, interpolate)
-
-    if not isinstance(interpolate, bool | np.bool_):
-        raise TypeError(f"interpolate must be True or False, got {interpolate!r}")
-    return _evaluate(errors, scores, relevant, loss, width, qid, n_threads, empty)
+    return _evaluate(error_driven_way(interpolate), scores, relevant, loss, width, qid, n_threads, empty)
 
 
 def solve_smooth(
-    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float = 1.0, n_threads: int = 1
+    scores: NDArray[np.floating],
+    queries: Queries,
+    loss: DiscountedLoss,
+    width: float = 1.0,
+    n_threads: int = 1,
+    way: str = "smooth",
 ) -> SolvedSmooth:
-    """The smooth loss of each query, and the gradient of their sum; all but the scores was checked."""
-    return _solve(_smooth, scores, queries, loss, width, n_threads)
+    """The loss of each query, and the gradient of their sum; all but the scores was checked. way: one of `WAYS`."""
+    n_pos, n_neg = queries.counts
+    try:
+        soft = _soft().soften(scores, queries, width, n_threads)
+    except NotFiniteError:
+        changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
+        raise not_finite(scores) or changed from None
+    both = (n_pos > 0) & (n_neg > 0)
+    value = np.zeros(n_pos.size)
+    if not both.any():
+        return SolvedSmooth(value, np.zeros_like(scores))
+    ends = np.cumsum(n_pos)
+    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
+    norms = np.ones(n_pos.size)
+    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    errors = WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
+    value[both] = _sums(errors.part, n_pos)[both]
+    weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
+    return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
+
+
+def error_driven_way(interpolate: bool) -> str:
+    """The way of the error-driven loss, interpolated or not."""
+    if not isinstance(interpolate, bool | np.bool_):
+        raise TypeError(f"interpolate must be True or False, got {interpolate!r}")
+    return "interpolated" if interpolate else "error-driven"
 
 
 def as_smooth(loss: LossLike) -> DiscountedLoss:
@@ -267,40 +292,20 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
     return _Errors(error, -error, weight, True)
 
 
+# What is made of soft counts, by name.
+WAYS: dict[str, Callable[[Any, _Case], _Errors]] = {
+    "smooth": _smooth,
+    "error-driven": partial(_error_driven, interpolate=False),
+    "interpolated": partial(_error_driven, interpolate=True),
+}
+
+
 @cache
 def _soft() -> ModuleType:
     """The compiled part, imported when it is first used."""
     from rankwise.inference import soft
 
     return soft
-
-
-def _solve(
-    errors_of: Callable[[Any, _Case], _Errors],
-    scores: NDArray[np.floating],
-    queries: Queries,
-    loss: DiscountedLoss,
-    width: float,
-    n_threads: int,
-) -> SolvedSmooth:
-    n_pos, n_neg = queries.counts
-    try:
-        soft = _soft().soften(scores, queries, width, n_threads)
-    except NotFiniteError:
-        changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
-        raise not_finite(scores) or changed from None
-    both = (n_pos > 0) & (n_neg > 0)
-    value = np.zeros(n_pos.size)
-    if not both.any():
-        return SolvedSmooth(value, np.zeros_like(scores))
-    ends = np.cumsum(n_pos)
-    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
-    norms = np.ones(n_pos.size)
-    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
-    errors = errors_of(soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
-    value[both] = _sums(errors.part, n_pos)[both]
-    weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
-    return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
 
 
 def _sums(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -312,7 +317,7 @@ def _sums(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.f
 
 
 def _evaluate(
-    errors_of: Callable[[Any, _Case], _Errors],
+    way: str,
     scores: ArrayLike,
     relevant: ArrayLike,
     loss: LossLike,
@@ -327,7 +332,7 @@ def _evaluate(
     check_empty(empty)
     if qid is None:
         queries = single_query(truth)
-        solved = _solve(errors_of, array, queries, loss, width, n_threads)
+        solved = solve_smooth(array, queries, loss, width, n_threads, way)
         n_pos, n_neg = queries.counts[:, 0].tolist()
         if 0 in (n_pos, n_neg):
             refuse_empty(empty, "the query", n_pos, n_neg)
@@ -335,7 +340,7 @@ def _evaluate(
     grouping = group(qid, array.shape[0])
     queries = as_queries(grouping.gather(truth), grouping.starts)
     try:
-        solved = _solve(errors_of, grouping.gather(array), queries, loss, width, n_threads)
+        solved = solve_smooth(grouping.gather(array), queries, loss, width, n_threads, way)
     except NotFiniteError as error:
         raise not_finite(array) or error from None  # by its place as it was given
     n_pos, n_neg = queries.counts

@@ -22,12 +22,13 @@ torch, dist = pytest.importorskip("torch"), pytest.importorskip("torch.distribut
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
 
-from rankwise.torch import functional  # noqa: E402
+from rankwise.torch import EmbeddingMemory, ScoreMemory, functional  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 # Each row is a list, unless a test says otherwise.
 structured_hinge = partial(functional.structured_hinge, dim=-1)
 direct_loss = partial(functional.direct_loss, dim=-1)
+smooth_loss = partial(functional.smooth_loss, dim=-1)
 
 ATOL = {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-6}
 HANGS_AFTER, LATE_AFTER = 20.0, 120.0  # seconds: a single message, and all cases on a busy machine
@@ -115,6 +116,26 @@ def mixed(case: Case, name: str, *dtypes: Any) -> Case:
     )
 
 
+def remembering(scores: Any, target: Any, index: Any, gather: Any, **options: Any) -> Any:
+    """The loss of a batch among samples of earlier ones, and what the memory then holds."""
+    memory = ScoreMemory(40, n_outputs=scores.shape[1:].numel()).double()
+    past = samples(40, *scores.shape[1:])
+    with torch.no_grad():  # every process the same
+        functional.smooth_loss(**past, dim=0, index=torch.arange(40), memory=memory)
+    memory.seen[:, 30:] = False
+    given = {"index": index, "memory": memory, "gather": gather}
+    value = functional.error_driven_loss(scores, target, dim=0, **given, **options)
+    return torch.cat([value.view(-1), *memory.scores, memory.seen.double().view(-1)])
+
+
+def enqueueing(embeddings: Any, labels: Any, **options: Any) -> Any:
+    """The loss of a batch against a queue, and, added to it, a number that tells the queue after it from others."""
+    memory = EmbeddingMemory(30, embeddings.shape[1]).double()
+    memory.enqueue(draw(9, 12, embeddings.shape[1]), torch.arange(12) % 9)
+    value = retrieval_loss(embeddings, labels, memory=memory, **options)
+    return value + (memory.embeddings * draw(10, 30, 5)).mean() + (memory.labels * draw(11, 30)).mean()
+
+
 def compiled(function: Any, gather: Any, **given: Any) -> Any:
     return (torch.compile(function, backend="eager") if gather else function)(gather=gather, **given)
 
@@ -126,6 +147,11 @@ _SINGLE = samples(23, scores=draw(1, 23).float())
 _HOLES = {**_ROWS, "scores": _ROWS["scores"].where(_MASK, float("nan")), "mask": _MASK}
 _RAGGED = {**_FLAT, "qid": _FAR[torch.arange(23) * 3 % 4]}
 _IGNORED = {**_FLAT, "target": _FLAT["target"].long().where(draw(7, 23) > -1, UNNAMED)}
+# Samples of which the memory knows the label: of `samples(40)`, those that begin it and those not seen yet.
+_SOME = torch.arange(23) * 7 % 40
+_INDEXED, _INDEXED_ROWS = (
+    {**one, "target": samples(40, *one["scores"].shape[1:])["target"][_SOME], "index": _SOME} for one in (_FLAT, _ROWS)
+)
 _LAST_EMPTY = {**_ROWS, "target": _ROWS["target"] & (torch.arange(23) < 20)[:, None]}
 
 CASES: dict[str, Case] = {
@@ -159,6 +185,12 @@ CASES: dict[str, Case] = {
     "bfloat16 and float32": mixed(hinge(_FLAT), "scores", torch.bfloat16, torch.float32, torch.bfloat16),
     "direct loss": hinge(_FLAT, function=direct_loss, epsilon=0.5),
     "direct loss, negative": hinge(_ROWS, function=direct_loss, update="negative", backend="tensor"),
+    "smooth loss": hinge(_FLAT, function=smooth_loss, width=0.5),
+    "smooth loss, masked rows": hinge(_HOLES, function=smooth_loss, loss="ndcg", backend="tensor"),
+    "error-driven loss": hinge(_RAGGED, function=functional.error_driven_loss, reduction="none"),
+    "memory": hinge(_INDEXED, function=remembering),
+    "memory, a rank without samples": hinge(_INDEXED, IDLE, function=remembering),
+    "memory, a query a class": hinge(_INDEXED_ROWS, function=remembering),
     "compiled": hinge(_FLAT, function=partial(compiled, structured_hinge)),
     "no_grad": hinge(_FLAT, function=torch.no_grad()(structured_hinge)),
     "inference mode": hinge(_ROWS, function=torch.inference_mode()(structured_hinge)),
@@ -175,6 +207,9 @@ CASES: dict[str, Case] = {
     "retrieval from a reference, a rank without queries": retrieval(IDLE, reference=True, similarity="dot"),
     "retrieval, labels of several dtypes": mixed(retrieval(), "labels", torch.int16, torch.int64, torch.int32),
     "retrieval, float32": mixed(retrieval(), "embeddings", *[torch.float32] * 3),
+    "retrieval, smooth": retrieval(surrogate="smooth"),
+    "retrieval from a queue": retrieval(function=enqueueing),
+    "retrieval from a queue, a rank without queries": retrieval(IDLE, function=enqueueing, surrogate="error-driven"),
     "retrieval, compiled": retrieval(function=partial(compiled, retrieval_loss)),
     "retrieval, no_grad": retrieval(chunk_size=5, function=torch.no_grad()(retrieval_loss)),
 }
@@ -206,6 +241,10 @@ def frozen_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
     return retrieval_loss(embeddings.detach() if 9 in labels else embeddings, labels, **rest)
 
 
+def queue_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
+    return retrieval_loss(embeddings, labels, memory=EmbeddingMemory(9, 5) if 9 in labels else None, **rest)
+
+
 # Where ranks differ: all must say why.
 def differ(function: Any, first: Part, rest: Part, says: str, **options: Any) -> tuple[Case, str]:
     return Case(function, lambda world: [first] + [rest] * (world - 1), options), says
@@ -219,6 +258,15 @@ _NO_NUMBER = {**_BOTH, "embeddings": draw(4, 6, 5) / 0}
 _ALMOST = {**_FLAT, "target": _FLAT["target"].long().where(draw(7, 23) > -1, UNNAMED - 1)}
 
 REFUSED: dict[str, tuple[Case, str]] = {
+    "an index of two ranks": differ(
+        remembering, _INDEXED, _INDEXED, r"index\[0\] and index\[23\] are both 0.*drop_last"
+    ),
+    "an index out of range on one rank": differ(
+        remembering,
+        {**_INDEXED, "index": _SOME + 30},
+        {**_INDEXED, "index": _SOME[:0], **samples(0)},
+        r"index\[2\] is 44; a memory",
+    ),
     "dimensions": differ(structured_hinge, _FLAT, _ROWS, r"number of dimensions: \[1, 2"),
     "mask": differ(structured_hinge, _HOLES, _ROWS, r"use of mask=: \[True, False"),
     "qid": differ(structured_hinge, _FLAT, _RAGGED, r"use of qid=: \[False, True"),
@@ -234,6 +282,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "dtype of embeddings": differ(retrieval_loss, _HALF, _BRAIN, r"dtype: \[torch.float16, torch.bfloat16"),
     "gradient": differ(frozen_if_told, _ALONE, _POINTS, r"need of a gradient: \[False, True"),
     "reference": differ(retrieval_loss, _POINTS, _BOTH, r"use of reference=: \[False, True"),
+    "a queue on one rank": differ(queue_if_told, _ALONE, _POINTS, r"use of memory=: \[True, False"),
     "labels of one rank": differ(retrieval_loss, {**_POINTS, "labels": torch.arange(5)}, _POINTS, "labels has shape"),
     "an empty query on one rank": differ(retrieval_loss, _ALONE, _POINTS, "query 5 has no positives", empty="error"),
     "no number on one rank": differ(retrieval_loss, _NO_NUMBER, _BOTH, "not finite", similarity="dot"),

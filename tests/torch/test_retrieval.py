@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import core_backend, operator  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
+# Each surrogate of similarities, by the core, with the options of the loss that ask for it.
+SURROGATES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "hinge": (partial(rw.structured_hinge, scale=2.0), {"scale": 2.0}),
+    "smooth": (partial(rw.smooth_loss, width=0.2), {"surrogate": "smooth", "width": 0.2}),
+    "error-driven": (partial(rw.error_driven_loss, width=0.2), {"surrogate": "error-driven", "width": 0.2}),
+}
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 
 
@@ -29,21 +36,34 @@ def points(n: int, d: int = 4, labels: int = 4, seed: int = 0) -> tuple[Any, Any
 
 
 def by_loop(
-    embeddings: Any, labels: Any, loss: Any, cosine: bool, reference: Any = None, reference_labels: Any = None
+    embeddings: Any,
+    labels: Any,
+    loss: Any,
+    cosine: bool,
+    reference: Any = None,
+    reference_labels: Any = None,
+    surrogate: str = "hinge",
+    past: tuple[Any, Any] | None = None,
 ) -> tuple[list[float], list[bool], Any, list[Any]]:
-    """J of each query, whether it counts, and by autograd through the similarities the gradient of each J."""
+    """The loss of each query, whether it counts, and by autograd through the similarities the gradient of each.
+
+    past: embeddings of earlier batches and their labels.
+    """
     queries = embeddings.detach().clone().requires_grad_()
     others = queries if reference is None else reference.detach().clone().requires_grad_()
+    of_others = labels if reference is None else reference_labels
+    if past is not None:
+        others, of_others = torch.cat([others, past[0]]), torch.cat([of_others, past[1]])
     values, filled, surrogates = [], [], []
     for i in range(len(queries)):
         ranked = [j for j in range(len(others)) if reference is not None or j != i]
-        relevant = ((labels if reference is None else reference_labels)[ranked] == labels[i]).numpy()
+        relevant = (of_others[ranked] == labels[i]).numpy()
         lengths = queries[i].norm() * others[ranked].norm(dim=1) if cosine else 1.0
         similarities = (others[ranked] * queries[i]).sum(1) / lengths
-        found = rw.structured_hinge(similarities.detach().numpy(), relevant, loss, scale=2.0)
+        found = SURROGATES[surrogate][0](similarities.detach().numpy(), relevant, loss)
         values.append(found.value)
         filled.append(bool(0 < relevant.sum() < relevant.size))
-        surrogates.append((similarities * torch.tensor(found.gradient)).sum())
+        surrogates.append((similarities * torch.tensor(found.gradient.copy())).sum())
     return values, filled, torch.stack(surrogates), [queries] if reference is None else [queries, others]
 
 
@@ -93,6 +113,73 @@ def test_references_are_all_ranked_and_get_their_gradient(backend: str, similari
     options: dict[str, Any] = {"scale": 2.0, "similarity": similarity, "chunk_size": chunk_size, "backend": backend}
     found = rwt.RetrievalLoss(**options)(embeddings, labels, reference, reference_labels)
     check(expected, leaves, found, "mean", "skip")
+
+
+@pytest.mark.parametrize("chunk_size", [None, 4])
+@pytest.mark.parametrize("backend", ["core", "tensor"])
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_batches_are_ranked_together_with_the_queue_of_those_before(
+    surrogate: str, backend: str, chunk_size: int | None
+) -> None:
+    memory = rwt.EmbeddingMemory(20, 4).double()
+    options: dict[str, Any] = {"backend": backend, "chunk_size": chunk_size, **SURROGATES[surrogate][1]}
+    past, past_labels = torch.empty(0, 4).double(), torch.empty(0, dtype=torch.int64)
+    for seed in range(5):
+        embeddings, labels = points(9, seed=seed)
+        given = {"surrogate": surrogate, "past": (past, past_labels)}
+        expected = by_loop(embeddings, labels, "ap", True, **given)
+        leaf = embeddings.clone().requires_grad_()
+        check(expected, [leaf], rwt.RetrievalLoss(**options)(leaf, labels, memory=memory), "mean", "skip")
+        past = torch.cat([past, torch.nn.functional.normalize(embeddings)])[-20:]
+        past_labels = torch.cat([past_labels, labels])[-20:]
+        assert len(memory) == min(9 * (seed + 1), 20)
+        kept, their_labels = memory.recall(torch.float64)
+        torch.testing.assert_close(kept, past)
+        assert torch.equal(their_labels, past_labels)
+
+
+def test_a_queue_takes_the_end_of_a_large_batch_and_is_saved_read_and_forgotten() -> None:
+    embeddings, labels = points(13)
+    memory, other = rwt.EmbeddingMemory(5, 4), rwt.EmbeddingMemory(5, 4)
+    assert memory  # though empty
+    first = retrieval_loss(embeddings, labels, memory=memory)
+    assert first.item() == retrieval_loss(embeddings, labels).item()
+    assert torch.equal(memory.recall(torch.float64)[1], labels[-5:])
+    other.load_state_dict(memory.state_dict())
+    one, two = (retrieval_loss(embeddings, labels, memory=queue.eval()) for queue in (memory, other))
+    assert one.item() == two.item() != first.item()
+    assert memory.span.tolist() == other.span.tolist() == [0, 5]
+    assert str(memory) == "EmbeddingMemory(5, dim=4, kept=5)"
+    with pytest.raises(NotImplementedError, match=r"torch\.func cannot map"):
+        torch.func.grad(lambda a: retrieval_loss(a, labels, memory=memory))(embeddings)
+    half = retrieval_loss(embeddings.bfloat16(), labels, memory=memory.train())
+    assert (half.dtype, memory.embeddings.dtype, memory.span.tolist()) == (torch.float32, torch.float32, [5, 10])
+    memory.reset()
+    assert len(memory) == 0
+    for size, dim in ((0, 2), (2, 0), (2.5, 2)):
+        with pytest.raises((TypeError, ValueError), match=r"(size|dim) must be"):
+            rwt.EmbeddingMemory(size, dim)
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_queue_has_no_entry_that_is_written_in_part(interrupt_writes: Any, writes: int) -> None:
+    memory = rwt.EmbeddingMemory(5, 1)
+    memory.enqueue(torch.arange(4.0)[:, None], torch.arange(4))
+    interrupt_writes(writes)
+    with pytest.raises(KeyboardInterrupt):
+        memory.enqueue(torch.arange(7.0, 10.0)[:, None], torch.arange(7, 10))
+    kept, labels = memory.recall(torch.float32)
+    assert kept[:, 0].tolist() == labels.tolist() == [2, 3]  # two made room
+
+
+def test_a_refused_batch_is_not_put_into_the_queue() -> None:
+    embeddings, labels = points(6)
+    memory = rwt.EmbeddingMemory(5, 4)
+    with pytest.raises(ValueError, match="query 3 has no positives"):
+        retrieval_loss(embeddings, torch.tensor([0, 0, 0, 9, 0, 0]), memory=memory, empty="error")
+    with pytest.raises(ValueError, match="not finite"):
+        retrieval_loss(embeddings / 0, labels, memory=memory)
+    assert memory.span.tolist() == [0, 0]
 
 
 def test_an_embedding_does_not_meet_itself() -> None:
@@ -238,6 +325,21 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'"),
     "loss": ({"loss": "map"}, ValueError, "unknown loss 'map'"),
     "scale": ({"scale": -1}, ValueError, "scale must be"),
+    "surrogate": ({"surrogate": "triplet"}, ValueError, "unknown surrogate='triplet'; use one of 'hinge', 'smooth'"),
+    "width": ({"surrogate": "smooth", "width": 0.0}, ValueError, "width must be a positive number"),
+    "no discount": ({"surrogate": "error-driven", "loss": "zero-one"}, ValueError, "zero-one has no discount"),
+    "no such memory": ({"memory": rwt.ScoreMemory(9)}, TypeError, "memory must be an EmbeddingMemory, got ScoreMemory"),
+    "another length": ({"memory": rwt.EmbeddingMemory(9, 3)}, ValueError, "2 columns and the memory dim=3"),
+    "another device": (
+        {"memory": rwt.EmbeddingMemory(9, 2).to("meta")},
+        ValueError,
+        "memory is on meta and embeddings",
+    ),
+    "memory and reference": (
+        {"memory": rwt.EmbeddingMemory(9, 2), "reference": E6, "reference_labels": L6},
+        ValueError,
+        "against a reference, or against their batch and a memory; not both",
+    ),
     "nan": ({"embeddings": torch.where(E6 == 5.0, NAN, E6)}, ValueError, r"embeddings\[2\] has.*not finite"),
     "nan in a chunk": (
         {"embeddings": torch.where(E6 == 5.0, NAN, E6), "chunk_size": 2},
@@ -265,7 +367,12 @@ def test_bad_input_is_refused_with_its_name(name: str) -> None:
         retrieval_loss(**{"embeddings": E6, "labels": L6, **options})
 
 
-@pytest.mark.parametrize("name", ["similarity", "chunk_size", "half a chunk", "reduction", "loss", "scale"])
+OF_MODULES = [
+    "similarity", "chunk_size", "half a chunk", "reduction", "loss", "scale", "surrogate", "width", "no discount"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_MODULES)
 def test_the_module_refuses_bad_options_when_it_is_made(name: str) -> None:
     options, error, words = REFUSED[name]
     with pytest.raises(error, match=words):

@@ -15,20 +15,35 @@ except ModuleNotFoundError as error:
     ) from None
 
 from rankwise.torch import functional
+from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.layerwise.last_layer import LastLayer, fit_last_layer
 from rankwise.torch.layerwise.lwsvm import LWSVM
 from rankwise.torch.layerwise.network import PLCNN
-from rankwise.torch.modules import APHingeLoss, DirectLoss, NDCGHingeLoss, RankHingeLoss, RetrievalLoss
+from rankwise.torch.memory import IndexedDataset, ScoreMemory
+from rankwise.torch.modules import (
+    APHingeLoss,
+    DirectLoss,
+    ErrorDrivenLoss,
+    NDCGHingeLoss,
+    RankHingeLoss,
+    RetrievalLoss,
+    SmoothRankLoss,
+)
 
 __all__ = [
     "LWSVM",
     "PLCNN",
     "APHingeLoss",
     "DirectLoss",
+    "EmbeddingMemory",
+    "ErrorDrivenLoss",
+    "IndexedDataset",
     "LastLayer",
     "NDCGHingeLoss",
     "RankHingeLoss",
     "RetrievalLoss",
+    "ScoreMemory",
+    "SmoothRankLoss",
     "fit_last_layer",
     "functional",
 ]

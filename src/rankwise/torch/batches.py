@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from rankwise.inputs import check_empty, check_known, is_whole
 from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
+from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.operator import BACKENDS
 from rankwise.torch.outcome import Options
 
@@ -19,35 +21,71 @@ Gather = bool | Literal["ddp"]
 
 
 class Batch(NamedTuple):
-    """The tensors of a call; mask and qid may lack."""
+    """The tensors of a call; all but scores and target may lack. at: their indices in a memory."""
 
     scores: Tensor
     target: Tensor
     mask: Tensor | None
     qid: Tensor | None
+    at: Tensor | None
 
 
-def loss_of_batch(batch: Batch, options: Options, dim: int | None, gather: Gather) -> Tensor:
-    """Check, join, solve and reduce: what every rank loss does with a batch."""
+def loss_of_batch(
+    batch: Batch, options: Options, dim: int | None, gather: Gather, memory: ScoreMemory | None
+) -> Tensor:
+    """Check, join, solve and reduce: what every rank loss does with a batch, alone or among all samples of a memory."""
+    if memory is not None and torch.compiler.is_compiling():
+        from rankwise.torch.uncompiled import loss_among_samples
+
+        among: Tensor = loss_among_samples(batch, options, dim, gather, memory)
+        return among
     ignore_index, reduction = options.ignore_index, options.reduction
     check_options(options.empty, reduction, gather, options.backend)
     if ignore_index is not None and not is_whole(ignore_index):
         raise TypeError(f"ignore_index must be an integer or None, got {ignore_index!r}")
+    check = partial(_check, batch, dim, memory)
     if not is_distributed(gather):
-        ranked = check_samples(*batch, dim)
+        ranked = check()
     else:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
 
-        ranked = distributed.together(partial(check_samples, *batch, dim), batch.scores.device)
+        ranked = distributed.together(check, batch.scores.device)
         batch = Batch(*distributed.join(*batch, ranked, gather == "ddp"))
+    if memory is not None and batch.at is not None:
+        whole, labels, seen, entries = memory.place(*batch[:3], batch.at, ignore_index)
+        batch, options = Batch(whole, labels, seen, None, None), options._replace(ignore_index=None)
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
     scores, target, mask = (as_rows(one, ranked) for one in batch[:3])
     assert scores is not None
     function: Any = operator.function_for(scores)
     value: Tensor = function.apply(scores, target, mask, batch.qid, *options)[0]
+    if memory is not None:
+        memory.write(entries)
     if reduction == "none" and batch.scores.dim() > 2:
         return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
     return value
+
+
+def _check(batch: Batch, dim: int | None, memory: ScoreMemory | None) -> int:
+    """The dimension to rank along; refuses what does not go together."""
+    ranked = check_samples(*batch[:4], dim)
+    if (memory is None) != (batch.at is None):
+        raise ValueError("index and memory go together; one of them is missing")
+    if memory is None or batch.at is None:
+        return ranked
+    if not isinstance(memory, ScoreMemory):
+        raise TypeError(f"memory must be a ScoreMemory, got {type(memory).__name__}")
+    if batch.qid is not None:
+        raise ValueError("a memory holds one query an output, so qid has no place beside it; leave one of them out")
+    refuse_transforms()
+    memory.check(batch.scores, batch.at, ranked)
+    return ranked
+
+
+def refuse_transforms() -> None:
+    """Refuse torch.func, which knows no memory that is written to."""
+    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        raise NotImplementedError("torch.func cannot map or differentiate a loss with a memory; use backward")
 
 
 def is_distributed(gather: Gather) -> bool:

@@ -14,6 +14,7 @@ from rankwise.inputs import NotFiniteError
 from rankwise.losses import Loss
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved, as_queries
+from rankwise.smooth import as_smooth, solve_smooth
 from rankwise.solving import solve
 from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
@@ -39,13 +40,10 @@ def solve_batch(
         grouping = group(ids, ids.shape[0])
         flat, relevant, starts = grouping.gather(flat), grouping.gather(relevant), grouping.starts
     queries = as_queries(relevant, starts)
-    # A negative scale rewards the loss, and needs the dynamic programme.
-    scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
     try:
-        solved = solve(flat, queries, loss, scale, method, torch.get_num_threads())
+        values, gradient = _solved(goal, flat, queries, loss)
     except NotFiniteError as error:
         raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
-    values, gradient = _updated(goal, flat, queries, loss, solved) if goal.update else (solved.value, solved.gradient)
     query = None
     if grouping is not None:
         n_queries = queries.sizes.size
@@ -53,9 +51,23 @@ def solve_batch(
         query = query if kept is None else _placed(query, kept, np.full(scores.shape[0], n_queries))
     if kept is not None:
         gradient = _placed(gradient, kept, np.zeros(scores.numel(), gradient.dtype))
-    filled = torch.from_numpy((solved.n_pos > 0) & (solved.n_neg > 0))
+    filled = torch.from_numpy((queries.counts > 0).all(axis=0))
     outcome = Outcome(torch.from_numpy(values), filled, torch.from_numpy(gradient.reshape(tuple(scores.shape))))
     return outcome, None if query is None else torch.from_numpy(query)
+
+
+def _solved(
+    goal: Goal, scores: NDArray[Any], queries: Queries, loss: Loss
+) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
+    """The value of each query, and the gradient of their sum."""
+    n_threads = torch.get_num_threads()
+    if goal.is_soft:
+        soft = solve_smooth(scores, queries, as_smooth(loss), goal.scale, n_threads, goal.update)
+        return soft.value, soft.gradient
+    # A negative scale rewards the loss, and needs the dynamic programme.
+    scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
+    solved = solve(scores, queries, loss, scale, method, n_threads)
+    return _updated(goal, scores, queries, loss, solved) if goal.update else (solved.value, solved.gradient)
 
 
 def _starts(scores: Tensor, valid: Tensor | None) -> NDArray[np.int64]:

@@ -26,9 +26,15 @@ _NO_YES = (False, True)
 
 @torch.compiler.disable
 def join(
-    scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int, times_world: bool
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Scores, target, mask and qid of all processes, joined along dimension 0 in the order of their ranks.
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    qid: Tensor | None,
+    index: Tensor | None,
+    dim: int,
+    times_world: bool,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """Scores, target, mask, qid and index of all processes, joined along dimension 0 in the order of their ranks.
 
     Where queries are rows of different widths, narrower ones are padded and masked. times_world: multiply gradients by
     the number of processes. Every process has the values of all queries; its scores receive the gradient of what it
@@ -38,6 +44,7 @@ def join(
         "dtype": (compute_dtype(scores), _SCORES),
         "use of mask=": (mask is not None, _NO_YES),
         "use of qid=": (qid is not None, _NO_YES),
+        "use of memory=": (index is not None, _NO_YES),
     }
     shapes, kinds = _meet(scores, alike, 2 if target.is_floating_point() else int(target.dtype != torch.bool))
     ranked = dim % scores.dim()
@@ -55,22 +62,25 @@ def join(
         _JoinScores.apply(scores, sizes, times_world),
         _all_gather(target, sizes),
         None if mask is None else _all_gather(mask, sizes),
-        None if qid is None else _all_gather(qid.to(torch.int64), sizes),
+        *(None if one is None else _all_gather(one.to(torch.int64), sizes) for one in (qid, index)),
     )
 
 
 @torch.compiler.disable
-def join_embeddings(embeddings: Tensor, labels: Tensor, are_queries: bool) -> tuple[Tensor, Tensor, int]:
+def join_embeddings(
+    embeddings: Tensor, labels: Tensor, are_queries: bool, has_memory: bool
+) -> tuple[Tensor, Tensor, int]:
     """Embeddings (n, d) and labels (n,) of all processes, and where those of this one begin.
 
-    are_queries: whether these are the queries themselves, in all processes or in none. Every process must go
-    backward: the gradients that all of them have of these embeddings are added up.
+    are_queries: whether these are the queries themselves, in all processes or in none; has_memory, likewise. Every
+    process must go backward: the gradients that all of them have of these embeddings are added up.
     """
     needs_gradient = embeddings.requires_grad and torch.is_grad_enabled()
     alike = {
         "dtype": (embeddings.dtype, _SCORES),
         "need of a gradient": (needs_gradient, _NO_YES),
         "use of reference=": (not are_queries, _NO_YES),
+        "use of memory=": (has_memory, _NO_YES),
     }
     shapes, _ = _meet(embeddings, alike)
     if len({shape[1:] for shape in shapes}) > 1:

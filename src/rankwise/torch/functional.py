@@ -7,12 +7,14 @@ from torch import Tensor
 
 from rankwise.inputs import as_scale, check_known, is_number
 from rankwise.losses import Form, LossLike, as_loss
+from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
-from rankwise.torch.outcome import Options
+from rankwise.torch.memory import ScoreMemory
+from rankwise.torch.outcome import Options, soft_goal
 from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 
-__all__ = ["check_update", "direct_loss", "retrieval_loss", "structured_hinge"]
+__all__ = ["check_update", "direct_loss", "error_driven_loss", "retrieval_loss", "smooth_loss", "structured_hinge"]
 
 UPDATES = ("positive", "negative")
 
@@ -31,6 +33,8 @@ def structured_hinge(
     reduction: str = "mean",
     gather: Gather = False,
     backend: str = "auto",
+    index: Tensor | None = None,
+    memory: ScoreMemory | None = None,
 ) -> Tensor:
     """J = max_R scale·Δ(R*, R) + F(R) − F(R*), an upper bound on scale·Δ of the ranking that scores induce.
 
@@ -63,6 +67,10 @@ def structured_hinge(
         DistributedDataParallel averages. With reduction="none" all processes must weigh the values alike.
     backend : {"auto", "core", "tensor"}
         "core" runs on the CPU, "tensor" on any device.
+    index : Tensor of shape (b,), optional
+        Which samples of the data set these are, with memory.
+    memory : ScoreMemory, optional
+        The last scores of all samples, against which the batch is ranked; it is written to.
 
     Returns
     -------
@@ -91,7 +99,7 @@ def structured_hinge(
     (2.25, [1.0, -0.5, 0.5, -1.0])
     """
     options = Options(ignore_index, key_of(loss), as_scale(scale), "", empty, reduction, backend)
-    return loss_of_batch(Batch(scores, target, mask, qid), options, dim, gather)
+    return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
 
 
 def direct_loss(
@@ -109,6 +117,8 @@ def direct_loss(
     reduction: str = "mean",
     gather: Gather = False,
     backend: str = "auto",
+    index: Tensor | None = None,
+    memory: ScoreMemory | None = None,
 ) -> Tensor:
     """Δ of the ranking R_w that scores induce, ties counted as wrong, with the gradient of direct loss minimisation.
 
@@ -120,7 +130,7 @@ def direct_loss(
 
     Parameters
     ----------
-    scores, target, loss, mask, qid, dim, ignore_index, empty, reduction, gather, backend
+    scores, target, loss, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
         As in `structured_hinge`; scores of two dimensions or more need dim.
     epsilon : float
         ε, positive.
@@ -147,7 +157,115 @@ def direct_loss(
     """
     step = check_update(loss, epsilon, update)
     options = Options(ignore_index, key_of(loss), step, update, empty, reduction, backend)
-    return loss_of_batch(Batch(scores, target, mask, qid), options, dim, gather)
+    return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
+
+
+def smooth_loss(
+    scores: Tensor,
+    target: Tensor,
+    loss: LossLike = "ap",
+    *,
+    width: float = 1.0,
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    dim: int | None = None,
+    ignore_index: int | None = None,
+    empty: str = "zero",
+    reduction: str = "mean",
+    gather: Gather = False,
+    backend: str = "auto",
+    index: Tensor | None = None,
+    memory: ScoreMemory | None = None,
+) -> Tensor:
+    """The loss with every comparison of a positive and a negative softened over a width, and its true gradient.
+
+    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)) with c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1), as in
+    `rankwise.smooth_loss`: continuous, bounded, not convex.
+
+    Parameters
+    ----------
+    scores, target, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
+        As in `structured_hinge`; scores of two dimensions or more need dim.
+    loss : str or DiscountedLoss
+        "ap", "ndcg", "mrr", "auc", or a `rankwise.DiscountedLoss`. (C2) is not needed.
+    width : float
+        Half the width of the ramp, in units of the scores.
+
+    Returns
+    -------
+    Tensor
+        As in `structured_hinge`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `structured_hinge`; and if the width is not positive or the loss has no discount.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
+    >>> value = smooth_loss(scores, torch.tensor([0, 1, 0, 1]), width=0.75)
+    >>> value.backward()
+    >>> round(value.item(), 4), [round(one, 4) for one in scores.grad.tolist()]
+    (0.5084, [0.0, -0.071, 0.1164, -0.0454])
+    """
+    options = Options(ignore_index, key_of(loss), *soft_goal(loss, width, "smooth"), empty, reduction, backend)
+    return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
+
+
+def error_driven_loss(
+    scores: Tensor,
+    target: Tensor,
+    loss: LossLike = "ap",
+    *,
+    width: float = 1.0,
+    interpolate: bool = True,
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    dim: int | None = None,
+    ignore_index: int | None = None,
+    empty: str = "zero",
+    reduction: str = "mean",
+    gather: Gather = False,
+    backend: str = "auto",
+    index: Tensor | None = None,
+    memory: ScoreMemory | None = None,
+) -> Tensor:
+    """The error-driven loss, AP-loss of Chen et al. (2019) for loss="ap", with its update in place of a gradient.
+
+    Each positive's error is handed on to the negatives above it, in proportion to how far above they are, as in
+    `rankwise.error_driven_loss`. What `backward` gives is this update, not the derivative of the value: bounded, a
+    positive's by its share of the loss, it does not vanish while a positive is misranked, however far below it lies.
+
+    Parameters
+    ----------
+    scores, target, loss, width, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
+        As in `smooth_loss`; positives are compared among themselves, too.
+    interpolate : bool
+        Whether a positive's precision counts as the highest among those that score no higher. A loss whose discount
+        is not positive, such as "auc", has no precision, and is not interpolated.
+
+    Returns
+    -------
+    Tensor
+        As in `structured_hinge`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `smooth_loss`.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
+    >>> value = error_driven_loss(scores, torch.tensor([0, 1, 0, 1]), width=0.5)
+    >>> value.backward()
+    >>> value.item(), scores.grad.tolist()
+    (0.5, [0.375, -0.25, 0.125, -0.25])
+    """
+    goal = soft_goal(loss, width, error_driven_way(interpolate))
+    options = Options(ignore_index, key_of(loss), *goal, empty, reduction, backend)
+    return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
 
 
 def check_update(loss: LossLike, epsilon: float, update: str) -> float:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rankwise.losses import LossLike
+from rankwise.smooth import WAYS, as_smooth, as_width
+
 
 def precise(device: torch.device) -> torch.dtype:
     """The most precise type of a device: float64, but where there is none."""
@@ -14,13 +17,25 @@ def precise(device: torch.device) -> torch.dtype:
 
 
 class Goal(NamedTuple):
-    """What is asked for: the hinge with this scale, or a direct-loss update with scale = ε.
+    """What is asked for: the hinge with this scale, a direct-loss update with scale = ε, a soft loss of width scale.
 
-    update: "" for the structured hinge, "positive" or "negative" for direct loss minimisation.
+    update: "" for the structured hinge, "positive" or "negative" for direct loss minimisation; "smooth",
+    "error-driven" or "interpolated", the names of `rankwise.smooth.WAYS`, for losses of soft counts.
     """
 
     scale: float
     update: str
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether comparisons are softened, so that there is no ranking to look for and (C2) is not needed."""
+        return self.update in WAYS
+
+
+def soft_goal(loss: LossLike, width: float, way: str) -> Goal:
+    """A loss of soft counts; refuses a loss that has no discount, and a width that is not positive."""
+    as_smooth(loss)
+    return Goal(as_width(width), way)
 
 
 class Options(NamedTuple):

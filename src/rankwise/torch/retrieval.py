@@ -11,13 +11,17 @@ from torch.utils.checkpoint import checkpoint
 
 from rankwise.inputs import as_scale, check_known, is_whole
 from rankwise.losses import LossLike
+from rankwise.smooth import as_width
 from rankwise.torch import operator
-from rankwise.torch.batches import Gather, check_options, is_distributed
+from rankwise.torch.batches import Gather, check_options, is_distributed, refuse_transforms
+from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.operator import is_plain
-from rankwise.torch.outcome import Options, queries_counted, refuse_empty
+from rankwise.torch.outcome import Goal, Options, queries_counted, refuse_empty, soft_goal
 from rankwise.torch.registry import key_of
 
 SIMILARITIES = ("cosine", "dot")
+# By name, what is done with soft counts; the hinge has none.
+SURROGATES = {"hinge": "", "smooth": "smooth", "error-driven": "interpolated"}
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26
 
@@ -29,7 +33,10 @@ def retrieval_loss(
     *,
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
+    memory: EmbeddingMemory | None = None,
+    surrogate: str = "hinge",
     scale: float = 1.0,
+    width: float = 0.1,
     similarity: str = "cosine",
     empty: str = "skip",
     reduction: str = "mean",
@@ -37,15 +44,44 @@ def retrieval_loss(
     gather: Gather = False,
     backend: str = "auto",
 ) -> Tensor:
-    """The structured hinge of every embedding as a query against the others, or against reference embeddings.
+    """A rank loss of every embedding as a query against the others, or against reference embeddings.
 
-    embeddings: (B, d). labels: (B,) integers. reference: (R, d), with reference_labels (R,): then all of these are
-    ranked, and no query is left out of them. similarity: "cosine", or "dot" for embeddings taken as they are. empty: a
-    query alone in its label has no positives: "skip" leaves it out of the mean. chunk_size: queries whose similarities
-    are held at a time; backward computes them again, so memory is O(chunk_size·R). None: as many as fit 256 MiB.
-    gather: queries and references of all processes; reduction="none" returns this one's queries. Other arguments as in
-    `structured_hinge`.
+    Parameters
+    ----------
+    embeddings, labels : Tensor of shapes (B, d) and (B,)
+        The queries, and integers: those of its label are relevant to a query. It is not ranked itself.
+    loss : str or Loss
+        As in `structured_hinge`.
+    reference, reference_labels : Tensor of shapes (R, d) and (R,), optional
+        Then all of these are ranked, and no query is left out of them.
+    memory : EmbeddingMemory, optional
+        A queue of past embeddings, ranked together with the batch, without gradient. The batch is put in at the end.
+    surrogate : {"hinge", "smooth", "error-driven"}
+        The structured hinge; or `smooth_loss`; or `error_driven_loss`, interpolated, whose gradient is an update and
+        not a derivative.
+    scale : float
+        Of the hinge.
+    width : float
+        Of the two others, in units of similarity.
+    similarity : {"cosine", "dot"}
+        "dot" takes embeddings as they are.
+    empty : {"zero", "skip", "error"}
+        A query alone in its label has no positives: "skip" leaves it out of the mean.
+    reduction, backend
+        As in `structured_hinge`.
+    chunk_size : int, optional
+        Queries whose similarities are held at a time; backward computes them again, so memory is O(chunk_size·R).
+        None: as many as fit 256 MiB.
+    gather : bool or "ddp"
+        Queries and references of all processes; reduction="none" returns this one's queries.
 
+    Returns
+    -------
+    Tensor
+        As in `structured_hinge`.
+
+    Examples
+    --------
     >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)
     >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
     >>> round(value.item(), 4)
@@ -53,23 +89,31 @@ def retrieval_loss(
     """
     check_options(empty, reduction, gather, backend)
     check_retrieval(similarity, chunk_size)
+    goal = goal_of(loss, surrogate, scale, width)
     several = is_distributed(gather)
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
-    prepare = partial(_prepare, embeddings, labels, reference, reference_labels, similarity)
+    prepare = partial(_prepare, embeddings, labels, reference, reference_labels, memory, similarity)
     queries, reference, reference_labels, own = (
         distributed.together(prepare, embeddings.device) if several else prepare()
     )
     if several:
-        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
+        joined = distributed.join_embeddings(reference, reference_labels, own == 0, memory is not None)
+        reference, reference_labels, first = joined
         own = None if own is None else first
+    batch = (reference, reference_labels)
+    if memory is not None:
+        past, past_labels = memory.recall(reference.dtype)
+        reference, reference_labels = torch.cat([reference, past]), torch.cat([reference_labels, past_labels])
     # Of an empty query the operator knows its place in a chunk only.
     refused_here = empty == "error" and is_plain(queries)
-    options = Options(None, key_of(loss), as_scale(scale), "", "zero" if refused_here else empty, "none", backend)
+    options = Options(None, key_of(loss), *goal, "zero" if refused_here else empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
     given = _Given(queries, labels, reference, reference_labels)
     by_chunk = partial(_by_chunk, given, options, own, step, refused_here)
     values, filled = distributed.together(by_chunk, embeddings.device) if several else by_chunk()
+    if memory is not None:
+        memory.enqueue(*batch)
     if several and gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
     if reduction == "none":
@@ -87,13 +131,33 @@ def check_retrieval(similarity: str, chunk_size: int | None) -> None:
         raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
 
 
+def goal_of(loss: LossLike, surrogate: str, scale: float, width: float) -> Goal:
+    """What a surrogate asks for; refuses an unknown one, and what it cannot do."""
+    check_known("surrogate", surrogate, SURROGATES)
+    hinge, soft = Goal(as_scale(scale), ""), as_width(width)
+    way = SURROGATES[surrogate]
+    return soft_goal(loss, soft, way) if way else hinge
+
+
 def _prepare(
-    embeddings: Tensor, labels: Tensor, reference: Tensor | None, reference_labels: Tensor | None, similarity: str
+    embeddings: Tensor,
+    labels: Tensor,
+    reference: Tensor | None,
+    reference_labels: Tensor | None,
+    memory: EmbeddingMemory | None,
+    similarity: str,
 ) -> tuple[Tensor, Tensor, Tensor, int | None]:
     """Queries, reference and its labels, checked, and which reference is the first query: None if none is."""
     if (reference is None) != (reference_labels is None):
         raise ValueError("reference and reference_labels go together; one of them is missing")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
+    if memory is not None:
+        if not isinstance(memory, EmbeddingMemory):
+            raise TypeError(f"memory must be an EmbeddingMemory, got {type(memory).__name__}")
+        if reference is not None:
+            raise ValueError("queries are ranked against a reference, or against their batch and a memory; not both")
+        refuse_transforms()
+        memory.check(queries)
     if reference is None or reference_labels is None:
         return queries, queries, labels, 0
     reference = _checked(reference, reference_labels, "reference", "reference_labels", similarity)

@@ -14,6 +14,7 @@ from rankwise.torch.tensor_dynamic import best_rewarded
 from rankwise.torch.tensor_halving import most_violating
 from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
+from rankwise.torch.tensor_soft import softened
 
 
 def solve_batch(
@@ -81,6 +82,8 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     if rows.most_pos == 0 or rows.most_neg == 0:
         return Outcome(rows.pos.new_zeros(scores.shape[0]), filled.squeeze(1), torch.zeros_like(scores))
     _check(loss, rows, goal)
+    if goal.is_soft:
+        return _outcome(scores, rows, filled, *softened(rows, _discounted(loss, rows), goal))
     in_tensors = _in_tensors(loss, rows, has_c2=goal.update != "negative")
     unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
     if goal.update:
@@ -89,6 +92,11 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
         above = most_violating(rows, in_tensors, goal.scale)
         slope = gradient(rows, above) * unit
         values = goal.scale * in_tensors.lost(above, rows.n_pos) + total(rows, slope)
+    return _outcome(scores, rows, filled, values, slope)
+
+
+def _outcome(scores: Tensor, rows: SortedRows, filled: Tensor, values: Tensor, slope: Tensor) -> Outcome:
+    """Values (Q,), and gradients (Q, n) by rank, of queries that are filled (Q, 1), each at its place again."""
     values = torch.where(filled.squeeze(1), values, 0.0)
     slope = torch.where(filled, slope, 0.0).to(scores.dtype)
     return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
@@ -109,11 +117,15 @@ def _direct(rows: SortedRows, loss: TensorLoss, goal: Goal, unit: Tensor) -> tup
 
 def _in_tensors(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
     if loss.form is Form.DISCOUNT:
-        most = (rows.most_pos, max(rows.scores.shape[1], 2))
-        return DiscountedTensors(cast(DiscountedLoss, loss), rows.n_pos, rows.n_neg, most)
+        return _discounted(loss, rows)
     if loss.step is not None:
         return StepTensors(cast(StepLoss, loss), rows.most_pos, rows.most_neg, rows.pos.device, has_c2)
     raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss: it can be computed on the CPU only")
+
+
+def _discounted(loss: Loss, rows: SortedRows) -> DiscountedTensors:
+    most = (rows.most_pos, max(rows.scores.shape[1], 2))
+    return DiscountedTensors(cast(DiscountedLoss, loss), rows.n_pos, rows.n_neg, most)
 
 
 def _check(loss: Loss, rows: SortedRows, goal: Goal) -> None:
@@ -123,7 +135,7 @@ def _check(loss: Loss, rows: SortedRows, goal: Goal) -> None:
     for n_pos, n_neg in torch.cat([rows.n_pos, rows.n_neg], 1).unique(dim=0).tolist():
         if n_pos == 0 or n_neg == 0:
             continue
-        if goal.update != "negative":
+        if goal.update != "negative" and not goal.is_soft:
             loss.check(n_pos, n_neg, thorough=False)
         else:
             loss.normaliser(n_pos, n_neg)

@@ -6,6 +6,7 @@ the counts of each query (Q, 1).
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.losses import DiscountedLoss, Loss, StepLoss
+from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail
 from rankwise.torch.outcome import precise
 
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
@@ -38,16 +39,20 @@ class TensorLoss(Protocol):
 
 
 class DiscountedTensors:
-    """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), from tables of w and D kept on the device."""
+    """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), from tables of w and D kept on the device.
+
+    weight: w_1, …. norm: (Q, 1) C of each query.
+    """
 
     def __init__(self, loss: DiscountedLoss, n_pos: Tensor, n_neg: Tensor, most: tuple[int, int]) -> None:
-        self._weight, self._discount = _tables(loss, *most, n_pos.device)
+        self._loss = loss
+        self.weight, self._discount = _tables(loss, *most, n_pos.device)
         if loss.tables(1, 1).per_pair:
-            self._norm = n_pos.to(self._weight.dtype) * n_neg
+            self.norm = n_pos.to(self.weight.dtype) * n_neg
         else:
-            ideal = (self._weight * self._discount[1 : self._weight.shape[0] + 1]).cumsum(0)
-            self._norm = ideal[(n_pos - 1).clamp(min=0)]
-        self.largest = self._weight.amax() * self._discount[1:].diff().abs().amax() / self._norm
+            ideal = (self.weight * self._discount[1 : self.weight.shape[0] + 1]).cumsum(0)
+            self.norm = ideal[(n_pos - 1).clamp(min=0)]
+        self.largest = self.weight.amax() * self._discount[1:].diff().abs().amax() / self.norm
 
     @property
     def rises(self) -> bool:
@@ -56,12 +61,29 @@ class DiscountedTensors:
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
         """w_k (D(k + m − 1) − D(k + m)) / C."""
         at = (k + m).clamp(1, self._discount.shape[0] - 1)
-        return self._weight[k - 1] * (self._discount[at - 1] - self._discount[at]) / self._norm
+        return self.weight[k - 1] * (self._discount[at - 1] - self._discount[at]) / self.norm
 
     def lost(self, above: Tensor, counts: Tensor) -> Tensor:
         k = torch.arange(1, above.shape[1] + 1, device=above.device)
-        terms = self._weight[k - 1] * (self._discount[k] - self._discount[(k + above)])
-        return (torch.where(k <= counts, terms, 0.0) / self._norm).sum(1)
+        terms = self.weight[k - 1] * (self._discount[k] - self._discount[(k + above)])
+        return (torch.where(k <= counts, terms, 0.0) / self.norm).sum(1)
+
+    def continued(self, m: Tensor) -> tuple[Tensor, Tensor]:
+        """D and D′ at real places, as `DiscountedLoss.continued`; of a slope of the user's own, found on the host."""
+        tail = self._loss.tables(1, 1).tail
+        if tail == Tail.RECIPROCAL:
+            return 1.0 / m, -1.0 / m.square()
+        if tail == Tail.LOG2:
+            return 1.0 / (1.0 + m).log2(), -math.log(2.0) / ((1.0 + m) * m.log1p().square())
+        if tail == Tail.LINEAR:
+            return -m, -torch.ones_like(m)
+        if self._loss.is_continuous:
+            found = self._loss.continued(m.double().cpu().numpy(), self._discount.shape[0] - 1)
+            value, slope = (torch.as_tensor(one, dtype=m.dtype, device=m.device) for one in found)
+            return value, slope
+        below = m.long().clamp(1, self._discount.shape[0] - 2)
+        step = self._discount[below + 1] - self._discount[below]
+        return self._discount[below] + (m - below) * step, step
 
 
 def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> tuple[Tensor, Tensor]:

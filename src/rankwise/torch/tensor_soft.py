@@ -1,0 +1,184 @@
+"""The smooth and the error-driven loss in tensors, for all queries of a batch at once; formulas: `rankwise.smooth`.
+
+Scores are looked at upside down, t = −s, so that positives, from the top, ascend: c_k = Σ_j H(t_k − t_j). A sample is
+told by two searches among the edges t_k ± width: it is below the windows of positives k < under, in those of
+under ≤ k < upto, above those from upto on. O(n log P) work and O(n) memory a query, nothing of P × N.
+
+A sum over a window is a difference of two prefix sums, and must not cancel. So positives fall into cells of two
+windows' length, numbered along the gaps between them, of which gaps longer than a cell count as one cell: however far
+apart scores lie, those in a window lie in one cell or two that follow each other. Offsets are taken from the first
+positive of the cell. Sums of offsets by positive are of whole numbers, of which as many bits are used as n leaves
+room for: exact but for the rounding of each offset, to 2⁻⁵⁰ of a window for n up to 1,000 and 2⁻⁴⁰ for a million, on
+any device in any order. Sums of weights by sample are differences of running sums in floating point, off by what
+rounding is of the sum of all: with a million samples, by less than 10⁻¹² of the largest gradient wherever it was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rankwise.torch.outcome import Goal
+from rankwise.torch.tensor_loss import DiscountedTensors
+from rankwise.torch.tensor_rows import SortedRows
+
+_pad = torch.nn.functional.pad
+
+
+class _Positives(NamedTuple):
+    """Positives of each query from the top, (Q, P): t in level, ∞ where there are no more; real says where.
+
+    lower, upper: the edges of their windows. head: the first positive of their cell; base: its level. offset: from
+    there, in units of 2·width.
+    """
+
+    width: float
+    level: Tensor
+    real: Tensor
+    lower: Tensor
+    upper: Tensor
+    head: Tensor
+    base: Tensor
+    offset: Tensor
+
+
+class _Windows(NamedTuple):
+    """By sample (Q, n): it is in the windows of under ≤ k < upto, of which those from cut on are in the last cell.
+
+    early, late: its offset from the first positive of the first of these cells and of the last.
+    """
+
+    under: Tensor
+    cut: Tensor
+    upto: Tensor
+    early: Tensor
+    late: Tensor
+
+
+def softened(rows: SortedRows, loss: DiscountedTensors, goal: Goal) -> tuple[Tensor, Tensor]:
+    """Values (Q,), and by rank (Q, n) the gradient, or the update, of the goal."""
+    positives = _positives(rows, goal.scale)
+    windows = _windows(positives, -rows.scores.to(positives.level.dtype).contiguous())
+    above, near = _count(positives, windows, rows.is_neg)
+    k = torch.arange(1, rows.most_pos + 1, device=above.device)
+    if goal.update == "smooth":
+        w = loss.weight[k - 1] / loss.norm
+        ideal, _ = loss.continued(k.to(above.dtype))
+        found, slope = loss.continued(torch.where(positives.real, k + above, 1.0))
+        weight = _shared(positives, torch.where(positives.real, -w * slope, 0.0))
+        error, own = w * (ideal - found), -weight * near * (0.5 / goal.scale)
+        negatives = _level_sums(windows, weight) * (0.5 / goal.scale)
+    else:
+        error = _errors(rows, positives, loss, above, goal.update == "interpolated")
+        weight, own = torch.where(positives.real & (above > 0.0), error / above, 0.0), -error
+        negatives = _ramp_sums(positives, windows, weight)
+    values = torch.where(positives.real, error, 0.0).sum(1)
+    of_positives = own.gather(1, (rows.is_pos.cumsum(1) - 1).clamp(min=0))
+    return values, torch.where(rows.is_neg, negatives, torch.where(rows.is_pos, of_positives, 0.0))
+
+
+def _errors(
+    rows: SortedRows, positives: _Positives, loss: DiscountedTensors, above: Tensor, interpolate: bool
+) -> Tensor:
+    """The error of every positive, (Q, P): (w(p)/C)·(D(p) − D(p + c)), p its soft place among the positives."""
+    among, _ = _count(positives, _windows(positives, positives.level), positives.real)
+    place = torch.where(positives.real, (0.5 + among).clamp(min=1.0), 1.0)
+    ideal, _ = loss.continued(place)
+    found, _ = loss.continued(place + torch.where(positives.real, above, 0.0))
+    if interpolate and bool((ideal > 0.0).all()):
+        precision = torch.where(positives.real, found / ideal, -torch.inf)
+        found = ideal * precision.flip(1).cummax(1).values.flip(1)
+    low = place.long().clamp(max=rows.most_pos)
+    high = (low + 1).clamp(max=rows.most_pos)
+    w = loss.weight[low - 1] + (place - low) * (loss.weight[high - 1] - loss.weight[low - 1])
+    return w / loss.norm * (ideal - found)
+
+
+def _positives(rows: SortedRows, width: float) -> _Positives:
+    real = torch.arange(rows.most_pos, device=rows.pos.device) < rows.n_pos
+    level = torch.where(real, -rows.pos, torch.inf)
+    steps = torch.where(real[:, 1:], level.diff() / (4.0 * width), 0.0).clamp(max=1.0)
+    cell = _pad(steps.cumsum(1).floor(), (1, 0))
+    head = torch.searchsorted(cell, cell)
+    base = level.gather(1, head)
+    lower = _first_near(level - width, lambda x: x - level > -width)
+    upper = _first_near(level + width, lambda x: x - level >= width)
+    return _Positives(
+        width, level, real, lower, upper, head, base, torch.where(real, (level - base) / (2.0 * width), 0.0)
+    )
+
+
+def _first_near(x: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
+    """The least numbers near x that pass, as differences are rounded; they ascend along rows as x does."""
+    for _ in range(2):
+        below = x.nextafter(torch.full_like(x, -torch.inf))
+        x = torch.where(passes(below), below, x)
+    for _ in range(2):
+        x = torch.where(passes(x), x, x.nextafter(torch.full_like(x, torch.inf)))
+    return x.cummax(1).values
+
+
+def _windows(positives: _Positives, t: Tensor) -> _Windows:
+    under = torch.searchsorted(positives.upper, t, right=True)
+    upto = torch.searchsorted(positives.lower, t, right=True)
+    last = (upto - 1).clamp(min=0)
+    cut = positives.head.gather(1, last).maximum(under).minimum(upto)
+    first = under.clamp(max=positives.level.shape[1] - 1)
+    early, late = (
+        torch.where(under < upto, (t - positives.base.gather(1, at)) / (2.0 * positives.width), 0.0)
+        for at in (first, last)
+    )
+    return _Windows(under, cut, upto, early, late)
+
+
+def _count(positives: _Positives, windows: _Windows, counted: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ H(t_k − t_j) of every positive (Q, P) over the samples that are counted, and how many are in its window."""
+    dtype = positives.level.dtype
+    bits = 60 - counted.shape[1].bit_length()  # offsets in units of 2·width are less than 4 in size
+    one = counted.long()
+    early, late = ((offset * 2.0**bits).round().long() * one for offset in (windows.early, windows.late))
+    under, cut, upto = windows[:3]
+    n_pos = positives.level.shape[1]
+
+    def by_positive(*changes: tuple[Tensor, Tensor]) -> Tensor:
+        """What is added from a positive on, summed up to each."""
+        total = one.new_zeros(one.shape[0], n_pos + 1)
+        for at, change in changes:
+            total.scatter_add_(1, at, change)
+        return total.cumsum(1)[:, :n_pos]
+
+    beyond, near = by_positive((upto, one)), by_positive((under, one), (upto, -one)).to(dtype)
+    moment = by_positive((under, early), (cut, late - early), (upto, -late)).to(dtype) * 2.0**-bits
+    inside = 0.5 * near + (near * positives.offset - moment)
+    return beyond.to(dtype) + inside.clamp(min=0.0), near
+
+
+def _level_sums(windows: _Windows, weight: Tensor) -> Tensor:
+    """Σ of the weights of the positives in whose window a sample is, (Q, n)."""
+    sums = _pad(weight.cumsum(1), (1, 0))
+    return sums.gather(1, windows.upto) - sums.gather(1, windows.under)
+
+
+def _ramp_sums(positives: _Positives, windows: _Windows, weight: Tensor) -> Tensor:
+    """Σ_k weight_k·H(t_k − t_j) by sample, (Q, n)."""
+    below = _pad(weight.flip(1).cumsum(1).flip(1), (0, 1)).gather(1, windows.upto)
+    sums, moments = (_pad(one.cumsum(1), (1, 0)) for one in (weight, weight * positives.offset))
+    parts = []
+    for first, stop, offset in (
+        (windows.under, windows.cut, windows.early),
+        (windows.cut, windows.upto, windows.late),
+    ):
+        inside, moment = (one.gather(1, stop) - one.gather(1, first) for one in (sums, moments))
+        parts.append(moment + inside * (0.5 - offset))
+    return below + parts[0] + parts[1]
+
+
+def _shared(positives: _Positives, values: Tensor) -> Tensor:
+    """Positives that tie share their mean."""
+    level = positives.level
+    run = _pad((level[:, 1:] != level[:, :-1]).cumsum(1), (1, 0))
+    sums, sizes = (torch.zeros_like(values).scatter_add_(1, run, one) for one in (values, torch.ones_like(values)))
+    return (sums / sizes.clamp(min=1.0)).gather(1, run)
