@@ -5,7 +5,7 @@ negatives j of its query, FP_i = Σ_j H(s_j − s_i), and
 
     RankSort, qualities t:  a_i = Σ_k H(s_k − s_i), itself as ½;  ranking_i = FP_i/(a_i + FP_i)
         sorting_i = mean of 1 − t_k weighted by H(s_k − s_i), less the same over those of t_k ≥ t_i
-        i hands its ranking error to negatives in proportion to H(s_j − s_i), its sorting error to positives of t_k < t_i
+        i hands its ranking error to negatives, its sorting error to positives of t_k < t_i, in proportion to H
     aLRP, localisation losses ℓ:  a_i = 1 + Σ_{k≠i} H(s_k − s_i);  r_i = a_i + FP_i;  classification_i = FP_i/r_i
         i hands (Σ_{k≠i} H(s_k − s_i)·ℓ_k + FP_i)/r_i to the negatives in proportion to H(s_j − s_i)
         localisation_i = (Σ ℓ over positives that score at least as high)/r_i

@@ -45,7 +45,7 @@ def sums_below_greater(soft: Softened, key: Ints, weight: Floats) -> Floats:
 
 
 def dense_keys(values: NDArray[np.floating], starts: Ints) -> Ints:
-    """The place of each value among the distinct ones of its query, from 0: query q is starts[q] ≤ k < starts[q + 1]."""
+    """The place of each value among the distinct ones of its query, from 0; a query's begin at its start."""
     query = np.repeat(np.arange(starts.size - 1), np.diff(starts))
     order = np.lexsort((values, query))
     ascending, owner = values[order], query[order]

@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from rankwise.torch import functional
+from rankwise.torch.detectors import ALRPLoss, RankSortLoss
 from rankwise.torch.layerwise.last_layer import LastLayer, fit_last_layer
 from rankwise.torch.layerwise.lwsvm import LWSVM
 from rankwise.torch.layerwise.network import PLCNN
@@ -23,11 +24,13 @@ from rankwise.torch.modules import APHingeLoss, DirectLoss, NDCGHingeLoss, RankH
 __all__ = [
     "LWSVM",
     "PLCNN",
+    "ALRPLoss",
     "APHingeLoss",
     "DirectLoss",
     "LastLayer",
     "NDCGHingeLoss",
     "RankHingeLoss",
+    "RankSortLoss",
     "RetrievalLoss",
     "fit_last_layer",
     "functional",

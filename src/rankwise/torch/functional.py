@@ -8,11 +8,12 @@ from torch import Tensor
 from rankwise.inputs import as_scale, check_known, is_number
 from rankwise.losses import Form, LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
+from rankwise.torch.detectors import alrp_loss, rank_sort_loss
 from rankwise.torch.outcome import Options
 from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 
-__all__ = ["check_update", "direct_loss", "retrieval_loss", "structured_hinge"]
+__all__ = ["alrp_loss", "check_update", "direct_loss", "rank_sort_loss", "retrieval_loss", "structured_hinge"]
 
 UPDATES = ("positive", "negative")
 

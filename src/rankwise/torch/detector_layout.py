@@ -1,0 +1,102 @@
+"""What a caller of a detector's loss gave, checked once: qualities in [0, 1], localisation losses that are numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rankwise.torch.layout import check_samples, samples
+from rankwise.torch.outcome import precise
+
+
+class Detections(NamedTuple):
+    """Flat samples, each (n,): which are positive, which count (None: all do), and what is told of each.
+
+    told: of RankSort (`sorts`), the quality, 0 of negatives; of aLRP the localisation loss, of positives alone.
+    """
+
+    scores: Tensor
+    relevant: Tensor
+    valid: Tensor | None
+    told: Tensor
+    qid: Tensor | None
+    sorts: bool
+
+
+def check_flat(
+    scores: Tensor, target: Tensor, localisation: Tensor | None, mask: Tensor | None, qid: Tensor | None
+) -> None:
+    """Refuse shapes, dtypes and devices that do not go together."""
+    if getattr(scores, "ndim", 1) > 1:
+        raise ValueError(
+            f"scores have shape {tuple(scores.shape)} and must be flat, (n,); pass scores.flatten(), target.flatten() "
+            "and, for several images, qid= with the image of each sample"
+        )
+    check_samples(scores, target, mask, qid, None)
+    if localisation is None:
+        return
+    if not isinstance(localisation, Tensor):
+        raise TypeError(
+            f"localisation must be a tensor, got {type(localisation).__name__}; convert it with torch.as_tensor"
+        )
+    if not localisation.is_floating_point():
+        raise TypeError(f"localisation must be floating point, got {localisation.dtype}; it is a loss of each positive")
+    if localisation.device != scores.device:
+        raise ValueError(f"localisation is on {localisation.device} and scores on {scores.device}; move it with .to()")
+    if localisation.dim() != 1:
+        raise ValueError(f"localisation has shape {tuple(localisation.shape)} and must be flat: (n,), or (positives,)")
+
+
+@torch.compiler.disable
+def by_sample(localisation: Tensor, target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Tensor:
+    """Localisation losses (n,) from those of the positives that count, in their order; breaks compiled graphs."""
+    positive = samples(target, mask, ignore_index).relevant
+    n_pos = int(positive.sum())
+    if localisation.shape[0] != n_pos:
+        raise ValueError(
+            f"localisation has {localisation.shape[0]} entries and must have one for each of the {target.shape[0]} "
+            f"samples, or one for each of the {n_pos} positives that count, in their order"
+        )
+    return localisation.new_zeros(target.shape).masked_scatter(positive, localisation)
+
+
+def detections(
+    scores: Tensor,
+    target: Tensor,
+    localisation: Tensor | None,
+    mask: Tensor | None,
+    qid: Tensor | None,
+    ignore_index: int | None,
+) -> Detections:
+    """What is told of each sample; refuses qualities and localisation losses that are none."""
+    dtype = precise(scores.device)
+    if localisation is not None:
+        relevant, valid = samples(target, mask, ignore_index)
+        told = torch.where(relevant, localisation.detach().to(dtype), 0.0)
+        _refuse(
+            "the localisation loss of sample {} is {}, not finite; mask the sample, or look for its cause in the model",
+            ~told.isfinite(),
+            told,
+        )
+        return Detections(scores, relevant, valid, told, qid, False)
+    valid = None if mask is None else mask.bool()
+    if ignore_index is not None:
+        labelled = target != ignore_index
+        valid = labelled if valid is None else valid & labelled
+    quality = target.to(dtype) if valid is None else torch.where(valid, target.to(dtype), 0.0)
+    _refuse(
+        "target[{}] is {}: the quality of a positive, such as its IoU, lies in (0, 1], that of a negative is 0; clamp "
+        "it, or pass ignore_index= for a value that means no label",
+        ~((quality >= 0) & (quality <= 1)),
+        quality,
+    )
+    return Detections(scores, quality > 0, valid, quality, qid, True)
+
+
+def _refuse(message: str, wrong: Tensor, values: Tensor) -> None:
+    """Raise for the first place that is wrong."""
+    if bool(wrong.any()):
+        k = int(wrong.nonzero()[0])
+        raise ValueError(message.format(k, values[k].item()))
