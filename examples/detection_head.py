@@ -88,11 +88,11 @@ def main():
     """Print the table."""
     splits = [compare(split) for split in range(SPLITS)]
     print(f"detection AP of 8s by least overlap (IoU), means over {SPLITS} random splits, and mean AP by split\n")
-    print(f"{'':20s} {'  '.join(f'{overlap:5.2f}' for overlap in OVERLAPS)}   mean")
+    print(f"{'':21s} {'  '.join(f'{overlap:5.2f}' for overlap in OVERLAPS)}   mean")
     for way in splits[0]:
         ap = np.array([found[way] for found in splits])
         by_split = "  ".join(f"{value:.3f}" for value in ap.mean(1))
-        print(f"{way:20s} {'  '.join(f'{value:.3f}' for value in ap.mean(0))}  {ap.mean():.3f}  |  {by_split}")
+        print(f"{way:21s} {'  '.join(f'{value:.3f}' for value in ap.mean(0))}  {ap.mean():.3f}  |  {by_split}")
 
 
 if __name__ == "__main__":

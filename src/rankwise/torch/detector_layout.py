@@ -11,6 +11,16 @@ from rankwise.torch.layout import check_samples, samples
 from rankwise.torch.outcome import precise
 
 
+class Given(NamedTuple):
+    """The tensors of a call, each (n,). localisation: for aLRP; mask and qid may lack."""
+
+    scores: Tensor
+    target: Tensor
+    localisation: Tensor | None
+    mask: Tensor | None
+    qid: Tensor | None
+
+
 class Detections(NamedTuple):
     """Flat samples, each (n,): which are positive, which count (None: all do), and what is told of each.
 
@@ -25,10 +35,9 @@ class Detections(NamedTuple):
     sorts: bool
 
 
-def check_flat(
-    scores: Tensor, target: Tensor, localisation: Tensor | None, mask: Tensor | None, qid: Tensor | None
-) -> None:
+def check_flat(given: Given) -> None:
     """Refuse shapes, dtypes and devices that do not go together."""
+    scores, target, localisation, mask, qid = given
     if getattr(scores, "ndim", 1) > 1:
         raise ValueError(
             f"scores have shape {tuple(scores.shape)} and must be flat, (n,); pass scores.flatten(), target.flatten() "
@@ -50,27 +59,23 @@ def check_flat(
 
 
 @torch.compiler.disable
-def by_sample(localisation: Tensor, target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Tensor:
-    """Localisation losses (n,) from those of the positives that count, in their order; breaks compiled graphs."""
-    positive = samples(target, mask, ignore_index).relevant
+def by_sample(given: Given, ignore_index: int | None) -> Given:
+    """With localisation losses (n,), given those of the positives that count, in order; breaks compiled graphs."""
+    losses, target = given.localisation, given.target
+    assert losses is not None
+    positive = samples(target, given.mask, ignore_index).relevant
     n_pos = int(positive.sum())
-    if localisation.shape[0] != n_pos:
+    if losses.shape[0] != n_pos:
         raise ValueError(
-            f"localisation has {localisation.shape[0]} entries and must have one for each of the {target.shape[0]} "
-            f"samples, or one for each of the {n_pos} positives that count, in their order"
+            f"localisation has {losses.shape[0]} entries and must have one for each of the {target.shape[0]} samples, "
+            f"or one for each of the {n_pos} positives that count, in their order"
         )
-    return localisation.new_zeros(target.shape).masked_scatter(positive, localisation)
+    return given._replace(localisation=losses.new_zeros(target.shape).masked_scatter(positive, losses))
 
 
-def detections(
-    scores: Tensor,
-    target: Tensor,
-    localisation: Tensor | None,
-    mask: Tensor | None,
-    qid: Tensor | None,
-    ignore_index: int | None,
-) -> Detections:
+def detections(given: Given, ignore_index: int | None) -> Detections:
     """What is told of each sample; refuses qualities and localisation losses that are none."""
+    scores, target, localisation, mask, qid = given
     dtype = precise(scores.device)
     if localisation is not None:
         relevant, valid = samples(target, mask, ignore_index)

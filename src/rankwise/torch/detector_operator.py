@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch import detector_core, tensor_detectors
-from rankwise.torch.detector_layout import detections
+from rankwise.torch.detector_layout import Given, detections
 from rankwise.torch.layout import compute_dtype
 from rankwise.torch.outcome import share_of_query
 
@@ -39,7 +39,7 @@ def detector_loss(
     """
     if backend == "core" and scores.device.type != "cpu":
         raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
-    found = detections(scores, target, localisation, mask, qid, ignore_index)
+    found = detections(Given(scores, target, localisation, mask, qid), ignore_index)
     on_host = scores.device.type == "cpu" and backend != "tensor"
     outcome, query = (detector_core if on_host else tensor_detectors).solve_detections(found, width)
     if empty == "error" and not bool(outcome.filled.all()):

@@ -11,7 +11,7 @@ from torch import Tensor
 from rankwise.inputs import is_whole
 from rankwise.smooth import as_width
 from rankwise.torch.batches import Gather, check_options, is_distributed
-from rankwise.torch.detector_layout import by_sample, check_flat
+from rankwise.torch.detector_layout import Given, by_sample, check_flat
 from rankwise.torch.detector_operator import DetectorLoss
 
 
@@ -76,7 +76,7 @@ def rank_sort_loss(
     (0.619, 0.1, [0.4762, -0.2333, 0.1429, -0.3857])
     """
     options = (ignore_index, as_width(width), empty, reduction, backend)
-    return _parts(scores, target, None, mask, qid, options, gather)
+    return _parts(Given(scores, target, None, mask, qid), options, gather)
 
 
 def alrp_loss(
@@ -132,62 +132,59 @@ def alrp_loss(
     ([0.5, 0.125], [0.375, 0.125])
     """
     options = (ignore_index, as_width(width), empty, reduction, backend)
-    return _parts(scores, target, localisation, mask, qid, options, gather)
+    return _parts(Given(scores, target, localisation, mask, qid), options, gather)
 
 
-def _parts(
-    scores: Tensor,
-    target: Tensor,
-    localisation: Tensor | None,
-    mask: Tensor | None,
-    qid: Tensor | None,
-    options: tuple[Any, ...],
-    gather: Gather,
-) -> tuple[Tensor, Tensor]:
+def _parts(given: Given, options: tuple[Any, ...], gather: Gather) -> tuple[Tensor, Tensor]:
     """Check, join, solve and reduce."""
     ignore_index, _, empty, reduction, backend = options
     check_options(empty, reduction, gather, backend)
     if ignore_index is not None and not is_whole(ignore_index):
         raise TypeError(f"ignore_index must be an integer or None, got {ignore_index!r}")
-    check = partial(_checked, scores, target, localisation, mask, qid, ignore_index)
     if not is_distributed(gather):
-        localisation = check()
+        given = _checked(given, ignore_index)
     else:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
 
-        localisation = distributed.together(check, scores.device)
-        if localisation is not None:
-            told = torch.zeros_like(target, dtype=torch.bool)
-            localisation = distributed.join(localisation, told, None, None, -1, gather == "ddp")[0]
+        given = distributed.together(partial(_checked, given, ignore_index), given.scores.device)
+        scores, target, losses, mask, qid = given
+        if losses is not None:
+            nothing = torch.zeros_like(target, dtype=torch.bool)
+            losses = distributed.join(losses, nothing, None, None, -1, gather == "ddp")[0]
         scores, target, mask, qid = distributed.join(scores, target, mask, qid, -1, gather == "ddp")
-    values: Tensor = DetectorLoss.apply(scores, target, localisation, mask, qid, *options)[0]
+        given = Given(scores, target, losses, mask, qid)
+    values: Tensor = DetectorLoss.apply(*given, *options)[0]
     return values[0], values[1]
 
 
-def _checked(
-    scores: Tensor,
-    target: Tensor,
-    localisation: Tensor | None,
-    mask: Tensor | None,
-    qid: Tensor | None,
-    ignore_index: int | None,
-) -> Tensor | None:
-    """The localisation losses by sample, if any; refuses what does not go together."""
-    check_flat(scores, target, localisation, mask, qid)
-    if localisation is None or localisation.shape == scores.shape:
-        return localisation
-    spread: Tensor = by_sample(localisation, target, mask, ignore_index)
+def _checked(given: Given, ignore_index: int | None) -> Given:
+    """What was given, localisation losses by sample; refuses what does not go together."""
+    check_flat(given)
+    if given.localisation is None or given.localisation.shape == given.scores.shape:
+        return given
+    spread: Given = by_sample(given, ignore_index)
     return spread
 
 
 class _DetectorLoss(torch.nn.Module):
     """The options of a functional twin."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self,
+        width: float,
+        *,
+        ignore_index: int | None = None,
+        empty: str = "zero",
+        reduction: str = "mean",
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
         super().__init__()
-        as_width(options["width"])
-        check_options(options["empty"], options["reduction"], options["gather"], options["backend"])
-        self.options = options
+        check_options(empty, reduction, gather, backend)
+        self.options: dict[str, Any] = {
+            "width": as_width(width), "ignore_index": ignore_index, "empty": empty, "reduction": reduction,
+            "gather": gather, "backend": backend,
+        }  # fmt: skip
 
     def extra_repr(self) -> str:
         """The options."""
@@ -211,19 +208,8 @@ class RankSortLoss(_DetectorLoss):
     (0.2, 0.1667)
     """
 
-    def __init__(
-        self,
-        width: float = 0.5,
-        *,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__(
-            width=width, ignore_index=ignore_index, empty=empty, reduction=reduction, gather=gather, backend=backend
-        )
+    def __init__(self, width: float = 0.5, **options: Any) -> None:
+        super().__init__(width, **options)
 
     def forward(
         self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
@@ -243,19 +229,8 @@ class ALRPLoss(_DetectorLoss):
         As in `functional.alrp_loss`.
     """
 
-    def __init__(
-        self,
-        width: float = 1.0,
-        *,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__(
-            width=width, ignore_index=ignore_index, empty=empty, reduction=reduction, gather=gather, backend=backend
-        )
+    def __init__(self, width: float = 1.0, **options: Any) -> None:
+        super().__init__(width, **options)
 
     def forward(
         self,
