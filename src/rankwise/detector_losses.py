@@ -45,7 +45,7 @@ class SolvedParts(NamedTuple):
 
 
 def solve_rank_sort(
-    scores: NDArray[np.floating], queries: Queries, quality: _Floats, width: float, n_threads: int = 1
+    scores: NDArray[np.floating], queries: Queries, quality: NDArray[np.floating], width: float, n_threads: int = 1
 ) -> SolvedParts:
     """Ranking and sorting error of every query; quality (n,) is positive where a sample is relevant.
 
@@ -53,7 +53,7 @@ def solve_rank_sort(
     """
     soft, pairs = _soft().soften(scores, queries, width, n_threads), _pairs()
     query, share = _shares(queries)
-    own = quality[soft.order]
+    own = quality[soft.order].astype(np.float64)
     weight, key = np.stack([np.ones_like(own), 1.0 - own]), pairs.dense_keys(own, soft.starts)
     place, lost = pairs.sums_above(soft, weight)
     missorted, lost_there = np.maximum(pairs.sums_above_lesser(soft, key, weight), 0.0)
@@ -71,7 +71,7 @@ def solve_rank_sort(
 
 
 def solve_alrp(
-    scores: NDArray[np.floating], queries: Queries, localisation: _Floats, width: float, n_threads: int = 1
+    scores: NDArray[np.floating], queries: Queries, localisation: NDArray[np.floating], width: float, n_threads: int = 1
 ) -> SolvedParts:
     """Classification and localisation error of every query; of localisation (n,), that of positives counts.
 
@@ -79,7 +79,7 @@ def solve_alrp(
     """
     soft = _soft().soften(scores, queries, width, n_threads)
     query, share = _shares(queries)
-    lost = localisation[soft.order]
+    lost = localisation[soft.order].astype(np.float64)
     weight = np.stack([np.ones_like(lost), lost])
     others, lost_above = _pairs().sums_above(soft, weight) - 0.5 * weight
     rank = 1.0 + others + soft.above

@@ -17,8 +17,8 @@ from rankwise.torch.layout import compute_dtype, not_finite
 from rankwise.torch.outcome import Outcome
 
 
-def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor]:
-    """Values (2, Q), gradients (2, n), and the query of each sample, Q of those that do not count.
+def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor | None]:
+    """Values (2, Q), gradients (2, n), and with qid the query of each sample, Q of those that do not count.
 
     A query is filled if it has positives.
     """
@@ -36,8 +36,11 @@ def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor]:
         solved = solver(scores, queries, found.told.numpy()[at], width, torch.get_num_threads())
     except NotFiniteError as error:
         raise not_finite(found.scores, found.valid) or error from None  # by its place as it was given
-    gradients, query = np.zeros((2, n), scores.dtype), np.full(n, starts.size - 1)
-    gradients[:, at] = solved.gradients
-    query[at] = np.repeat(np.arange(starts.size - 1), queries.sizes)
-    filled = torch.from_numpy(queries.counts[0] > 0)
-    return Outcome(torch.from_numpy(solved.values), filled, torch.from_numpy(gradients)), torch.from_numpy(query)
+    gradients, query = torch.from_numpy(solved.gradients), None
+    if not isinstance(at, slice):
+        gradients = gradients.new_zeros(2, n).index_copy_(1, torch.from_numpy(at), gradients)
+    if found.qid is not None:
+        owner = np.full(n, starts.size - 1)
+        owner[at] = np.repeat(np.arange(starts.size - 1), queries.sizes)
+        query = torch.from_numpy(owner)
+    return Outcome(torch.from_numpy(solved.values), torch.from_numpy(queries.counts[0] > 0), gradients), query

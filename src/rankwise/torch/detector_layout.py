@@ -24,7 +24,7 @@ class Given(NamedTuple):
 class Detections(NamedTuple):
     """Flat samples, each (n,): which are positive, which count (None: all do), and what is told of each.
 
-    told: of RankSort (`sorts`), the quality, 0 of negatives; of aLRP the localisation loss, of positives alone.
+    told: of RankSort (`sorts`) the quality, of aLRP the localisation loss; anything where a sample is not positive.
     """
 
     scores: Tensor
@@ -76,32 +76,32 @@ def by_sample(given: Given, ignore_index: int | None) -> Given:
 def detections(given: Given, ignore_index: int | None) -> Detections:
     """What is told of each sample; refuses qualities and localisation losses that are none."""
     scores, target, localisation, mask, qid = given
-    dtype = precise(scores.device)
     if localisation is not None:
         relevant, valid = samples(target, mask, ignore_index)
-        told = torch.where(relevant, localisation.detach().to(dtype), 0.0)
-        _refuse(
-            "the localisation loss of sample {} is {}, not finite; mask the sample, or look for its cause in the model",
-            ~told.isfinite(),
-            told,
-        )
-        return Detections(scores, relevant, valid, told, qid, False)
+        losses = localisation[relevant]
+        if not bool(losses.isfinite().all()):
+            k = int(relevant.nonzero()[~losses.isfinite()][0])
+            raise ValueError(
+                f"the localisation loss of sample {k} is {localisation[k].item()}, not finite; mask the sample, or "
+                "look for its cause in the model"
+            )
+        return Detections(scores, relevant, valid, _plain(localisation), qid, False)
     valid = None if mask is None else mask.bool()
     if ignore_index is not None:
         labelled = target != ignore_index
         valid = labelled if valid is None else valid & labelled
-    quality = target.to(dtype) if valid is None else torch.where(valid, target.to(dtype), 0.0)
-    _refuse(
-        "target[{}] is {}: the quality of a positive, such as its IoU, lies in (0, 1], that of a negative is 0; clamp "
-        "it, or pass ignore_index= for a value that means no label",
-        ~((quality >= 0) & (quality <= 1)),
-        quality,
-    )
+    quality = _plain(target) if valid is None else torch.where(valid, _plain(target), 0.0)
+    low, high = quality.aminmax() if quality.numel() > 0 else (torch.zeros(()), torch.ones(()))
+    if not bool((low >= 0) & (high <= 1)):
+        k = int((~((quality >= 0) & (quality <= 1))).nonzero()[0])
+        raise ValueError(
+            f"target[{k}] is {quality[k].item()}: the quality of a positive, such as its IoU, lies in (0, 1], that of "
+            "a negative is 0; clamp it, or pass ignore_index= for a value that means no label"
+        )
     return Detections(scores, quality > 0, valid, quality, qid, True)
 
 
-def _refuse(message: str, wrong: Tensor, values: Tensor) -> None:
-    """Raise for the first place that is wrong."""
-    if bool(wrong.any()):
-        k = int(wrong.nonzero()[0])
-        raise ValueError(message.format(k, values[k].item()))
+def _plain(values: Tensor) -> Tensor:
+    """Values of a type that NumPy knows, too, and that holds them exactly."""
+    values = values.detach()
+    return values if values.dtype in (torch.float32, torch.float64) else values.to(precise(values.device))

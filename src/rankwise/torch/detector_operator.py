@@ -42,11 +42,14 @@ def detector_loss(
     found = detections(Given(scores, target, localisation, mask, qid), ignore_index)
     on_host = scores.device.type == "cpu" and backend != "tensor"
     outcome, query = (detector_core if on_host else tensor_detectors).solve_detections(found, width)
+    query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
     if empty == "error" and not bool(outcome.filled.all()):
         _refuse_empty(outcome.filled, query, qid)
     values, gradients = outcome.values, outcome.gradient
     if reduction == "none":
         return values.to(gradients.dtype).view((2,) if qid is None else values.shape), gradients, query
+    if values.shape[1] == 1:
+        return values.sum(1, dtype=gradients.dtype), gradients, query[:0]
     share = share_of_query(outcome.filled, empty, reduction)
     return (values * share).sum(1).to(gradients.dtype), gradients.mul_(share), query[:0]
 
@@ -61,7 +64,7 @@ def _(
     return (
         scores.new_empty(shape, dtype=dtype),
         scores.new_empty((2, scores.shape[0]), dtype=dtype),
-        scores.new_empty(scores.shape[0] if each else 0, dtype=torch.int64),
+        scores.new_empty(scores.shape[0] if each and qid is not None else 0, dtype=torch.int64),
     )
 
 

@@ -17,24 +17,24 @@ from rankwise.torch.layout import compute_dtype, refuse_scores
 from rankwise.torch.outcome import Outcome, precise
 
 # Comparisons at a time, of positives with all samples of their query.
-_AT_ONCE = 1 << 22
+_AT_ONCE = 1 << 21
 
 
-def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor]:
+def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor | None]:
     """As in `detector_core`."""
     scores = found.scores.detach().to(compute_dtype(found.scores))
     refuse_scores(scores, found.valid)
     n, device, dtype = scores.shape[0], scores.device, precise(scores.device)
     kept = torch.arange(n, device=device) if found.valid is None else found.valid.nonzero().squeeze(1)
-    if found.qid is None:
-        owner, sizes = torch.zeros_like(kept), [kept.shape[0]]
-    else:
+    query, sizes = None, [kept.shape[0]]
+    if found.qid is not None:
         _, owner, counts = torch.unique(found.qid[kept], return_inverse=True, return_counts=True)
         sizes = counts.tolist()
-    query = torch.full((n,), len(sizes), device=device).index_copy_(0, kept, owner)
+        query = torch.full((n,), len(sizes), device=device).index_copy_(0, kept, owner)
+        kept = kept[owner.argsort(stable=True)]
     values, gradients = torch.zeros(2, len(sizes), device=device, dtype=dtype), scores.new_zeros(2, n)
     filled = torch.zeros(len(sizes), device=device, dtype=torch.bool)
-    for q, members in enumerate(kept[owner.argsort(stable=True)].split(sizes)):
+    for q, members in enumerate(kept.split(sizes)):
         relevant = found.relevant[members]
         filled[q] = relevant.any()
         value, gradient = _solve_query(scores[members].to(dtype), relevant, found.told[members], found.sorts, width)
@@ -58,22 +58,25 @@ def _solve_query(scores: Tensor, relevant: Tensor, told: Tensor, sorts: bool, wi
     """Values (2,) and gradients (2, n) of one query."""
     positives, negatives = relevant.nonzero().squeeze(1), (~relevant).nonzero().squeeze(1)
     value, gradient = scores.new_zeros(2), scores.new_zeros(2, scores.shape[0])
-    level, own = scores[positives], told[positives]
+    level, below, own = scores[positives], scores[negatives], told[positives].to(scores.dtype)
+    of_positives, of_negatives = torch.zeros_like(level), torch.zeros_like(below)
     errors_of = _rank_sort if sorts else _alrp
     at_once = max(1, _AT_ONCE // max(scores.shape[0], 1))
     for some in torch.arange(positives.shape[0], device=scores.device).split(at_once):
-        above = _ramp(scores[negatives] - level[some, None], width)
+        above = _ramp(below - level[some, None], width)
         found = errors_of(some, level, _ramp(level - level[some, None], width), above.sum(1), own)
         value += found.errors.sum(1)
         gradient[0, positives[some]] = -found.update
-        gradient[0, negatives] += found.weight @ above
-        gradient[1, positives] += found.of_positives
+        of_positives += found.of_positives
+        of_negatives += found.weight @ above
+    gradient[0, negatives], gradient[1, positives] = of_negatives, of_positives
     n_pos = max(positives.shape[0], 1)
     return value / n_pos, gradient / n_pos
 
 
 def _ramp(x: Tensor, width: float) -> Tensor:
-    return (x * (0.5 / width) + 0.5).clamp_(0.0, 1.0)
+    """H(x), in the memory of x."""
+    return x.mul_(0.5 / width).add_(0.5).clamp_(0.0, 1.0)
 
 
 def _rank_sort(some: Tensor, level: Tensor, beside: Tensor, false: Tensor, quality: Tensor) -> _Errors:
