@@ -65,7 +65,7 @@ def draw(rng: np.random.Generator, number: int, sorts: bool, dtype: Any) -> Case
         target[unlabelled] = IGNORED
         options["ignore_index"] = IGNORED
     queries = [np.flatnonzero(counts)]
-    if number % 3:
+    if number % 3 == 1:
         qid = rng.choice([-3, 0, 2**40], n)
         options["qid"] = torch.tensor(qid)
         queries = [np.flatnonzero(counts & (qid == one)) for one in np.unique(qid[counts])]
@@ -105,8 +105,8 @@ def test_values_and_gradients_are_those_of_the_published_loop(sorts: bool) -> No
             found = call(case, sorts, width=width, empty=empty, backend=backend)
             assert {found[0].dtype, found[1].dtype} == {case.scores.dtype}
             atol = ATOL[case.scores.dtype]
-            np.testing.assert_allclose(found[0].numpy(), values.sum(1) / n, rtol=0.0, atol=atol)
-            np.testing.assert_allclose(found[1].numpy(), gradients / n, rtol=0.0, atol=atol)
+            assert np.abs(found[0].numpy() - values.sum(1) / n).max() <= atol
+            assert np.abs(found[1].numpy() - gradients / n).max() <= atol
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
