@@ -196,6 +196,16 @@ def test_localisation_is_the_published_cumulative_sum_over_ranks() -> None:
     torch.testing.assert_close(alrp_loss(scores, target, losses)[1], expected, rtol=0.0, atol=ATOL[torch.float64])
 
 
+def test_qualities_may_hang_on_a_graph_of_their_own_which_is_left_alone() -> None:
+    scores, quality, _ = detections()
+    leaf, boxes = scores.clone().requires_grad_(), quality.clone().requires_grad_()
+    overlap = boxes.square()
+    sum(rank_sort_loss(leaf, overlap)).backward()
+    assert boxes.grad is None
+    alrp_loss(leaf, overlap > 0, 1.0 - overlap)[1].backward()
+    assert boxes.grad.any()
+
+
 def test_a_binary_target_has_nothing_to_sort() -> None:
     scores, quality, _ = detections()
     for target in (quality > 0, (quality > 0).long()):

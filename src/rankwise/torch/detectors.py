@@ -160,6 +160,7 @@ def _parts(given: Given, options: tuple[Any, ...], gather: Gather) -> tuple[Tens
 def _checked(given: Given, ignore_index: int | None) -> Given:
     """What was given, localisation losses by sample; refuses what does not go together."""
     check_flat(given)
+    given = given._replace(target=given.target.detach())  # an IoU may hang on the boxes' graph, which is not ours
     if given.localisation is None or given.localisation.shape == given.scores.shape:
         return given
     spread: Given = by_sample(given, ignore_index)
