@@ -40,7 +40,10 @@ def table(printed: str) -> list[tuple[str, list[float]]]:
 
 
 def test_every_example_is_tested_and_short() -> None:
-    tested = {"finetune_ap.py", "imbalanced_multilabel.py", "layerwise.py", "letor_mlp.py", "retrieval_embeddings.py"}
+    tested = {
+        "detection_head.py", "finetune_ap.py", "imbalanced_multilabel.py", "layerwise.py", "letor_mlp.py",
+        "retrieval_embeddings.py",
+    }  # fmt: skip
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 100 for path in EXAMPLES.glob("*.py"))
 
@@ -97,6 +100,12 @@ def test_fine_tuning_for_average_precision_raises_it_where_there_is_something_to
         assert np.all(np.array(linear[way][1:]) > longer[1:])
         assert network[way][0] > 0.99
         assert abs(network[way][1] - network["cross-entropy, then …"][1]) < 0.03
+
+
+def test_a_detection_head_ranks_the_windows_that_fit_best_first(tmp_path: Path) -> None:
+    rows = dict(table(run("detection_head.py", tmp_path)))
+    for way in ("cross-entropy", "cross-entropy of IoU", "focal loss"):
+        assert np.all(np.array(rows["RankSort"]) > np.array(rows[way]) + 0.03)
 
 
 def test_a_network_trained_layer_by_layer_gets_further_than_at_a_poor_rate(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inference",),
     ("grouping", "zero_one"),
     ("solving", "border"),
-    ("hinge", "smooth", "metrics", "io", "progress", "figures"),
+    ("hinge", "smooth", "detector_losses", "metrics", "io", "progress", "figures"),
     ("linear", "torch"),
     ("latent",),
     ("models",),

@@ -69,11 +69,9 @@ def _soften_large(scores: NDArray[np.floating], queries: Queries, q: int, soft: 
     begin, end = int(queries.starts[q]), int(queries.starts[q + 1])
     p, p_end = int(soft.starts[q]), int(soft.starts[q + 1])
     own, n_pos, limit = scores[begin:end], p_end - p, limit_of(scores)
-    if n_pos in (0, end - begin):
+    if n_pos == 0:
         if not (np.abs(own) <= limit).all():
             raise NotFiniteError
-        soft.order[p:p_end], soft.level[p:p_end] = np.arange(begin, begin + n_pos), own[:n_pos]
-        soft.above[p:p_end] = soft.near[p:p_end] = 0.0
         return
     where = np.flatnonzero(queries.relevant[begin:end])
     with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
@@ -83,6 +81,9 @@ def _soften_large(scores: NDArray[np.floating], queries: Queries, q: int, soft: 
     ascending = order_descending(-values)[1]
     level = values[ascending]
     soft.level[p:p_end], soft.order[p:p_end] = level, begin + where[ascending]
+    if n_pos == end - begin:
+        soft.above[p:p_end] = soft.near[p:p_end] = 0.0
+        return
     buckets, pivot = choose(own, 2 * n_pos, limit)
     n_buckets = (3 if pivot.size else 1) * (buckets.last + 1)
     settled, start = np.empty(n_buckets, np.int32), np.empty(n_buckets + 1, np.int32)

@@ -16,7 +16,7 @@ from rankwise.inference.buckets import CHUNK, cells_of, linear_cell, place, thir
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.flags import all_within, count_true
 from rankwise.inference.sorting import slots, sort_descending
-from rankwise.inference.windows import gap_between, lay_edges, sum_windows
+from rankwise.inference.windows import add_above, gap_between, lay_edges, sum_windows
 
 # Up to so many positives, each is compared with every negative, many at a time: faster than any search.
 DIRECT = 24
@@ -226,15 +226,5 @@ def soft_places(level, pos_starts, first, last, width, out):
             for i in range(n):
                 out[pos_starts[q] + i] = 0.5 + compare_all(own, own[i], width, 0.5 / width)[0]
             continue
-        one, nought, near, moment = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
-        begin, end = np.empty(n, np.int64), np.empty(n, np.int64)
-        low = high = np.int64(0)
-        for i in range(n):
-            while low < n and own[low] - own[i] <= -width:
-                low += 1
-            while high < n and own[high] - own[i] < width:
-                high += 1
-            begin[i], end[i] = low, high
-        sum_windows(one, nought, own, begin, end, own, near, moment, np.empty((2, n)))
-        for i in range(n):
-            out[pos_starts[q] + i] = 0.5 + (n - end[i]) + 0.5 * near[i] + moment[i] * (0.5 / width)
+        out[pos_starts[q] : pos_starts[q + 1]] = 0.5
+        add_above(own, np.ones(n), own, width, out[pos_starts[q] : pos_starts[q + 1]])

@@ -14,6 +14,8 @@ from rankwise.inference.buckets import number_of, order_of
 from rankwise.inference.compiled import inline, part
 
 _ONE = np.int64(1)
+# Up to so many comparisons are made one by one.
+_FEW = 256
 
 
 @inline
@@ -104,3 +106,30 @@ def sum_windows(weight, offset, place, first, stop, level, inside, moment, front
             added += 1
         inside[i] = front[0, low] + back_weight
         moment[i] = front[1, low] + back_moment + inside[i] * (anchor - level[i])
+
+
+@part
+def add_above(place, weight, level, width, out):
+    """out[i] += Σ_e weight[e]·H(place[e] − level[i]), H(x) = clip(x/(2·width) + ½, 0, 1); places and levels ascend."""
+    n, rate = place.shape[0], 0.5 / width
+    if n * level.shape[0] <= _FEW:
+        for i in range(level.shape[0]):
+            for e in range(n):
+                out[i] += weight[e] * min(max((place[e] - level[i]) * rate + 0.5, 0.0), 1.0)
+        return
+    first, stop = np.empty(level.shape[0], np.int64), np.empty(level.shape[0], np.int64)
+    low = high = np.int64(0)
+    for i in range(level.shape[0]):
+        while low < n and place[low] - level[i] <= -width:
+            low += 1
+        while high < n and place[high] - level[i] < width:
+            high += 1
+        first[i], stop[i] = low, high
+    inside, moment = np.empty(level.shape[0]), np.empty(level.shape[0])
+    sum_windows(weight, np.zeros(n), place, first, stop, level, inside, moment, np.empty((2, n)))
+    beyond, e = 0.0, n - 1
+    for i in range(level.shape[0] - 1, -1, -1):
+        while e >= stop[i]:
+            beyond += weight[e]
+            e -= 1
+        out[i] += beyond + 0.5 * inside[i] + moment[i] * rate

@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from rankwise.torch import functional
+from rankwise.torch.detectors import ALRPLoss, RankSortLoss
 from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.layerwise.last_layer import LastLayer, fit_last_layer
 from rankwise.torch.layerwise.lwsvm import LWSVM
@@ -33,6 +34,7 @@ from rankwise.torch.modules import (
 __all__ = [
     "LWSVM",
     "PLCNN",
+    "ALRPLoss",
     "APHingeLoss",
     "DirectLoss",
     "EmbeddingMemory",
@@ -41,6 +43,7 @@ __all__ = [
     "LastLayer",
     "NDCGHingeLoss",
     "RankHingeLoss",
+    "RankSortLoss",
     "RetrievalLoss",
     "ScoreMemory",
     "SmoothRankLoss",

@@ -9,12 +9,22 @@ from rankwise.inputs import as_scale, check_known, is_number
 from rankwise.losses import Form, LossLike, as_loss
 from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
+from rankwise.torch.detectors import alrp_loss, rank_sort_loss
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.outcome import Options, soft_goal
 from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 
-__all__ = ["check_update", "direct_loss", "error_driven_loss", "retrieval_loss", "smooth_loss", "structured_hinge"]
+__all__ = [
+    "alrp_loss",
+    "check_update",
+    "direct_loss",
+    "error_driven_loss",
+    "rank_sort_loss",
+    "retrieval_loss",
+    "smooth_loss",
+    "structured_hinge",
+]
 
 UPDATES = ("positive", "negative")
 

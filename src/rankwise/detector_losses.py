@@ -1,0 +1,124 @@
+"""The losses of detectors, at the cost of a sort: RankSort (Oksuz et al., ICCV 2021) and aLRP (Oksuz et al., 2020).
+
+Scores are compared by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). For a positive i, with sums over positives k and
+negatives j of its query, FP_i = Σ_j H(s_j − s_i), and
+
+    RankSort, qualities t:  a_i = Σ_k H(s_k − s_i), itself as ½;  ranking_i = FP_i/(a_i + FP_i)
+        sorting_i = mean of 1 − t_k weighted by H(s_k − s_i), less the same over those of t_k ≥ t_i
+        i hands its ranking error to negatives, its sorting error to positives of t_k < t_i, in proportion to H
+    aLRP, localisation losses ℓ:  a_i = 1 + Σ_{k≠i} H(s_k − s_i);  r_i = a_i + FP_i;  classification_i = FP_i/r_i
+        i hands (Σ_{k≠i} H(s_k − s_i)·ℓ_k + FP_i)/r_i to the negatives in proportion to H(s_j − s_i)
+        localisation_i = (Σ ℓ over positives that score at least as high)/r_i
+
+What is handed on is an update by sample, not the derivative of the value; it is bounded. That of the localisation loss
+in ℓ is its derivative, ranks being held constant.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.queries import Queries
+
+__all__ = ["LEAST_ERROR", "SolvedParts", "solve_alrp", "solve_rank_sort"]
+
+# aLRP passes over positives with no more false positives than this, as published.
+LEAST_ERROR = 1e-5
+
+_Floats = NDArray[np.float64]
+
+
+class SolvedParts(NamedTuple):
+    """A loss in two parts: values (2, Q) by query, each the mean over its positives; gradients (2, n) of their sums.
+
+    A query without positives is 0. RankSort: ranking and sorting, both by score. aLRP: classification by score,
+    localisation by localisation loss.
+    """
+
+    values: _Floats
+    gradients: NDArray[np.floating]
+
+
+def solve_rank_sort(
+    scores: NDArray[np.floating], queries: Queries, quality: NDArray[np.floating], width: float, n_threads: int = 1
+) -> SolvedParts:
+    """Ranking and sorting error of every query; quality (n,) is positive where a sample is relevant.
+
+    Raises `NotFiniteError` where a score is not finite or too large; all else was checked.
+    """
+    soft, pairs = _soft().soften(scores, queries, width, n_threads), _pairs()
+    query, share = _shares(queries)
+    own = quality[soft.order].astype(np.float64)
+    weight, key = np.stack([np.ones_like(own), 1.0 - own]), pairs.dense_keys(own, soft.starts)
+    place, lost = pairs.sums_above(soft, weight)
+    missorted, lost_there = np.maximum(pairs.sums_above_lesser(soft, key, weight), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        there = np.where(missorted > 0.0, np.minimum(lost_there / missorted, 1.0), 0.0)
+    # place·(current − target), by missorted positive: those of lesser quality are all worse than the mean of the rest.
+    excess = np.maximum(there - (lost - lost_there) / (place - missorted), 0.0) / place
+    ranking, sorting = soft.above / (place + soft.above), excess * missorted
+    taken = pairs.sums_below_greater(soft, key, (excess * share)[None])[0]
+    gradients = np.zeros((2, scores.shape[0]), scores.dtype)
+    weight_of_negatives = share / (place + soft.above)
+    gradients[0] = _soft().spread(scores, queries, soft, weight_of_negatives, -ranking * share, True, n_threads)
+    gradients[1, soft.order] = taken - sorting * share
+    return SolvedParts(_by_query(query, queries, ranking * share, sorting * share), gradients)
+
+
+def solve_alrp(
+    scores: NDArray[np.floating], queries: Queries, localisation: NDArray[np.floating], width: float, n_threads: int = 1
+) -> SolvedParts:
+    """Classification and localisation error of every query; of localisation (n,), that of positives counts.
+
+    Positives that tie are in any order: localisation is the mean over these. Raises as `solve_rank_sort`.
+    """
+    soft = _soft().soften(scores, queries, width, n_threads)
+    query, share = _shares(queries)
+    lost = localisation[soft.order].astype(np.float64)
+    weight = np.stack([np.ones_like(lost), lost])
+    others, lost_above = _pairs().sums_above(soft, weight) - 0.5 * weight
+    rank = 1.0 + others + soft.above
+    counted = soft.above > LEAST_ERROR
+    update = np.where(counted, (lost_above + soft.above) / rank, 0.0) * share
+    weight_of_negatives = update / np.where(counted, soft.above, 1.0)
+    held = np.cumsum(1.0 / rank)
+    first = soft.starts[:-1][queries.counts[0] > 0]
+    held = (held - np.repeat(held[first] - 1.0 / rank[first], np.diff(np.append(first, rank.size)))) * share
+    _soft().share(soft, held)
+    gradients = np.zeros((2, scores.shape[0]), scores.dtype)
+    gradients[0] = _soft().spread(scores, queries, soft, weight_of_negatives, -update, True, n_threads)
+    gradients[1, soft.order] = held
+    return SolvedParts(_by_query(query, queries, soft.above / rank * share, held * lost), gradients)
+
+
+def _shares(queries: Queries) -> tuple[NDArray[np.int64], _Floats]:
+    """By positive, query after query: its query, and 1/P of that."""
+    n_pos = queries.counts[0]
+    query = np.repeat(np.arange(n_pos.size), n_pos)
+    return query, 1.0 / n_pos[query]
+
+
+def _by_query(query: NDArray[np.int64], queries: Queries, *parts: _Floats) -> _Floats:
+    """Sums of each part over the positives of a query."""
+    n_queries = queries.starts.size - 1
+    return np.stack([np.bincount(query, part, n_queries) for part in parts])
+
+
+@cache
+def _soft() -> ModuleType:
+    """The compiled part, imported when it is first used."""
+    from rankwise.inference import soft
+
+    return soft
+
+
+@cache
+def _pairs() -> ModuleType:
+    from rankwise.inference import pairs
+
+    return pairs

@@ -1,0 +1,46 @@
+"""The losses of detectors on the CPU: the compiled core, query by query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankwise.detector_losses import solve_alrp, solve_rank_sort
+from rankwise.grouping import group
+from rankwise.inputs import NotFiniteError
+from rankwise.queries import as_queries
+from rankwise.torch.detector_layout import Detections
+from rankwise.torch.layout import compute_dtype, not_finite
+from rankwise.torch.outcome import Outcome
+
+
+def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor | None]:
+    """Values (2, Q), gradients (2, n), and with qid the query of each sample, Q of those that do not count.
+
+    A query is filled if it has positives.
+    """
+    n = found.scores.shape[0]
+    at: Any = slice(None) if found.valid is None else np.flatnonzero(found.valid.numpy())
+    starts = np.array([0, n if found.valid is None else at.size])
+    if found.qid is not None:
+        ids = found.qid.numpy()[at]
+        grouping = group(ids, ids.shape[0])
+        at, starts = grouping.gather(np.arange(n)[at]), grouping.starts
+    scores = np.ascontiguousarray(found.scores.detach().to(compute_dtype(found.scores)).numpy()[at])
+    queries = as_queries(np.ascontiguousarray(found.relevant.numpy()[at]), starts)
+    solver = solve_rank_sort if found.sorts else solve_alrp
+    try:
+        solved = solver(scores, queries, found.told.numpy()[at], width, torch.get_num_threads())
+    except NotFiniteError as error:
+        raise not_finite(found.scores, found.valid) or error from None  # by its place as it was given
+    gradients, query = torch.from_numpy(solved.gradients), None
+    if not isinstance(at, slice):
+        gradients = gradients.new_zeros(2, n).index_copy_(1, torch.from_numpy(at), gradients)
+    if found.qid is not None:
+        owner = np.full(n, starts.size - 1)
+        owner[at] = np.repeat(np.arange(starts.size - 1), queries.sizes)
+        query = torch.from_numpy(owner)
+    return Outcome(torch.from_numpy(solved.values), torch.from_numpy(queries.counts[0] > 0), gradients), query

@@ -1,0 +1,67 @@
+"""RankSort and aLRP as published: one positive after the other, each against all samples, O(P·n)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+# What the published loops take for no error at all.
+RANK_SORT_EPS, ALRP_EPS = 1e-10, 1e-5
+
+
+def ramp(x: Array, width: float) -> Array:
+    return np.clip(x / (2.0 * width) + 0.5, 0.0, 1.0)
+
+
+def rank_sort_by_loop(scores: Array, target: Array, width: float) -> tuple[Array, Array]:
+    """Ranking and sorting error (2,), and the update of each by sample (2, n)."""
+    positive = target > 0
+    level, negatives, t = scores[positive], scores[~positive], target[positive]
+    values, updates = np.zeros(2), np.zeros((2, scores.size))
+    of_negatives, of_positives = np.zeros(negatives.size), np.zeros((2, level.size))
+    for i in range(level.size):
+        h, above = ramp(level - level[i], width), ramp(negatives - level[i], width)
+        place, false = h.sum(), above.sum()
+        better = t >= t[i]
+        ranking = false / (place + false)
+        sorting = (h * (1 - t)).sum() / place - (h * better * (1 - t)).sum() / (h * better).sum()
+        values += [ranking, sorting]
+        if false > RANK_SORT_EPS:
+            of_positives[0, i] -= ranking
+            of_negatives += ranking * above / false
+        missorted = h * ~better
+        if missorted.sum() > RANK_SORT_EPS:
+            of_positives[1, i] -= sorting
+            of_positives[1] += sorting * missorted / missorted.sum()
+    updates[:, positive], updates[0, ~positive] = of_positives, of_negatives
+    n_pos = max(level.size, 1)
+    return values / n_pos, updates / n_pos
+
+
+def alrp_by_loop(scores: Array, positive: Array, localisation: Array, width: float) -> tuple[Array, Array]:
+    """Classification and localisation error (2,); the update of scores, and the gradient in localisation, (2, n).
+
+    Positives of one score may stand in any order; half of the time, one of two is ahead of the other.
+    """
+    level, negatives, losses = scores[positive], scores[~positive], localisation[positive]
+    values, updates = np.zeros(2), np.zeros((2, scores.size))
+    of_negatives, of_positives = np.zeros(negatives.size), np.zeros((2, level.size))
+    for i in range(level.size):
+        h, above = ramp(level - level[i], width), ramp(negatives - level[i], width)
+        h[i] = 0.0
+        false = above.sum()
+        rank = 1.0 + h.sum() + false
+        ahead = (level > level[i]) + 0.5 * (level == level[i])
+        ahead[i] = 1.0
+        values += [1.0 - (1.0 + h.sum()) / rank, (ahead * losses).sum() / rank]
+        of_positives[1] += ahead / rank
+        if false > ALRP_EPS:
+            update = ((h * losses).sum() + false) / rank
+            of_positives[0, i] = -update
+            of_negatives += update * above / false
+    updates[:, positive], updates[0, ~positive] = of_positives, of_negatives
+    n_pos = max(level.size, 1)
+    return values / n_pos, updates / n_pos
