@@ -273,7 +273,7 @@ def test_torch_func_has_the_same_gradient_and_second_derivatives_are_refused() -
     total = sum(rank_sort_loss(leaf, quality))
     (gradient,) = torch.autograd.grad(total, leaf, create_graph=True)
     assert torch.equal(torch.func.grad(lambda s: sum(rank_sort_loss(s, quality)))(scores), gradient)
-    with pytest.raises(RuntimeError, match="no second derivative: their gradient is an update rule"):
+    with pytest.raises(RuntimeError, match=r"no second derivative.*update rule"):
         gradient.sum().backward()
     (gradient,) = torch.autograd.grad(sum(alrp_loss(leaf, quality > 0, losses)), leaf, create_graph=True)
     with pytest.raises(RuntimeError, match="no second derivative"):

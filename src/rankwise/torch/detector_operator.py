@@ -14,6 +14,7 @@ from torch import Tensor
 from rankwise.torch import detector_core, tensor_detectors
 from rankwise.torch.detector_layout import Given, detections
 from rankwise.torch.layout import compute_dtype
+from rankwise.torch.operator import OnlyOnce
 from rankwise.torch.outcome import share_of_query
 
 _Outputs = tuple[Tensor, Tensor, Tensor]
@@ -83,23 +84,12 @@ def scaled(grad: Tensor, gradients: Tensor, query: Tensor) -> tuple[Tensor, Tens
     return by_sample[0] * gradients[0], by_sample[1] * gradients[1]
 
 
-class _Update(torch.autograd.Function):
-    """`scaled` as a function of the scores, too, that has no derivative."""
+class _Update(OnlyOnce):
+    """`scaled` as a function of the scores, too."""
 
     @staticmethod
     def forward(grad: Tensor, gradients: Tensor, query: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         return scaled(grad, gradients, query)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            "the losses of detectors have no second derivative: their gradient is an update rule; use "
-            "create_graph=False, or a method that needs first derivatives only"
-        )
 
 
 class DetectorLoss(torch.autograd.Function):

@@ -122,14 +122,8 @@ def _by_sample(grad: Tensor, gradient: Tensor, query: Tensor) -> Tensor:
     return grad[:, None] if gradient.dim() == 2 else torch.nn.functional.pad(grad, (0, 1))[query]
 
 
-class _SemiGradient(torch.autograd.Function):
-    """`semi_gradient` as a function that has no derivative."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor) -> Tensor:
-        return semi_gradient(grad, gradient, query, scores)
+class OnlyOnce(torch.autograd.Function):
+    """What backward computes, as a function that has no derivative; `forward` is for those that inherit."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -138,9 +132,19 @@ class _SemiGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
-            "rank losses have no second derivative: the semi-gradient is constant between kinks; "
-            "use create_graph=False, or a method that needs first derivatives only"
+            "rank losses have no second derivative: what they send back is a semi-gradient, constant between kinks, or "
+            "an update rule; use create_graph=False, or a method that needs first derivatives only"
         )
+
+
+class _SemiGradient(OnlyOnce):
+    """`semi_gradient`, once."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor) -> Tensor:
+        return semi_gradient(grad, gradient, query, scores)
 
 
 class _Traced(torch.autograd.Function):
