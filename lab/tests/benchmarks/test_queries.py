@@ -83,6 +83,12 @@ def test_queries_run_on_files_in_the_same_layout(letor: Path) -> None:
     _check_found(found["given"])
 
 
+def test_some_models_can_be_asked_for(letor: Path) -> None:
+    found = queries.run(letor, quick=True, names=["RankSVM, AP"])
+    assert [one.model for one in found["given"]] == [queries.REFERENCE, "RankSVM, AP"]
+    assert [one.model for one in queries.run(letor, quick=True, names=[])["given"]] == [queries.REFERENCE]
+
+
 def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
     letor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

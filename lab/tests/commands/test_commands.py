@@ -110,7 +110,7 @@ def test_bad_usage_exits_with_2_and_one_line(arguments: list[str], said: str, ca
         (["demo", "--page", "no/such/folder/page.html"], "no folder"),
         (["bench", "training", "--only", "9"], "sections are 3, 4"),
         (["bench", "quality", "--tasks", "nothing"], "no task 'nothing'"),
-        (["bench", "quality", "--contenders", "nobody"], "no contender 'nobody': contenders are svc,"),
+        (["bench", "quality", "--contenders", "nobody"], "no contender 'nobody': contenders are svc;"),
         (["bench", "quality", "--repeats", "0"], "--repeats must be at least 1"),
     ],
 )

@@ -6,7 +6,7 @@ training queries; queries without a relevant document have no average precision 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -78,16 +78,20 @@ class Found:
 
 @threadpool_limits.wrap(limits=THREADS)
 def run(
-    data_dir: Path | None = None, quick: bool = False, on_model: Callable[[str], None] = lambda name: None
+    data_dir: Path | None = None,
+    quick: bool = False,
+    on_model: Callable[[str], None] = lambda name: None,
+    names: Collection[str] | None = None,
 ) -> dict[str, list[Found]]:
     """Judge models that learnt from the training queries: on the test queries ("given"), and in folds of all queries.
 
-    "folds" is the mean of two repeats of five folds; models that take minutes are left out of it.
+    "folds" is the mean of two repeats of five folds; models that take minutes are left out of it. names: some of
+    `MODELS`, to which the reference is added.
     """
     train, test = (_read(data_dir, part) for part in ("train", "test"))
     given, folds = {}, {}
     for name, fit in MODELS.items():
-        if quick and name not in _QUICK:
+        if (quick and name not in _QUICK) or not (names is None or name in names or name == REFERENCE):
             continue
         on_model(name)
         given[name] = _aps(fit(train), test)

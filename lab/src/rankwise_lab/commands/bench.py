@@ -62,7 +62,7 @@ def add_command(commands: Any) -> None:
 
 def _add_quality(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--tasks", nargs="+", metavar="NAME", help="only these tasks; mq2008 is the one with queries")
-    kind.add_argument("--contenders", nargs="+", metavar="NAME", help="only these contenders (not on mq2008)")
+    kind.add_argument("--contenders", nargs="+", metavar="NAME", help="only these contenders, or models of mq2008")
     _add_results(kind, "quality", "fold by fold")
     _add_folds(kind, 2, "of five folds (default: 2)")
     _add_jobs(kind, "folds")
@@ -173,7 +173,7 @@ def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict
     from rankwise_lab.benchmarks import queries
     from rankwise_lab.benchmarks.contenders import BASELINES, OURS
     from rankwise_lab.benchmarks.quality import Plan, run, summarise, table
-    from rankwise_lab.benchmarks.tasks import load_tasks, of_names
+    from rankwise_lab.benchmarks.tasks import load_tasks
     from rankwise_lab.data.folder import MissingDataError
 
     names: list[str] | None = arguments.tasks
@@ -181,16 +181,21 @@ def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict
         names = [*_QUICK_TASKS, _MQ2008]
     tasks = load_tasks(None if names is None else [name for name in names if name != _MQ2008])
     plan = _split_as_asked(Plan, arguments)
-    contenders = of_names("contender", [*BASELINES, *OURS], arguments.contenders)
+    asked: list[str] | None = arguments.contenders
+    contenders = [c for c in (*BASELINES, *OURS) if asked is None or c.name in asked]
+    known = dict.fromkeys([*(c.name for c in (*BASELINES, *OURS)), *queries.MODELS])
+    unknown = [name for name in asked or () if name not in known]
+    if unknown:
+        raise ValueError(f"no contender {unknown[0]!r}: contenders are {'; '.join(known)}")
     document: dict[str, Any] = {"benchmark": "quality"}
-    if tasks:
+    if tasks and contenders:
         records = run(tasks, contenders, folder, plan, arguments.jobs, _say_skipped, progress)
         document |= summarise(records, contenders, plan)
         print(table(document))
     if names is None or _MQ2008 in names:
         try:
             progress.section("MQ2008", 2 * len(queries.MODELS))
-            found = queries.run(quick=arguments.quick, on_model=progress.step)
+            found = queries.run(quick=arguments.quick, on_model=progress.step, names=asked)
             progress.close()
             document["mq2008"] = {part: [asdict(one) for one in models] for part, models in found.items()}
             print("\n" + queries.table(found))
