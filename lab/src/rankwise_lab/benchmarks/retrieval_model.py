@@ -27,7 +27,8 @@ def network(channels: int, embedding: int) -> nn.Sequential:
     for before in (1, *[channels] * (_BLOCKS - 1)):
         layers += [nn.Conv2d(before, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU()]
         layers.append(nn.MaxPool2d(2))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, embedding))
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, embedding))
+    return model.to(memory_format=torch.channels_last)  # type: ignore[no-any-return, call-overload]
 
 
 def train(
@@ -43,9 +44,9 @@ def train(
 
     batch: characters, and drawings of each, drawn anew for every step. loss: of embeddings (b, d) and labels (b,).
     """
-    groups = [{"params": list(model.parameters())}]
+    groups: list[dict[str, Any]] = [{"params": list(model.parameters())}]
     if isinstance(loss, nn.Module) and list(loss.parameters()):
-        groups.append({"params": list(loss.parameters()), "lr": _OF_LOSS * learning_rate})  # type: ignore[dict-item]
+        groups.append({"params": list(loss.parameters()), "lr": _OF_LOSS * learning_rate})
     optimiser = torch.optim.Adam(groups, lr=learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     labels = torch.from_numpy(drawings.characters)
@@ -75,12 +76,8 @@ def judge(model: nn.Module, drawings: Drawings) -> dict[str, float]:
     """The metrics of the embeddings of all drawings."""
     model.eval()
     with torch.no_grad():
-        embeddings = torch.cat([model(_tensor(part)) for part in np.array_split(*_parts(drawings.images))])
+        embeddings = torch.cat([model(part) for part in _tensor(drawings.images).split(_EVALUATED)])
     return judged(embeddings.numpy(), drawings.characters)
-
-
-def _parts(images: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], int]:
-    return images, -(-len(images) // _EVALUATED)
 
 
 def judged(embeddings: NDArray[np.floating[Any]], characters: NDArray[np.int64]) -> dict[str, float]:
