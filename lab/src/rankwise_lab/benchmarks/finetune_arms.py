@@ -41,6 +41,11 @@ def _cross_entropy(scores: Tensor, target: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(scores, target)
 
 
+def plain(scores: Tensor, target: Tensor, rows: Tensor) -> Tensor:
+    """Cross-entropy, whatever the rows."""
+    return _cross_entropy(scores, target)
+
+
 def _smoothed(scores: Tensor, target: Tensor) -> Tensor:
     """Cross-entropy with labels of 0.05 and 0.95 for 0 and 1, a common remedy for wrong ones."""
     return _cross_entropy(scores, target * (1 - 2 * _SMOOTHING) + _SMOOTHING)
@@ -93,9 +98,6 @@ def _libauc(labels: Labels) -> LossOfRows:
 
     return loss
 
-
-# Cross-entropy, whatever the labels and rows.
-plain = _of_scores(_cross_entropy, np.empty((0, 0), np.bool_))
 
 REFERENCE = "cross-entropy"
 _ERROR_DRIVEN = ErrorDrivenLoss(width=1.0, dim=0)

@@ -19,7 +19,7 @@ from rankwise.io import fingerprint
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.arms import Arm, arms_table, compared, of_whole_seeds
 from rankwise_lab.benchmarks.finetune_model import one_thread
-from rankwise_lab.benchmarks.retrieval_arms import ARMS, Shape
+from rankwise_lab.benchmarks.retrieval_arms import Shape
 from rankwise_lab.benchmarks.retrieval_model import METRICS, judge, network, train
 from rankwise_lab.data.folder import data_folder, existing
 from rankwise_lab.data.omniglot import ARCHIVE, Drawings, Omniglot, load_omniglot
@@ -72,20 +72,19 @@ class Record:
 
 def run(
     folder: Path,
-    seeds: Sequence[int] = range(3),
-    plan: Plan | None = None,
-    arms: Sequence[Arm] = ARMS,
+    seeds: Sequence[int],
+    plan: Plan,
+    arms: Sequence[Arm],
+    *,
     n_jobs: int = 1,
     data_dir: Path | None = None,
     cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Records of all arms for all seeds; those that are finished are in `folder`.
+    """Records of these arms for these seeds, of which those that are finished are in `folder`.
 
-    data_dir, cache_dir: as in `bench finetune`. n_jobs: arms and seeds at a time, each on one thread.
+    data_dir: where the archive is, as in `bench finetune`. n_jobs: arms and seeds at a time, each on one thread.
     """
-    plan = Plan() if plan is None else plan
-    bar = Progress() if progress is None else progress
     archive = existing(data_folder(data_dir) / ARCHIVE)
     done = pieces.Pieces(folder, plan, option="--results")
     left = [(seed, arm) for seed in seeds for arm in arms if _name(seed, arm) not in done]
@@ -93,6 +92,7 @@ def run(
         drawings = load_omniglot(archive, cache_dir)
         done.agree("data", {"drawings": _digest(drawings)}, "other drawings")
     jobs = (delayed(_evaluate)(done, plan, *one, archive, cache_dir) for one in left)
+    bar = Progress() if progress is None else progress
     bar.follow("Retrieval", Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), len(left))
     return [done.record(_name(seed, arm), Record) for seed in seeds for arm in arms]
 
@@ -140,7 +140,7 @@ def joined(omniglot: Omniglot, alphabets: Sequence[str]) -> Drawings:
     return Drawings(np.concatenate(images), np.concatenate(characters).astype(np.int64))
 
 
-def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm] = ARMS) -> dict[str, Any]:
+def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm]) -> dict[str, Any]:
     """Plain data: metrics by arm and seed, means over test alphabets; MAP@R by alphabet, its means over seeds.
 
     Paired differences in MAP@R with 95 % intervals (t) are to the best baseline. Only seeds with all arms count.
