@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 torch = pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
-from rankwise_lab.benchmarks import finetune, finetune_data, finetune_model  # noqa: E402
+from rankwise_lab.benchmarks import finetune, finetune_arms, finetune_data, finetune_model  # noqa: E402
 from rankwise_lab.benchmarks.finetune import Choice, Plan, Record, run, summarise, table  # noqa: E402
+from rankwise_lab.benchmarks.finetune_arms import ARMS, Arm, focal, plain, softmax  # noqa: E402
 from rankwise_lab.benchmarks.finetune_data import Part, Problem, Sizes, draw  # noqa: E402
-from rankwise_lab.benchmarks.finetune_model import ARMS, Arm, cross_entropy, mean_ap, network, one_thread, train  # noqa: E402
+from rankwise_lab.benchmarks.finetune_model import mean_ap, network, one_thread, train  # noqa: E402
 from rankwise_lab.data.cifar10 import ARCHIVE, Cifar10  # noqa: E402
 from rankwise_lab.data.folder import MissingDataError  # noqa: E402
 
@@ -40,6 +41,8 @@ PLAN = Plan(
     epochs=1,
     choices=(Choice(13, 1e-3), Choice(26, 1e-2)),
 )
+INSTALLED = [arm for arm in ARMS if arm.package.installed]
+BY_NAME = {arm.name: arm for arm in ARMS}
 PLAIN = ARMS[0]
 
 
@@ -170,12 +173,12 @@ def test_the_network_is_small_and_has_one_score_a_class() -> None:
     assert sum(p.numel() for p in model.parameters()) < 50_000
 
 
-@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+@pytest.mark.parametrize("arm", INSTALLED, ids=lambda arm: arm.name)
 def test_each_arm_ranks_colours_better_than_where_it_started(arm: Arm, cifar: Cifar10) -> None:
     problem = draw(cifar, SIZES, 0.0, 0)
     with one_thread(0):
         model = network((8,), 2)
-        train(model, problem.train, cross_entropy, 1, 26, 1e-2, np.random.default_rng(0))
+        train(model, problem.train, plain, 1, 26, 1e-2, np.random.default_rng(0))
         before = mean_ap(model, problem.test)
         train(model, problem.train, arm.make(problem.train.labels), 12, 26, 1e-2, np.random.default_rng(0))
     assert before < 0.8
@@ -190,7 +193,7 @@ def test_training_twice_gives_the_same_weights_and_leaves_threads_and_randomness
         with one_thread(7):
             assert torch.get_num_threads() == 1
             model = network((4,), 2)
-            train(model, problem.train, cross_entropy, 1, 13, 1e-2, np.random.default_rng(0))
+            train(model, problem.train, plain, 1, 13, 1e-2, np.random.default_rng(0))
             models.append(model.state_dict())
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
     assert torch.get_num_threads() == threads
@@ -210,7 +213,7 @@ def test_the_learning_rate_falls_along_half_a_cosine_or_stays(
 
     monkeypatch.setattr(torch.optim, "AdamW", Recorder)
     part = draw(cifar, SIZES, 0.0, 0).train
-    train(network((4,), 2), part, cross_entropy, 2, 26, 1e-2, np.random.default_rng(0), decay=decay)
+    train(network((4,), 2), part, plain, 2, 26, 1e-2, np.random.default_rng(0), decay=decay)
     steps = np.arange(4)
     expected = 0.5e-2 * (1 + np.cos(np.pi * steps / 4)) if decay else np.full(4, 1e-2)
     np.testing.assert_allclose(rates, expected, rtol=RTOL)
@@ -249,6 +252,71 @@ def test_all_arms_start_from_the_same_network_with_the_same_budget(
     assert [call[:3] for call in rest[:2]] == [(1, 13, 1e-3), (1, 26, 1e-2)]
     assert rest[0][3:] == rest[1][3:]
     assert rest[0][4] != first[4]
+
+
+def test_arms_of_the_whole_budget_start_from_initial_weights_and_train_as_long_as_both_parts(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[int, list[float]]] = []
+
+    def recording(model: Any, part: Part, loss: Any, epochs: int, *rest: Any, **how: Any) -> None:
+        begun.append((epochs, torch.cat([value.flatten() for value in model.parameters()]).tolist()))
+        train(model, part, loss, epochs, *rest, **how)
+
+    monkeypatch.setattr(finetune, "train", recording)
+    plan = replace(PLAN, noises=(0.0,), first_epochs=2, epochs=3)
+    _run(tmp_path / "r", folder, seeds=(0,), plan=plan, arms=[PLAIN, BY_NAME["cross-entropy-whole"]])
+    first, *on = begun
+    assert [epochs for epochs, _ in begun] == [2, 3, 3, 2 + 3, 2 + 3]
+    assert [weights == first[1] for _, weights in on] == [False, False, True, True]
+
+
+def test_every_choice_has_a_loss_of_its_own_whose_memory_is_empty(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    memory = finetune_arms.ScoreMemory
+
+    def recording(n: int, n_outputs: int) -> Any:
+        seen.append(n)
+        return memory(n, n_outputs)
+
+    monkeypatch.setattr(finetune_arms, "ScoreMemory", recording)
+    arms = [BY_NAME["error-driven-memory"]]
+    _run(tmp_path / "r", folder, seeds=(0,), plan=replace(PLAN, noises=(0.0,)), arms=arms)
+    assert seen == [2 * 6 + 2 * 20] * len(PLAN.choices)
+
+
+def test_a_memory_ranks_a_batch_among_the_scores_of_earlier_ones() -> None:
+    scores, target = torch.tensor([[2.0], [1.0], [0.0]]), torch.tensor([[0.0], [1.0], [0.0]])
+    labels = target.numpy() > 0
+    loss = BY_NAME["error-driven-memory"].make(labels)
+    loss(scores[:1], target[:1], torch.tensor([0]))
+    value = loss(scores[1:], target[1:], torch.tensor([1, 2]))
+    everything = BY_NAME["error-driven"].make(labels)(scores, target, torch.arange(3))
+    assert value.item() == pytest.approx(everything.item(), rel=1e-6)
+
+
+def test_the_softmax_is_of_each_positive_against_the_negatives_of_its_class() -> None:
+    scores = torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 0.0]], dtype=torch.float64)
+    target = torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    e = np.exp(1.0)
+    each = [-np.log(1 / (1 + e**2)), -np.log(e / (e + e**2)), -np.log(e / (e + e**2 + 1))]
+    assert softmax(scores, target).item() == pytest.approx(sum(each) / 3, rel=RTOL)
+
+
+def test_the_softmax_without_positives_is_0_with_a_zero_gradient() -> None:
+    scores = torch.ones(3, 2, requires_grad=True)
+    value = softmax(scores, torch.zeros(3, 2))
+    value.backward()
+    assert value.item() == 0.0
+    assert scores.grad.abs().max().item() == 0.0
+
+
+def test_the_focal_loss_weighs_by_the_square_of_what_is_missing() -> None:
+    scores, target = torch.log(torch.tensor([[3.0], [3.0]], dtype=torch.float64)), torch.tensor([[1.0], [0.0]])
+    expected = (-np.log(3 / 4) * (1 / 4) ** 2 - np.log(1 / 4) * (3 / 4) ** 2) / 2
+    assert focal(scores, target.double()).item() == pytest.approx(expected, rel=RTOL)
 
 
 def test_the_choice_that_validates_best_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,11 +389,11 @@ def test_a_seed_finds_the_same_alone_and_after_another(folder: Path, tmp_path: P
 
 
 def test_arms_can_be_sent_to_other_processes() -> None:
-    sent = pickle.loads(pickle.dumps(ARMS))
+    sent = pickle.loads(pickle.dumps(INSTALLED))
     scores, target = torch.tensor([[0.5], [1.0], [0.0]]), torch.tensor([[1.0], [0.0], [0.0]])
-    labels = target.numpy() > 0
-    for arm, copied in zip(ARMS, sent, strict=True):
-        assert copied.make(labels)(scores, target).item() == arm.make(labels)(scores, target).item()
+    labels, rows = target.numpy() > 0, torch.arange(3)
+    for arm, copied in zip(INSTALLED, sent, strict=True):
+        assert copied.make(labels)(scores, target, rows).item() == arm.make(labels)(scores, target, rows).item()
 
 
 def test_records_come_by_noise_seed_and_arm_whatever_else_is_in_the_folder(folder: Path, tmp_path: Path) -> None:
@@ -357,7 +425,7 @@ def _record(seed: int, arm: str, ap: float, noise: float = 0.0) -> Record:
     return Record(seed, noise, arm, ["red"], 0.1, ap, 13, 1e-3, [0.2, 0.1], [ap, 0.0], 2.0)
 
 
-THREE = (ARMS[0], ARMS[1], ARMS[-1])
+THREE = [BY_NAME[name] for name in ("cross-entropy", "weighted", "direct-ap")]
 ONE_NOISE = replace(PLAN, noises=(0.0,))
 
 

@@ -18,13 +18,24 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rankwise_lab.benchmarks import finetune, torch_losses  # noqa: E402
-from rankwise_lab.benchmarks.finetune_model import ARMS  # noqa: E402
+from rankwise_lab.benchmarks.arms import Package  # noqa: E402
+from rankwise_lab.benchmarks.finetune_arms import ARMS  # noqa: E402
 from rankwise_lab.benchmarks.torch_losses import BENCHMARK  # noqa: E402
-from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of, pairwise_smooth_ap, step  # noqa: E402
+from rankwise_lab.benchmarks.torch_peers import (  # noqa: E402
+    OURS,
+    PEERS,
+    Batch,
+    Peer,
+    batch_of,
+    pairwise_smooth_ap,
+    published_ap_loss,
+    step,
+)
 from rankwise_lab.measuring.machine import growth_of  # noqa: E402
 
 from rankwise.cli.main import main  # noqa: E402
 from rankwise.metrics import average_precision  # noqa: E402
+from rankwise.torch import ErrorDrivenLoss  # noqa: E402
 
 QUICK = BENCHMARK.sizes.quick()
 PAIRWISE = PEERS["pairwise sigmoids"]
@@ -97,15 +108,16 @@ def test_the_issues_sizes_are_those_of_a_full_run() -> None:
     assert [n for n, _ in full.flat_core] == [10**5, 10**6]
     assert full.scores == (256, 1024, 4096, 10**5)
     assert full.embeddings == (256, 1024, 4096)
+    assert (full.rare, full.remembered) == ((300 + 300_000,), (50_000, 5))
 
 
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_is_measured_or_said_to_be_missing(name: str, document: dict[str, Any]) -> None:
     rows = [row for row in _rows(document, 3) if row["what"].startswith(f"{name}, B = ")]
     peer = PEERS[name]
-    if not peer.installed:
+    if not peer.package.installed:
         (row,) = rows
-        assert row["what"].endswith(f": not installed: {peer.install}")
+        assert row["what"].endswith(f": not installed: {peer.package.install}")
         assert row["measured"] is None
         return
     time, memory = rows
@@ -117,8 +129,40 @@ def test_a_peer_is_measured_or_said_to_be_missing(name: str, document: dict[str,
         assert {"peer bytes", "ours bytes"} <= set(memory["parts"])
 
 
+def test_soft_losses_are_measured_over_the_hinge_and_a_memory_over_a_step_without() -> None:
+    rows = [row for case in torch_losses._soft(QUICK) for row in case.rows()]
+    assert {row.what: row.target.bound for row in rows if row.target is not None} == {
+        "SmoothRankLoss, (10,000,), P = 100: over APHingeLoss": 1.5,
+        "ErrorDrivenLoss, (10,000,), P = 100: over APHingeLoss": 1.5,
+        "a step on 125 images, memory of (1,000, 5): over cross-entropy": 1.15,
+    }
+    for row in rows:
+        over, under = row.parts.values()
+        assert row.measured == pytest.approx(over / under)
+
+
+def test_the_published_loop_is_to_be_20_times_slower_than_ours(document: dict[str, Any]) -> None:
+    time, _ = (row for row in _rows(document, 3) if row["what"].startswith("AP-loss as published, B = 2,002"))
+    assert time["target"] == {"sense": ">=", "bound": 20}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_published_loop_gives_the_value_and_the_update_that_ours_gives(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    target = torch.from_numpy(rng.random(300) < 0.1)
+    found = []
+    for loss in (published_ap_loss, ErrorDrivenLoss()):
+        scores = torch.from_numpy(2 * np.random.default_rng([seed, 1]).standard_normal(300)).requires_grad_()
+        value = loss(scores, target)
+        value.backward()
+        found.append((value.item(), scores.grad.numpy()))
+    (value, update), (ours, our_update) = found
+    assert value == pytest.approx(ours, rel=1e-12)
+    np.testing.assert_allclose(update, our_update, atol=1e-15, rtol=1e-10)
+
+
 def test_a_package_that_is_not_there_is_a_row_with_the_command_that_installs_it() -> None:
-    peer = Peer("AnyLoss", "scores", PAIRWISE.make, "no_such_package", "pip install no-such-package")
+    peer = Peer("AnyLoss", "scores", PAIRWISE.make, Package("no_such_package", "pip install no-such-package"))
     (row,) = torch_losses._beside(peer, 400, QUICK)
     assert row.what == "AnyLoss, B = 400: not installed: pip install no-such-package"
     assert row.measured is None
@@ -267,6 +311,7 @@ def _found(seeds: Sequence[int], noises: Sequence[float]) -> list[finetune.Recor
         (["--seeds", "3", "--results", "mine"], 3, "mine"),
         (["--quick"], 2, None),
         (["--quick", "--results", "mine"], 2, "mine"),
+        (["--quick", "--arms", "softmax", "cross-entropy"], 2, None),
     ],
 )
 def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
@@ -279,8 +324,8 @@ def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def run(folder: Path, seeds: Sequence[int], plan: finetune.Plan, **options: Any) -> list[finetune.Record]:
-        asked.update(folder=folder, seeds=seeds, plan=plan, **options)
+    def run(folder: Path, seeds: Sequence[int], plan: Any, arms: Any, **options: Any) -> list[finetune.Record]:
+        asked.update(folder=folder, seeds=seeds, plan=plan, arms=arms, **options)
         return _found(seeds, plan.noises)
 
     monkeypatch.setattr(finetune, "run", run)
@@ -288,6 +333,8 @@ def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
     assert main(["bench", "finetune", "--jobs", "2", "--json", "found.json", *options]) == 0
     assert list(asked["seeds"]) == list(range(seeds))
     assert asked["n_jobs"] == 2
+    named = ["cross-entropy", "softmax"] if "--arms" in options else [a.name for a in ARMS if a.package.installed]
+    assert [arm.name for arm in asked["arms"]] == named
     assert asked["plan"] == (finetune.Plan.sized("--quick" in options))
     if kept_in is None:
         assert not asked["folder"].parent.exists(), "gone with the run"
@@ -307,8 +354,9 @@ def test_finetuning_is_run_for_the_seeds_asked_for_and_told(
         (["--json", "same", "--results", "same"], "--results same is a file; name a folder"),
         (["--json", "both", "--results", "both"], "cannot both be both; name another file"),
         (["--quick"], "cifar10-jpeg.tar.xz"),
+        (["--arms", "focal", "fokal"], "no arm 'fokal': arms are cross-entropy, weighted"),
     ],
-    ids=["seeds", "jobs", "a file", "one place for both", "no data"],
+    ids=["seeds", "jobs", "a file", "one place for both", "no data", "an arm"],
 )
 def test_finetuning_refuses_in_one_line(
     options: list[str],

@@ -22,7 +22,7 @@ from rankwise_lab.measuring.timing import THREADS, compare
 # What the allocator of torch says, besides MemoryError, if there is no more.
 _REFUSED = "allocate memory"
 # Batches that load all code before memory is measured.
-_SMALL = {"scores": 400, "embeddings": 64}
+_SMALL = {"scores": 400, "rare": 2002, "embeddings": 64}
 
 
 def sort_on_request(file: str) -> None:

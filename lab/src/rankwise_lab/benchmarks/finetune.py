@@ -1,7 +1,8 @@
 """The benchmark behind `rankwise bench finetune`: a small CNN for rare classes of CIFAR-10, trained on for AP.
 
 A network learns rare classes with cross-entropy; from there each arm trains on with a loss of its own, for as many
-epochs, with the batch and learning rate of one grid that rank the validation images best. Test labels are right; in
+epochs, with the batch and learning rate of one grid that rank the validation images best; some arms train for the whole
+budget instead, from the initial weights under one schedule. Test labels are right; in
 training and validation some negatives may be labelled as positives. Every seed draws classes, images, wrong labels,
 initial weights and order. What is finished is kept in a folder, a file a seed and loss; a run goes on from there.
 """
@@ -19,20 +20,12 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from rankwise_lab import pieces
+from rankwise_lab.benchmarks.arms import arms_table, compared, of_whole_seeds
+from rankwise_lab.benchmarks.finetune_arms import ARMS, REFERENCE, Arm, plain
 from rankwise_lab.benchmarks.finetune_data import Problem, Sizes, archive, draw, load
-from rankwise_lab.benchmarks.finetune_model import (
-    ARMS,
-    REFERENCE,
-    Arm,
-    cross_entropy,
-    mean_ap,
-    network,
-    one_thread,
-    train,
-)
-from rankwise_lab.intervals import interval_cells, student
+from rankwise_lab.benchmarks.finetune_model import mean_ap, network, one_thread, train
 from rankwise_lab.progress import Progress
-from rankwise_lab.report.table import Table, as_text
+from rankwise_lab.report.table import as_text
 from rankwise_lab.reproduce.cifar_data import digest
 
 __all__ = ["Choice", "Plan", "Record", "run", "summarise", "table"]
@@ -56,7 +49,13 @@ class Plan(pieces.Plan):
     first: Choice = Choice(125, 2e-3)
     first_epochs: int = 10
     epochs: int = 6
-    choices: tuple[Choice, ...] = (Choice(125, 3e-3), Choice(125, 1e-2), Choice(1000, 1e-2))
+    choices: tuple[Choice, ...] = (
+        Choice(64, 5e-3),
+        Choice(64, 1e-2),
+        Choice(125, 3e-3),
+        Choice(125, 1e-2),
+        Choice(1000, 1e-2),
+    )
 
     @classmethod
     def quick(cls) -> Plan:
@@ -137,34 +136,43 @@ def _evaluate(
     """Train with cross-entropy, then on with each arm from there, and keep what it gave; says which seed and noise."""
     problem = draw(load(data_dir, cache_dir), plan.sizes, noise, seed)
     with one_thread(seed):
-        start = network(plan.widths, len(problem.rare))
+        initial = network(plan.widths, len(problem.rare))
+        start = copy.deepcopy(initial)
         first = plan.first
         rng = np.random.default_rng([seed, 1])
-        train(
-            start, problem.train, cross_entropy, plan.first_epochs, first.batch, first.learning_rate, rng, decay=False
-        )
+        train(start, problem.train, plain, plan.first_epochs, first.batch, first.learning_rate, rng, decay=False)
         before = mean_ap(start, problem.test)
         for arm in arms:
-            record = _train_on(start, problem, plan, seed, noise, arm, before)
+            began = time.perf_counter()
+            found = _by_choice(initial if arm.whole else start, problem, plan, seed, arm)
+            best = int(np.argmax([validation for validation, _ in found]))
+            record = Record(
+                seed=seed,
+                noise=noise,
+                arm=arm.name,
+                rare=list(problem.rare),
+                before=before,
+                ap=found[best][1],
+                batch=plan.choices[best].batch,
+                learning_rate=plan.choices[best].learning_rate,
+                validation=[validation for validation, _ in found],
+                test=[test for _, test in found],
+                seconds=time.perf_counter() - began,
+            )
             done.write(_name(seed, noise, arm), asdict(record))
     return f"seed {seed}, {noise:.0%} of negative labels wrong"
 
 
-def _train_on(start: Any, problem: Problem, plan: Plan, seed: int, noise: float, arm: Arm, before: float) -> Record:
-    """Train on by every choice; the one that validates best counts."""
-    began = time.perf_counter()
-    loss = arm.make(problem.train.labels)
-    validation, test = [], []
+def _by_choice(start: Any, problem: Problem, plan: Plan, seed: int, arm: Arm) -> list[tuple[float, float]]:
+    """Mean AP of validation and test images after training by each choice, every time with a new loss."""
+    epochs = plan.epochs + (plan.first_epochs if arm.whole else 0)
+    found = []
     for choice in plan.choices:
-        model = copy.deepcopy(start)
+        model, loss = copy.deepcopy(start), arm.make(problem.train.labels)
         rng = np.random.default_rng([seed, 2])
-        train(model, problem.train, loss, plan.epochs, choice.batch, choice.learning_rate, rng)
-        validation.append(mean_ap(model, problem.validation))
-        test.append(mean_ap(model, problem.test))
-    best = int(np.argmax(validation))
-    batch, rate = plan.choices[best].batch, plan.choices[best].learning_rate
-    seconds = time.perf_counter() - began
-    return Record(seed, noise, arm.name, list(problem.rare), before, test[best], batch, rate, validation, test, seconds)
+        train(model, problem.train, loss, epochs, choice.batch, choice.learning_rate, rng)
+        found.append((mean_ap(model, problem.validation), mean_ap(model, problem.test)))
+    return found
 
 
 def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm] = ARMS) -> dict[str, Any]:
@@ -181,29 +189,18 @@ def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm] = ARM
 
 
 def _noise_summary(records: Sequence[Record], noise: float, arms: Sequence[Arm]) -> dict[str, Any]:
-    by_seed: dict[int, dict[str, Record]] = {}
-    for record in records:
-        by_seed.setdefault(record.seed, {})[record.arm] = record
-    seeds = [seed for seed in sorted(by_seed) if all(arm.name in by_seed[seed] for arm in arms)]
+    seeds, found = of_whole_seeds(records, arms)
     if not seeds:
         return {"noise": noise, "seeds": []}
-    found = {arm.name: [by_seed[seed][arm.name] for seed in seeds] for arm in arms}
-    ap = {name: np.array([r.ap for r in of_arm]) for name, of_arm in found.items()}
-    baselines = {arm.name: float(ap[arm.name].mean()) for arm in arms if not arm.ours}
-    best = max(baselines, key=baselines.__getitem__) if baselines else None
+    ap = {name: [r.ap for r in of_arm] for name, of_arm in found.items()}
     return {
         "noise": noise,
         "seeds": seeds,
         "before": float(np.mean([of_arm[0].before for of_arm in zip(*found.values(), strict=True)])),
-        "ap": {name: values.tolist() for name, values in ap.items()},
+        "ap": ap,
         "chosen": {name: [[r.batch, r.learning_rate] for r in of_arm] for name, of_arm in found.items()},
         "seconds": {name: float(np.mean([r.seconds for r in of_arm])) for name, of_arm in found.items()},
-        "best_baseline": best,
-        "differences": {
-            to: {name: asdict(student(values - ap[to])) for name, values in ap.items() if name != to}
-            for to in dict.fromkeys((REFERENCE, best))
-            if to in ap
-        },
+        **compared(ap, arms, REFERENCE),
     }
 
 
@@ -215,11 +212,7 @@ def table(summary: dict[str, Any]) -> str:
         if not found["seeds"]:
             blocks.append(f"{title}: no seed was run to its end")
             continue
-        others = found["differences"]
-        columns = ["", "mean test AP", *(cell for to in others for cell in (f"less {to}", "95 % interval"))]
-        rows = [["before", f"{found['before']:.4f}", *[""] * (2 * len(others))]]
-        for name, values in found["ap"].items():
-            cells = (cell for of in others.values() for cell in interval_cells(of.get(name)))
-            rows.append([name, f"{np.mean(values):.4f}", *cells])
-        blocks.append(as_text([Table(f"{title}, {len(found['seeds'])} seeds", columns, rows)]))
+        means = {"before": found["before"], **{name: float(np.mean(of)) for name, of in found["ap"].items()}}
+        title = f"{title}, {len(found['seeds'])} seeds"
+        blocks.append(as_text([arms_table(title, {"mean test AP": means}, found["differences"])]))
     return "\n\n".join(blocks)

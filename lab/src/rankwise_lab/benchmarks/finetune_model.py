@@ -1,76 +1,27 @@
-"""The network of `rankwise bench finetune`, how it is trained, and the losses it is trained on with."""
+"""The network of `rankwise bench finetune`, and how it is trained and judged."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from torch import Tensor, nn
-from torch.nn import functional
 
-from rankwise.torch import APHingeLoss, DirectLoss, NDCGHingeLoss
 from rankwise_lab.benchmarks.finetune_data import Images, Labels, Part
 
-__all__ = ["ARMS", "REFERENCE", "Arm", "cross_entropy", "mean_ap", "network", "one_thread", "train"]
+__all__ = ["LossOfRows", "mean_ap", "network", "one_thread", "optimiser_of", "step", "train"]
 
-LossOfScores = Callable[[Tensor, Tensor], Tensor]
+# Of the scores and labels (b, C) of a batch, and of which rows it has, (b,).
+LossOfRows = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 _WEIGHT_DECAY = 1e-4
-_SMOOTHING = 0.05
 _EVALUATED = 500
 _MIDDLE, _SPREAD = 120.0, 64.0
-
-
-@dataclass(frozen=True)
-class Arm:
-    """A way to train on: a loss, made for labels (n, C), of scores and labels of a batch."""
-
-    name: str
-    make: Callable[[Labels], LossOfScores]
-    ours: bool
-
-
-def cross_entropy(scores: Tensor, target: Tensor) -> Tensor:
-    """Binary cross-entropy, the mean over images and classes."""
-    return functional.binary_cross_entropy_with_logits(scores, target)
-
-
-def _smoothed(scores: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy with labels of 0.05 and 0.95 for 0 and 1, a common remedy for wrong ones."""
-    return cross_entropy(scores, target * (1 - 2 * _SMOOTHING) + _SMOOTHING)
-
-
-def _weighted(labels: Labels) -> LossOfScores:
-    """Cross-entropy with positives of a class weighed by √(N/P)."""
-    positives = np.maximum(labels.sum(axis=0), 1)
-    weight = torch.from_numpy(np.sqrt((len(labels) - positives) / positives)).float()
-    return lambda scores, target: functional.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)
-
-
-def _whatever_the_labels(loss: LossOfScores, labels: Labels) -> LossOfScores:
-    return loss
-
-
-def _arm(name: str, loss: LossOfScores, ours: bool) -> Arm:
-    return Arm(name, partial(_whatever_the_labels, loss), ours)
-
-
-REFERENCE = "cross-entropy"
-ARMS = (
-    _arm(REFERENCE, cross_entropy, ours=False),
-    Arm("weighted", _weighted, ours=False),
-    _arm("smoothed", _smoothed, ours=False),
-    _arm("ap-hinge", APHingeLoss(dim=0), ours=True),
-    _arm("ndcg-hinge", NDCGHingeLoss(dim=0), ours=True),
-    _arm("direct-ap", DirectLoss("ap", epsilon=0.1, dim=0), ours=True),
-)
 
 
 @contextmanager
@@ -99,7 +50,7 @@ def network(widths: Sequence[int], outputs: int) -> nn.Sequential:
 def train(
     model: nn.Module,
     part: Part,
-    loss: LossOfScores,
+    loss: LossOfRows,
     epochs: int,
     batch: int,
     learning_rate: float,
@@ -110,20 +61,31 @@ def train(
 
     decay: the learning rate falls to 0 along half a cosine, otherwise it stays.
     """
-    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=_WEIGHT_DECAY)
+    optimiser = optimiser_of(model, learning_rate)
     pixels, labels = _pixels(part.images), torch.from_numpy(part.labels).float()
     steps = epochs * _n_batches(len(labels), batch)
-    step = 0
+    done = 0
     model.train()
     for _ in range(epochs):
         for rows in batches(part.labels, batch, rng):
             for group in optimiser.param_groups:
-                group["lr"] = learning_rate * (0.5 * (1 + math.cos(math.pi * step / steps)) if decay else 1.0)
-            optimiser.zero_grad()
-            value = loss(model(_tensor(_mirrored(pixels[rows], rng))), labels[rows])
-            value.backward()
-            optimiser.step()
-            step += 1
+                group["lr"] = learning_rate * (0.5 * (1 + math.cos(math.pi * done / steps)) if decay else 1.0)
+            step(model, optimiser, loss, _tensor(_mirrored(pixels[rows], rng)), labels[rows], torch.from_numpy(rows))
+            done += 1
+
+
+def optimiser_of(model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
+    """AdamW with a little weight decay."""
+    return torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=_WEIGHT_DECAY)
+
+
+def step(
+    model: nn.Module, optimiser: torch.optim.Optimizer, loss: LossOfRows, images: Tensor, labels: Tensor, rows: Tensor
+) -> None:
+    """One step on a batch."""
+    optimiser.zero_grad()
+    loss(model(images), labels, rows).backward()
+    optimiser.step()
 
 
 def batches(labels: Labels, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:

@@ -14,9 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.torch import RankHingeLoss
+from rankwise.torch import APHingeLoss, ErrorDrivenLoss, RankHingeLoss, SmoothRankLoss
 from rankwise_lab import pieces
-from rankwise_lab.benchmarks.finetune_model import one_thread
+from rankwise_lab.benchmarks import finetune
+from rankwise_lab.benchmarks.finetune_arms import ARMS, REFERENCE
+from rankwise_lab.benchmarks.finetune_model import network, one_thread, optimiser_of
+from rankwise_lab.benchmarks.finetune_model import step as training_step
 from rankwise_lab.benchmarks.plan import LOSSES, Benchmark, Case, Row, Section, at_most, over
 from rankwise_lab.benchmarks.processes import child, environment
 from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of_arrays, step
@@ -29,13 +32,16 @@ __all__ = ["BENCHMARK", "Sizes", "describe"]
 # Less than this is too little to tell from what a process takes by the way.
 _MEGABYTE = 2**20
 _GIGABYTE = 2**30
+# Of labels in a memory of scores, about as in `bench finetune`.
+_RARE = 0.02
 
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
     """flat: scores and positives of one query; rows: queries, scores and positives of each; flat_core: as flat.
 
-    embeddings, scores: batches on which peers are met. limit: bytes a process may have; patience: seconds it may take.
+    embeddings, scores, rare: batches on which peers are met. remembered: samples and classes of a memory. limit: bytes
+    a process may have; patience: seconds it may take.
     """
 
     flat: tuple[int, int] = (10**6, 10**3)
@@ -43,6 +49,8 @@ class Sizes(pieces.Plan):
     flat_core: tuple[tuple[int, int], ...] = ((10**5, 10**3), (10**6, 10**3))
     embeddings: tuple[int, ...] = (256, 1024, 4096)
     scores: tuple[int, ...] = (256, 1024, 4096, 10**5)
+    rare: tuple[int, ...] = (300_300,)
+    remembered: tuple[int, int] = (50_000, 5)
     repeats: int = 9
     peer_repeats: int = 5
     limit: int = 8 * _GIGABYTE
@@ -56,6 +64,8 @@ class Sizes(pieces.Plan):
             flat_core=((10**4, 100),),
             embeddings=(64,),
             scores=(400,),
+            rare=(2002,),
+            remembered=(1000, 5),
             repeats=2,
             peer_repeats=1,
             patience=60.0,
@@ -132,7 +142,7 @@ def _over_core(loss: str, make: Any, size: tuple[int, ...], repeats: int) -> Ite
 
 def _peers(sizes: Sizes) -> list[Case]:
     """Section 3: what others cost on the same batch, over ours, each in a process of its own."""
-    batches = {"embeddings": sizes.embeddings, "scores": sizes.scores}
+    batches = {"embeddings": sizes.embeddings, "scores": sizes.scores, "rare": sizes.rare}
     return [
         Case(f"{peer.name}, B = {size:,}", partial(_beside, peer, size, sizes))
         for peer in PEERS.values()
@@ -142,8 +152,8 @@ def _peers(sizes: Sizes) -> list[Case]:
 
 def _beside(peer: Peer, size: int, sizes: Sizes) -> Iterator[Row]:
     label = f"{peer.name}, B = {size:,}"
-    if not peer.installed:
-        yield Row(f"{label}: not installed: {peer.install}", None)
+    if not peer.package.installed:
+        yield Row(f"{label}: not installed: {peer.package.install}", None)
         return
     found, failure = _measure(peer.name, size, sizes)
     seconds, growth = found["seconds"], found["growth"]
@@ -153,7 +163,7 @@ def _beside(peer: Peer, size: int, sizes: Sizes) -> Iterator[Row]:
         yield Row(f"{label}: {failure}", None, parts=parts)
         return
     ours = OURS[peer.kind][0]
-    yield Row(f"{label}: time, over {ours}", seconds["peer"] / seconds["ours"], parts=parts)
+    yield Row(f"{label}: time, over {ours}", seconds["peer"] / seconds["ours"], target=peer.target, parts=parts)
     yield Row(f"{label}: peak extra memory, over {ours}", _memory_ratio(growth), parts=parts)
 
 
@@ -189,11 +199,54 @@ def _measure(name: str, size: int, sizes: Sizes) -> tuple[dict[str, Any], str | 
     return answers[-1], failure
 
 
+def _soft(sizes: Sizes) -> list[Case]:
+    """Section 4: losses of soft counts over the hinge, and what a memory of scores adds to a step of training."""
+    return [
+        Case("soft losses", partial(_over_hinge, sizes.flat, sizes.repeats)),
+        Case("a memory of scores", partial(_with_memory, sizes.remembered, sizes.repeats)),
+    ]
+
+
+def _over_hinge(size: tuple[int, int], repeats: int) -> Iterator[Row]:
+    problem = _flat(*size)
+    losses = {"SmoothRankLoss": SmoothRankLoss(), "ErrorDrivenLoss": ErrorDrivenLoss()}
+    tasks = {name: step(loss, problem.batch) for name, loss in {**losses, "APHingeLoss": APHingeLoss()}.items()}
+    with one_thread(0):
+        found = compare(tasks, repeats)
+    for name in losses:
+        yield over(f"{name}, {problem.name}: over APHingeLoss", found, name, "APHingeLoss", target=at_most(1.5))
+
+
+def _with_memory(remembered: tuple[int, int], repeats: int) -> Iterator[Row]:
+    """A step of `bench finetune` with a full memory over one with cross-entropy."""
+    n, n_classes = remembered
+    rng = np.random.default_rng(0)
+    plan = finetune.Plan()
+    labels = rng.random((n, n_classes)) < _RARE
+    rows = torch.arange(plan.first.batch)
+    images = torch.randn(len(rows), 3, 32, 32).to(memory_format=torch.channels_last)
+    target = torch.from_numpy(labels).float()
+    arms = {arm.name: arm for arm in ARMS}
+    tasks: dict[str, Task] = {}
+    with one_thread(0):
+        for name in ("error-driven-memory", REFERENCE):
+            loss = arms[name].make(labels)
+            with torch.no_grad():
+                loss(torch.randn(n, n_classes), target, torch.arange(n))
+            model = network(plan.widths, n_classes)
+            optimiser = optimiser_of(model, plan.first.learning_rate)
+            tasks[name] = partial(training_step, model, optimiser, loss, images, target[rows], rows)
+        found = compare(tasks, repeats)
+    what = f"a step on {len(rows)} images, memory of ({n:,}, {n_classes}): over {REFERENCE}"
+    yield over(what, found, "error-driven-memory", REFERENCE, target=at_most(1.15))
+
+
 BENCHMARK = Benchmark(
     "torch",
     (
         Section(2, "Forward and backward on one thread", _speed),
         Section(3, "Others on the same batch, forward and backward on one thread", _peers),
+        Section(4, "Soft losses, and a step with a memory of scores, on one thread", _soft),
     ),
     Sizes,
 )

@@ -6,25 +6,42 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rankwise.torch import APHingeLoss, RetrievalLoss
+from rankwise.torch import APHingeLoss, ErrorDrivenLoss, RetrievalLoss
+from rankwise_lab.benchmarks.arms import TORCH, Package
+from rankwise_lab.benchmarks.plan import Target, at_least
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import Task
 
-__all__ = ["OURS", "PEERS", "Batch", "Peer", "batch_of", "batch_of_arrays", "pairwise_smooth_ap", "step"]
+__all__ = [
+    "LIBAUC",
+    "METRIC_LEARNING",
+    "OURS",
+    "PEERS",
+    "Batch",
+    "Peer",
+    "batch_of",
+    "batch_of_arrays",
+    "libauc",
+    "metric_learning",
+    "pairwise_smooth_ap",
+    "published_ap_loss",
+    "step",
+]
 
-# Of scores, this share belongs to positives.
-_POSITIVES = 0.02
+# Of scores, this share belongs to positives, by kind.
+_POSITIVES = {"scores": 0.02, "rare": 1 / 1001}
 _DIMENSIONS = 128
 # Of embeddings about the centre of their class, the spread of centres being 1: classes overlap.
 _SPREAD = np.float32(2.0)
 _TEMPERATURE = 0.01
+# Of AP-loss.
+_WIDTH = 1.0
 
 Objective = Callable[..., Any]
 
@@ -38,18 +55,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """A loss of others. kind: "scores" or "embeddings"; package: what must be importable; install: how to get it."""
+    """A loss of others. kind: "embeddings", "scores" or "rare"; target: of its time, over ours."""
 
     name: str
     kind: str
     make: Callable[[int], Objective]
-    package: str = "torch"
-    install: str = ""
-
-    @property
-    def installed(self) -> bool:
-        """Whether its package is there."""
-        return find_spec(self.package) is not None
+    package: Package = TORCH
+    target: Target | None = None
 
 
 def step(objective: Objective, batch: Batch) -> Task:
@@ -63,12 +75,13 @@ def step(objective: Objective, batch: Batch) -> Task:
 
 
 def batch_of(kind: str, size: int) -> Batch:
-    """Scores (B,) with 2 % positives, or embeddings (B, 128) of √B classes, √B of each and in order.
+    """Scores (B,), of which 2 %, or one in 1,001, are positives'; or embeddings (B, 128) of √B classes, √B of each.
 
+    Embeddings are in the order of their classes:
     SmoothAPLoss gives what its paper defines only for as many classes as each has members, one class after the other.
     """
-    if kind == "scores":
-        n_pos = max(1, round(_POSITIVES * size))
+    if kind in _POSITIVES:
+        n_pos = max(1, round(_POSITIVES[kind] * size))
         return batch_of_arrays(*normal(n_pos, size - n_pos))
     members = math.isqrt(size)
     if members**2 != size:
@@ -94,33 +107,86 @@ def pairwise_smooth_ap(scores: torch.Tensor, target: torch.Tensor) -> torch.Tens
     return 1 - ((0.5 + above[:, target].sum(1)) / (0.5 + above.sum(1))).mean()
 
 
-def _metric_learning(name: str, size: int) -> Objective:
+def metric_learning(name: str, batch: object, **options: Any) -> Objective:
+    """A loss of pytorch-metric-learning, with its defaults but for the options, whatever the batch."""
     from pytorch_metric_learning import losses
 
-    objective: Objective = getattr(losses, name)()
+    objective: Objective = getattr(losses, name)(**options)
     return objective
 
 
-def _libauc(size: int) -> Objective:
+def libauc(size: int) -> Objective:
+    """LibAUC's APLoss for as many samples: of scores and target (b, 1), and of the indices (b,) of a batch."""
     from libauc.losses import APLoss
 
-    objective, index = APLoss(data_len=size, device="cpu"), torch.arange(size)
+    objective: Objective = APLoss(data_len=size, device="cpu")
+    return objective
+
+
+def _libauc_of_all(size: int) -> Objective:
+    objective, index = libauc(size), torch.arange(size)
     return lambda scores, target: objective(scores, target, index)
+
+
+class _PublishedLoop(torch.autograd.Function):
+    """AP-loss as its authors compute it: from the lowest positive to the highest, each against all that it may meet."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        positives = scores[target]
+        met = ~target & (scores >= positives.min() - _WIDTH)
+        negatives = scores[met]
+        update, shares = torch.zeros_like(scores), torch.zeros_like(negatives)
+        precision = torch.zeros_like(positives)
+        best = torch.zeros(())
+        for i in positives.argsort():
+            a = _ramp(positives - positives[i]).sum() + 0.5
+            above = _ramp(negatives - positives[i])
+            rank = a + above.sum()
+            above /= rank
+            if best <= a / rank:
+                best = a / rank
+            else:
+                above *= (1 - best) / (1 - a / rank)
+            shares += above
+            precision[i] = best
+        update[met] = shares / len(positives)
+        update[target] = (precision - 1) / len(positives)
+        ctx.save_for_backward(update)
+        return 1 - precision.mean()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (update,) = ctx.saved_tensors
+        return gradients[0] * update, None
+
+
+def _ramp(differences: torch.Tensor) -> torch.Tensor:
+    return (differences / (2 * _WIDTH) + 0.5).clamp_(0, 1)
+
+
+def published_ap_loss(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """AP-loss of width 1 with interpolated precision (Chen et al., 2019): scores (n,), target (n,) bool; P·N steps."""
+    value: torch.Tensor = _PublishedLoop.apply(scores, target)
+    return value
 
 
 OURS: dict[str, tuple[str, Callable[[], Objective]]] = {
     "embeddings": ("RetrievalLoss", RetrievalLoss),
     "scores": ("APHingeLoss", APHingeLoss),
+    "rare": ("ErrorDrivenLoss", partial(ErrorDrivenLoss, width=_WIDTH)),
 }
 
-_METRIC_LEARNING = ("pytorch_metric_learning", "pip install './lab[torch]' in a checkout")
+METRIC_LEARNING = Package("pytorch_metric_learning", "pip install './lab[torch]' in a checkout")
+# It asks for dozens of packages, of which its losses use none but those of the extra.
+LIBAUC = Package("libauc", "pip install --no-deps libauc")
 _PEERS = (
     *(
-        Peer(name, "embeddings", partial(_metric_learning, name), *_METRIC_LEARNING)
+        Peer(name, "embeddings", partial(metric_learning, name), METRIC_LEARNING)
         for name in ("SmoothAPLoss", "FastAPLoss")
     ),
-    # It asks for dozens of packages, of which its losses use none but those of the extra.
-    Peer("LibAUC's APLoss", "scores", _libauc, "libauc", "pip install --no-deps libauc"),
+    Peer("LibAUC's APLoss", "scores", _libauc_of_all, LIBAUC),
     Peer("pairwise sigmoids", "scores", lambda size: pairwise_smooth_ap),
+    Peer("AP-loss as published", "rare", lambda size: published_ap_loss, target=at_least(20)),
 )
 PEERS = {peer.name: peer for peer in _PEERS}

@@ -42,6 +42,7 @@ def add_command(commands: Any) -> None:
         "torch": "the losses in torch against sorting, the core and other AP losses",
         "lwsvm": "LW-SVM against Adadelta, from the same start for the same time (CIFAR-10: set RANKWISE_DATA)",
         "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
+        "retrieval": "embeddings for unseen alphabets against other metric losses (Omniglot: set RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
         "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",
         "bags": "test AP on multiple-instance sets: latent rankers against rankers of bag means",
@@ -70,10 +71,16 @@ def _add_quality(kind: argparse.ArgumentParser) -> None:
 
 def _add_finetune(kind: argparse.ArgumentParser) -> None:
     _add_results(kind, "finetune", "seed by seed")
-    kind.add_argument(
-        "--seeds", type=int, default=5, metavar="N", help="draws of classes and images (default: 5; with --quick, 2)"
-    )
+    _add_arms(kind)
+    _add_seeds(kind, 5, "draws of classes and images")
     _add_jobs(kind, "seeds")
+
+
+def _add_retrieval(kind: argparse.ArgumentParser) -> None:
+    _add_results(kind, "retrieval", "training by training")
+    _add_arms(kind)
+    _add_seeds(kind, 3, "draws of weights and batches")
+    _add_jobs(kind, "trainings")
 
 
 def _add_bags(kind: argparse.ArgumentParser) -> None:
@@ -93,6 +100,15 @@ def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
 def _add_folds(kind: argparse.ArgumentParser, repeats: int, help: str) -> None:
     kind.add_argument("--repeats", type=int, default=repeats, metavar="N", help=help)
     kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
+
+
+def _add_arms(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument("--arms", nargs="+", metavar="NAME", help="only these ways to train")
+
+
+def _add_seeds(kind: argparse.ArgumentParser, default: int, what: str) -> None:
+    help = f"{what} (default: {default}; with --quick, {_QUICK_SEEDS})"
+    kind.add_argument("--seeds", type=int, default=default, metavar="N", help=help)
 
 
 def _add_jobs(kind: argparse.ArgumentParser, of: str) -> None:
@@ -206,12 +222,31 @@ def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict
 
 def _finetune(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
     from rankwise_lab.benchmarks import finetune
+    from rankwise_lab.benchmarks.finetune_arms import ARMS
 
+    return _by_seed(finetune, ARMS, arguments, folder, progress)
+
+
+def _retrieval(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
+    from rankwise_lab.benchmarks import retrieval
+    from rankwise_lab.benchmarks.retrieval_arms import ARMS
+
+    return _by_seed(retrieval, ARMS, arguments, folder, progress)
+
+
+def _by_seed(benchmark: Any, known: Any, arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
+    """Train with the arms asked for, for every seed."""
+    from rankwise_lab.benchmarks.arms import asked
+
+    arms = asked(known, arguments.arms)
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
-    plan = finetune.Plan.sized(arguments.quick)
-    records = finetune.run(folder, seeds, plan, n_jobs=arguments.jobs, progress=progress)
-    document = finetune.summarise(records, plan)
-    print(finetune.table(document))
+    plan = benchmark.Plan.sized(arguments.quick)
+    records = benchmark.run(folder, seeds, plan, arms, n_jobs=arguments.jobs, progress=progress)
+    document: dict[str, Any] = benchmark.summarise(records, plan, arms)
+    print(benchmark.table(document))
+    for arm in known if arguments.arms is None else ():
+        if arm not in arms:
+            _say_skipped(arm.name, f"not installed: {arm.package.install}")
     return document
 
 
@@ -238,6 +273,7 @@ def _split_as_asked(kind: Any, arguments: argparse.Namespace) -> Any:
 _KEPT: dict[str, tuple[Callable[..., None], Callable[..., dict[str, Any]]]] = {
     "quality": (_add_quality, _quality),
     "finetune": (_add_finetune, _finetune),
+    "retrieval": (_add_retrieval, _retrieval),
     "bags": (_add_bags, _bags),
 }
 

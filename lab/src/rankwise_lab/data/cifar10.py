@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import lzma
-import tarfile
-import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +12,7 @@ from numpy.typing import NDArray
 from rankwise.io import open_atomic
 from rankwise_lab.data import cifar10_batches as batches
 from rankwise_lab.data import cifar10_pictures as pictures
+from rankwise_lab.data.archives import Bound, digest_of, digest_of_file, members
 from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
 
 __all__ = ["ARCHIVE", "FORMS", "Cifar10", "find_cifar10", "load_cifar10"]
@@ -102,12 +99,10 @@ def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar
             raise ValueError(f"{source}: neither batches.meta nor train/ and test/ are there; name a form of CIFAR-10")
         found = pictures.gather(pictures.in_folder(source), str(source))
         blocks = (part for name, content in found.values() for part in (name.encode(), b"\0", content))
-        return _kept(_digest(blocks), lambda: _decoded(found, source), cache_dir)
+        return _kept(digest_of(blocks), lambda: _decoded(found, source), cache_dir)
     if not source.is_file():
         raise FileNotFoundError(f"no file {source}: wanted is CIFAR-10 as published, or train/<class>/… and test/…")
-    with source.open("rb") as file:
-        digest = _digest(iter(lambda: file.read(1 << 20), b""))
-    return _kept(digest, lambda: _archived(source), cache_dir)
+    return _kept(digest_of_file(source), lambda: _archived(source), cache_dir)
 
 
 def _is_batches(folder: Path) -> bool:
@@ -116,13 +111,6 @@ def _is_batches(folder: Path) -> bool:
 
 def _is_pictures(folder: Path) -> bool:
     return (folder / "train").is_dir() and (folder / "test").is_dir()
-
-
-def _digest(blocks: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for block in blocks:
-        digest.update(block)
-    return digest.hexdigest()[:16]
 
 
 def _kept(digest: str, read: Callable[[], Cifar10], cache_dir: str | Path | None) -> Cifar10:
@@ -169,27 +157,25 @@ def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
     published: dict[str, bytes] = {}
     found: list[tuple[str, bytes]] = []
     total = 0
-    try:
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                folder, _, name = member.name.removeprefix("./").rpartition("/")
-                batch = folder == _BATCHES and name in batches.FILES
-                if not member.isreg() or not (batch or pictures.is_picture(member.name)):
-                    continue
-                if member.size > (batches.MOST_BYTES if batch else pictures.MOST_BYTES):
-                    kind = "batch of CIFAR-10" if batch else "picture of 32 × 32 pixels"
-                    raise ValueError(f"{archive}: {member.name} has {member.size} bytes: no {kind}")
-                file = tar.extractfile(member)
-                assert file is not None
-                if batch:
-                    published[name] = file.read()
-                else:
-                    found.append((member.name, file.read()))
-                    total += member.size
-                    if total > pictures.MOST_IN_ALL:
-                        raise ValueError(
-                            f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes: not CIFAR-10"
-                        )
-    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        raise ValueError(f"{archive}: not a whole tar archive ({error})") from error
+    for path, content in members(archive, _bound):
+        name = _batch_of(path)
+        if name is not None:
+            published[name] = content
+            continue
+        found.append((path, content))
+        total += len(content)
+        if total > pictures.MOST_IN_ALL:
+            raise ValueError(f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes: not CIFAR-10")
     return published, found
+
+
+def _batch_of(path: str) -> str | None:
+    """Which of the published files has this path in an archive, if any."""
+    folder, _, name = path.removeprefix("./").rpartition("/")
+    return name if folder == _BATCHES and name in batches.FILES else None
+
+
+def _bound(path: str) -> Bound | None:
+    if _batch_of(path) is not None:
+        return Bound(batches.MOST_BYTES, "batch of CIFAR-10")
+    return Bound(pictures.MOST_BYTES, "picture of 32 × 32 pixels") if pictures.is_picture(path) else None

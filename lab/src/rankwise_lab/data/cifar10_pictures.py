@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import re
-import struct
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankwise_lab.data.archives import picture
 
 __all__ = ["MOST_BYTES", "MOST_IN_ALL", "Pictures", "decode", "gather", "in_folder", "is_picture"]
 
@@ -21,7 +20,6 @@ _PATH = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\w[\w-]{0,99})\.(?
 MOST_BYTES = 1 << 16
 # Nor are all of them, be they 60,000.
 MOST_IN_ALL = 1 << 29
-_MODES = ("1", "L", "P", "RGB", "RGBA")
 _WANTED = "wanted are train/<class>/NAME.png or .jpg and test/<class>/…"
 
 
@@ -99,23 +97,5 @@ def _arrays(pictures: list[tuple[str, str, bytes]], classes: tuple[str, ...], wh
 
 def _pixels(encoded: bytes, where: str) -> tuple[NDArray[np.uint8], bool]:
     """The picture as (3, 32, 32), and whether it is a JPEG."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(encoded), formats=("JPEG", "PNG")) as picture:
-            size, jpeg = picture.size, picture.format == "JPEG"
-            if picture.mode not in _MODES:
-                raise ValueError(f"its mode is {picture.mode}, wanted are 8 bits a colour")
-            if size == (_SIZE, _SIZE):
-                return np.asarray(picture.convert("RGB")).transpose(2, 0, 1), jpeg
-    except (
-        UnidentifiedImageError,
-        Image.DecompressionBombError,
-        OSError,
-        SyntaxError,
-        ValueError,
-        struct.error,
-        zlib.error,
-    ) as error:
-        raise ValueError(f"{where} is not a JPEG or PNG picture ({error})") from error
-    raise ValueError(f"{where} has {size[0]} × {size[1]} pixels, wanted are 32 × 32")
+    found, jpeg = picture(encoded, _SIZE, "RGB", where)
+    return found.transpose(2, 0, 1), jpeg

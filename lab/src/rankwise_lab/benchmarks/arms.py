@@ -1,0 +1,106 @@
+"""Arms of benchmarks that train networks: ways to train, the packages they need, and their comparison seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from rankwise_lab.benchmarks.tasks import of_names
+from rankwise_lab.intervals import interval_cells, student
+from rankwise_lab.report.table import Table
+
+__all__ = ["TORCH", "Arm", "Package", "arms_table", "asked", "compared", "of_whole_seeds"]
+
+
+class Package(NamedTuple):
+    """A package of others, by what is imported, and how to get it."""
+
+    name: str
+    install: str
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is there."""
+        return find_spec(self.name) is not None
+
+
+TORCH = Package("torch", "pip install '.[torch]' in a checkout of rankwise")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way to train. make: gives a loss that knows nothing of earlier trainings; ours: whether it is no baseline."""
+
+    name: str
+    make: Callable[..., Any]
+    ours: bool
+    package: Package = TORCH
+
+
+class _OfArm(Protocol):
+    """What one arm gave for one seed."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def arm(self) -> str: ...
+
+
+_A = TypeVar("_A", bound=Arm)
+_R = TypeVar("_R", bound=_OfArm)
+
+
+def asked(arms: Sequence[_A], names: Sequence[str] | None) -> list[_A]:
+    """The arms of these names, or all. One whose package is missing is refused if it is named, else left out."""
+    chosen = of_names("arm", arms, names)
+    for arm in chosen:
+        if names is not None and not arm.package.installed:
+            raise ValueError(f"arm {arm.name} needs {arm.package.name}, not installed: {arm.package.install}")
+    return [arm for arm in chosen if arm.package.installed]
+
+
+def of_whole_seeds(records: Iterable[_R], arms: Sequence[Arm]) -> tuple[list[int], dict[str, list[_R]]]:
+    """The seeds that have records of all arms, and these records by arm, in that order."""
+    by_seed: dict[int, dict[str, _R]] = {}
+    for record in records:
+        by_seed.setdefault(record.seed, {})[record.arm] = record
+    seeds = [seed for seed in sorted(by_seed) if all(arm.name in by_seed[seed] for arm in arms)]
+    return seeds, {arm.name: [by_seed[seed][arm.name] for seed in seeds] for arm in arms}
+
+
+def compared(
+    values: Mapping[str, Sequence[float]], arms: Sequence[Arm], reference: str | None = None
+) -> dict[str, Any]:
+    """Plain data: the baseline of the best mean, and paired differences to it and to the reference, with intervals (t).
+
+    values: one a seed, by arm.
+    """
+    means = {arm.name: float(np.mean(values[arm.name])) for arm in arms if not arm.ours}
+    best = max(means, key=means.__getitem__) if means else None
+    return {
+        "best_baseline": best,
+        "differences": {
+            to: {name: asdict(student(np.subtract(of, values[to]))) for name, of in values.items() if name != to}
+            for to in dict.fromkeys((reference, best))
+            if to is not None and to in values
+        },
+    }
+
+
+def arms_table(title: str, columns: Mapping[str, Mapping[str, float]], differences: Mapping[str, Any]) -> Table:
+    """Arms with their means by column, of which the first has all arms, then with their differences."""
+    head = ["", *columns, *(cell for to in differences for cell in (f"less {to}", "95 % interval"))]
+    rows = [
+        [
+            name,
+            *(f"{of[name]:.4f}" for of in columns.values()),
+            *(cell for of in differences.values() for cell in interval_cells(of.get(name))),
+        ]
+        for name in next(iter(columns.values()))
+    ]
+    return Table(title, head, rows)

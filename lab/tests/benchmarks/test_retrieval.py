@@ -1,0 +1,273 @@
+"""The benchmark of retrieval: metrics, batches, arms and its folder of results, on bars of ink for characters."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+Image = pytest.importorskip("PIL.Image")
+
+from rankwise_lab.benchmarks import arms as arms_module  # noqa: E402
+from rankwise_lab.benchmarks import retrieval  # noqa: E402
+from rankwise_lab.benchmarks.arms import Arm, Package  # noqa: E402
+from rankwise_lab.benchmarks.finetune_model import one_thread  # noqa: E402
+from rankwise_lab.benchmarks.retrieval import Plan, Record, joined, run, summarise, table  # noqa: E402
+from rankwise_lab.benchmarks.retrieval_arms import ARMS, Shape, smooth_ap  # noqa: E402
+from rankwise_lab.benchmarks.retrieval_model import METRICS, judge, judged, network, rows_of_batch, train  # noqa: E402
+from rankwise_lab.data.folder import MissingDataError  # noqa: E402
+from rankwise_lab.data.omniglot import ARCHIVE, Drawings  # noqa: E402
+
+from rankwise.cli.main import main  # noqa: E402
+from rankwise.metrics import average_precision  # noqa: E402
+
+ALPHABETS = ("A", "B", "C")
+PLAN = Plan(
+    train=("A",),
+    validation="B",
+    test=("B", "C"),
+    channels=4,
+    embedding=8,
+    characters=3,
+    drawings=2,
+    memory=8,
+    steps=2,
+    learning_rates=(1e-3, 1e-2),
+)
+INSTALLED = [arm for arm in ARMS if arm.package.installed]
+BY_NAME = {arm.name: arm for arm in ARMS}
+OURS = [BY_NAME["error-driven"], BY_NAME["hinge-memory"]]
+
+
+def bar(character: int, rng: np.random.Generator) -> Any:
+    """A drawing, black on white: a bar whose place tells the character, with ragged ends."""
+    pixels = np.ones((105, 105), np.bool_)
+    pixels[10 + 20 * character : 24 + 20 * character, rng.integers(0, 30) : 105 - rng.integers(0, 30)] = False
+    return Image.fromarray(pixels)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with an archive of the real one's layout; arrays of it are kept there too."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    with tarfile.open(folder / ARCHIVE, "w:xz") as tar:
+        for alphabet in ALPHABETS:
+            for character in range(4):
+                for number in range(4):
+                    buffer = io.BytesIO()
+                    bar(character, rng).save(buffer, "PNG")
+                    path = f"images_background_small1/{alphabet}/character{character + 1:02}/0001_{number + 1:02}.png"
+                    member = tarfile.TarInfo(path)
+                    member.size = buffer.tell()
+                    tar.addfile(member, io.BytesIO(buffer.getvalue()))
+    return folder
+
+
+def _run(path: Path, folder: Path, **options: Any) -> list[Record]:
+    given = {"seeds": (0, 1), "plan": PLAN, "arms": OURS, "data_dir": folder, "cache_dir": folder, **options}
+    return run(path, **given)
+
+
+def test_metrics_are_those_of_every_query_against_the_others() -> None:
+    rng = np.random.default_rng(0)
+    embeddings, characters = rng.normal(size=(30, 5)), rng.permutation(np.repeat(np.arange(6), 5))
+    unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+    expected = []
+    for i in range(30):
+        others = np.arange(30) != i
+        scores, relevant = (unit @ unit[i])[others], (characters == characters[i])[others]
+        hits = relevant[np.argsort(-scores)]
+        among = sum(hits[: k + 1].mean() for k in range(4) if hits[k]) / 4
+        expected.append((among, float(average_precision(scores, relevant)), hits[0]))
+    found = judged(embeddings, characters)
+    np.testing.assert_allclose([found[name] for name in METRICS], np.mean(expected, axis=0), rtol=1e-12)
+
+
+def test_characters_that_are_apart_have_metrics_of_1() -> None:
+    characters = np.repeat(np.arange(3), 2)
+    assert judged(np.eye(3)[characters], characters) == dict.fromkeys(METRICS, 1.0)
+
+
+def test_a_batch_has_as_many_characters_and_drawings_as_asked_for_one_character_after_the_other() -> None:
+    characters = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 5))
+    members = [np.flatnonzero(characters == k) for k in range(10)]
+    for seed in range(20):
+        rows = rows_of_batch(members, 4, 3, np.random.default_rng(seed))
+        assert len(set(rows.tolist())) == 4 * 3
+        of_rows = characters[rows].reshape(4, 3)
+        assert (of_rows == of_rows[:, :1]).all()
+        assert len(set(of_rows[:, 0].tolist())) == 4
+
+
+def test_the_network_has_four_convolutions_of_64_channels_and_embeddings_of_64() -> None:
+    plan = Plan()
+    model = network(plan.channels, plan.embedding)
+    convolutions = [layer for layer in model if isinstance(layer, torch.nn.Conv2d)]
+    assert [layer.out_channels for layer in convolutions] == [64] * 4
+    assert model(torch.zeros(2, 1, 28, 28)).shape == (2, 64)
+
+
+def test_alphabets_are_joined_with_characters_of_their_own() -> None:
+    images = np.zeros((3, 28, 28), np.uint8)
+    omniglot = {"A": Drawings(images, np.array([1, 1, 3])), "B": Drawings(images, np.array([1, 2, 2]))}
+    assert joined(omniglot, ("B", "A")).characters.tolist() == [0, 1, 1, 2, 2, 3]
+
+
+def bars(seed: int) -> Drawings:
+    """Bars at four places, 28 × 28, a little noisy."""
+    rng = np.random.default_rng(seed)
+    characters = np.repeat(np.arange(4), 8)
+    images = rng.integers(0, 200, (32, 28, 28))
+    for image, character in zip(images, characters, strict=True):
+        image[7 * character : 7 * character + 4] += 55
+    return Drawings(images.astype(np.uint8), characters)
+
+
+@pytest.mark.parametrize("arm", INSTALLED, ids=lambda arm: arm.name)
+def test_each_arm_retrieves_bars_better_than_where_it_started(arm: Arm) -> None:
+    with one_thread(0):
+        model = network(8, 8)
+        before = judge(model, bars(1))["MAP@R"]
+        train(model, bars(0), arm.make(Shape(4, 8, 32)), (4, 4), 40, 1e-2, np.random.default_rng(0))
+    assert before < 0.6
+    assert judge(model, bars(1))["MAP@R"] > before + 0.1
+
+
+def test_what_a_loss_learns_itself_is_trained_a_hundred_times_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[list[float]] = []
+
+    class Recorder(torch.optim.Adam):  # type: ignore[misc, name-defined]
+        def step(self, closure: Any = None) -> Any:
+            rates.append([group["lr"] for group in self.param_groups])
+            return super().step(closure)
+
+    class Proxies(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.proxies = torch.nn.Parameter(torch.ones(8))
+
+        def forward(self, embeddings: Any, labels: Any) -> Any:
+            return (embeddings * self.proxies).sum()
+
+    monkeypatch.setattr(torch.optim, "Adam", Recorder)
+    train(network(4, 8), bars(0), Proxies(), (2, 2), 2, 1e-3, np.random.default_rng(0))
+    np.testing.assert_allclose(rates, [[1e-3, 1e-1], [0.5e-3, 0.5e-1]], rtol=1e-9)
+
+
+def test_smooth_ap_tends_to_average_precision_of_every_query_against_the_others() -> None:
+    rng = np.random.default_rng(0)
+    embeddings, labels = rng.normal(size=(12, 2)), np.repeat(np.arange(4), 3)
+    expected = 1 - judged(embeddings, labels)["AP"]
+    value = smooth_ap(torch.from_numpy(embeddings), torch.from_numpy(labels))
+    assert value.item() == pytest.approx(expected, abs=0.05)
+
+
+def test_a_memory_starts_empty_for_every_training_and_keeps_as_many_as_the_plan_says() -> None:
+    arm = BY_NAME["error-driven-memory"]
+    first, second = (arm.make(Shape(4, 8, 5)).keywords["memory"] for _ in range(2))
+    assert first is not second
+    loss = arm.make(Shape(4, 8, 5))
+    loss(torch.randn(6, 8), torch.arange(6) // 2)
+    assert (len(first), len(loss.keywords["memory"])) == (0, 5)
+
+
+def test_a_run_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _run(tmp_path, folder, seeds=(0,))
+    both = _run(tmp_path, folder)
+    assert [r for r in both if r.seed == 0] == first
+    names = [f"seed-{seed}-{arm.name}.json" for seed in (0, 1) for arm in OURS]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["data.json", "plan.json", *names])
+    monkeypatch.setattr(retrieval, "train", lambda *given: pytest.fail("trained again"))
+    assert _run(tmp_path, folder) == both
+
+
+def test_the_rate_that_validates_best_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judgements = iter([0.2, 0.4, 0.6, 0.7])
+    monkeypatch.setattr(retrieval, "judge", lambda model, drawings: dict.fromkeys(METRICS, next(judgements)))
+    (record,) = _run(tmp_path, folder, seeds=(0,), arms=OURS[:1])
+    assert record.validation == [0.2, 0.4]
+    assert record.learning_rate == 1e-2
+    assert record.test == {"B": dict.fromkeys(METRICS, 0.6), "C": dict.fromkeys(METRICS, 0.7)}
+
+
+def test_results_of_another_plan_or_without_the_archive_are_refused(folder: Path, tmp_path: Path) -> None:
+    _run(tmp_path / "r", folder, seeds=(0,), arms=OURS[:1])
+    with pytest.raises(ValueError, match=r"another plan \(plan.steps is 2 there, 3 here\)"):
+        _run(tmp_path / "r", folder, plan=replace(PLAN, steps=3))
+    with pytest.raises(MissingDataError, match="set RANKWISE_DATA to the folder that has it"):
+        _run(tmp_path / "r", tmp_path)
+
+
+def test_arms_can_be_sent_to_other_processes() -> None:
+    assert [arm.name for arm in pickle.loads(pickle.dumps(ARMS))] == [arm.name for arm in ARMS]
+
+
+def _record(seed: int, arm: str, *values: float) -> Record:
+    test = {
+        alphabet: dict(zip(METRICS, (v, v + 0.1, v + 0.2), strict=True))
+        for alphabet, v in zip("BC", values, strict=True)
+    }
+    return Record(seed, arm, 1e-3, [0.1, 0.0], test, 1.0)
+
+
+PAIR = [BY_NAME["SmoothAP"], BY_NAME["hinge"]]
+FOUND = [
+    *(_record(seed, "SmoothAP", 0.2, 0.4) for seed in (0, 1, 2)),
+    *(_record(seed, "hinge", 0.3 + 0.1 * seed, 0.5 + 0.1 * seed) for seed in (0, 1)),
+]
+
+
+def test_means_are_over_alphabets_and_differences_to_the_best_baseline_over_whole_seeds() -> None:
+    found = summarise(FOUND, PLAN, PAIR)
+    assert found["seeds"] == [0, 1]
+    assert found["metrics"]["MAP@R"]["hinge"] == pytest.approx([0.4, 0.5])
+    assert found["metrics"]["recall@1"]["SmoothAP"] == pytest.approx([0.5, 0.5])
+    assert found["alphabets"]["C"] == pytest.approx({"SmoothAP": 0.4, "hinge": 0.55})
+    assert found["best_baseline"] == "SmoothAP"
+    assert found["differences"]["SmoothAP"]["hinge"]["mean"] == pytest.approx(0.15)
+    assert json.loads(json.dumps(found["differences"])) == found["differences"]
+
+
+def test_the_table_says_metrics_and_alphabets_or_that_nothing_was_run() -> None:
+    lines = table(summarise(FOUND, PLAN, PAIR)).splitlines()
+    assert lines[0] == "Alphabets not seen, 2 seeds; differences in MAP@R"
+    rows = [line.split() for line in lines if line.startswith("hinge")]
+    assert rows[0][1:5] == ["0.4500", "0.5500", "0.6500", "+0.1500"]
+    assert rows[1] == ["hinge", "0.3500", "0.5500"]
+    assert table(summarise([], PLAN, PAIR)) == "no seed was run to its end"
+
+
+def test_an_arm_without_its_package_is_left_out_or_refused_if_named() -> None:
+    known = [BY_NAME["hinge"], replace(BY_NAME["SmoothAP"], package=Package("no_such", "pip install no-such"))]
+    assert arms_module.asked(known, None) == known[:1]
+    with pytest.raises(ValueError, match="arm SmoothAP needs no_such, not installed: pip install no-such"):
+        arms_module.asked(known, ["SmoothAP"])
+
+
+def test_the_command_trains_the_arms_asked_for_and_writes_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def found(folder: Path, seeds: Any, plan: Plan, arms: Any, **options: Any) -> list[Record]:
+        asked.update(folder=folder, seeds=seeds, plan=plan, arms=arms, **options)
+        return []
+
+    monkeypatch.setattr(retrieval, "run", found)
+    monkeypatch.chdir(tmp_path)
+    options = ["--arms", "hinge", "SmoothAP", "--seeds", "2", "--jobs", "2", "--json", "found.json"]
+    assert main(["bench", "retrieval", *options]) == 0
+    assert [arm.name for arm in asked["arms"]] == ["SmoothAP", "hinge"]
+    assert (asked["plan"], list(asked["seeds"]), asked["n_jobs"]) == (Plan(), [0, 1], 2)
+    assert asked["folder"] == Path("rankwise-retrieval")
+    assert json.loads(Path("found.json").read_text(encoding="utf-8"))["benchmark"] == "retrieval"
+    assert "no seed was run to its end" in capsys.readouterr().out

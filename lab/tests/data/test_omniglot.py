@@ -1,0 +1,103 @@
+"""Omniglot's small sets, read from small archives of the same layout."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+Image = pytest.importorskip("PIL.Image")
+
+from rankwise_lab.data import omniglot  # noqa: E402
+from rankwise_lab.data.omniglot import load_omniglot  # noqa: E402
+
+
+def drawing(ink: int, size: int = 105) -> bytes:
+    """Black on white: the first rows are ink."""
+    pixels = np.ones((size, size), np.bool_)
+    pixels[:ink] = False
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def members() -> dict[str, bytes]:
+    first, second = "images_background_small1", "images_background_small2"
+    return {
+        f"{first}/Greek/character02/0002_01.png": drawing(30),
+        f"{first}/Greek/character01/0001_02.png": drawing(15),
+        f"{first}/Greek/character01/0001_01.png": drawing(0),
+        f"{second}/Greek/character01/0001_01.png": drawing(0),
+        f"{second}/Japanese_(katakana)/character01/0500_01.png": drawing(105),
+        "LICENSE-omniglot/LICENSE": b"",
+    }
+
+
+def write(path: Path, content: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:xz") as tar:
+        for name, data in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_drawings_are_inverted_shrunk_and_sorted_by_alphabet_and_character(tmp_path: Path) -> None:
+    found = load_omniglot(write(tmp_path / "o.tar.xz", members()), tmp_path)
+    assert list(found) == ["Greek", "Japanese_(katakana)"]
+    greek, katakana = found.values()
+    assert greek.images.shape == (3, 28, 28)
+    assert greek.images.dtype == np.uint8
+    assert greek.characters.tolist() == [1, 1, 2]
+    expected = [0, 255 * 15 / 105, 255 * 30 / 105]
+    np.testing.assert_allclose(greek.images.mean(axis=(1, 2)), expected, atol=1)
+    assert (katakana.images == 255).all()
+    assert (greek.images[2, :7] == 255).all()
+    assert (greek.images[2, 9:] == 0).all()
+
+
+def test_arrays_are_kept_and_read_again_without_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "o.tar.xz", members())
+    first = load_omniglot(path, tmp_path / "cache")
+    monkeypatch.setattr(omniglot, "_read", lambda archive: pytest.fail("it was read again"))
+    again = load_omniglot(path, tmp_path / "cache")
+    for name in first:
+        np.testing.assert_array_equal(first[name].images, again[name].images)
+        np.testing.assert_array_equal(first[name].characters, again[name].characters)
+
+
+GREEK = "images_background_small1/Greek/character01/0001_01.png"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({GREEK: drawing(0, 28)}, r"0001_01\.png has 28 × 28 pixels, wanted are 105 × 105"),
+        ({GREEK: b"GIF89a"}, r"0001_01\.png is not a JPEG or PNG picture"),
+        ({GREEK: bytes(20_000)}, r"0001_01\.png has 20000 bytes: no drawing of 105 × 105 pixels"),
+        ({"images_background_small1/../0001_01.png": drawing(0)}, "no drawing images_background_small1/"),
+    ],
+    ids=["size", "no picture", "huge", "nothing"],
+)
+def test_an_archive_of_something_else_is_refused_and_nothing_kept(
+    content: dict[str, bytes], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_omniglot(write(tmp_path / "bad.tar.xz", content), tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_an_archive_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "o.tar.xz", members())
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match=r"o\.tar\.xz: not a whole tar archive"):
+        load_omniglot(path, tmp_path / "cache")
+
+
+def test_more_drawings_than_the_sets_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(omniglot, "_MOST", 3)
+    with pytest.raises(ValueError, match="over 3 drawings"):
+        load_omniglot(write(tmp_path / "o.tar.xz", members()), tmp_path / "cache")
