@@ -30,50 +30,71 @@ _AHEAD = 0.5
 _HARDLY = 1e-9
 
 
-def logistic(margin: Vector) -> tuple[Vector, Vector, Vector]:
-    """log(1 + exp(−margin)), its slope and its bend."""
+class _Loss(NamedTuple):
+    """A loss of margins: its value and slope, and its bend."""
+
+    at: Callable[[Vector], tuple[Vector, Vector]]
+    bend: Callable[[Vector], Vector]
+
+
+def _logistic(margin: Vector) -> tuple[Vector, Vector]:
+    """log(1 + exp(−margin)), and its slope."""
     small = np.exp(-np.abs(margin))
-    chance = np.where(margin >= 0.0, small, 1.0) / (1.0 + small)
-    return np.log1p(small) + np.maximum(-margin, 0.0), -chance, chance * (1.0 - chance)
+    slope = np.where(margin >= 0.0, small, 1.0)
+    slope /= -1.0 - small
+    value = np.log1p(small, out=small)
+    value -= np.minimum(margin, 0.0)
+    return value, slope
 
 
-def squared_hinge(margin: Vector) -> tuple[Vector, Vector, Vector]:
-    """max(0, 1 − margin)², its slope and its bend."""
+def _logistic_bend(margin: Vector) -> Vector:
+    slope = _logistic(margin)[1]
+    return np.asarray(-slope * (1.0 + slope))
+
+
+def _squared_hinge(margin: Vector) -> tuple[Vector, Vector]:
+    """max(0, 1 − margin)², and its slope."""
     short = np.maximum(1.0 - margin, 0.0)
-    return short**2, -2.0 * short, np.where(short > 0.0, 2.0, 0.0)
+    return short**2, -2.0 * short
 
 
+def _squared_hinge_bend(margin: Vector) -> Vector:
+    return np.where(margin < 1.0, 2.0, 0.0)
+
+
+LOGISTIC, SQUARED_HINGE = _Loss(_logistic, _logistic_bend), _Loss(_squared_hinge, _squared_hinge_bend)
 # By name: the loss, and whether both classes weigh the same.
 POINTWISE = {
-    "logistic": (logistic, False),
-    "squared hinge": (squared_hinge, False),
-    "balanced logistic": (logistic, True),
-    "balanced squared hinge": (squared_hinge, True),
+    "logistic": (LOGISTIC, False),
+    "squared hinge": (SQUARED_HINGE, False),
+    "balanced logistic": (LOGISTIC, True),
+    "balanced squared hinge": (SQUARED_HINGE, True),
 }
 
 
 class _At(NamedTuple):
-    """The objective at a point, its gradient, and the bend of every sample."""
+    """The objective at a point, its gradient, and the margins there."""
 
     value: float
     gradient: Vector
-    bend: Vector
+    margin: Vector
 
 
 class Classifier:
     """Fits for C rising by even factors, each beginning near the last; point: coefficients and intercept."""
 
     def __init__(self, features: Standardised, relevant: NDArray[np.bool_], weights: Vector, loss: str) -> None:
-        self._of_margin, balanced = POINTWISE[loss]
+        self._loss, balanced = POINTWISE[loss]
         if balanced:
             weights = weights * np.where(relevant, 0.5 / weights[relevant].sum(), 0.5 / weights[~relevant].sum())
             weights *= np.count_nonzero(weights)
         self._features, self._weights = features, weights
         self._sign = np.where(relevant, 1.0, -1.0)
+        self._signed = self._sign * weights
         self._total = float(weights.sum())
         share = float(weights[relevant].sum()) / self._total
         self.point = np.zeros(features.n_coefs + 1)
-        self.point[-1] = np.log(share / (1.0 - share)) if self._of_margin is logistic else 2.0 * share - 1.0
+        self.point[-1] = np.log(share / (1.0 - share)) if self._loss is LOGISTIC else 2.0 * share - 1.0
         self._before = self.point
 
     def fit(self, C: float) -> Vector:
@@ -88,21 +109,23 @@ class Classifier:
 
     def _at(self, point: Vector, C: float) -> _At:
         coef = point[:-1]
-        value, slope, bend = self._of_margin(self._sign * (self._features.scores(coef) + point[-1]))
-        slope *= self._sign * self._weights
+        margin = self._features.scores(coef) + point[-1]
+        margin *= self._sign
+        value, slope = self._loss.at(margin)
+        slope *= self._signed
         gradient = np.append(self._features.combine(slope) + coef / C, slope.sum())
         whole = float(self._weights @ value) + float(coef @ coef) / (2.0 * C)
-        return _At(whole / self._total, gradient / self._total, bend * self._weights)
+        return _At(whole / self._total, gradient / self._total, margin)
 
     def _newton(self, C: float) -> None:
         """Newton's method; steps are halved until they gain."""
         ridge = np.append(np.full(self.point.size - 1, 1.0 / C), _HARDLY)
         here = self._at(self.point, C)
         for _ in range(_NEWTON_STEPS):
-            d = self.point.size - 1
+            d, bend = self.point.size - 1, self._loss.bend(here.margin) * self._weights
             hessian = np.empty((d + 1, d + 1))
-            hessian[:d, :d], hessian[d, d] = self._features.gram(here.bend), here.bend.sum()
-            hessian[:d, d] = hessian[d, :d] = self._features.combine(here.bend)
+            hessian[:d, :d], hessian[d, d] = self._features.gram(bend), bend.sum()
+            hessian[:d, d] = hessian[d, :d] = self._features.combine(bend)
             hessian[np.diag_indices(d + 1)] += ridge
             step = cho_solve(cho_factor(hessian), here.gradient * self._total)
             gain, size = float(here.gradient @ step), 1.0
