@@ -23,6 +23,7 @@ NEED_TORCH = [
     f"{_LAB}/benchmarks/torch_*",
     f"{_LAB}/benchmarks/finetune*",
     f"{_LAB}/benchmarks/layerwise.py",
+    f"{_LAB}/benchmarks/retrieval*",
     f"{_LAB}/reproduce/cifar.py",
     "tests/helpers/lwsvm_runs.py",
 ]

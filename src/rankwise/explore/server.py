@@ -82,6 +82,7 @@ class Explorer(ThreadingHTTPServer):
 
     def __init__(self, port: int = 0, most_connections: int = MOST_CONNECTIONS) -> None:
         self._places = threading.BoundedSemaphore(most_connections)
+        self._held: set[Any] = set()
         self.pages = {f"/{name}": _read(name) for name in _FILES}
         self.pages["/"] = self.pages["/index.html"]
         super().__init__((LOOPBACK, port), _Handler)
@@ -98,10 +99,11 @@ class Explorer(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread of its own, if there is a place left."""
         if self._places.acquire(blocking=False):
+            self._held.add(request)
             try:
                 super().process_request(request, client_address)
             except BaseException:
-                self._places.release()
+                self._leave(request)
                 raise
             return
         with suppress(OSError):
@@ -114,6 +116,12 @@ class Explorer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self._leave(request)
+
+    def _leave(self, request: Any) -> None:
+        """Leave a request's place to another, once: Ctrl-C may come when its thread has just been started."""
+        with suppress(KeyError):
+            self._held.remove(request)
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -40,8 +40,16 @@ def solve_batch(
         grouping = group(ids, ids.shape[0])
         flat, relevant, starts = grouping.gather(flat), grouping.gather(relevant), grouping.starts
     queries = as_queries(relevant, starts)
+    n_threads = torch.get_num_threads()
     try:
-        values, gradient = _solved(goal, flat, queries, loss)
+        if goal.is_soft:
+            values, gradient = solve_smooth(flat, queries, as_smooth(loss), goal.scale, n_threads, goal.update)
+        else:
+            # A negative scale rewards the loss, and needs the dynamic programme.
+            scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
+            solved = solve(flat, queries, loss, scale, method, n_threads)
+            updated = _updated(goal, flat, queries, loss, solved) if goal.update else None
+            values, gradient = (solved.value, solved.gradient) if updated is None else updated
     except NotFiniteError as error:
         raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
     query = None
@@ -54,20 +62,6 @@ def solve_batch(
     filled = torch.from_numpy((queries.counts > 0).all(axis=0))
     outcome = Outcome(torch.from_numpy(values), filled, torch.from_numpy(gradient.reshape(tuple(scores.shape))))
     return outcome, None if query is None else torch.from_numpy(query)
-
-
-def _solved(
-    goal: Goal, scores: NDArray[Any], queries: Queries, loss: Loss
-) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
-    """The value of each query, and the gradient of their sum."""
-    n_threads = torch.get_num_threads()
-    if goal.is_soft:
-        soft = solve_smooth(scores, queries, as_smooth(loss), goal.scale, n_threads, goal.update)
-        return soft.value, soft.gradient
-    # A negative scale rewards the loss, and needs the dynamic programme.
-    scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
-    solved = solve(scores, queries, loss, scale, method, n_threads)
-    return _updated(goal, scores, queries, loss, solved) if goal.update else (solved.value, solved.gradient)
 
 
 def _starts(scores: Tensor, valid: Tensor | None) -> NDArray[np.int64]:

@@ -150,8 +150,8 @@ def _parts(given: Given, options: tuple[Any, ...], gather: Gather) -> tuple[Tens
         scores, target, losses, mask, qid = given
         if losses is not None:
             nothing = torch.zeros_like(target, dtype=torch.bool)
-            losses = distributed.join(losses, nothing, None, None, -1, gather == "ddp")[0]
-        scores, target, mask, qid = distributed.join(scores, target, mask, qid, -1, gather == "ddp")
+            losses = distributed.join(losses, nothing, None, None, None, -1, gather == "ddp")[0]
+        scores, target, mask, qid, _ = distributed.join(scores, target, mask, qid, None, -1, gather == "ddp")
         given = Given(scores, target, losses, mask, qid)
     values: Tensor = DetectorLoss.apply(*given, *options)[0]
     return values[0], values[1]
