@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -230,6 +231,28 @@ def test_a_failure_of_the_server_is_told_in_its_terminal_only(
     assert "a secret" in capsys.readouterr().err
     monkeypatch.undo()
     assert ask(server, "POST", "/solve", EXAMPLE)[0] == 200
+
+
+def test_a_place_is_left_once_though_ctrl_c_comes_as_its_thread_starts(
+    server: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = socketserver.ThreadingMixIn.process_request
+
+    def interrupted(self: Any, request: Any, client_address: Any) -> None:
+        started(self, request, client_address)
+        raise KeyboardInterrupt
+
+    request, client = socket.socketpair()
+    with request, client:
+        monkeypatch.setattr(socketserver.ThreadingMixIn, "process_request", interrupted)
+        with pytest.raises(KeyboardInterrupt):  # and no word of a semaphore
+            server.process_request(request, ("127.0.0.1", 1))
+    monkeypatch.undo()
+    for _ in range(100):  # its thread leaves no second place
+        if not server._held:
+            break
+        time.sleep(0.01)
+    assert ask(server, "GET", "/")[0] == 200
 
 
 def test_clients_that_go_away_are_not_told_of(server: Explorer, capsys: pytest.CaptureFixture[str]) -> None:
