@@ -28,6 +28,7 @@ def data(rng: np.random.Generator) -> Data:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranker_data, "_SEARCHED", 300)
+    monkeypatch.setattr(ranker_data, "_SEARCHED_IN_QUERIES", 300)
     monkeypatch.setattr(ranker_data, "_POSITIVES", 20)
 
 

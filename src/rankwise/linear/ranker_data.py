@@ -14,8 +14,9 @@ from rankwise.linear.cross_validation import Fold, split
 from rankwise.linear.posing import pose
 from rankwise.losses import as_loss
 
-# Of many samples, so many are tried on; data of less than so many entries are small.
-_SEARCHED, _SMALL = 200_000, 40_000
+# Of many samples, so many are tried on, and of those in queries, which are fewer units; data of less than so many
+# entries are small.
+_SEARCHED, _SEARCHED_IN_QUERIES, _SMALL = 1 << 15, 200_000, 40_000
 # At least so many positives are among those that are tried on.
 _POSITIVES = 1000
 # How often folds of small data are drawn, and how far apart their seeds are.
@@ -52,7 +53,7 @@ class RankerData(NamedTuple):
     def tried_on(self, seed: int) -> RankerData:
         """All samples, or of very many a part of them, with whole queries, or as many positives as there are in all."""
         n, rng = self.relevant.size, np.random.default_rng(seed)
-        if n <= _SEARCHED:
+        if n <= (_SEARCHED if self.qid is None else _SEARCHED_IN_QUERIES):
             return self
         if self.qid is None:
             order = rng.permutation(n)
@@ -62,7 +63,7 @@ class RankerData(NamedTuple):
         grouping = group(self.qid, n)
         sizes = np.diff(grouping.starts)
         queries = rng.permutation(sizes.size)
-        kept = queries[np.cumsum(sizes[queries]) <= _SEARCHED]
+        kept = queries[np.cumsum(sizes[queries]) <= _SEARCHED_IN_QUERIES]
         used = np.zeros(sizes.size, bool)
         used[kept if kept.size else queries[:1]] = True
         rows = np.flatnonzero(grouping.scatter(np.repeat(used, sizes)))
