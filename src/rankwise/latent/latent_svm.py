@@ -24,6 +24,7 @@ from rankwise.latent.training import Training
 from rankwise.latent.working_set import best_of
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.features import INTERCEPT, Vector, as_features
+from rankwise.linear.labels import two_classes
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
@@ -77,7 +78,7 @@ class BagRanker(BaseLinearRanker):
         labels = column_or_1d(y, warn=True)
         if labels.size != len(checked):
             raise ValueError(f"{len(checked)} bags and {labels.size} labels; give every bag one label")
-        relevant = self._positives(labels)
+        self.classes_, relevant = two_classes(labels)
         self.n_features_in_ = checked.width
         return checked, relevant
 

@@ -20,6 +20,7 @@ from rankwise.latent.initial import as_starts, bag_means, part_of
 from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
 from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, refitted, run_jobs, split
 from rankwise.linear.features import as_features
+from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
 from rankwise.linear.posing import pose
@@ -84,7 +85,7 @@ class LatentRankSVMCV(BagRanker):
         metric, n_jobs = metric_for(loss, self.scoring), as_jobs(self.n_jobs)
         checked, relevant = self._checked_bags(bags, y)
         as_starts(self.init, checked.sizes, checked.width)
-        folds = split(relevant, None, self.cv, self.random_state)
+        folds = split(Labels(relevant), None, self.cv, self.random_state)
         task = pose(relevant, loss, scale=as_scale(self.scale), method=as_method(self.method, loss))
         self.Cs_ = grid_of_bags(self.Cs, checked, task)
         search = _Search(self, checked, relevant, folds, metric)

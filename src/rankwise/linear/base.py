@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.grouping import group
 from rankwise.inputs import check_positive, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
+from rankwise.linear.labels import Labels, as_labels
 from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss
@@ -88,27 +88,11 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, *y, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
 
-    def _checked_both(self, X: Any, y: Any) -> tuple[Any, NDArray[np.bool_]]:
-        """X as it is, and which samples are of classes_[1], the greater label."""
+    def _checked_both(self, X: Any, y: Any, qid: ArrayLike | None = None) -> tuple[Any, Labels]:
+        """X as it is, and what y says: with qid, more than two numbers are grades."""
         X, y = self._checked(X, y, reset=True)
-        return X, self._positives(y)
-
-    def _positives(self, y: Any) -> NDArray[np.bool_]:
-        """Which samples are of classes_[1], the greater label."""
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}. For grades pass y >= 1; "
-                "for several classes use sklearn.multiclass.OneVsRestClassifier"
-            )
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size != 2:
-            raise ValueError(
-                f"Classifier can't train when only one class is present: y is {self.classes_.tolist()[0]!r}; a "
-                "ranking needs positives and negatives"
-            )
-        positives: NDArray[np.bool_] = codes == 1
-        return positives
+        self.classes_, labels = as_labels(y, has_queries=qid is not None)
+        return X, labels
 
     def _features(self, X: Any, loss: Loss) -> Features:
         """X, with the intercept's column where the loss depends on it."""

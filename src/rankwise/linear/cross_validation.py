@@ -16,12 +16,14 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 from rankwise.grouping import group
 from rankwise.inputs import as_array, as_threads, is_whole
 from rankwise.linear.features import Features
+from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Clock, Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.prior import Prior
 from rankwise.linear.solvers import Settings, SolverResult, Step
 from rankwise.losses import Loss
 from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
+from rankwise.queries import as_queries
 
 Rows = NDArray[np.int64]
 Scoring = MetricLike | list[MetricLike] | tuple[MetricLike, ...] | None
@@ -36,15 +38,16 @@ class Fold(NamedTuple):
     test: Rows
 
 
-def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int) -> list[Fold]:
-    """Folds that keep queries whole where there are several, else stratified by class.
+def split(labels: Labels, qid: ArrayLike | None, cv: Any, seed: int) -> list[Fold]:
+    """Folds that keep queries whole where there are several, else stratified by what is relevant.
 
     cv: how many (None: 5), or a splitter, which is given the queries as groups.
     """
     cv = 5 if cv is None else cv
-    codes = None
+    relevant, codes, n_queries = labels.relevant, None, 0
     if qid is not None:
         grouping = group(qid, relevant.size)
+        n_queries = int(as_queries(grouping.gather(labels.truth), grouping.starts).can_rank.sum())
         codes = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
         if grouping.ids.size == 1:
             codes = None
@@ -53,7 +56,7 @@ def split(relevant: NDArray[np.bool_], qid: ArrayLike | None, cv: Any, seed: int
             raise ValueError(f"cv must be at least 2 folds, got {cv}")
         what, n = "samples in the smaller class", min(int(relevant.sum()), int((~relevant).sum()))
         if codes is not None:
-            what, n = "queries with both classes", np.intersect1d(codes[relevant], codes[~relevant]).size
+            what, n = "queries with both classes", n_queries
         if n < cv:
             raise ValueError(f"cv={cv} folds need as many {what}, and there are {n}; pass a smaller cv")
         of = StratifiedKFold if codes is None else GroupKFold
@@ -82,7 +85,10 @@ def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
     """The measure to choose by: the one that is asked for, else that of the loss's name, else AP."""
     if scoring is not None:
         return as_metric(scoring)
-    return METRICS[loss.name] if loss.name in METRICS else METRICS["ap"]
+    name = loss.name.partition("@")[0]
+    if name not in METRICS:
+        return METRICS["ap"]
+    return METRICS[name] if METRICS[name].cut == "never" else as_metric(loss.name)
 
 
 def metrics_for(loss: Loss, scoring: Scoring) -> list[Metric]:
@@ -136,8 +142,8 @@ class Candidate(NamedTuple):
 class Search:
     """Scores of every loss and C on every fold, (losses, Cs, folds); NaN where not measured.
 
-    features, tasks: by loss, and by loss and fold. priors: by fold, or None. gains: (n,) for a metric that is graded.
-    also: further measures of the same models. scores: by `metric`; scores_by: by the name of each measure.
+    features, tasks: by loss, and by loss and fold. priors: by fold, or None. also: further measures of the same models.
+    scores: by `metric`; scores_by: by the name of each measure.
     """
 
     features: list[Features]
@@ -145,18 +151,17 @@ class Search:
     Cs: NDArray[np.float64]
     folds: list[Fold]
     priors: list[Prior | None]
-    relevant: NDArray[np.bool_]
+    labels: Labels
     qid: ArrayLike | None
     metric: Metric
     solver: str
     settings: Settings
-    gains: NDArray[np.float64] | None = None
     say: Callable[[str], None] = lambda line: None
     also: Sequence[Metric] = ()
     results: dict[tuple[int, int, int], SolverResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._judges = [(one, one.truth(self.relevant, self.gains)) for one in (self.metric, *self.also)]
+        self._judges = [(one, one.truth(*self.labels)) for one in (self.metric, *self.also)]
         shape = (*self.Cs.shape, len(self.folds))
         self.scores_by = {metric.name: np.full(shape, np.nan) for metric, _ in self._judges}
         self.scores = self.scores_by[self.metric.name]

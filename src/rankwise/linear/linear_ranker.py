@@ -18,6 +18,7 @@ from rankwise.linear.blas import one_thread_each
 from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge
+from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
@@ -27,7 +28,6 @@ from rankwise.linear.tuning import Samples, Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
-from rankwise.metrics.steps import as_gains
 from rankwise.progress import Progress
 
 __all__ = ["LinearRanker"]
@@ -121,7 +121,6 @@ class LinearRanker(BaseLinearRanker):
         y: ArrayLike,
         qid: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        gains: ArrayLike | None = None,
     ) -> LinearRanker:
         """Fit to labelled samples.
 
@@ -133,14 +132,12 @@ class LinearRanker(BaseLinearRanker):
         X : array-like or sparse matrix of shape (n, d)
             Samples; float32, sparse and memory-mapped data are used as they are.
         y : array-like of shape (n,)
-            Labels of two classes.
+            Labels of two classes; with qid, more than two numbers are grades, at least 0. With grades, classes_ is
+            False and True: above the lowest grade.
         qid : array-like of shape (n,), optional
             The query of each sample, in any order; without it all samples are one.
         query_weight : array-like of shape (n,), optional
             The weight of each sample's query in training.
-        gains : array-like of shape (n,), optional
-            What a sample is worth to metric="ndcg" or "ndcg@10", at least 0: its grade. Training is for the two classes
-            of y in any case.
 
         Returns
         -------
@@ -158,8 +155,8 @@ class LinearRanker(BaseLinearRanker):
         metric, n_jobs = self._judged_by(qid), as_jobs(self.n_jobs)
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
-        X, relevant = self._checked_both(X, y)
-        data = self._data(X, relevant, qid, query_weight, gains, metric)
+        X, labels = self._checked_both(X, y, qid)
+        data = self._data(X, labels, qid, query_weight, metric)
         progress = Progress("LinearRanker") if self.verbose else None
         try:
             with one_thread_each():
@@ -227,20 +224,17 @@ class LinearRanker(BaseLinearRanker):
     def _data(
         self,
         X: Any,
-        relevant: NDArray[np.bool_],
+        labels: Labels,
         qid: ArrayLike | None,
         query_weight: ArrayLike | None,
-        gains: ArrayLike | None,
         metric: Metric | None,
     ) -> RankerData:
-        if gains is not None and (metric is None or not metric.graded):
-            raise ValueError(f"gains are for a metric of gains, such as 'ndcg'; {self._metric_name()} knows none")
-        worth = None if gains is None else as_gains(gains, relevant.size, "y")
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
-        pose(relevant, as_loss("ap"), ids, weight)  # refuses what is not in order
+        pose(labels.truth, as_loss("ap"), ids, weight)  # refuses what is not in order
         ids = None if ids is None or np.unique(ids).size == 1 else ids
-        return RankerData(X, relevant, ids, weight, relevant if metric is None else metric.truth(relevant, worth))
+        judged = labels.truth if metric is None else metric.truth(*labels)
+        return RankerData(X, labels, ids, weight, judged)
 
     def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
         features = Standardised(data.X)
@@ -251,7 +245,7 @@ class LinearRanker(BaseLinearRanker):
         if data.weight is not None:
             weights = data.weight.astype(np.float64) / float(data.weight.max())
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
-        samples = Samples(features, data.relevant, weights, loss, data.qid, data.weight, starts=starts)
+        samples = Samples(features, data.labels, weights, loss, data.qid, data.weight, starts=starts)
         task = samples.pose()
         n_Cs, ends = _QUERIES if task.n_queries > 1 else _ONE_QUERY
         try:
@@ -264,18 +258,18 @@ class LinearRanker(BaseLinearRanker):
         folds, repeats = data.folds(self.cv, self.random_state)
         samples = self._samples(data, metric)
         scorer = None if metric is not None else self._scorer(data, samples.features)
-        judge = Judge(metric, data.truth, data.qid, folds, repeats, scorer) if folds else None
+        judge = Judge(metric, data.judged, data.qid, folds, repeats, scorer) if folds else None
         return Search(samples, judge, n_jobs)
 
     def _scorer(self, data: RankerData, features: Standardised) -> Callable[[Vector, Fold], float]:
         """A function of coefficients and a fold: what the scorer says of a ranker with these."""
         scorer: Any = self.metric
-        labels = self.classes_[data.relevant.astype(int)]
+        y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
 
         def score(coef: Vector, fold: Fold) -> float:
             probe = copy.copy(self)
             probe._take(features, coef, data.relevant)
-            return float(scorer(probe, data.X[fold.test], labels[fold.test]))
+            return float(scorer(probe, data.X[fold.test], y[fold.test]))
 
         return score
 

@@ -92,8 +92,9 @@ class Risk(NamedTuple):
 class Task:
     """What is ranked, built once a fit.
 
-    relevant: (n,) by sample. inference: of the queries; their samples are samples order[0], order[1], …, or all of them
-    as they are where order is None. weights: (Q,) ω by query; every query has positives and negatives.
+    relevant: (n,) by sample; of grades, those above 0. inference: of the queries; their samples are samples order[0],
+    order[1], …, or all of them as they are where order is None. weights: (Q,) ω by query; every query has something to
+    rank.
     """
 
     relevant: NDArray[np.bool_]
@@ -187,7 +188,6 @@ class Objective:
         inference, order = self.task.inference, self.task.order
         start, stop = inference.queries.starts[q : q + 2].tolist()
         rows = slice(start, stop) if order is None else order[start:stop]
-        relevant = inference.queries.relevant[start:stop]
-        alone = inference._replace(queries=single_query(relevant), n_threads=1)
-        task = Task(relevant, alone, None, np.ones(1))
+        alone = inference._replace(queries=single_query(inference.queries.truth[start:stop]), n_threads=1)
+        task = Task(alone.queries.relevant, alone, None, np.ones(1))
         return Objective(self.features.rows(rows), task, None if self.base is None else self.base[rows], self.clock)

@@ -11,23 +11,23 @@ from rankwise.grouping import group
 from rankwise.inputs import as_array, first_true
 from rankwise.linear.objective import Inference, Task
 from rankwise.losses import Loss
-from rankwise.queries import as_queries
+from rankwise.queries import Truth, as_queries
 
 
 def pose(
-    relevant: NDArray[np.bool_],
+    truth: Truth,
     loss: Loss,
     qid: ArrayLike | None = None,
     query_weight: ArrayLike | None = None,
     rows: NDArray[np.int64] | None = None,
     **inference: Any,
 ) -> Task:
-    """The task of ranking `rows` (default: all) of the samples; queries of one class only are left out.
+    """The task of ranking `rows` (default: all) of the samples; queries with nothing to rank are left out.
 
-    qid, query_weight: (n,) by sample; a weight is that of its query, equal for all its samples. inference: scale,
-    method and n_threads, as `solve` takes them.
+    truth: (n,) which samples are relevant, or their grades. qid, query_weight: (n,) by sample; a weight is that of its
+    query, equal for all its samples. inference: scale, method and n_threads, as `solve` takes them.
     """
-    n = relevant.size
+    n = truth.size
     if qid is None:
         order, starts = rows, np.array([0, n if rows is None else rows.size])
     else:
@@ -38,22 +38,21 @@ def pose(
         order, starts = grouping.order, grouping.starts
         if rows is not None:
             order = rows if order is None else rows[order]
-    truth = relevant if order is None else relevant[order]
-    ends = np.concatenate([[0], np.cumsum(truth)])[starts]
-    n_pos, sizes = np.diff(ends), np.diff(starts)
-    both = (n_pos > 0) & (n_pos < sizes)
-    if not both.any():
+    queries = as_queries(truth if order is None else truth[order], starts)
+    can_rank, sizes = queries.can_rank, queries.sizes
+    if not can_rank.any():
         what = "the samples have" if qid is None else "every query has"
         raise ValueError(f"{what} one class only, so there is nothing to rank; pass positives and negatives together")
-    weights = _weights(query_weight, n, order, starts)[both]
+    weights = _weights(query_weight, n, order, starts)[can_rank]
     if not weights.max() > 0:
         raise ValueError("query_weight is 0 for every query that has both classes")
     weights = weights / weights.max()  # the sum of large ones would overflow
-    if not both.all():
-        members = np.repeat(both, sizes)
+    if not can_rank.all():
+        members = np.repeat(can_rank, sizes)
         order = np.flatnonzero(members) if order is None else order[members]
-        starts = np.concatenate([[0], np.cumsum(sizes[both])])
-    queries = as_queries(relevant if order is None else relevant[order], starts)
+        starts = np.concatenate([[0], np.cumsum(sizes[can_rank])])
+        queries = as_queries(truth[order], starts)
+    relevant = truth if truth.dtype == np.bool_ else truth > 0.0
     return Task(relevant, Inference(queries, loss, **inference), order, weights / weights.sum())
 
 

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from rankwise.inputs import as_array
 from rankwise.linear.features import INTERCEPT, Vector, as_features
+from rankwise.linear.labels import Labels
 from rankwise.metrics import Metric
 
 # C of the logistic regressions to choose from, and up to how many features Newton's method is the fastest for them.
@@ -68,28 +69,24 @@ def take_prior(
 
 def tuned_logistic(
     X: Any,
-    relevant: NDArray[np.bool_],
+    labels: Labels,
     qid: ArrayLike | None,
     folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     metric: Metric,
     last: bool,
     intercept: bool = True,
-    gains: NDArray[np.float64] | None = None,
 ) -> tuple[list[Prior | None], Prior | None]:
-    """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples.
-
-    gains: (n,) for a metric that is graded.
-    """
-    judged = metric.truth(relevant, gains)
+    """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples."""
+    relevant, judged = labels.relevant, metric.truth(*labels)
     queries = None if qid is None else as_array(qid, "qid")
     scores, models = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start needs not be exact
         for f, (train, test) in enumerate(folds):
             here = None if queries is None else queries[test]
-            part, labels = X[train], relevant[train]
+            part, truth = X[train], relevant[train]
             for k, C in enumerate(_LOGISTIC_CS):
-                models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, labels))
+                models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, truth))
                 found = take_prior(model, X, relevant, train, intercept).scores
                 scores[k, f] = metric(found[test], judged[test], qid=here, empty="skip")
         best = int(np.argmax(np.nanmean(scores, axis=1)))

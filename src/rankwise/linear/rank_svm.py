@@ -73,16 +73,18 @@ class RankSVM(BaseLinearRanker):
     verbose: int = 0
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
-        """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes.
+        """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes, or with qid their grades.
 
-        qid: (n,) the query of each sample, in any order; without it all samples are one. A query of one class has no
-        ranking loss and is left out of the mean. query_weight: (n,) the weight of each sample's query in the mean.
-        After Ctrl-C the best model so far is kept, if there is one, and KeyboardInterrupt goes on.
+        qid: (n,) the query of each sample, in any order; without it all samples are one. With qid, labels of more than
+        two numbers are grades, at least 0; classes_ is then False and True, True above the lowest grade. A query whose
+        samples are all of one class, or grade, has no ranking loss and is left out of the mean. query_weight: (n,) the
+        weight of each sample's query in the mean. After Ctrl-C the best model so far is kept, if there is one, and
+        KeyboardInterrupt goes on.
         """
         loss, solve = self.validated()
-        X, relevant = self._checked_both(X, y)
+        X, labels = self._checked_both(X, y, qid)
         task = pose(
-            relevant,
+            labels.truth,
             loss,
             qid,
             query_weight,
@@ -91,7 +93,7 @@ class RankSVM(BaseLinearRanker):
             n_threads=as_threads(self.n_threads),
         )
         features = self._features(X, loss)
-        prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
+        prior = None if self.prior is None else take_prior(self.prior, X, labels.relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
         usual = _USUAL if prior is None else _USUAL_REFINING
         self.C_ = usual_C(Objective(as_features(X), task), usual) if self.C is None else float(self.C)
@@ -100,7 +102,7 @@ class RankSVM(BaseLinearRanker):
         start = self._start(features, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state)
         try:
-            self._keep(solve(objective, self.C_, settings), objective, prior)
+            self._keep(solve(objective, self.C_, settings), objective, prior, labels.relevant)
         finally:
             if progress is not None:
                 progress.close()
@@ -123,9 +125,11 @@ class RankSVM(BaseLinearRanker):
         coef = np.append(self.coef_[0], self.intercept_ / INTERCEPT)[: features.n_coefs]
         return coef if prior is None else coef - prior.start(coef.size)
 
-    def _keep(self, result: SolverResult, objective: Objective, prior: Prior | None) -> None:
+    def _keep(
+        self, result: SolverResult, objective: Objective, prior: Prior | None, relevant: NDArray[np.bool_]
+    ) -> None:
         learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
-        self._adopt(learnt, objective.features.scores, objective.task.relevant)
+        self._adopt(learnt, objective.features.scores, relevant)
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
         self.timing_ = {"total": result.seconds, **vars(result.clock)}

@@ -24,6 +24,7 @@ from rankwise.linear.cross_validation import (
     split,
 )
 from rankwise.linear.features import as_features
+from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
 from rankwise.linear.posing import pose
@@ -33,7 +34,6 @@ from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Form, Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.metrics import Metric
-from rankwise.metrics.steps import as_gains
 
 # Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
 # are unequal in number: its positives and negatives cancel at first.
@@ -44,10 +44,9 @@ class _Data(NamedTuple):
     """What a model is fitted to, checked: as in `RankSVM.fit`."""
 
     X: Any
-    relevant: NDArray[np.bool_]
+    labels: Labels
     qid: ArrayLike | None
     query_weight: ArrayLike | None
-    gains: NDArray[np.float64] | None = None
 
 
 def _say(line: str) -> None:
@@ -70,8 +69,8 @@ class RankSVMCV(BaseLinearRanker):
         Queries stay whole where there are several, else folds are stratified.
     scoring : str, Metric or list of them, optional
         The measure to choose by, such as "ap" or "ndcg@10": a name of `rankwise.metrics.METRICS`, which means what it
-        means there. Its mean over the queries left out, then over folds, is best_score_; "ndcg" takes `gains` from
-        `fit`. By default that of the first loss. Of a list the first chooses; the same models are judged by all.
+        means there. Its mean over the queries left out, then over folds, is best_score_. By default
+        that of the first loss. Of a list the first chooses; the same models are judged by all.
     refit : True or "average"
         True fits once more to all samples; "average" takes the mean of the folds' models, which varies less than one of
         them.
@@ -135,7 +134,6 @@ class RankSVMCV(BaseLinearRanker):
         y: ArrayLike,
         qid: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        gains: ArrayLike | None = None,
     ) -> RankSVMCV:
         """Choose C (and the loss), then fit.
 
@@ -146,9 +144,6 @@ class RankSVMCV(BaseLinearRanker):
         ----------
         X, y, qid, query_weight
             As in `RankSVM.fit`.
-        gains : array-like of shape (n,), optional
-            What a sample is worth to a measure of gains, scoring="ndcg" or "ndcg@10", at least 0: its grade. Without
-            it, positives are worth 1 and others 0. Training is for the two classes of y in any case.
 
         Returns
         -------
@@ -158,7 +153,7 @@ class RankSVMCV(BaseLinearRanker):
         Raises
         ------
         ValueError
-            If a parameter or the data are not in order, or gains are given for a measure that knows none.
+            If a parameter or the data are not in order.
         KeyboardInterrupt
             After Ctrl-C.
         """
@@ -171,13 +166,9 @@ class RankSVMCV(BaseLinearRanker):
         for loss in losses:
             self._single(loss, 1.0).validated()
         metrics, n_jobs = metrics_for(losses[0], self.scoring), as_jobs(self.n_jobs)
-        X, relevant = self._checked_both(X, y)
-        if gains is not None and not any(metric.graded for metric in metrics):
-            names = ", ".join(metric.name for metric in metrics)
-            raise ValueError(f"gains are for a measure of gains, such as scoring='ndcg'; {names} knows none")
-        worth = None if gains is None else as_gains(gains, relevant.size, "y")
-        folds = split(relevant, qid, self.cv, self.random_state)
-        data = _Data(X, relevant, qid, query_weight, worth)
+        X, labels = self._checked_both(X, y, qid)
+        folds = split(labels, qid, self.cv, self.random_state)
+        data = _Data(X, labels, qid, query_weight)
         priors, whole = self._priors(data, folds, metrics[0])
         search = self._search(data, losses, metrics, folds, priors)
         if self.verbose:
@@ -198,10 +189,10 @@ class RankSVMCV(BaseLinearRanker):
             }
         clocks = [vars(clock) for clock in search.clocks]
         if self.refit == "average":
-            self._average(search, chosen, relevant)
+            self._average(search, chosen, labels.relevant)
         else:
             single = self._single(losses[chosen.loss], self.C_, prior=whole, verbose=self.verbose)
-            interrupted = refitted(self, single, X, relevant, qid, query_weight) or interrupted
+            interrupted = refitted(self, single, X, labels.truth, qid, query_weight) or interrupted
             clocks.append(single.timing_)
         parts = ("inference", "products", "calls")
         self.timing_ = {"total": time.perf_counter() - started}
@@ -216,24 +207,26 @@ class RankSVMCV(BaseLinearRanker):
 
     def _priors(self, data: _Data, folds: list[Fold], metric: Metric) -> tuple[list[Prior | None], Any]:
         """The model to refine on each fold, and on all samples."""
-        X, relevant, qid, _, gains = data
+        X, labels, qid, _ = data
         if self.prior is None:
             return [None] * len(folds), None
         if isinstance(self.prior, str):
             if self.prior != "logistic":
                 raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
-            return tuned_logistic(X, relevant, qid, folds, metric, self.refit is True, self.fit_intercept, gains)
-        return [take_prior(self.prior, X, relevant, fold.train, self.fit_intercept) for fold in folds], self.prior
+            return tuned_logistic(X, labels, qid, folds, metric, self.refit is True, self.fit_intercept)
+        return [
+            take_prior(self.prior, X, labels.relevant, fold.train, self.fit_intercept) for fold in folds
+        ], self.prior
 
     def _search(
         self, data: _Data, losses: list[Loss], metrics: list[Metric], folds: list[Fold], priors: list[Prior | None]
     ) -> Search:
-        X, relevant, qid, query_weight, gains = data
+        X, labels, qid, query_weight = data
         inference: dict[str, Any] = {"scale": as_scale(self.scale), "n_threads": as_threads(self.n_threads)}
         features = [self._features(X, loss) for loss in losses]
 
         def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
-            return pose(relevant, loss, qid, query_weight, rows, method=as_method(self.method, loss), **inference)
+            return pose(labels.truth, loss, qid, query_weight, rows, method=as_method(self.method, loss), **inference)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
@@ -246,13 +239,12 @@ class RankSVMCV(BaseLinearRanker):
             np.array(grids),
             folds=folds,
             priors=priors,
-            relevant=relevant,
+            labels=labels,
             qid=qid,
             metric=metrics[0],
             also=metrics[1:],
             solver=solver,
             settings=settings,
-            gains=gains,
         )
 
     def _ends(self, loss: Loss) -> tuple[float, float]:

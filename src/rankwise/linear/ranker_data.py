@@ -11,6 +11,7 @@ from rankwise.grouping import group
 from rankwise.inputs import is_whole
 from rankwise.linear.base import check_counts
 from rankwise.linear.cross_validation import Fold, split
+from rankwise.linear.labels import Labels
 from rankwise.linear.posing import pose
 from rankwise.losses import as_loss
 
@@ -24,13 +25,18 @@ _REPEATS, _APART = 3, 500
 
 
 class RankerData(NamedTuple):
-    """Samples, checked: X (n, d), which are relevant, their queries and weights or None, and what the metric judges."""
+    """Samples, checked: X (n, d), what labels say, their queries and weights or None, and what the metric judges."""
 
     X: Any
-    relevant: NDArray[np.bool_]
+    labels: Labels
     qid: NDArray[Any] | None
     weight: NDArray[Any] | None
-    truth: NDArray[Any]
+    judged: NDArray[Any]
+
+    @property
+    def relevant(self) -> NDArray[np.bool_]:
+        """Which samples are relevant."""
+        return self.labels.relevant
 
     @property
     def is_small(self) -> bool:
@@ -39,13 +45,15 @@ class RankerData(NamedTuple):
 
     def part(self, rows: NDArray[np.int64]) -> RankerData:
         """The same of some rows, in memory."""
-        parts: Any = (None if values is None else values[rows] for values in self)
-        return RankerData(*(np.asarray(part) if isinstance(part, np.ndarray) else part for part in parts))
+        X = self.X[rows]
+        qid, weight = (None if values is None else values[rows] for values in (self.qid, self.weight))
+        X = np.asarray(X) if isinstance(X, np.ndarray) else X
+        return RankerData(X, self.labels.part(rows), qid, weight, self.judged[rows])
 
     def can_rank(self, rows: NDArray[np.int64]) -> bool:
         """Whether some query, of a weight above 0, has both classes among these rows."""
         try:
-            pose(self.relevant, as_loss("ap"), self.qid, self.weight, rows)
+            pose(self.labels.truth, as_loss("ap"), self.qid, self.weight, rows)
         except ValueError:
             return False
         return True
@@ -76,16 +84,16 @@ class RankerData(NamedTuple):
         """
         cv = 5 if cv is None else cv
         if not is_whole(cv):
-            folds = split(self.relevant, self.qid, cv, seed)
+            folds = split(self.labels, self.qid, cv, seed)
             if not folds:
                 raise ValueError("cv gives no fold; pass a number of folds, or a splitter that gives some")
             return folds, 1
         check_counts(cv=cv)
         n = min(int(self.relevant.sum()), int((~self.relevant).sum()))
-        n = n if self.qid is None else pose(self.relevant, as_loss("ap"), self.qid).n_queries
+        n = n if self.qid is None else pose(self.labels.truth, as_loss("ap"), self.qid).n_queries
         if min(cv, n) < 2:
             return [], 1
         repeats = _REPEATS if self.is_small else 1
         seeds = [seed + _APART * r for r in range(repeats)]
-        folds = [fold for s in seeds for fold in split(self.relevant, self.qid, min(cv, n), s)]
+        folds = [fold for s in seeds for fold in split(self.labels, self.qid, min(cv, n), s)]
         return [fold for fold in folds if self.can_rank(fold.train)], repeats

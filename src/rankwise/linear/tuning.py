@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rankwise.linear.cross_validation import Fold
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge, shares, worse_by
+from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.pointwise import Classifier
@@ -59,13 +60,13 @@ Scores = Callable[[Vector], Vector]
 
 
 class Samples(NamedTuple):
-    """What is fitted: features, which samples are relevant, weights by sample, the loss, queries and their weights.
+    """What is fitted: features, what labels say, weights by sample, the loss, queries and their weights.
 
     Cs: of the structured hinge, none where it is no start. starts: the classifiers.
     """
 
     features: Standardised
-    relevant: NDArray[np.bool_]
+    labels: Labels
     weights: Vector
     loss: Loss
     qid: NDArray[Any] | None = None
@@ -75,13 +76,13 @@ class Samples(NamedTuple):
 
     def pose(self, rows: NDArray[np.int64] | None = None) -> Task:
         """The task of ranking some of the samples."""
-        return pose(self.relevant, self.loss, self.qid, self.query_weight, rows)
+        return pose(self.labels.truth, self.loss, self.qid, self.query_weight, rows)
 
     def part(self, rows: NDArray[np.int64]) -> Samples:
         """A copy of some of the samples."""
         return self._replace(
             features=self.features.rows(rows),
-            relevant=self.relevant[rows],
+            labels=self.labels.part(rows),
             weights=self.weights[rows],
             qid=None if self.qid is None else self.qid[rows],
             query_weight=None if self.query_weight is None else self.query_weight[rows],
@@ -108,7 +109,7 @@ class _Part:
         self._samples, self._stop = samples, stop
         self.rows: Rows = slice(None) if rows is None else rows
         self._given = rows
-        self._weights = np.zeros(samples.relevant.size)
+        self._weights = np.zeros(samples.labels.relevant.size)
         self._weights[self.rows] = samples.weights[self.rows]
 
     def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
@@ -122,7 +123,7 @@ class _Part:
                     raise KeyboardInterrupt
                 yield self.unit(result.coef)
             return
-        classifier = Classifier(samples.features, samples.relevant, self._weights, name)
+        classifier = Classifier(samples.features, samples.labels.relevant, self._weights, name)
         for C in Cs:
             yield self.unit(classifier.fit(C))
 

@@ -49,13 +49,7 @@ class Plan(pieces.Plan):
     first: Choice = Choice(125, 2e-3)
     first_epochs: int = 10
     epochs: int = 6
-    choices: tuple[Choice, ...] = (
-        Choice(64, 5e-3),
-        Choice(64, 1e-2),
-        Choice(125, 3e-3),
-        Choice(125, 1e-2),
-        Choice(1000, 1e-2),
-    )
+    choices: tuple[Choice, ...] = (Choice(64, 5e-3), Choice(64, 1e-2), Choice(125, 1e-2))
 
     @classmethod
     def quick(cls) -> Plan:

@@ -177,9 +177,8 @@ def _splines(loss: str, train: Split) -> Any:
     )
 
 
-def _linear_ranker(metric: str, train: Split) -> Any:
-    gains = train.gains if metric.startswith("ndcg") else None
-    return LinearRanker(metric).fit(train.X, train.relevant, qid=train.qid, gains=gains)
+def _linear_ranker(metric: str, graded: bool, train: Split) -> Any:
+    return LinearRanker(metric).fit(train.X, train.grades if graded else train.relevant, qid=train.qid)
 
 
 class _Boosted:
@@ -226,8 +225,10 @@ MODELS: dict[str, Callable[[Split], Any]] = {
     REFERENCE: partial(_pointwise, lambda C: LogisticRegression(C=C, max_iter=5000)),
     "LinearSVC": partial(_pointwise, lambda C: LinearSVC(C=C, intercept_scaling=10.0, max_iter=10_000)),
     "gradient-boosted trees": _trees,
-    "LinearRanker, map": partial(_linear_ranker, "map"),
-    "LinearRanker, ndcg@10": partial(_linear_ranker, "ndcg@10"),
+    "LinearRanker, map": partial(_linear_ranker, "map", False),
+    "LinearRanker, map, grades": partial(_linear_ranker, "map", True),
+    "LinearRanker, ndcg@10": partial(_linear_ranker, "ndcg@10", False),
+    "LinearRanker, ndcg@10, grades": partial(_linear_ranker, "ndcg@10", True),
     **(
         {f"LightGBM, {name}": partial(_Boosted, name) for name in ("lambdarank", "rank_xendcg")}
         if find_spec("lightgbm")

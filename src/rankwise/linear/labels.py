@@ -1,0 +1,66 @@
+"""What labels say: two classes, or grades of relevance."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import type_of_target
+
+from rankwise.inputs import as_grades
+from rankwise.queries import Truth
+
+__all__ = ["Labels", "as_labels", "two_classes"]
+
+# What scikit-learn calls labels of more than two numbers.
+_GRADED = ("multiclass", "continuous")
+
+
+class Labels(NamedTuple):
+    """What labels say, (n,) each: which samples are relevant; their grades, or None where there are two classes.
+
+    With grades, samples above the lowest grade of all are relevant.
+    """
+
+    relevant: NDArray[np.bool_]
+    grades: NDArray[np.float64] | None = None
+
+    @property
+    def truth(self) -> Truth:
+        """What rankings are judged by in training: the grades, if there are any."""
+        return self.relevant if self.grades is None else self.grades
+
+    def part(self, rows: NDArray[np.int64]) -> Labels:
+        """Those of some samples."""
+        return Labels(self.relevant[rows], None if self.grades is None else self.grades[rows])
+
+
+def as_labels(y: NDArray[Any], has_queries: bool) -> tuple[NDArray[Any], Labels]:
+    """The two classes, and what y says, (n,) as scikit-learn has checked it.
+
+    With queries, more than two numbers are grades. Classes are then False and True.
+    """
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if has_queries and kind in _GRADED and y.dtype.kind in "fiu":
+        grades = as_grades(y, "y")
+        return np.array([False, True]), Labels(grades > grades.min(), grades)
+    classes, relevant = two_classes(y)
+    return classes, Labels(relevant)
+
+
+def two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The two classes, and which samples are of the second one, the greater label."""
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}. For grades pass qid, the "
+            "query of every sample; for several classes use sklearn.multiclass.OneVsRestClassifier"
+        )
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size != 2:
+        raise ValueError(
+            f"Classifier can't train when only one class is present: y is {classes.tolist()[0]!r}; a "
+            "ranking needs positives and negatives"
+        )
+    return classes, codes == 1
