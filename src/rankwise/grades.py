@@ -46,8 +46,8 @@ _ALL = np.empty(0, np.int64)
 class Levels(NamedTuple):
     """The different grades of each query, ascending, one query after the other.
 
-    starts: (Q + 1,) where those of each query begin. grade: (T,). count: (T,) samples of at least this grade. at: (n,)
-    where the grade of a sample is.
+    starts: (Q + 1,) where those of each query begin. grade: (T,). members: (T,) samples of at least this grade. at:
+    (n,) where the grade of a sample is.
     """
 
     starts: IntArray

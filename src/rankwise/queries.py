@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from rankwise.interleaving import Interleaving
 
+# Which samples are relevant, or their grades.
+Truth = NDArray[np.bool_] | NDArray[np.float64]
+
 
 @dataclass(eq=False)
 class Queries:
@@ -26,6 +29,11 @@ class Queries:
     n_pos: int
     grades: NDArray[np.float64] | None = None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def truth(self) -> Truth:
+        """The grades, or which samples are relevant."""
+        return self.relevant if self.grades is None else self.grades
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -52,9 +60,6 @@ class Queries:
         if first.size:
             found[used] = np.minimum.reduceat(self.grades, first) < np.maximum.reduceat(self.grades, first)
         return found
-
-
-Truth = NDArray[np.bool_] | NDArray[np.float64]
 
 
 def as_queries(truth: Truth, starts: NDArray[np.int64]) -> Queries:

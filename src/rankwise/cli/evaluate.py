@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.inputs import Stored, add_options, count, described, facts, gains, open_model, read, relevance
+from rankwise.cli.inputs import Stored, add_options, count, described, facts, grades, open_model, read, relevance
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.cli.predict import scores_of
@@ -139,7 +139,7 @@ def _judged(
     from rankwise.metrics import as_metric, bootstrap_interval, per_query
 
     metric = as_metric(name)
-    truth = metric.truth(relevant, gains(data))
+    truth = metric.truth(relevant, grades(data))
     qid = np.zeros(scores.size, np.int64) if data.qid is None else data.qid
     values = per_query(metric, scores, truth, qid)[1]
     low = high = math.nan

@@ -11,7 +11,7 @@ from rankwise.cli.fit_models import is_ranker
 from rankwise.cli.inputs import Counts, counted, facts
 from rankwise.io import Dataset
 from rankwise.losses import as_loss
-from rankwise.metrics import Metric, as_metric
+from rankwise.metrics import Metric
 
 
 def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
@@ -67,13 +67,6 @@ def _choice(model: Any, arguments: argparse.Namespace) -> list[str]:
         aside = f"  {found.size} folds" if found.size < scores.size else ""
         lines.append(f"{mark} {C:12.4g}  {text}{aside}")
     return lines
-
-
-def judged_by(arguments: argparse.Namespace) -> Metric | None:
-    """The measure that folds are judged by; None where there are none."""
-    if is_ranker(arguments):
-        return as_metric("ap" if arguments.metric == "map" else arguments.metric)
-    return chosen_by(arguments) if arguments.C is None else None
 
 
 def chosen_by(arguments: argparse.Namespace) -> Metric:

@@ -155,10 +155,15 @@ def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
     )
 
 
-def gains(data: Dataset) -> NDArray[np.float64]:
-    """What samples are worth to a metric of gains: their labels, negative ones 0."""
+def grades(data: Dataset) -> NDArray[np.float64]:
+    """The labels as grades, negative ones 0."""
     assert data.y is not None
     return np.maximum(data.y, 0.0)
+
+
+def is_graded(data: Dataset) -> bool:
+    """Whether labels are grades: there are queries, and more than two different labels."""
+    return data.qid is not None and np.unique(grades(data)).size > 2
 
 
 def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:

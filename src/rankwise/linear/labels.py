@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from rankwise.inputs import as_grades
+from rankwise.metrics.grades import as_grades
 from rankwise.queries import Truth
 
 __all__ = ["Labels", "as_labels", "two_classes"]
@@ -43,7 +43,7 @@ def as_labels(y: NDArray[Any], has_queries: bool) -> tuple[NDArray[Any], Labels]
     """
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if has_queries and kind in _GRADED and y.dtype.kind in "fiu":
-        grades = as_grades(y, "y")
+        grades = as_grades(y, y.size, "y", "X")
         return np.array([False, True]), Labels(grades > grades.min(), grades)
     classes, relevant = two_classes(y)
     return classes, Labels(relevant)

@@ -11,7 +11,7 @@ from rankwise.grouping import group
 from rankwise.inputs import as_array, first_true
 from rankwise.linear.objective import Inference, Task
 from rankwise.losses import Loss
-from rankwise.queries import Truth, as_queries
+from rankwise.queries import Truth, as_queries, single_query
 
 
 def pose(
@@ -52,8 +52,7 @@ def pose(
         order = np.flatnonzero(members) if order is None else order[members]
         starts = np.concatenate([[0], np.cumsum(sizes[can_rank])])
         queries = as_queries(truth[order], starts)
-    relevant = truth if truth.dtype == np.bool_ else truth > 0.0
-    return Task(relevant, Inference(queries, loss, **inference), order, weights / weights.sum())
+    return Task(single_query(truth).relevant, Inference(queries, loss, **inference), order, weights / weights.sum())
 
 
 def _weights(
