@@ -36,7 +36,7 @@ def test_documents_on_standard_output_are_alone_there(model: Path, folder: Path,
         assert ("test.csv: 240 samples" in printed.err) == (arguments[0] == "evaluate")
         keys[arguments[0]] = set(document) - {"command", "rankwise"}
     assert keys["predict"] == {"model", "data", "scores", "ranks"}
-    assert keys["evaluate"] == {"model", "data", "bootstrap", "metrics", "figure"}
+    assert keys["evaluate"] == {"model", "data", "empty", "gain", "max_grade", "bootstrap", "metrics", "figure"}
     assert keys["fit"] == {
         *(
             "model",
