@@ -18,7 +18,7 @@ from rankwise.cli.predict import scores_of
 
 # Names of `rankwise.metrics.METRICS`, unless told.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
-_EMPTY = {"skip": "left out", "zero": "counted as 0", "one": "counted as 1", "error": "refused"}
+_EMPTY = {"skip": "are left out", "zero": "count as 0", "one": "count as 1", "error": "would be refused"}
 _EPILOG = """\
 A value is the mean over queries. A query that a metric cannot judge, without relevant samples (for auc: or without
 others), is left out, unless --empty says otherwise; "one" is what LightGBM does, and raises every mean. Labels are
@@ -104,8 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
     if len(models) > 1 and arguments.plot is not None and judge.n_queries == 1:
         raise ValueError(f"{data.source}: there is one query, so there are no differences to draw; leave --plot out")
     scores = [scores_of(stored, data.X) for stored in models]
-    aside = f" ({counts.barren:,} without a relevant sample, {_EMPTY[judge.empty]})" if counts.barren else ""
+    aside = f" ({counts.barren:,} without a relevant sample)" if counts.barren else ""
     voice.say(described(data, counts, relevant_from, width=False, aside=aside))
+    if judge.n_queries > 1:
+        voice.say(f"queries that a metric cannot judge {_EMPTY[judge.empty]}")
     document: dict[str, Any] = {
         "data": {**facts(data, counts, relevant_from), "queries_without_positives": counts.barren},
         "empty": judge.empty,

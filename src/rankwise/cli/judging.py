@@ -75,7 +75,11 @@ class Judge:
             )
         qid = np.zeros(labels.size, np.int64) if data.qid is None else data.qid
         options = (arguments.level, arguments.resamples, arguments.seed, arguments.empty)
-        return cls(metrics, relevant, labels, qid, np.unique(qid).size, *options)
+        judge = cls(metrics, relevant, labels, qid, np.unique(qid).size, *options)
+        if judge.empty == "error":  # said before anything else; it does not depend on scores
+            for name, metric in metrics.items():
+                per_query(metric, np.zeros(labels.size), judge.truth(name), qid, empty="error")
+        return judge
 
     @property
     def over(self) -> str:
