@@ -50,7 +50,7 @@ def test_two_models_are_compared_as_the_python_interface_does(two: Any, capsys: 
         assert row["by_query"]["qid"] == expected.ids.tolist()
         np.testing.assert_allclose(row["by_query"]["difference"], expected.differences, atol=RTOL)
         low, high = expected.interval
-        assert f"  B - A  {expected.difference:+.4f}  {low:+.4f} to {high:+.4f}   p = " in printed
+        assert f"  B - A  {expected.difference:+.4f}  {low:+.4f} to {high:+.4f}   Wilcoxon p " in printed
         said = rf"B is better on {row['better']} quer(y|ies), worse on {row['worse']}, equal on {row['equal']}\n"
         assert re.search(said, printed)
     assert "A: model.rw (RankSVM, ap)\nB: other.rw (RankSVM, auc)\n80% intervals, over queries\n" in printed
@@ -61,7 +61,7 @@ def test_one_query_has_intervals_over_samples_and_no_test(two: Any, capsys: Capt
     found = document("model.rw", "other.rw", "test.csv", "--no-qid", "--metrics", "ap", "--resamples", 30)
     printed = capsys.readouterr().out
     assert "intervals, over samples" in printed
-    assert "p = " not in printed
+    assert "Wilcoxon" not in printed
     assert "better" not in printed
     assert found["bootstrap"]["over"] == "samples"
     (row,) = found["metrics"]
@@ -74,7 +74,7 @@ def test_without_resamples_there_are_no_intervals(two: Any, capsys: Capture) -> 
     printed = capsys.readouterr().out
     assert "interval" not in printed
     assert " to " not in printed
-    assert "(Wilcoxon)" in printed
+    assert "Wilcoxon p " in printed
     (row,) = found["metrics"]
     assert row["a"]["low"] is row["difference"]["low"] is None
 

@@ -81,17 +81,12 @@ def lines_of(judge: Judge, both: Sequence[Judged], found: Comparison) -> list[st
         lines.append(f"  {letter:<6}{value:>8}{interval(judged.low, judged.high)}")
     value = f"{found.difference:+.4f}" if math.isfinite(found.difference) else "-"
     between = interval(*found.interval, sign="+").replace("   ", "  ", 1) if judge.resamples else ""
-    lines.append(f"  {'B - A':<6}{value:>8}{between}{_tests(found)}")
+    tests = "" if math.isnan(found.p_sign_flip) else f"   {found.tests()}"
+    lines.append(f"  {'B - A':<6}{value:>8}{between}{tests}")
     if several:
         better = counted(found.better, "query", "queries")
         lines.append(f"  B is better on {better}, worse on {found.worse:,}, equal on {found.equal:,}")
     return lines
-
-
-def _tests(found: Comparison) -> str:
-    if math.isnan(found.p_sign_flip):
-        return ""
-    return f"   p = {found.p_wilcoxon:.2g} (Wilcoxon), {found.p_sign_flip:.2g} (sign flips)"
 
 
 def document_of(judge: Judge, both: Sequence[Judged], found: Comparison) -> dict[str, Any]:
