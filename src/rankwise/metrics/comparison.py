@@ -22,6 +22,8 @@ from rankwise.metrics.ranking import Metric, MetricLike, as_metric, values_of
 
 # Values differ by more than this, or are equal: sums in another order differ by as little.
 _EQUAL = 1e-12
+# A smaller p is not written out.
+_SHOWN_P = 0.00005
 # Entries of a table of signs that is made at once.
 _AT_ONCE = 1 << 22
 
@@ -71,13 +73,17 @@ class Comparison:
     differences: FloatArray
 
     def __str__(self) -> str:
-        tests = f", p = {self.p_wilcoxon:.2g} (Wilcoxon), {self.p_sign_flip:.2g} (sign flips)"
+        tests = "" if np.isnan(self.p_sign_flip) else f", {self.tests()}"
         return (
             f"{self.metric.name}: A {self.mean_a:.4f}, B {self.mean_b:.4f}, B - A {self.difference:+.4f} "
-            f"({100 * self.level:g}%: {self.interval.low:+.4f} to {self.interval.high:+.4f})"
-            f"{'' if np.isnan(self.p_sign_flip) else tests}; B is better on {self.better} of {self.ids.size} queries, "
-            f"worse on {self.worse}"
+            f"({100 * self.level:g}%: {self.interval.low:+.4f} to {self.interval.high:+.4f}){tests}; "
+            f"B is better on {self.better} of {self.ids.size} queries, worse on {self.worse}"
         )
+
+    def tests(self) -> str:
+        """The p-values as text."""
+        each = {"Wilcoxon": self.p_wilcoxon, "sign flips": self.p_sign_flip}
+        return ", ".join(f"{name} p {'< 0.0001' if p < _SHOWN_P else f'= {p:.2g}'}" for name, p in each.items())
 
 
 def compare(
@@ -133,7 +139,7 @@ def compare(
     >>> qid, grades = np.repeat(np.arange(6), 3), np.tile([2, 0, 1], 6)
     >>> a, b = np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6)
     >>> print(compare("ndcg", a, b, grades, qid))
-    ndcg: A 0.6885, B 1.0000, B - A +0.3115 (95%: +0.3115 to +0.3115), p = 0.031 (Wilcoxon), 0.031 (sign flips); ...
+    ndcg: A 0.6885, B 1.0000, B - A +0.3115 (95%: +0.3115 to +0.3115), Wilcoxon p = 0.031, sign flips p = 0.031; ...
     """
     metric = as_metric(metric)
     check_resampling(level, n_resamples)

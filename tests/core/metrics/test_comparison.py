@@ -179,6 +179,12 @@ def test_a_comparison_says_what_it_found(rng: np.random.Generator) -> None:
     said = str(compare("ap", a, b, grades, qid))
     assert said.startswith("ap: A 0.")
     assert "B - A +0." in said
-    assert "(Wilcoxon)" in said
+    assert "), Wilcoxon p " in said
     assert "B is better on " in said
     assert "Wilcoxon" not in str(compare("ap", a, b, grades))
+
+
+def test_a_p_that_is_very_small_is_not_written_as_zero() -> None:
+    qid, grades = np.repeat(np.arange(400), 2), np.tile([1, 0], 400)
+    found = compare("ap", np.tile([0.0, 1.0], 400), np.tile([1.0, 0.0], 400), grades, qid)
+    assert found.tests() == "Wilcoxon p < 0.0001, sign flips p = 0.0001"
