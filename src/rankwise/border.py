@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import Grouping
 from rankwise.inputs import as_scores
+from rankwise.queries import Queries
 
-__all__ = ["give_gradient", "mean_gradient", "n_used", "refuse_empty", "take_scores"]
+__all__ = ["give_gradient", "mean_gradient", "n_used", "take_scores"]
 
 
 def take_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
@@ -33,13 +34,16 @@ def give_gradient(gradient: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArr
     return gradient
 
 
-def n_used(n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], ids: NDArray[Any], empty: str) -> int:
-    """How many queries a mean is taken over; those without positives or negatives count, are left out or refused."""
-    is_empty = np.minimum(n_pos, n_neg) == 0
-    if is_empty.any() and empty == "error":
-        q = int(np.argmax(is_empty))
-        refuse_empty(empty, f"query {ids[q]}", int(n_pos[q]), int(n_neg[q]))
-    return max(int(is_empty.size) - (int(is_empty.sum()) if empty == "skip" else 0), 1)
+def n_used(queries: Queries, ids: NDArray[Any] | None, empty: str) -> int:
+    """How many queries a mean is taken over; those with nothing to rank count, are left out or refused.
+
+    ids: their names; None where there is but one.
+    """
+    can_rank = queries.can_rank
+    if empty == "error" and not can_rank.all():
+        q = int(np.argmin(can_rank))
+        _refuse_empty(queries, q, "the query" if ids is None else f"query {ids[q]}")
+    return max(int(np.count_nonzero(can_rank)) if empty == "skip" else can_rank.size, 1)
 
 
 def mean_gradient(
@@ -50,10 +54,8 @@ def mean_gradient(
     return give_gradient(grouping.scatter(gradient), dtype)
 
 
-def refuse_empty(empty: str, which: str, n_pos: int, n_neg: int) -> None:
-    """Raise if empty queries are to be refused."""
-    if empty == "error":
-        raise ValueError(
-            f"{which} has {n_pos} positives and {n_neg} negatives and so no ranking loss; remove it, or pass "
-            "empty='zero' or empty='skip'"
-        )
+def _refuse_empty(queries: Queries, q: int, which: str) -> None:
+    """Raise since query q has nothing to rank."""
+    n_pos, n_neg = queries.counts[:, q].tolist()
+    has = f"{n_pos} positives and {n_neg} negatives" if queries.grades is None else "no two different grades"
+    raise ValueError(f"{which} has {has} and so no ranking loss; remove it, or pass empty='zero' or empty='skip'")

@@ -16,22 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.border import give_gradient, mean_gradient, n_used, refuse_empty, take_scores
+from rankwise.border import give_gradient, mean_gradient, n_used, take_scores
+from rankwise.grades import level_weights, levels_of, thresholds_of
 from rankwise.grouping import Grouping, group
 from rankwise.inputs import (
     NotFiniteError,
-    as_relevant,
     as_scale,
     as_scores,
     as_threads,
+    as_truth,
     check_empty,
     not_finite,
     raise_not_finite,
 )
 from rankwise.interleaving import Interleaving
-from rankwise.losses import LossLike, as_loss
+from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
-from rankwise.queries import FoundRanking, as_queries, single_query
+from rankwise.queries import FoundRanking, Queries, as_queries, single_query
 from rankwise.solving import solve
 
 __all__ = ["HingeResult", "PerQuery", "most_violating_ranking", "ranking_loss", "structured_hinge"]
@@ -66,7 +67,8 @@ class HingeResult:
     def interleaving(self) -> Interleaving:
         """The most violating ranking of a single query."""
         if self._ranking is None:
-            why = "there is one for each of several queries" if self.per_query is not None else "the query is empty"
+            several = self.per_query is not None
+            why = "there is one for each of several queries" if several else "the query is empty, or has grades"
             raise ValueError(
                 f"no single most violating ranking: {why}; call most_violating_ranking on one query's samples"
             )
@@ -87,12 +89,13 @@ def structured_hinge(
 ) -> HingeResult:
     """J = max_R scale·Δ(R*, R) + F(R) − F(R*) and its semi-gradient in the scores; with qid, the mean over queries.
 
-    scores: (n,) real numbers. relevant: (n,) booleans, or 0 and 1. loss: a name or a `Loss`. qid: (n,) integers or
+    scores: (n,) real numbers. relevant: (n,) booleans, or 0 and 1; other numbers are grades, for which J = Σ_l α_l J_l
+    over thresholds l, convex and an upper bound (see rankwise.grades). loss: a name or a `Loss`. qid: (n,) integers or
     strings, in any order. scale: the weight of the loss against F; below 0 only with method="dynamic" or "exhaustive",
     which also take losses without (C2). method: "auto", or a name in rankwise.inference.METHODS; all exact ones agree.
     cutoff: only with method="chakrabarti". n_threads: queries in parallel, or one large query; −1 for all processors.
-    empty: a query without positives or without negatives counts as 0 ("zero"), is left out of the mean ("skip") or
-    refused ("error").
+    empty: a query without positives or without negatives, or of one grade only, counts as 0 ("zero"), is left out of
+    the mean ("skip") or refused ("error").
 
     >>> r = structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap")
     >>> round(r.value, 4), round(r.loss, 4), r.interleaving.pattern()
@@ -101,15 +104,16 @@ def structured_hinge(
     array([ 1. , -0.5,  0.5, -1. ])
     """
     array, dtype = take_scores(scores)
-    truth = as_relevant(relevant, array.shape[0])
+    truth = as_truth(relevant, array.shape[0])
     loss = as_loss(loss)
     check_empty(empty)
     how = as_method(method, loss, cutoff)
     scale, n_threads = as_scale(scale, method), as_threads(n_threads)
     if qid is None:
-        solved = solve(array, single_query(truth), loss, scale, how, n_threads)
+        queries = single_query(truth)
+        solved = solve(array, queries, loss, scale, how, n_threads)
         if solved.ranking is None:
-            refuse_empty(empty, "the query", int(solved.n_pos[0]), int(solved.n_neg[0]))
+            n_used(queries, None, empty)
         gradient = give_gradient(solved.gradient, dtype)
         return HingeResult(float(solved.value[0]), gradient, float(solved.loss[0]), None, solved.ranking)
     grouping = group(qid, array.shape[0])
@@ -118,7 +122,7 @@ def structured_hinge(
         solved = solve(grouping.gather(array), queries, loss, scale, how, n_threads)
     except NotFiniteError as error:
         raise not_finite(array) or error from None  # by its place as it was given
-    used = n_used(solved.n_pos, solved.n_neg, grouping.ids, empty)
+    used = n_used(queries, grouping.ids, empty)
     gradient = mean_gradient(solved.gradient, used, grouping, dtype)
     per_query = PerQuery(grouping.ids, solved.value, solved.loss, solved.n_pos, solved.n_neg)
     return HingeResult(float(solved.value.sum()) / used, gradient, float(solved.loss.sum()) / used, per_query)
@@ -134,7 +138,7 @@ def most_violating_ranking(
     cutoff: int | None = None,
     n_threads: int = 1,
 ) -> Interleaving:
-    """The ranking R that maximises scale·Δ(R*, R) + F(R), for one query with positives and negatives.
+    """The ranking R that maximises scale·Δ(R*, R) + F(R), for one query with positives and negatives; no grades.
 
     >>> most_violating_ranking([1.2, 1.0, 0.9, -9.0], [True, True, False, False], "ap").pattern()
     '-++-'
@@ -155,30 +159,37 @@ def ranking_loss(
 ) -> float:
     """Δ of the ranking that the scores induce; the mean over queries if qid is given. J is never less.
 
-    A positive and a negative of equal score are misranked (ties="worst"), or not (ties="best"). For the 0-1 loss, Δ is
-    the fraction of samples on the wrong side of 0.
+    relevant: (n,) booleans, 0 and 1, or grades, for which Δ = Σ_l α_l Δ_l: graded NDCG, Robertson's graded AP, …
+    A positive and a negative of equal score are misranked (ties="worst"), or not (ties="best"); of samples with grades,
+    the lower grade comes first, or last. For the 0-1 loss, Δ is the fraction of samples on the wrong side of 0.
 
     >>> round(ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], "ap"), 4)
     0.1667
     """
     array, _ = as_scores(scores)
-    truth = as_relevant(relevant, array.shape[0])
+    n = array.shape[0]
+    truth = as_truth(relevant, n)
     loss = as_loss(loss)
     check_empty(empty)
     if ties not in ("worst", "best"):
         raise ValueError(f"unknown ties={ties!r}; use 'worst' or 'best'")
     raise_not_finite(array)
-    n = array.shape[0]
     grouping = Grouping(np.zeros(1), np.array([0, n]), None) if qid is None else group(qid, n)
-    array, truth = grouping.gather(array), grouping.gather(truth)
-    losses = []
-    for q in range(grouping.starts.size - 1):
-        part = slice(grouping.starts[q], grouping.starts[q + 1])
-        n_pos = int(np.count_nonzero(truth[part]))
-        n_neg = part.stop - part.start - n_pos
-        if min(n_pos, n_neg) == 0:
-            refuse_empty(empty, "the query" if qid is None else f"query {grouping.ids[q]}", n_pos, n_neg)
-            losses += [0.0] if empty == "zero" else []
-        else:
-            losses.append(loss.of_scores(array[part], truth[part], ties == "worst"))
-    return float(np.mean(losses)) if losses else 0.0
+    array, queries = grouping.gather(array), as_queries(grouping.gather(truth), grouping.starts)
+    used = n_used(queries, None if qid is None else grouping.ids, empty)
+    if queries.grades is None:
+        return float(_losses_of(array, queries, loss, ties).sum()) / used
+    weights, starts, total = level_weights(queries, loss), levels_of(queries).starts, 0.0
+    for t, which, samples, binary in thresholds_of(queries):
+        part = array[samples] if samples.size else array
+        total += float(weights[starts[which] + t] @ _losses_of(part, binary, loss, ties))
+    return total / used
+
+
+def _losses_of(scores: NDArray[np.floating], queries: Queries, loss: Loss, ties: str) -> NDArray[np.float64]:
+    """Δ of each query with binary relevance, (Q,); 0 where there is nothing to rank."""
+    losses = np.zeros(queries.sizes.size)
+    for q in np.flatnonzero(queries.can_rank):
+        part = slice(queries.starts[q], queries.starts[q + 1])
+        losses[q] = loss.of_scores(scores[part], queries.relevant[part], ties == "worst")
+    return losses

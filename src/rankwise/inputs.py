@@ -73,6 +73,25 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
     return np.ascontiguousarray(array)
 
 
+def as_truth(relevant: ArrayLike, n: int) -> NDArray[np.bool_] | NDArray[np.float64]:
+    """What is relevant, n contiguous entries: booleans where it is boolean, or only 0 and 1; else grades, float64."""
+    array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or not (array.shape[0] and _has_grades(array)):
+        return as_relevant(array, n)
+    check_length(array, "relevant", n)
+    grades = np.ascontiguousarray(array, dtype=np.float64)
+    if (k := first_true(~((grades >= 0.0) & (grades < np.inf)))) is not None:
+        raise ValueError(
+            f"relevant[{k}] is {array[k]}: grades must be finite and at least 0; shift them, or pass booleans"
+        )
+    return grades
+
+
+def _has_grades(array: NDArray[Any]) -> bool:
+    """Whether some of these numbers is neither 0 nor 1."""
+    return bool(((array != 0) & (array != 1)).any())
+
+
 def as_array(values: Any, name: str) -> NDArray[Any]:
     """Anything array-like as a NumPy array."""
     if isinstance(values, np.ma.MaskedArray):
@@ -149,6 +168,13 @@ def as_threads(n_threads: int) -> int:
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1, or -1 for all processors, got {n_threads}")
     return int(n_threads)
+
+
+def as_cutoff(k: Any) -> int:
+    """A number of places that count, if it is one."""
+    if not is_whole(k) or k < 1:
+        raise ValueError(f"k must be a whole number of places, at least 1, got {k!r}")
+    return int(k)
 
 
 def check_empty(empty: str) -> None:

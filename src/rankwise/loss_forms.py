@@ -19,6 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.gains import Gain, as_gain
+from rankwise.inputs import as_cutoff
+
 __all__ = ["DiscountedLoss", "Form", "Loss", "LossTables", "NotQSSuitableError", "StepLoss", "Tail"]
 
 FloatArray = NDArray[np.float64]
@@ -52,6 +55,7 @@ class Tail(IntEnum):
     RECIPROCAL = 1  # 1/m
     LOG2 = 2  # 1/log2(1 + m)
     LINEAR = 3  # −m
+    ZERO = 4  # nothing: of a discount that is cut off
 
 
 class Form(Enum):
@@ -76,14 +80,22 @@ class Loss(ABC):
 
     It states what others need to know of it. form: what it is made of. learns_intercept: whether it depends on a common
     offset of all scores. proven: whether (C2) is known to hold, so that there is nothing to check. step: its step
-    function, if that takes arrays and tensors alike.
+    function, if that takes arrays and tensors alike. k: the last place that counts, None where all do. gain: what a
+    grade is worth, see `rankwise.gains`.
     """
 
     name: str
     form: Form = Form.STEPS
     learns_intercept: bool = False
     proven: bool = False
+    k: int | None = None
+    gain: Gain = "linear"
     step: Callable[[Any, Any, int, int], Any] | None = None
+
+    @property
+    def qs_suitable(self) -> bool | None:
+        """Whether (C2) holds for queries of every size; None where `check_qs_suitable` must look at sizes."""
+        return None
 
     @abstractmethod
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
@@ -117,6 +129,10 @@ class Loss(ABC):
         """C, what Δ is divided by; raises `ValueError` where it is not positive."""
         return 1.0
 
+    def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
+        """C of queries of these counts, (Q,), all with positives."""
+        return np.array([self.normaliser(int(p), int(n)) for p, n in zip(n_pos, n_neg, strict=True)])
+
     def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
         """Δ of the output that finite scores induce; a tie of a positive and a negative counts as wrong if worst."""
         pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
@@ -137,6 +153,10 @@ class DiscountedLoss(Loss):
     The smooth loss asks for D at places that are no whole numbers. Give its derivative, slope, or override `slope`, if
     your discount is a function of real numbers; else D is taken to be linear between whole places.
 
+    With k, D(m) = 0 for m > k: only the first k places count, and C is the most that they can hold. Such a loss is not
+    QS-suitable; between k and k + 1, the smooth loss lets D fall to 0 on a line. gain: what a grade is worth, "linear",
+    "exp2" or a function with G(0) = 0 that does not fall.
+
     >>> import rankwise as rw
     >>> loss = rw.DiscountedLoss(discount=lambda m: 1 / m**0.5, name="root")
     >>> round(rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], loss), 4)
@@ -148,6 +168,7 @@ class DiscountedLoss(Loss):
     _tail = Tail.NONE
     _per_pair = False
     _table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to here
+    _suitable: bool | None = None  # whether (C2) is known to hold, or to break, without a cut-off
 
     def __init__(
         self,
@@ -155,12 +176,21 @@ class DiscountedLoss(Loss):
         discount: Callable[[Any], Any] | None = None,
         name: str | None = None,
         slope: Callable[[Any], Any] | None = None,
+        *,
+        k: int | None = None,
+        gain: Gain | None = None,
     ) -> None:
         if type(self).weight is not DiscountedLoss.weight or type(self).discount is not DiscountedLoss.discount:
             if self._tail is not Tail.NONE:  # a built-in loss, overridden: no closed form is known
                 slope = None
-            self._tail, self._per_pair = Tail.NONE, False
-        self.proven = self._tail is not Tail.NONE  # built in
+            self._tail, self._per_pair, self._suitable = Tail.NONE, False, None
+        self._suitable = True if self._tail is not Tail.NONE else self._suitable  # built in
+        self.proven = self._tail is not Tail.NONE and k is None
+        if k is not None:
+            self.k = as_cutoff(k)
+            self._tail, self._table_size = Tail.ZERO, self.k + 1
+        if gain is not None:
+            self.gain = as_gain(gain)
         self._weight = weight
         self._discount = discount
         self._slope = slope
@@ -178,7 +208,7 @@ class DiscountedLoss(Loss):
         """D(m), what a positive at place m is worth."""
         if self._discount is None:
             raise TypeError(f"{type(self).__name__} has no discount: pass discount=, or override discount(self, m)")
-        return self._discount(m)
+        return self._discount(m) if self.k is None else np.where(np.less_equal(m, self.k), self._discount(m), 0.0)
 
     def slope(self, m: Any) -> Any:
         """D′(m) at real places m, where the discount is a function of real numbers."""
@@ -187,17 +217,40 @@ class DiscountedLoss(Loss):
         return self._slope(m)
 
     @property
+    def qs_suitable(self) -> bool | None:
+        """Whether (C2) holds for queries of every size; None where `check_qs_suitable` must look at sizes."""
+        if self.k is None:
+            return self._suitable
+        return True if self.k == 1 else None if self._suitable is None else False
+
+    @property
     def is_continuous(self) -> bool:
         """Whether D is known between whole places."""
         return self._slope is not None or type(self).slope is not DiscountedLoss.slope
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all positives weigh alike."""
+        return self._weight is None and type(self).weight is DiscountedLoss.weight
+
     def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-        """D(m) and D′(m) at real places 1 ≤ m ≤ n; linear between whole places unless `slope` is known."""
+        """D(m) and D′(m) at real places 1 ≤ m ≤ n; linear between whole places unless `slope` is known.
+
+        With a cut-off, D falls from D(k) to 0 on a line between k and k + 1.
+        """
+        if self.k is None or n <= self.k:
+            return self._between(m, n)
+        value, slope = self._between(np.minimum(m, self.k), self.k)
+        left = self.k + 1.0 - m
+        return value * np.clip(left, 0.0, 1.0), np.where(left >= 1.0, slope, np.where(left > 0.0, -value, 0.0))
+
+    def _between(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+        """`continued` up to the cut-off."""
         if self.is_continuous:
             what = f"{self.name}: "
             return _evaluated(self.discount, m, what + "discount"), _evaluated(self.slope, m, what + "slope")
         d = self.tables(1, n).discount
-        below = np.clip(m.astype(np.int64), 1, n - 1)
+        below = np.clip(m.astype(np.int64), 1, max(n - 1, 1))
         step = d[below + 1] - d[below]
         return d[below] + (m - below) * step, step
 
@@ -215,7 +268,7 @@ class DiscountedLoss(Loss):
 
     def tables(self, n_pos: int, n: int) -> LossTables:
         """Weights for at least n_pos positives and discounts for n places, computed once and kept."""
-        wanted = min(n, self._table_size) if self.proven else n
+        wanted = n if self._tail is Tail.NONE else min(n, self._table_size)
         kept = self._kept
         if kept.weight.size < n_pos or kept.discount.size <= wanted:
             return self._grown(n_pos, wanted)
@@ -232,15 +285,18 @@ class DiscountedLoss(Loss):
                     raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
             if d.size <= wanted:
                 size = max(wanted, min(2 * d.size, self._table_size), min(64, self._table_size))
-                values = _tabulate(self.discount, size, f"{self.name}: discount")
-                d = np.concatenate([[0.0], values])  # D(0) is never used
+                values = _tabulate(
+                    self.discount, size if self.k is None else min(size, self.k), f"{self.name}: discount"
+                )
+                d = np.zeros(size + 1)  # D(0) is never used
+                d[1 : values.size + 1] = values
             self._kept = self._kept._replace(weight=w, discount=d)
             return self._kept
 
     def discounts(self, m: IntArray, n: int) -> FloatArray:
         """D(m) for whole numbers 1 ≤ m ≤ n."""
-        if self._tail is Tail.NONE:
-            return self.tables(1, n).discount[m]
+        if self._tail is Tail.NONE or self.k is not None:
+            return self.tables(1, n).discount[m if self.k is None else np.minimum(m, self.k + 1)]
         return np.asarray(self.discount(m.astype(np.float64)), dtype=np.float64)
 
     def normaliser(self, n_pos: int, n_neg: int) -> float:
@@ -255,10 +311,14 @@ class DiscountedLoss(Loss):
             return n_pos.astype(np.float64) * n_neg
         if n_pos.size == 1:
             return np.array([self.normaliser(int(n_pos[0]), int(n_neg[0]))])
-        c = np.cumsum(self._ideal(int(n_pos.max(initial=1))))[n_pos - 1]
+        c = self.ideals(n_pos)
         for q in np.flatnonzero(~(c > 0.0))[:1]:
             self._positive(float(c[q]), int(n_pos[q]))
-        return np.asarray(c)
+        return c
+
+    def ideals(self, n_pos: IntArray) -> FloatArray:
+        """Σ_{i ≤ P} w_i·D(i) for these P, all at least 1."""
+        return np.asarray(np.cumsum(self._ideal(int(n_pos.max(initial=1))))[n_pos - 1])
 
     def _ideal(self, n_pos: int) -> FloatArray:
         """w_k·D(k), (n_pos,)."""

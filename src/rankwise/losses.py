@@ -1,15 +1,18 @@
-"""What is minimised: AP, NDCG, reciprocal rank, AUC, 0-1, by name. Your own take one of the forms in loss_forms.py."""
+"""What is minimised: AP, NDCG, reciprocal rank, precision, AUC, 0-1, by name; your own take a form of loss_forms.py."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import is_whole
+from rankwise.gains import Gain
+from rankwise.inputs import as_cutoff, is_whole
 from rankwise.loss_forms import (
     TABLE_SIZE,
     DiscountedLoss,
@@ -32,6 +35,7 @@ __all__ = [
     "LossLike",
     "LossTables",
     "NotQSSuitableError",
+    "PrecisionAt",
     "ReciprocalRank",
     "StepLoss",
     "Tail",
@@ -46,13 +50,19 @@ def _reciprocal_slope(m: Any) -> Any:
 
 
 class AveragePrecision(DiscountedLoss):
-    """One minus average precision: Δ = 1 − (1/P) Σ_k k / (k + c_k)."""
+    """One minus average precision: Δ = 1 − (1/P) Σ_i i / (i + c_i).
+
+    With k, positives beyond the first k places count for nothing, and min(P, k) takes the place of P.
+    """
 
     name = "ap"
     _tail = Tail.RECIPROCAL
 
-    def __init__(self) -> None:
-        super().__init__(np.positive, np.reciprocal, slope=_reciprocal_slope)
+    def __init__(self, k: int | None = None) -> None:
+        super().__init__(np.positive, np.reciprocal, _cut_name("ap", k), _reciprocal_slope, k=k)
+
+    def __repr__(self) -> str:
+        return _called("AveragePrecision", k=self.k)
 
 
 def _first(k: Any) -> Any:
@@ -60,13 +70,36 @@ def _first(k: Any) -> Any:
 
 
 class ReciprocalRank(DiscountedLoss):
-    """One minus the reciprocal rank of the first positive: Δ = 1 − 1 / (1 + c_1)."""
+    """One minus the reciprocal rank of the first positive: Δ = 1 − 1 / (1 + c_1); 1 if that is beyond place k."""
 
     name = "mrr"
     _tail = Tail.RECIPROCAL
 
-    def __init__(self) -> None:
-        super().__init__(_first, np.reciprocal, slope=_reciprocal_slope)
+    def __init__(self, k: int | None = None) -> None:
+        super().__init__(_first, np.reciprocal, _cut_name("mrr", k), _reciprocal_slope, k=k)
+
+    def __repr__(self) -> str:
+        return _called("ReciprocalRank", k=self.k)
+
+
+def _no_slope(m: Any) -> Any:
+    return np.zeros(np.shape(m))
+
+
+class PrecisionAt(DiscountedLoss):
+    """One minus the precision of the first k places, against the best: Δ = 1 − #{i : i + c_i ≤ k} / min(P, k).
+
+    A perfect ranking has loss 0, also of fewer than k positives.
+    """
+
+    name = "precision"
+    _suitable = False
+
+    def __init__(self, k: int) -> None:
+        super().__init__(None, np.ones_like, _cut_name("precision", as_cutoff(k)), _no_slope, k=k)
+
+    def __repr__(self) -> str:
+        return _called("PrecisionAt", k=self.k)
 
 
 def _minus_one(m: Any) -> Any:
@@ -101,7 +134,10 @@ def _chakrabarti_slope(m: Any) -> Any:
 
 
 class NDCG(DiscountedLoss):
-    """One minus the normalised discounted cumulative gain: Δ = 1 − Σ_k D(k + c_k) / Σ_k D(k).
+    """One minus the normalised discounted cumulative gain: Δ = 1 − Σ_i D(i + c_i) / Σ_i D(i).
+
+    With grades, Δ = 1 − Σ_d G(grade_d)·D(place_d) / ideal. gain: "exp2", G(y) = 2^y − 1; "linear", G(y) = y; or a
+    function of the grade with G(0) = 0 that does not fall. k: the last place that counts, None for all of them.
 
     discount: "log2", D(m) = 1/log2(1 + m); "chakrabarti", D(1) = D(2) = 1 and D(m) = 1/log2(m), which is not convex
     and so not QS-suitable; or a function of m. slope: the derivative of that function, see `DiscountedLoss`.
@@ -116,6 +152,8 @@ class NDCG(DiscountedLoss):
         discount: str | Callable[[Any], Any] = "log2",
         tabulate: bool = True,
         *,
+        k: int | None = None,
+        gain: Gain = "exp2",
         slope: Callable[[Any], Any] | None = None,
     ) -> None:
         known = {"log2": (_log2_discount, _log2_slope), "chakrabarti": (_chakrabarti_discount, _chakrabarti_slope)}
@@ -128,10 +166,22 @@ class NDCG(DiscountedLoss):
         elif slope is not None and not callable(discount):
             raise ValueError(f"slope goes with a function of your own; that of {discount!r} is known")
         chosen = (discount, slope) if callable(discount) else known[discount]
-        super().__init__(None, chosen[0], slope=chosen[1])
+        if discount == "chakrabarti":
+            self._suitable = False
+        super().__init__(None, chosen[0], _cut_name("ndcg", k), chosen[1], k=k, gain=gain)
 
     def __repr__(self) -> str:
-        return f"NDCG(discount={self.discount_name!r})"
+        gain = None if self.gain == "exp2" else self.gain
+        return _called("NDCG", discount=self.discount_name, k=self.k, gain=gain)
+
+
+def _cut_name(name: str, k: int | None) -> str:
+    return name if k is None else f"{name}@{k}"
+
+
+def _called(name: str, **given: Any) -> str:
+    """How a loss is made, by the arguments that say something."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items() if value is not None)})"
 
 
 class ZeroOne(Loss):
@@ -144,6 +194,11 @@ class ZeroOne(Loss):
     name = "zero-one"
     form = Form.LABELS
     learns_intercept = True
+
+    @property
+    def qs_suitable(self) -> bool:
+        """It breaks (C1)."""
+        return False
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
         raise self._refusal()
@@ -168,6 +223,18 @@ class ZeroOne(Loss):
 
 LossLike = Loss | str
 _NAMES: dict[str, Loss] = {loss.name: loss for loss in (AveragePrecision(), NDCG(), ReciprocalRank(), AUC(), ZeroOne())}
+# Those of the first k places, as in "ndcg@10".
+_CUT: dict[str, Callable[[int], Loss]] = {
+    "ap": AveragePrecision,
+    "ndcg": lambda k: NDCG(k=k),
+    "mrr": ReciprocalRank,
+    "precision": PrecisionAt,
+}
+
+
+@cache
+def _cut(name: str, k: int) -> Loss:
+    return _CUT[name](k)
 
 
 def as_loss(loss: LossLike) -> Loss:
@@ -177,8 +244,10 @@ def as_loss(loss: LossLike) -> Loss:
     if isinstance(loss, str):
         if loss in _NAMES:
             return _NAMES[loss]
-        names = ", ".join(repr(name) for name in _NAMES)
-        raise ValueError(f"unknown loss {loss!r}; use one of {names}, or a Loss object")
+        if match := re.fullmatch(rf"({'|'.join(_CUT)})@(\d{{1,12}})", loss):
+            return _cut(match[1], int(match[2]))
+        names = ", ".join([*map(repr, _NAMES), *(repr(f"{name}@10") for name in _CUT)])
+        raise ValueError(f"unknown loss {loss!r}; use one of {names} for any number of places, or a Loss object")
     raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
 
 

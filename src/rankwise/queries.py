@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,15 @@ class Queries:
     """Samples of queries one after the other: query q is samples starts[q] : starts[q + 1].
 
     relevant: (n,) contiguous. starts: (Q + 1,), from 0 to n. n_pos: how many samples are relevant, of all queries.
+    grades: (n,) contiguous, or None where relevance is binary; relevant is then what has a grade above 0. kept: what
+    others made of the queries, so as to make it once.
     """
 
     relevant: NDArray[np.bool_]
     starts: NDArray[np.int64]
     n_pos: int
+    grades: NDArray[np.float64] | None = None
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -38,17 +42,34 @@ class Queries:
         n_pos[used] = np.add.reduceat(self.relevant, self.starts[:-1][used], dtype=np.int64) if used.any() else 0
         return np.stack([n_pos, self.sizes - n_pos])
 
+    @cached_property
+    def can_rank(self) -> NDArray[np.bool_]:
+        """Whether a query has something to rank: positives and negatives, or several grades, (Q,)."""
+        if self.grades is None:
+            return np.asarray(self.counts.min(axis=0) > 0)
+        found, used = np.zeros(self.sizes.size, np.bool_), self.sizes > 0
+        first = self.starts[:-1][used]
+        if first.size:
+            found[used] = np.minimum.reduceat(self.grades, first) < np.maximum.reduceat(self.grades, first)
+        return found
 
-def as_queries(relevant: NDArray[np.bool_], starts: NDArray[np.int64]) -> Queries:
-    """Queries by where they start."""
-    return Queries(relevant, starts, int(np.count_nonzero(relevant)))
+
+Truth = NDArray[np.bool_] | NDArray[np.float64]
 
 
-def single_query(relevant: NDArray[np.bool_]) -> Queries:
+def as_queries(truth: Truth, starts: NDArray[np.int64]) -> Queries:
+    """Queries by where they start, of relevant samples or of grades (float64)."""
+    if truth.dtype == np.bool_:
+        return Queries(cast(NDArray[np.bool_], truth), starts, int(np.count_nonzero(truth)))
+    relevant = truth > 0.0
+    return Queries(relevant, starts, int(np.count_nonzero(relevant)), cast(NDArray[np.float64], truth))
+
+
+def single_query(truth: Truth) -> Queries:
     """One query of all samples."""
     starts = np.empty(2, np.int64)
-    starts[0], starts[1] = 0, relevant.shape[0]
-    return Queries(relevant, starts, int(np.count_nonzero(relevant)))
+    starts[0], starts[1] = 0, truth.shape[0]
+    return as_queries(truth, starts)
 
 
 class FoundRanking(NamedTuple):
@@ -75,8 +96,8 @@ class FoundRanking(NamedTuple):
 class Solved(NamedTuple):
     """J and Δ of each query's most violating ranking, and the gradient of the sum of J.
 
-    value, loss: (Q,), 0 where a query has no positives or no negatives. n_pos, n_neg: (Q,). gradient: (n,), in the type
-    of the scores. ranking: that of a single query with both; None where there are several, or none.
+    value, loss: (Q,), 0 where a query has nothing to rank. n_pos, n_neg: (Q,). gradient: (n,), in the type of the
+    scores. ranking: that of a single query with positives and negatives; None where there are several, or none.
     """
 
     value: NDArray[np.float64]

@@ -23,12 +23,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.border import give_gradient, mean_gradient, n_used, refuse_empty, take_scores
+from rankwise.border import give_gradient, mean_gradient, n_used, take_scores
+from rankwise.grades import sum_over_levels, sums_of
 from rankwise.grouping import group
 from rankwise.inputs import (
     NotFiniteError,
-    as_relevant,
     as_threads,
+    as_truth,
     check_empty,
     is_number,
     not_finite,
@@ -36,6 +37,7 @@ from rankwise.inputs import (
 from rankwise.loss_forms import DiscountedLoss, Form
 from rankwise.losses import LossLike, as_loss
 from rankwise.queries import Queries, as_queries, single_query
+from rankwise.soft_ranks import solve_ranked
 
 __all__ = [
     "WAYS",
@@ -116,9 +118,12 @@ def smooth_loss(
     scores : array-like of shape (n,)
         Real numbers: the higher, the earlier in the ranking.
     relevant : array-like of shape (n,)
-        Booleans, or 0 and 1.
+        Booleans, or 0 and 1; other numbers are grades. Ranks are then softened among all samples: with soft ranks
+        r_d = 1 + Σ_{e≠d} H(s_e − s_d), NDCG is 1 − Σ_d G_d·D(r_d)/ideal, for any number of grades; AP is Robertson's
+        graded AP at soft places.
     loss : str or DiscountedLoss
-        "ap", "ndcg", "mrr", "auc", or a `DiscountedLoss` of your own. (C2) is not needed.
+        "ap", "ndcg", "mrr", "auc", one of the first k places as "ndcg@10", "ap@100", "precision@10", "mrr@10", or a
+        `DiscountedLoss` of your own. (C2) is not needed.
     width : float
         Half the width of the ramp, in units of the scores.
     qid : array-like of shape (n,), optional
@@ -126,7 +131,8 @@ def smooth_loss(
     n_threads : int
         Threads for many queries, or for one large query; −1 for all processors. Results do not depend on it.
     empty : {"zero", "skip", "error"}
-        A query without positives or without negatives counts as 0, is left out of the mean, or is refused.
+        A query without positives or without negatives, or of one grade only, counts as 0, is left out of the mean, or
+        is refused.
 
     Returns
     -------
@@ -164,7 +170,8 @@ def error_driven_loss(
 
     Each positive's error is handed on to the negatives above it, in proportion to how far above they are. The
     `gradient` is this update, not the derivative of the value: it is bounded, a positive's by its share of the loss,
-    and does not vanish while a positive is misranked, however far below it lies.
+    and does not vanish while a positive is misranked, however far below it lies. With grades, it is the weighted sum
+    of that of every threshold.
 
     Parameters
     ----------
@@ -200,13 +207,28 @@ def solve_smooth(
     n_threads: int = 1,
     way: str = "smooth",
 ) -> SolvedSmooth:
-    """The loss of each query, and the gradient of their sum; all but the scores was checked. way: one of `WAYS`."""
-    n_pos, n_neg = queries.counts
+    """The loss of each query, and the gradient of their sum; all but the scores was checked. way: one of `WAYS`.
+
+    With grades, the smooth loss is by soft ranks (soft_ranks.py), the error-driven one the weighted sum of that of
+    every threshold (grades.py).
+    """
     try:
-        soft = _soft().soften(scores, queries, width, n_threads)
+        if queries.grades is None:
+            return _solve_binary(scores, queries, loss, width, n_threads, way)
+        if way == "smooth":
+            return SolvedSmooth(*solve_ranked(scores, queries, loss, width, n_threads))
+        total = sum_over_levels(scores, queries, loss, lambda s, q: _solve_binary(s, q, loss, width, n_threads, way))
+        return SolvedSmooth(total.value, total.gradient)
     except NotFiniteError:
         changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
         raise not_finite(scores) or changed from None
+
+
+def _solve_binary(
+    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float, n_threads: int, way: str
+) -> SolvedSmooth:
+    n_pos, n_neg = queries.counts
+    soft = _soft().soften(scores, queries, width, n_threads)
     both = (n_pos > 0) & (n_neg > 0)
     value = np.zeros(n_pos.size)
     if not both.any():
@@ -216,7 +238,7 @@ def solve_smooth(
     norms = np.ones(n_pos.size)
     norms[both] = loss.normalisers(n_pos[both], n_neg[both])
     errors = WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
-    value[both] = _sums(errors.part, n_pos)[both]
+    value[both] = sums_of(errors.part, n_pos)[both]
     weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
     return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
 
@@ -282,8 +304,8 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
     w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / case.norm
     ideal, _ = case.loss.continued(place, case.n)
     found, _ = case.loss.continued(place + soft.above, case.n)
-    if interpolate and (ideal > 0.0).all():
-        precision = found / ideal
+    if interpolate and ((ideal > 0.0) | ((ideal == 0.0) & (case.loss.k is not None))).all():
+        precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
         _soft().highest(soft, precision)
         found = ideal * precision
     error = w * (ideal - found)
@@ -308,14 +330,6 @@ def _soft() -> ModuleType:
     return soft
 
 
-def _sums(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of consecutive parts of these sizes, some of which may be 0."""
-    result = np.zeros(sizes.size)
-    used = sizes > 0
-    result[used] = np.add.reduceat(values, (np.cumsum(sizes) - sizes)[used])
-    return result
-
-
 def _evaluate(
     way: str,
     scores: ArrayLike,
@@ -327,15 +341,13 @@ def _evaluate(
     empty: str,
 ) -> SmoothResult:
     array, dtype = take_scores(scores)
-    truth = as_relevant(relevant, array.shape[0])
+    truth = as_truth(relevant, array.shape[0])
     loss, width, n_threads = as_smooth(loss), as_width(width), as_threads(n_threads)
     check_empty(empty)
     if qid is None:
         queries = single_query(truth)
         solved = solve_smooth(array, queries, loss, width, n_threads, way)
-        n_pos, n_neg = queries.counts[:, 0].tolist()
-        if 0 in (n_pos, n_neg):
-            refuse_empty(empty, "the query", n_pos, n_neg)
+        n_used(queries, None, empty)
         return SmoothResult(float(solved.value[0]), give_gradient(solved.gradient, dtype))
     grouping = group(qid, array.shape[0])
     queries = as_queries(grouping.gather(truth), grouping.starts)
@@ -343,8 +355,7 @@ def _evaluate(
         solved = solve_smooth(grouping.gather(array), queries, loss, width, n_threads, way)
     except NotFiniteError as error:
         raise not_finite(array) or error from None  # by its place as it was given
-    n_pos, n_neg = queries.counts
-    used = n_used(n_pos, n_neg, grouping.ids, empty)
+    used = n_used(queries, grouping.ids, empty)
     gradient = mean_gradient(solved.gradient, used, grouping, dtype)
-    per_query = SmoothPerQuery(grouping.ids, solved.value, n_pos, n_neg)
+    per_query = SmoothPerQuery(grouping.ids, solved.value, *queries.counts)
     return SmoothResult(float(solved.value.sum()) / used, gradient, per_query)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import zero_one
+from rankwise.grades import sum_over_levels
 from rankwise.inputs import NotFiniteError, not_finite
 from rankwise.loss_forms import Form, Loss
 from rankwise.method import AUTO, Method
@@ -34,8 +35,14 @@ def solve(
     """J = max_R scale·Δ(R*, R) + F(R) − F(R*) of each query, and the gradient of their sum in the scores.
 
     scores: (n,) float32 or float64, contiguous. All else was checked where users call; scores are on the way, and
-    `NotFiniteError`, the one way in which this fails, names the first that is not finite or too large.
+    `NotFiniteError`, the one way in which this fails, names the first that is not finite or too large. With grades, J
+    is the weighted sum of that of every threshold (grades.py): convex, no less than any ranking's graded objective.
     """
+    if queries.grades is not None:
+        total = sum_over_levels(scores, queries, loss, lambda s, q: solve(s, q, loss, scale, method, n_threads))
+        return Solved(total.value, total.loss, queries.counts[0], queries.counts[1], total.gradient)
+    if loss.k is not None and method == AUTO:
+        method = Method("dynamic")
     try:
         if loss.form is Form.DISCOUNT and method.is_fast:
             engine, _ = _inference()

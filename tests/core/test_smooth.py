@@ -199,8 +199,8 @@ def test_bad_input_is_refused_and_named(function: Any) -> None:
         function([1.0, np.nan, 0.0], y)
     with pytest.raises(ValueError, match=r"scores\[2\] is inf"):
         function(np.array([1.0, 0.0, np.inf] * 1), y, qid=[1, 0, 0])
-    with pytest.raises(ValueError, match="relevant must be binary"):
-        function(s, [0, 1, 2])
+    with pytest.raises(ValueError, match=r"relevant\[1\] is -1: grades must be finite and at least 0"):
+        function(s, [0, -1, 2])
     with pytest.raises(ValueError, match="3 positives and 0 negatives"):
         function(s, [True] * 3, empty="error")
     with pytest.raises(ValueError, match="qid has 2 entries"):

@@ -15,13 +15,14 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "rankwise"
 
 # From the first to the last; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("loss_forms", "inputs"),
+    ("gains", "inputs"),
+    ("loss_forms",),
     ("losses", "method"),
     ("interleaving",),
     ("queries",),
     ("inference",),
-    ("grouping", "zero_one"),
-    ("solving", "border"),
+    ("grouping", "zero_one", "grades"),
+    ("solving", "border", "soft_ranks"),
     ("hinge", "smooth", "detector_losses", "metrics", "io", "progress", "figures"),
     ("linear", "torch"),
     ("latent",),

@@ -17,7 +17,7 @@ import numpy as np
 from rankwise.inference.compiled import inline, kernel, part
 from rankwise.loss_forms import Tail
 
-_RECIPROCAL, _LOG2, _LINEAR = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR)
+_RECIPROCAL, _LOG2, _LINEAR, _ZERO = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR), int(Tail.ZERO)
 
 # A rank that loses against the best one so far by less than this fraction of what was summed up between the two counts
 # as tied with it, and the larger one is taken (the paper's max argmax): a sum begun at another rank rounds differently,
@@ -36,7 +36,7 @@ def discount_at(discount, tail, m):
         return 1.0 / np.log2(1.0 + m)
     if tail == _LINEAR:
         return -float(m)
-    return np.nan
+    return 0.0 if tail == _ZERO else np.nan
 
 
 @inline

@@ -109,6 +109,18 @@ def sum_windows(weight, offset, place, first, stop, level, inside, moment, front
 
 
 @part
+def find_windows(place, level, width, first, stop):
+    """Places first[i] ≤ e < stop[i] are within width of level i; places and levels ascend."""
+    n, low, high = place.shape[0], np.int64(0), np.int64(0)
+    for i in range(level.shape[0]):
+        while low < n and place[low] - level[i] <= -width:
+            low += 1
+        while high < n and place[high] - level[i] < width:
+            high += 1
+        first[i], stop[i] = low, high
+
+
+@part
 def add_above(place, weight, level, width, out):
     """out[i] += Σ_e weight[e]·H(place[e] − level[i]), H(x) = clip(x/(2·width) + ½, 0, 1); places and levels ascend."""
     n, rate = place.shape[0], 0.5 / width
@@ -118,13 +130,7 @@ def add_above(place, weight, level, width, out):
                 out[i] += weight[e] * min(max((place[e] - level[i]) * rate + 0.5, 0.0), 1.0)
         return
     first, stop = np.empty(level.shape[0], np.int64), np.empty(level.shape[0], np.int64)
-    low = high = np.int64(0)
-    for i in range(level.shape[0]):
-        while low < n and place[low] - level[i] <= -width:
-            low += 1
-        while high < n and place[high] - level[i] < width:
-            high += 1
-        first[i], stop[i] = low, high
+    find_windows(place, level, width, first, stop)
     inside, moment = np.empty(level.shape[0]), np.empty(level.shape[0])
     sum_windows(weight, np.zeros(n), place, first, stop, level, inside, moment, np.empty((2, n)))
     beyond, e = 0.0, n - 1

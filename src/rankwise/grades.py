@@ -1,0 +1,186 @@
+"""Graded relevance as a weighted mean of binary ones: one for each grade as a threshold.
+
+    Δ = Σ_l α_l Δ_l,   α_l = (G(l) − G(l′))·C_l / Σ (G(l) − G(l′))·C_l
+
+l runs through the different grades of a query, l′ is the one before (G(l′) = 0 of the first). Δ_l is the loss with the
+samples of grade l or more as positives, C_l its normaliser. The lowest grade is no threshold: all samples have it, and
+its Δ is 0; but what it is worth counts in the sum below, so that for NDCG this is graded NDCG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.gains import gains_of
+from rankwise.inputs import raise_not_finite
+from rankwise.loss_forms import Form, Loss
+from rankwise.queries import Queries
+
+__all__ = [
+    "MOST_LEVELS",
+    "Levels",
+    "SumOverLevels",
+    "check_levels",
+    "level_gains",
+    "level_weights",
+    "levels_of",
+    "sum_over_levels",
+    "sums_of",
+    "thresholds_of",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Thresholds of a query, each of which is solved by itself.
+MOST_LEVELS = 256
+_ALL = np.empty(0, np.int64)
+
+
+class Levels(NamedTuple):
+    """The different grades of each query, ascending, one query after the other.
+
+    starts: (Q + 1,) where those of each query begin. grade: (T,). count: (T,) samples of at least this grade. at: (n,)
+    where the grade of a sample is.
+    """
+
+    starts: IntArray
+    grade: FloatArray
+    members: IntArray
+    at: IntArray
+
+
+class Threshold(NamedTuple):
+    """The t-th grade above the lowest, of the queries that have one, which = (Q′,), as binary relevance.
+
+    samples: (n′,) where their samples are among all; empty if all queries have one.
+    """
+
+    t: int
+    which: IntArray
+    samples: IntArray
+    queries: Queries
+
+
+class SumOverLevels(NamedTuple):
+    """Weighted sums over thresholds of value and loss, (Q,), and of gradients, (n,)."""
+
+    value: FloatArray
+    loss: FloatArray
+    gradient: NDArray[np.floating]
+
+
+@cache
+def _kernels() -> ModuleType:
+    """The compiled part, imported when it is first used."""
+    from rankwise.inference import levels
+
+    return levels
+
+
+def levels_of(queries: Queries) -> Levels:
+    """The different grades of queries that have grades, found once and kept."""
+    if "levels" not in queries.kept:
+        assert queries.grades is not None
+        n, starts = queries.grades.shape[0], np.empty_like(queries.starts)
+        grade, count, at = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+        _kernels().find_levels(queries.grades, queries.starts, starts, grade, count, at)
+        queries.kept["levels"] = Levels(starts, grade[: starts[-1]].copy(), count[: starts[-1]].copy(), at)
+    found: Levels = queries.kept["levels"]
+    return found
+
+
+def level_gains(queries: Queries, loss: Loss) -> tuple[FloatArray, FloatArray]:
+    """G(l) and G(l) − G(l′) of every level, (T,) each, over the highest gain of its query: no sum overflows."""
+    levels = levels_of(queries)
+    gain = gains_of(loss.gain, levels.grade)
+    n_levels = np.diff(levels.starts)
+    used = n_levels > 0
+    first, last = levels.starts[:-1][used], levels.starts[1:][used] - 1
+    top = np.where(gain[last] > 0.0, gain[last], 1.0)
+    gain = gain / np.repeat(top, n_levels[used])
+    step = np.diff(gain, prepend=0.0)
+    step[first] = gain[first]
+    for t in np.flatnonzero(step < 0.0)[:1]:
+        raise ValueError(f"the gain falls from grade {levels.grade[t - 1]:g} to {levels.grade[t]:g}; it must not")
+    return gain, step
+
+
+def thresholds_of(queries: Queries) -> list[Threshold]:
+    """All thresholds as binary queries, made once and kept; more than `MOST_LEVELS` in a query are refused."""
+    if "thresholds" not in queries.kept:
+        queries.kept["thresholds"] = [_threshold(queries, t) for t in range(1, check_levels(queries))]
+    found: list[Threshold] = queries.kept["thresholds"]
+    return found
+
+
+def check_levels(queries: Queries) -> int:
+    """The most different grades in a query; more than `MOST_LEVELS` above the lowest are refused."""
+    most = int(np.diff(levels_of(queries).starts).max(initial=0))
+    if most > MOST_LEVELS + 1:
+        raise ValueError(
+            f"a query has {most} different grades; this loss takes at most {MOST_LEVELS} above the lowest: bin them, "
+            "e.g. np.round(grades, 1), or use smooth_loss with 'ndcg', which takes any number"
+        )
+    return most
+
+
+def _threshold(queries: Queries, t: int) -> Threshold:
+    levels = levels_of(queries)
+    has = np.diff(levels.starts) > t
+    relevant = levels.at >= np.repeat(levels.starts[:-1] + t, queries.sizes)
+    which = np.flatnonzero(has)
+    if which.size == has.size:
+        return Threshold(t, which, _ALL, Queries(relevant, queries.starts, int(np.count_nonzero(relevant))))
+    samples = np.flatnonzero(np.repeat(has, queries.sizes))
+    starts = np.concatenate([[0], np.cumsum(queries.sizes[has])])
+    relevant = relevant[samples]
+    return Threshold(t, which, samples, Queries(relevant, starts, int(np.count_nonzero(relevant))))
+
+
+def level_weights(queries: Queries, loss: Loss) -> FloatArray:
+    """α of every level, (T,); computed once for a loss and kept. 0 where no grade of a query is worth anything."""
+    if loss.form is Form.LABELS:
+        raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or a loss of rankings")
+    kept: tuple[Loss, FloatArray] | None = queries.kept.get("weights")
+    if kept is None or kept[0] is not loss:
+        levels = levels_of(queries)
+        n_levels = np.diff(levels.starts)
+        n_neg = np.repeat(queries.sizes, n_levels) - levels.members
+        part = level_gains(queries, loss)[1] * loss.normalisers(levels.members, n_neg)
+        whole = np.repeat(sums_of(part, n_levels), n_levels)
+        kept = loss, np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+        queries.kept["weights"] = kept
+    return kept[1]
+
+
+def sums_of(values: FloatArray, sizes: IntArray) -> FloatArray:
+    """Sums of consecutive parts of these sizes, some of which may be 0."""
+    result = np.zeros(sizes.size)
+    used = sizes > 0
+    if used.any():
+        result[used] = np.add.reduceat(values, (np.cumsum(sizes) - sizes)[used])
+    return result
+
+
+def sum_over_levels(
+    scores: NDArray[np.floating], queries: Queries, loss: Loss, solve: Callable[[NDArray[np.floating], Queries], Any]
+) -> SumOverLevels:
+    """Σ_l α_l of what `solve(scores, binary queries)` gives: values and losses by query, gradients by sample."""
+    thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
+    value, lost, gradient = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size), np.zeros_like(scores)
+    if not thresholds or thresholds[0].samples.size:
+        raise_not_finite(scores)  # no threshold sees all of them
+    for t, which, samples, binary in thresholds:
+        found = solve(scores[samples] if samples.size else scores, binary)
+        weight = weights[starts[which] + t]
+        value[which] += weight * found.value
+        lost[which] += weight * found.loss
+        _kernels().add_weighted(found.gradient, binary.starts, weight, samples, gradient)
+    return SumOverLevels(value, lost, gradient)

@@ -1,0 +1,137 @@
+"""The smooth loss of grades, by soft ranks of all samples.
+
+A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1), and with it every rank and every place among the
+samples of at least some grade l:
+
+    r_d = 1 + Σ_{e≠d} H(s_e − s_d),   a_dl = 1 + Σ_{e≠d, y_e ≥ l} H(s_e − s_d)
+    Δ = (1/Z) (Σ_l ΔG_l·I_l − Σ_d D(r_d)·W_d),   W_d = Σ_{l ≤ y_d} ΔG_l·w(a_dl)
+
+I_l = Σ_{i ≤ P_l} w_i·D(i) is the best there is, and Z = Σ_l ΔG_l·C_l. Where all weights are 1, W_d is the gain of d,
+and one sweep over the sorted scores serves for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.grades import check_levels, level_gains, levels_of, sums_of
+from rankwise.loss_forms import DiscountedLoss
+from rankwise.queries import Queries
+
+__all__ = ["solve_ranked"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@cache
+def _ranks() -> ModuleType:
+    """The compiled part, imported when it is first used."""
+    from rankwise.inference import ranks
+
+    return ranks
+
+
+class _Worth(NamedTuple):
+    """What the grades of queries are worth to a loss.
+
+    step: (T,) ΔG_l. gain: (n,) by sample. best: (Q,) Σ_l ΔG_l·I_l. norm: (Q,) Z; infinite if there is nothing to rank.
+    """
+
+    step: FloatArray
+    gain: FloatArray
+    best: FloatArray
+    norm: FloatArray
+
+
+def solve_ranked(
+    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float, n_threads: int
+) -> tuple[FloatArray, NDArray[np.floating]]:
+    """The smooth loss of each query with grades, and the gradient of their sum. `NotFiniteError` as from `soften`."""
+    worth = _worth_of(queries, loss)
+    found = _ranks().rank(scores, queries.starts, worth.gain, width, n_threads)
+    last = np.inf if loss.k is None else loss.k + 1.0
+    active = np.flatnonzero(found.rank < last)  # all others are worth nothing where they are
+    ends = np.searchsorted(active, queries.starts)
+    size = int(queries.sizes.max(initial=1))
+    discount, slope = loss.continued(found.rank[active], size)
+    share = np.repeat(1.0 / worth.norm, np.diff(ends))
+    gradient = np.zeros(scores.shape[0])
+    if loss.is_uniform:
+        weight = worth.gain[found.order[active]]
+    else:
+        weight = _by_levels(queries, loss, width, n_threads, found, worth, active, discount * share, gradient)
+    value = worth.best / worth.norm - sums_of(discount * weight * share, np.diff(ends))
+    rate = np.zeros(scores.shape[0])
+    rate[active] = -slope * weight * share
+    _ranks().pull(found.level, found.order, queries.starts, width, rate, gradient, n_threads)
+    return value, gradient.astype(scores.dtype, copy=False)
+
+
+def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
+    """Computed once for a loss, and kept."""
+    kept: tuple[DiscountedLoss, _Worth] | None = queries.kept.get("worth")
+    if kept is None or kept[0] is not loss:
+        levels, (gain, step) = levels_of(queries), level_gains(queries, loss)
+        n_levels = np.diff(levels.starts)
+        n_neg = np.repeat(queries.sizes, n_levels) - levels.members
+        norm = sums_of(step * loss.normalisers(levels.members, n_neg), n_levels)
+        norm[~(queries.can_rank & (norm > 0.0))] = np.inf
+        best = sums_of(step * loss.ideals(levels.members), n_levels)
+        kept = loss, _Worth(step, gain[levels.at], best, norm)
+        queries.kept["worth"] = kept
+    return kept[1]
+
+
+def _by_levels(
+    queries: Queries,
+    loss: DiscountedLoss,
+    width: float,
+    n_threads: int,
+    found: Any,
+    worth: _Worth,
+    active: IntArray,
+    discount: FloatArray,
+    gradient: FloatArray,
+) -> FloatArray:
+    """W of active samples, and to the gradient what comes of the places among samples of at least some grade.
+
+    discount: D/Z of active samples.
+    """
+    check_levels(queries)
+    levels, n = levels_of(queries), found.order.size
+    n_levels = np.diff(levels.starts)
+    height = (levels.at - np.repeat(levels.starts[:-1], queries.sizes))[found.order]
+    most = int(levels.members.max(initial=1))
+    table = loss.tables(most, int(queries.sizes.max(initial=1))).weight[:most]
+    weight, worth_there = np.zeros(n), np.zeros(n)
+    worth_there[active] = discount
+    for t in range(int(n_levels.max(initial=0))):
+        at = np.flatnonzero(height >= t)
+        starts, has = np.searchsorted(at, queries.starts), n_levels > t
+        step = np.zeros(n_levels.size)
+        step[has] = worth.step[levels.starts[:-1][has] + t]
+        if not step.any():
+            continue
+        of_sample = np.repeat(step, np.diff(starts))
+        level = found.level[at]
+        place = _ranks().places(level, starts, width, n_threads)
+        w, slope = _interpolated(table, place)
+        weight[at] += of_sample * w
+        rate = -worth_there[at] * of_sample * slope
+        _ranks().pull(level, found.order[at], starts, width, rate, gradient, n_threads)
+    return weight[active]
+
+
+def _interpolated(table: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """w and its slope at real places 1 ≤ a, on lines between whole ones; constant from the last on."""
+    if table.size == 1:
+        return np.full(place.shape, table[0]), np.zeros(place.shape)
+    below = np.clip(place.astype(np.int64), 1, table.size - 1)
+    slope = np.diff(table)[below - 1]
+    return table[below - 1] + (np.maximum(place, 1.0) - below) * slope, slope
