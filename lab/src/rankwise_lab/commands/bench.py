@@ -25,6 +25,7 @@ _TABLES = {
     "torch": "torch_losses",
     "lwsvm": "layerwise",
     "latent": "latent_scale",
+    "trees": "trees",
 }
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
@@ -45,6 +46,7 @@ def add_command(commands: Any) -> None:
         "retrieval": "embeddings for unseen alphabets against other metric losses (Omniglot: set RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
         "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",
+        "trees": "objectives for boosted trees against the time LightGBM takes for a tree",
         "bags": "test AP on multiple-instance sets: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():

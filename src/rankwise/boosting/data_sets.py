@@ -1,0 +1,168 @@
+"""Data sets made ready: rows by query, once for a training, and recognised by what they hold."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.boosting.rows import Rows
+from rankwise.grouping import Grouping, group
+from rankwise.inputs import as_array, as_truth, check_length, first_true
+from rankwise.queries import Queries, as_queries
+
+__all__ = ["DataSet", "DataSets", "QidLike"]
+
+QidLike = ArrayLike | list[ArrayLike] | tuple[ArrayLike, ...]
+
+# Data sets that are kept: cross-validation asks for its folds in turn.
+_KEPT = 16
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Rows that were seen: labels (n,), weights and groups as given; grouping, and the weight of each query, (Q,)."""
+
+    labels: NDArray[Any]
+    weight: NDArray[Any] | None
+    group: NDArray[Any] | None
+    grouping: Grouping
+    query_weight: NDArray[np.float64] | None
+    _part: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def grades(self) -> NDArray[np.float64]:
+        """Labels, each query's together."""
+        return self.grouping.gather(self.labels).astype(np.float64)
+
+    @cached_property
+    def queries(self) -> Queries:
+        """What losses are told."""
+        truth = as_truth(self.labels, self.labels.size)
+        return as_queries(np.ascontiguousarray(self.grouping.gather(truth)), self.grouping.starts)
+
+    @cached_property
+    def query(self) -> NDArray[np.int64]:
+        """The number of each row's query, each query's rows together."""
+        return np.repeat(np.arange(self.queries.sizes.size), self.queries.sizes)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Queries:
+        """Some of the queries, (Q,); made once while the same are asked for again and again."""
+        if chosen.all():
+            return self.queries
+        if not ("chosen" in self._part and np.array_equal(self._part["chosen"], chosen)):
+            truth = self.queries.relevant if self.queries.grades is None else self.queries.grades
+            starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])
+            self._part.update(chosen=chosen, queries=as_queries(truth[chosen[self.query]], starts))
+        found: Queries = self._part["queries"]
+        return found
+
+    def holds(self, rows: Rows) -> bool:
+        """Whether these rows are the ones seen; scores may differ."""
+        mine, theirs = (self.labels, self.weight, self.group), (rows.labels, rows.weight, rows.group)
+        return all(_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+class DataSets:
+    """The data sets seen last. They are compared by content, never by identity: one may be gone, another in its place.
+
+    qid: the query of each row, in any order; or several such arrays, of different lengths, told apart by these. None
+    where the library's data sets have groups.
+    """
+
+    def __init__(self, qid: QidLike | None) -> None:
+        self._groupings = {} if qid is None else _groupings(qid)
+        self._kept: OrderedDict[int, DataSet] = OrderedDict()
+        self._count = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies, as LightGBM makes of its parameters, begin without data sets."""
+        return self.__dict__ | {"_kept": OrderedDict(), "_count": 0}
+
+    def find(self, rows: Rows) -> DataSet:
+        """The data set of these rows, made ready unless it is known."""
+        for number, data in self._kept.items():
+            if data.holds(rows):
+                self._kept.move_to_end(number)
+                return data
+        data = self._made_ready(rows)
+        self._kept[self._count] = data
+        self._count += 1
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return data
+
+    def _made_ready(self, rows: Rows) -> DataSet:
+        n = rows.scores.size
+        _check_labels(rows.labels, n)
+        grouping = self._grouping(rows.group, n)
+        copies = [None if array is None else array.copy() for array in (rows.weight, rows.group)]
+        return DataSet(rows.labels.copy(), copies[0], copies[1], grouping, _query_weight(rows, grouping))
+
+    def _grouping(self, sizes: NDArray[Any] | None, n: int) -> Grouping:
+        if self._groupings:
+            if sizes is not None:
+                raise ValueError("queries are given twice, as qid= and by the data set's group; give one of the two")
+            if n not in self._groupings:
+                known = ", ".join(map(str, self._groupings))
+                raise ValueError(f"qid= is of {known} rows and this data set has {n}; pass qid=[…], one array for each")
+            return self._groupings[n]
+        if sizes is None:
+            raise ValueError(
+                "the data set has no queries: give it group= (sizes of consecutive queries), or pass qid= (a query for "
+                "each row, in any order); a single query is group=[n]"
+            )
+        if sizes.ndim != 1 or sizes.min() < 1 or sizes.sum() != n:
+            raise ValueError(
+                f"group must be sizes of at least 1 that add up to the {n} rows, got a sum of {sizes.sum()}"
+            )
+        return Grouping(np.arange(sizes.size), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), None)
+
+
+def _equal(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    return a is b if a is None or b is None else np.array_equal(a, b)
+
+
+def _groupings(qid: QidLike) -> dict[int, Grouping]:
+    several = isinstance(qid, list | tuple) and len(qid) > 0 and all(np.ndim(one) == 1 for one in qid)
+    arrays = [as_array(one, "qid") for one in (qid if several else [qid])]
+    found = {array.size: group(array, array.size) for array in arrays}
+    if len(found) < len(arrays):
+        raise ValueError(
+            "two of the arrays in qid= have equal length, so that their data sets cannot be told apart; give the data "
+            "sets group= instead, or use a metric for each"
+        )
+    return found
+
+
+def _check_labels(labels: NDArray[Any], n: int) -> None:
+    check_length(labels, "label", n, "predictions")
+    if labels.dtype.kind not in "fiub":
+        raise TypeError(f"labels must be grades, or 0 and 1, got dtype {labels.dtype}; convert them to numbers")
+    if (k := first_true(~((labels >= 0) & (labels < np.inf)))) is not None:
+        raise ValueError(f"label[{k}] is {labels[k]}: labels must be finite and at least 0; shift or remove it")
+
+
+def _query_weight(rows: Rows, grouping: Grouping) -> NDArray[np.float64] | None:
+    """(Q,) from a weight for each group of the data set, or for each row, then equal within a query."""
+    if rows.weight is None:
+        return None
+    weight = rows.weight.astype(np.float64)
+    if (k := first_true(~((weight >= 0.0) & (weight < np.inf)))) is not None:
+        raise ValueError(f"weight[{k}] is {weight[k]}: weights must be finite and at least 0")
+    if rows.group is not None and weight.shape == rows.group.shape:
+        return weight
+    check_length(weight, "weight", rows.scores.size, "predictions")
+    weight = grouping.gather(weight)
+    found = weight[grouping.starts[:-1]]
+    query = np.repeat(np.arange(found.size), np.diff(grouping.starts))
+    if (k := first_true(weight != found[query])) is not None:
+        raise ValueError(
+            f"query {grouping.ids[query[k]]} has rows of weights {found[query[k]]:g} and {weight[k]:g}: a ranking loss "
+            "weighs queries, not rows; give all rows of a query one weight"
+        )
+    return found

@@ -1,0 +1,62 @@
+"""Metrics: what rankwise.metrics says, in the form that each library expects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankwise import metrics
+from rankwise.boosting import metric
+
+EXACT = {"rtol": 1e-12}
+
+
+@pytest.mark.parametrize("name", ["ndcg@10", "ndcg", "ap", "mrr", "precision@5"])
+def test_the_value_is_that_of_the_metric_by_grades_or_by_relevance(name: str, train: Any, dmatrix: Any) -> None:
+    scores = np.random.default_rng(0).normal(size=train.y.size)
+    gains = 2.0**train.y - 1.0
+    expected = np.nanmean(
+        metrics.per_query(name, scores, gains if name.startswith("ndcg") else train.y > 0, train.qid)[1]
+    )
+    found = metric(name)(train.y, scores, None, train.group)
+    assert (found[0], found[2]) == (name, True), "higher is better"
+    np.testing.assert_allclose(found[1], expected, **EXACT)
+    assert metric(name)(scores, dmatrix(train.y, train.group)) == found[:2], "XGBoost expects a pair"
+    mixed = train.in_any_order()
+    order = np.random.default_rng(0).permutation(train.y.size)
+    np.testing.assert_allclose(metric(name, qid=mixed.qid)(mixed.y, scores[order])[1], expected, **EXACT)
+
+
+def test_data_sets_are_told_apart_by_their_lengths(train: Any, valid: Any) -> None:
+    f = metric("ap", qid=[train.qid, valid.qid])
+    for data in (train, valid, train):
+        scores = data.X[:, 0]
+        expected = metrics.average_precision(scores, data.y > 0, qid=data.qid)
+        np.testing.assert_allclose(f(data.y, scores)[1], expected, **EXACT)
+
+
+def test_empty_queries_are_left_out_count_as_0_or_are_refused() -> None:
+    y, scores, group = [1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0], [2, 2]
+    assert metric("ap")(y, scores, None, group)[1] == 1.0
+    assert metric("ap", empty="zero")(y, scores, None, group)[1] == 0.5
+    with pytest.raises(ValueError, match="query 1 has 0 positives"):
+        metric("ap", empty="error")(y, scores, None, group)
+    with pytest.raises(ValueError, match="no query of this data set has a ap: none has a label above 0"):
+        metric("ap")([0, 0], [1.0, 2.0], None, [2])
+
+
+def test_the_mean_is_by_the_weights_of_queries() -> None:
+    y, scores = [1, 0, 0, 1], [2.0, 1.0, 2.0, 1.0]
+    found = metric("ap")(y, scores, [3.0, 3.0, 1.0, 1.0], [2, 2])[1]
+    assert found == (3 * 1.0 + 1 * 0.5) / 4
+
+
+def test_what_cannot_be_judged_is_refused(train: Any) -> None:
+    with pytest.raises(ValueError, match="no queries"):
+        metric("ap")(train.y, train.X[:, 0])
+    with pytest.raises(ValueError, match="unknown metric 'auroc'"):
+        metric("auroc")
+    with pytest.raises(ValueError, match="unknown empty='one'"):
+        metric("ap", empty="one")

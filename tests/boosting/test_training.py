@@ -1,0 +1,131 @@
+"""LightGBM and XGBoost train with our objectives, in all their forms, and stop early by our metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankwise.boosting import SURROGATES, metric, objective
+from rankwise.metrics import per_query
+
+TREES = 25
+QUIET: dict[str, Any] = {"verbose": -1, "num_threads": 1, "seed": 0}
+JUDGE = "ndcg@10"
+
+
+def ndcg(scores: Any, data: Any) -> float:
+    return float(np.nanmean(per_query(JUDGE, scores, 2.0**data.y - 1.0, data.qid)[1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("loss", ["ndcg@30", "ap"])
+def test_all_forms_of_lightgbm_train_alike_and_far_better_than_a_constant(
+    surrogate: str, loss: str, train: Any, valid: Any
+) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    native = lightgbm.train(
+        QUIET | {"objective": objective(loss, surrogate)}, lightgbm.Dataset(train.X, train.y, group=train.group), TREES
+    )
+    settings = {"n_estimators": TREES, "verbose": -1, "n_jobs": 1, "random_state": 0}
+    ranker = lightgbm.LGBMRanker(objective=objective(loss, surrogate), **settings)
+    ranker.fit(train.X, train.y, group=train.group)
+    mixed = train.in_any_order()
+    by_qid = lightgbm.LGBMRegressor(objective=objective(loss, surrogate, qid=mixed.qid), **settings)
+    by_qid.fit(mixed.X, mixed.y)
+    constant = ndcg(np.zeros(valid.y.size), valid)
+    np.testing.assert_array_equal(native.predict(valid.X), ranker.predict(valid.X))
+    for model in (native, by_qid):
+        assert ndcg(model.predict(valid.X), valid) > constant + 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_xgboost_trains_at_its_default_settings(surrogate: str, train: Any, valid: Any) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    held = xgboost.DMatrix(valid.X, valid.y, qid=valid.qid)
+    constant = ndcg(np.zeros(valid.y.size), valid)
+    mixed = train.in_any_order()
+    for data, qid in (
+        (xgboost.DMatrix(train.X, train.y, group=train.group), None),
+        (xgboost.DMatrix(mixed.X, mixed.y), mixed.qid),
+    ):
+        ours = objective("ndcg@30", surrogate, qid=qid)
+        model = xgboost.train({"nthread": 1}, data, TREES, obj=ours)
+        assert ndcg(model.predict(held), valid) > constant + 0.2
+
+
+@pytest.mark.slow
+def test_one_query_of_all_rows_trains_at_default_settings(train: Any) -> None:
+    xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
+    whole = np.array([train.y.size])
+    y = train.y == 3
+    trees = lightgbm.train(
+        QUIET | {"objective": objective("ap")}, lightgbm.Dataset(train.X, y.astype(float), group=whole), TREES
+    )
+    more = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, y, group=whole), TREES, obj=objective("ap"))
+    for scores in (trees.predict(train.X), more.predict(xgboost.DMatrix(train.X))):
+        assert metric("ap")(y, scores, None, whole)[1] > y.mean() + 0.5
+
+
+def test_lightgbm_stops_early_by_our_metric_where_it_is_highest(train: Any, valid: Any) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    data = lightgbm.Dataset(train.X, train.y, group=train.group)
+    held = lightgbm.Dataset(valid.X, valid.y, group=valid.group, reference=data)
+    seen: dict[str, Any] = {}
+    model = lightgbm.train(
+        QUIET | {"objective": objective(), "metric": "None"}, data, 200, valid_sets=[held], feval=metric(JUDGE),
+        callbacks=[lightgbm.early_stopping(5, verbose=False), lightgbm.record_evaluation(seen)],
+    )  # fmt: skip
+    values = seen["valid_0"][JUDGE]
+    assert len(values) < 200
+    assert model.best_iteration == int(np.argmax(values)) + 1
+    best = ndcg(model.predict(valid.X, num_iteration=model.best_iteration), valid)
+    np.testing.assert_allclose(best, max(values), rtol=1e-12)
+
+
+def test_a_ranker_of_scikit_learns_form_stops_early_by_our_metric(train: Any, valid: Any) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMRanker(objective=objective(), metric="None", n_estimators=200, verbose=-1, n_jobs=1)
+    model.fit(
+        train.X, train.y, group=train.group, eval_set=[(valid.X, valid.y)], eval_group=[valid.group],
+        eval_metric=metric(JUDGE), callbacks=[lightgbm.early_stopping(5, verbose=False)],
+    )  # fmt: skip
+    values = model.evals_result_["valid_0"][JUDGE]
+    assert model.best_iteration_ == int(np.argmax(values)) + 1 < 200
+
+
+def test_xgboost_stops_early_by_our_metric_where_it_is_highest(train: Any, valid: Any) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    data, held = (xgboost.DMatrix(part.X, part.y, qid=part.qid) for part in (train, valid))
+    for name, maximize in ((JUDGE, None), ("mrr", True)):
+        seen: dict[str, Any] = {}
+        model = xgboost.train(
+            {"nthread": 1, "disable_default_eval_metric": True}, data, 200, obj=objective(), custom_metric=metric(name),
+            evals=[(held, "held")], early_stopping_rounds=5, evals_result=seen, maximize=maximize, verbose_eval=False,
+        )  # fmt: skip
+        values = seen["held"][name]
+        assert model.best_iteration == int(np.argmax(values)) < 199
+
+
+def test_a_saved_model_predicts_where_rankwise_is_not_needed(train: Any, tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    data = lightgbm.Dataset(train.X, train.y, group=train.group)
+    model = lightgbm.train(QUIET | {"objective": objective()}, data, 5)
+    model.save_model(tmp_path / "model.txt")
+    assert "rankwise" not in (tmp_path / "model.txt").read_text(encoding="utf-8")
+    again = lightgbm.Booster(model_file=tmp_path / "model.txt")
+    np.testing.assert_array_equal(again.predict(train.X), model.predict(train.X))
+
+
+def test_folds_of_cross_validation_have_their_own_groups(train: Any) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    data = lightgbm.Dataset(train.X, train.y, group=train.group)
+    settings = QUIET | {"objective": objective(), "metric": "None"}
+    folds = [(np.flatnonzero(train.qid % 3 != k), np.flatnonzero(train.qid % 3 == k)) for k in range(3)]
+    found = lightgbm.cv(settings, data, 5, folds=folds, feval=metric(JUDGE))
+    assert len(found[f"valid {JUDGE}-mean"]) == 5
+    assert found[f"valid {JUDGE}-mean"][-1] > found[f"valid {JUDGE}-mean"][0] - 0.05
