@@ -4,53 +4,67 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.inputs import first_true
+
 __all__ = ["GAINS", "Gain", "as_gain", "gains_of"]
 
-Gain = str | Callable[[Any], Any]
 FloatArray = NDArray[np.float64]
+Gain = Literal["exp2", "linear"] | Callable[[Any], Any]
+
+GAINS = ("exp2", "linear")
+# Below this, 2^y − 1 would lose digits.
+_SMALL = 0.5
 
 
-def _exp2(y: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return np.where(y < 1.0, np.expm1(y * math.log(2.0)), np.exp2(y) - 1.0)
-
-
-GAINS: dict[str, Callable[[FloatArray], FloatArray]] = {"exp2": _exp2, "linear": np.positive}
-
-
-def as_gain(gain: Gain) -> Gain:
+def as_gain(gain: Any) -> Gain:
     """A gain, if it is known by name or a function."""
     if not callable(gain) and gain not in GAINS:
         names = " or ".join(map(repr, GAINS))
         raise ValueError(f"unknown gain {gain!r}; use {names}, or a function of the grade with G(0) = 0")
-    return gain
+    known: Gain = gain
+    return known
 
 
-def gains_of(gain: Gain, grades: FloatArray) -> FloatArray:
-    """G(grade) of grades, (m,): "exp2" is 2^grade − 1, "linear" the grade itself.
+def gains_of(grades: FloatArray, gain: Gain) -> FloatArray:
+    """(n,) G(grade): 2^y − 1 ("exp2"), y ("linear"), or what a function of the grade returns.
 
-    Raises `ValueError` where a gain is not finite or below 0, or G(0) is not 0.
+    Refused: a grade whose 2^y is beyond float64; a function whose G is not finite, falling, or not 0 at 0.
     """
-    values = GAINS[gain](grades) if isinstance(gain, str) else _by_function(gain, grades)
-    for k in np.flatnonzero(~((values >= 0.0) & (values < np.inf)))[:1]:
-        remedy = "use gain='linear', or lower the grades" if gain == "exp2" else "return finite numbers, at least 0"
-        raise ValueError(f"the gain of grade {grades[k]:g} is {values[k]:g}; {remedy}")
-    return values
+    if callable(gain):
+        return _by_function(grades, gain)
+    if gain == "linear":
+        return grades
+    with np.errstate(over="ignore"):
+        gains = np.where(grades < _SMALL, np.expm1(grades * math.log(2.0)), np.exp2(grades) - 1.0)
+    if (k := first_true(gains == np.inf)) is not None:
+        raise ValueError(
+            f"2^{grades[k]:g}, the gain of grade {grades[k]:g}, is beyond float64; pass gain='linear' (for a metric by "
+            "name: as_metric('ndcg', gain='linear')), or bin the grades"
+        )
+    return gains
 
 
-def _by_function(gain: Callable[[Any], Any], grades: FloatArray) -> FloatArray:
-    with_zero = np.append(grades, 0.0)
+def _by_function(grades: FloatArray, gain: Callable[[Any], Any]) -> FloatArray:
+    # 0 is asked for, too, so that every call is checked to begin there.
+    distinct, which = np.unique(np.append(grades, 0.0), return_inverse=True)
+    gains = _tried(lambda: np.asarray(gain(distinct.copy()), dtype=np.float64))
+    if gains is None or gains.shape != distinct.shape:  # written for one number at a time
+        gains = _tried(lambda: np.array([float(gain(float(grade))) for grade in distinct]))
+    if gains is None:
+        raise ValueError("gain must take a grade, or an array of grades, and return as many numbers")
+    if not np.isfinite(gains).all() or gains[0] != 0.0 or (np.diff(gains) < 0.0).any():
+        raise ValueError("gain must be finite, 0 for grade 0, and must not fall as grades rise")
+    return np.asarray(gains[which.reshape(-1)[:-1]])
+
+
+def _tried(call: Callable[[], FloatArray]) -> FloatArray | None:
+    """What a call returns; None if it is not for such arguments."""
     try:
-        values = np.asarray(gain(with_zero), dtype=np.float64)
-    except (TypeError, ValueError):  # written for one number at a time
-        values = np.empty(0)
-    if values.shape != with_zero.shape:
-        values = np.array([gain(float(grade)) for grade in with_zero], dtype=np.float64)
-    if values[-1] != 0.0:
-        raise ValueError(f"the gain of grade 0 is {values[-1]:g}; it must be 0")
-    return values[:-1]
+        return call()
+    except (TypeError, ValueError):
+        return None

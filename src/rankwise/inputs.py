@@ -78,13 +78,28 @@ def as_truth(relevant: ArrayLike, n: int) -> NDArray[np.bool_] | NDArray[np.floa
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
     if array.dtype.kind not in "fiu" or array.ndim != 1 or not (array.shape[0] and _has_grades(array)):
         return as_relevant(array, n)
-    check_length(array, "relevant", n)
-    grades = np.ascontiguousarray(array, dtype=np.float64)
-    if (k := first_true(~((grades >= 0.0) & (grades < np.inf)))) is not None:
-        raise ValueError(
-            f"relevant[{k}] is {array[k]}: grades must be finite and at least 0; shift them, or pass booleans"
+    return np.ascontiguousarray(as_grades(array, n, "relevant"))
+
+
+def as_grades(grades: ArrayLike, n: int, name: str = "grades", beside: str = "scores") -> NDArray[np.float64]:
+    """Grades (n,) as float64, booleans as 0 and 1; refused if not numbers, not finite, below 0, or not n of them."""
+    array = as_array(grades, name)
+    check_length(array, name, n, beside)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} must be real numbers, or booleans, got dtype {array.dtype}; convert with np.asarray({name}, "
+            f"dtype=float), or pass {name} == label"
         )
-    return grades
+    if array.dtype == np.bool_:
+        return array.astype(np.float64)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+        array = array.astype(np.float64)
+    if (k := first_true(~((array >= 0.0) & (array < np.inf)))) is not None:
+        raise ValueError(
+            f"{name}[{k}] is {array[k]}: {name} must be finite and at least 0; shift them, or pass booleans, which "
+            "samples are relevant"
+        )
+    return array
 
 
 def _has_grades(array: NDArray[Any]) -> bool:

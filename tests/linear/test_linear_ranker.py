@@ -82,16 +82,6 @@ def test_map_is_ap_with_queries(few: Problem) -> None:
     np.testing.assert_array_equal(by_map.coef_, by_ap.coef_)
 
 
-@pytest.mark.parametrize("graded", [True, False])
-def test_gains_count_where_folds_are_judged(few: Problem, graded: bool) -> None:
-    folds = [(np.flatnonzero(few.qid >= 3), np.flatnonzero(few.qid < 3))]
-    gains = few.grades if graded else None
-    model = rw.LinearRanker("ndcg@10", cv=folds).fit(few.X, few.y, few.qid, gains=gains)
-    again = rw.LinearRanker("ndcg@10", cv=folds).fit(few.X, few.y, few.qid, gains=few.y)
-    assert (model.best_score_ != again.best_score_) == graded
-    np.testing.assert_array_equal(model.report_.folds == again.report_.folds, not graded)
-
-
 @pytest.mark.parametrize("name", ["roc_auc", "average_precision"])
 def test_a_scorer_judges_as_the_metric_of_that_meaning(few: Problem, name: str) -> None:
     folds = [next(KFold(2, shuffle=True, random_state=0).split(few.X))]

@@ -190,22 +190,8 @@ def test_bad_samples_are_refused_with_a_remedy(data: Data) -> None:
         (X, y, {"qid": grouped, "query_weight": np.full(90, np.nan)}, "finite and at least 0"),
         (X, y, {"qid": grouped, "query_weight": np.zeros(90)}, "0 for every query"),
         (X, y, {"qid": grouped, "query_weight": np.full(90, "1")}, "query_weight must be numbers"),
-        (X, y, {"gains": np.ones(90)}, "gains are for a metric of gains, such as 'ndcg'; ap knows none"),
         (X * 1e300, y, {}, "too large to be squared"),
     ]
     for samples, labels, more, match in cases:
         with pytest.raises((ValueError, TypeError), match=match):
             rw.LinearRanker().fit(samples, labels, **more)
-
-
-@pytest.mark.parametrize(
-    ("gains", "match"),
-    [
-        (np.ones(5), "gains has 5 entries and y has 90"),
-        (-np.ones(90), r"gains\[0\] is -1.0: gains must be finite and at least 0"),
-        (np.full(90, "a"), "gains must be real numbers"),
-    ],
-)
-def test_bad_gains_are_refused_before_a_fit(data: Data, gains: Any, match: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=match):
-        rw.LinearRanker("ndcg@10").fit(*data, gains=gains)

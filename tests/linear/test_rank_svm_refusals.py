@@ -67,20 +67,6 @@ def test_bad_parameters_are_named(cancer: Data, kind: Any, options: dict[str, An
         kind(**options).fit(*cancer)
 
 
-@pytest.mark.parametrize(
-    ("scoring", "gains", "match"),
-    [
-        ("ap", np.ones(569), "gains are for a measure of gains, such as scoring='ndcg'; ap knows none"),
-        ("ndcg@5", np.ones(5), "gains has 5 entries and y has 569"),
-        ("ndcg@5", -np.ones(569), r"gains\[0\] is -1.0: gains must be finite and at least 0"),
-        ("ndcg", np.full(569, "a"), "gains must be real numbers"),
-    ],
-)
-def test_bad_gains_are_refused_before_a_fit(cancer: Data, scoring: str, gains: Any, match: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=match):
-        rw.RankSVMCV("ap", scoring=scoring).fit(*cancer, gains=gains)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_samples_are_refused_with_a_remedy(cancer: Data, kind: Any) -> None:
     X, y = cancer

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 
 import rankwise as rw
 from rankwise.linear import ranker_data, tuning
+from rankwise.linear.labels import Labels
 from rankwise.linear.pointwise import Classifier
 from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
@@ -33,7 +34,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_samples_are_all_tried_on(data: Data) -> None:
-    given = RankerData(*data, None, None, data[1])
+    given = RankerData(data[0], Labels(data[1]), None, None, data[1])
     assert given.tried_on(0) is given
 
 
@@ -42,11 +43,11 @@ def test_of_one_query_a_stratified_part_is_tried_on(data: Data, tmp_path: Path) 
     X, y = data
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    part = RankerData(mapped, y, None, None, y).tried_on(0)
+    part = RankerData(mapped, Labels(y), None, None, y).tried_on(0)
     assert part.relevant.size == 300
     assert abs(part.relevant.mean() - y.mean()) < 0.005
     assert type(part.X) is np.ndarray, "in memory"
-    again = RankerData(mapped, y, None, None, y).tried_on(1)
+    again = RankerData(mapped, Labels(y), None, None, y).tried_on(1)
     assert not np.array_equal(part.X, again.X)
 
 
@@ -54,7 +55,7 @@ def test_of_one_query_a_stratified_part_is_tried_on(data: Data, tmp_path: Path) 
 def test_queries_stay_whole_in_the_part_that_is_tried_on(data: Data) -> None:
     X, y = data
     qid = np.arange(900) % 30
-    part = RankerData(X, y, qid, None, y).tried_on(0)
+    part = RankerData(X, Labels(y), qid, None, y).tried_on(0)
     assert part.qid is not None
     assert part.relevant.size == 300
     assert (np.unique(part.qid, return_counts=True)[1] == 30).all()
@@ -63,7 +64,9 @@ def test_queries_stay_whole_in_the_part_that_is_tried_on(data: Data) -> None:
 @pytest.mark.usefixtures("few")
 def test_a_part_with_nothing_to_rank_is_not_taken(data: Data) -> None:
     X, y = data
-    given = RankerData(X, y, np.where(np.arange(900) < 800, 0, np.arange(900)), None, y)  # one large query ranks
+    given = RankerData(
+        X, Labels(y), np.where(np.arange(900) < 800, 0, np.arange(900)), None, y
+    )  # one large query ranks
     assert given.tried_on(0) is given
 
 

@@ -132,8 +132,8 @@ class LinearRanker(BaseLinearRanker):
         X : array-like or sparse matrix of shape (n, d)
             Samples; float32, sparse and memory-mapped data are used as they are.
         y : array-like of shape (n,)
-            Labels of two classes; with qid, more than two numbers are grades, at least 0. With grades, classes_ is
-            False and True: above the lowest grade.
+            Labels of two classes; with qid, more than two numbers are grades, at least 0. Metrics that see grades, such
+            as "ndcg@10", train for them; others see what is above the lowest grade. classes_ is then False and True.
         qid : array-like of shape (n,), optional
             The query of each sample, in any order; without it all samples are one.
         query_weight : array-like of shape (n,), optional
@@ -233,8 +233,10 @@ class LinearRanker(BaseLinearRanker):
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(labels.truth, as_loss("ap"), ids, weight)  # refuses what is not in order
         ids = None if ids is None or np.unique(ids).size == 1 else ids
-        judged = labels.truth if metric is None else metric.truth(*labels)
-        return RankerData(X, labels, ids, weight, judged)
+        if metric is None:
+            return RankerData(X, labels, ids, weight, labels.truth)
+        judged = metric.truth(*labels)
+        return RankerData(X, labels if metric.graded else Labels(labels.relevant), ids, weight, judged)
 
     def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
         features = Standardised(data.X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from rankwise.metrics.grades import Gain
+from rankwise.gains import Gain
 from rankwise.metrics.ranking import METRICS, as_metric
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.gains import Gain, as_gain, gains_of
 from rankwise.grouping import Grouping
 from rankwise.inputs import check_known, check_whole
 from rankwise.metrics import formulas
 from rankwise.metrics.cascade import expected_reciprocal_rank
-from rankwise.metrics.grades import FloatArray, Gain, check_gain, check_max_grade, gains_of, satisfaction
+from rankwise.metrics.grades import FloatArray, check_max_grade, satisfaction
 from rankwise.metrics.steps import Ranked, Steps, rank
 
 EMPTY = ("skip", "zero", "one", "error")
@@ -196,7 +197,7 @@ def as_metric(
             f"{metric.name} needs the last place that counts; pass k, or a name such as '{metric.name}@10'"
         )
     if gain is not None:
-        check_gain(gain)
+        as_gain(gain)
         if metric.gain is None:
             raise ValueError(f"{metric.name} has no gains; gain= is for 'ndcg'")
         metric = replace(metric, gain=gain)

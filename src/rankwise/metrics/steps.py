@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import Grouping, group
-from rankwise.inputs import as_scores, raise_not_finite
-from rankwise.metrics.grades import FloatArray, as_grades
+from rankwise.inputs import as_grades, as_scores, raise_not_finite
+from rankwise.metrics.grades import FloatArray
 
 IntArray = NDArray[np.int64]
 

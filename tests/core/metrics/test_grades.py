@@ -13,7 +13,7 @@ from metric_problems import ATOL, NAMES, SCORES, draw_scores
 from sklearn.metrics import ndcg_score
 
 from rankwise import metrics
-from rankwise.metrics.grades import gains_of
+from rankwise.gains import gains_of
 
 RELEVANCE = [name for name in NAMES if not metrics.as_metric(name).graded]
 GRADED = [name for name in NAMES if metrics.as_metric(name).graded]
@@ -128,19 +128,19 @@ def test_graded_queries_of_very_different_scale_agree_with_scikit_learn_on_each(
 
 
 def test_grades_beyond_two_to_the_power_are_refused_with_a_remedy() -> None:
-    with pytest.raises(ValueError, match=r"grades\[1\] is 1024, and 2\^1024 is beyond float64; pass gain='linear'"):
+    with pytest.raises(ValueError, match=r"2\^1024, the gain of grade 1024, is beyond float64; pass gain='linear'"):
         metrics.ndcg([1.0, 2.0], [0.0, 1024.0])
     assert metrics.ndcg([1.0, 2.0], [0.0, 1024.0], gain="linear") == 1.0
 
 
 BAD_GAINS: list[tuple[Any, str]] = [
-    ("exp", r"unknown gain='exp'; use one of 'exp2', 'linear'"),
-    (2.0, r"unknown gain=2.0"),
+    ("exp", r"unknown gain 'exp'; use 'exp2' or 'linear'"),
+    (2.0, r"unknown gain 2.0"),
     (lambda y: y + 1.0, r"gain must be finite, 0 for grade 0, and must not fall"),
     (lambda y: y * (3.0 - y), r"must not fall as grades rise"),
-    (lambda y: y[:1], r"gain returned shape \(1,\) and dtype float64 for 4 grades"),
+    (lambda y: y[:1], r"and return as many numbers"),
     (lambda y: 1.0 / (y - 1e300) * 0.0 + np.where(y > 1, np.inf, 0.0), r"gain must be finite"),
-    (lambda y: "a", r"gain returned shape \(\) and dtype <U1"),
+    (lambda y: "a", r"and return as many numbers"),
 ]
 
 
