@@ -50,7 +50,11 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
     parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="samples with labels, or '-'; before them, another model"
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="samples with labels, or '-'; right before them, another model",
     )
     parser.add_argument(
         "--metrics",

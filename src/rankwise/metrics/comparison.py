@@ -168,7 +168,7 @@ def compare(
         over="samples" if single else "queries",
         level=float(level),
         p_wilcoxon=_wilcoxon(differences) if tested else float("nan"),
-        p_sign_flip=_sign_flip(differences, n_flips, rng) if tested else float("nan"),
+        p_sign_flip=_sign_flip(differences, int(n_flips), rng) if tested else float("nan"),
         better=int((differences > 0.0).sum()),
         worse=int((differences < 0.0).sum()),
         equal=int((differences == 0.0).sum()),

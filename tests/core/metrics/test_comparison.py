@@ -69,7 +69,7 @@ def test_p_of_sign_flips_is_the_share_of_all_patterns_where_these_are_few(n_quer
 
 def test_p_of_drawn_sign_flips_is_near_that_of_all_of_them() -> None:
     a, b, grades, qid = two_models(np.random.default_rng(2), 13, better=0.2)
-    exact = compare("ap", a, b, grades, qid, n_flips=1 << 13).p_sign_flip
+    exact = compare("ap", a, b, grades, qid, n_flips=np.int64(1 << 13)).p_sign_flip  # type: ignore[arg-type]
     drawn = compare("ap", a, b, grades, qid, n_flips=1000, seed=3).p_sign_flip
     assert 0.01 < exact < 0.99
     assert drawn != exact

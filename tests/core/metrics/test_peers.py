@@ -63,8 +63,8 @@ def test_ndcg_of_many_ties_lies_between_the_best_and_the_worst_order_of_lightgbm
 
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_metrics_of_one_query_are_those_of_torchmetrics(k: int, rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
     peer = pytest.importorskip("torchmetrics.functional.retrieval")
+    torch = pytest.importorskip("torch")
     scores, grades = rng.normal(size=30), rng.integers(0, 5, 30)
     tensor = torch.tensor(scores)
     expected = peer.retrieval_normalized_dcg(tensor, torch.tensor(grades), top_k=k)
