@@ -1,4 +1,4 @@
-"""Figures of trained rankers, precision against recall and how the duality gap closed; and the style of all figures."""
+"""Figures of rankers: precision against recall, how the duality gap closed, two by query; the style of all figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "INK", "SIZES", "Corner", "Curve", "as_png", "as_svg", "curve_of", "draw", "finish"]
+__all__ = [
+    "COLOURS",
+    "INK",
+    "SIZES",
+    "Corner",
+    "Curve",
+    "as_png",
+    "as_svg",
+    "curve_of",
+    "draw",
+    "draw_differences",
+    "finish",
+]
 
 # Points of text: legible when a panel of 5 inches is as wide as a phone.
 SIZES = {"title": 13.0, "label": 12.0, "tick": 11.0}
@@ -27,6 +39,10 @@ Corner = Literal["best", "upper left", "upper right", "lower left", "lower right
 # Inches of a panel.
 _PANEL = (5.0, 3.9)
 _LINES = ("-", "--", "-.", (0, (1, 1.2)))
+# Inches of the differences of two rankers; up to how many queries bars stand apart, by twice this part of one.
+_WIDE, _APART, _GAP = (7.5, 4.4), 150, 0.12
+# Characters of a ranker's name that are shown, the last.
+_NAME = 26
 
 
 class Curve(NamedTuple):
@@ -93,6 +109,80 @@ def _draw_gaps(
     if tol is not None:
         axes.axhline(tol, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label=f"tol = {tol:g}")
     finish(axes, "Convergence", "iteration", "relative duality gap", "upper right")
+
+
+def draw_differences(
+    differences: ArrayLike,
+    interval: tuple[float, float],
+    *,
+    metric: str,
+    names: tuple[str, str] = ("A", "B"),
+    level: float = 0.95,
+) -> Figure:
+    """A bar a query, sorted: by how much the second ranker is better, blue, or worse; their mean and its interval.
+
+    differences: (q,) values of the second less those of the first, at least one. interval: of their mean, at that
+    level; not drawn if NaN.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    bars = np.sort(np.asarray(differences, np.float64))
+    first, second = (name if len(name) <= _NAME else f"…{name[1 - _NAME :]}" for name in names)
+    figure = Figure(figsize=_WIDE, layout="constrained")
+    axes = figure.subplots()
+    worse, better = int((bars < 0.0).sum()), int((bars > 0.0).sum())
+    _draw_bars(axes, bars[:worse], 0, bars.size, COLOURS[1])
+    _draw_bars(axes, bars[bars.size - better :], bars.size - better, bars.size, COLOURS[0])
+    axes.axhline(0.0, color=INK, linewidth=0.8)
+    mean, between = float(bars.mean()), ""
+    if np.isfinite(interval[0]):
+        axes.axhspan(*interval, color="#808080", alpha=0.3, linewidth=0.0, zorder=0.5)
+        between = f" ({100 * level:g} %: {_signed(interval[0])} to {_signed(interval[1])})"
+    handles = [
+        Patch(color=COLOURS[0], label=f"{second} better: {_queries(better)}"),
+        Patch(color=COLOURS[1], label=f"{first} better: {_queries(worse)}"),
+        axes.axhline(mean, color=INK, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {_signed(mean)}{between}"),
+    ]
+    _fit(axes, bars, interval)
+    equal = bars.size - better - worse
+    among = f" ({equal:,} of them equal)" if equal else ""
+    finish(axes, f"{metric} by query", f"{_queries(bars.size)}{among}, sorted", f"difference of {metric}")
+    columns = 2 if len(first) + len(second) <= _NAME else 1
+    style: dict[str, Any] = {"frameon": False, "fontsize": SIZES["tick"], "labelcolor": INK, "handlelength": 1.8}
+    figure.legend(handles=handles, loc="outside lower left", ncols=columns, **style)
+    return figure
+
+
+def _draw_bars(axes: Axes, bars: NDArray[np.float64], start: int, n: int, colour: str) -> None:
+    """Bars from the place start on, of n in all: one outline, so that thousands of them make a small file."""
+    left = np.arange(start, start + bars.size) + 0.5
+    heights, edges = bars, np.append(left, left[-1:] + 1.0)
+    if n <= _APART:
+        heights = np.stack([bars, np.zeros(bars.size)], axis=1).ravel()[:-1]
+        edges = np.stack([left + _GAP, left + 1.0 - _GAP], axis=1).ravel()
+    if bars.size:
+        axes.stairs(heights, edges, fill=True, color=colour, linewidth=0.0)
+
+
+def _fit(axes: Axes, bars: NDArray[np.float64], interval: tuple[float, float]) -> None:
+    """Limits that hold all that is drawn, and whole numbers of queries."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axes.set_xlim(0.5 - 0.01 * bars.size, bars.size + 0.5 + 0.01 * bars.size)
+    low, high = np.nanmin([bars[0], interval[0], 0.0]), np.nanmax([bars[-1], interval[1], 0.0])
+    margin = max(0.06 * (high - low), 0.005)
+    axes.set_ylim(low - margin, high + margin)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _queries(n: int) -> str:
+    return f"{n:,} quer{'y' if n == 1 else 'ies'}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
 
 
 def finish(axes: Axes, title: str, x: str, y: str, legend: Corner | None = None) -> None:

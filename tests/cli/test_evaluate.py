@@ -36,7 +36,7 @@ def test_documents_on_standard_output_are_alone_there(model: Path, folder: Path,
         assert ("test.csv: 240 samples" in printed.err) == (arguments[0] == "evaluate")
         keys[arguments[0]] = set(document) - {"command", "rankwise"}
     assert keys["predict"] == {"model", "data", "scores", "ranks"}
-    assert keys["evaluate"] == {"model", "data", "bootstrap", "metrics", "figure"}
+    assert keys["evaluate"] == {"model", "data", "empty", "gain", "max_grade", "bootstrap", "metrics", "figure"}
     assert keys["fit"] == {
         *(
             "model",
@@ -92,7 +92,9 @@ def test_queries_without_relevant_samples_are_left_out_and_counted(model: Path, 
     write_data("gaps.csv", X, y, qid)
     run("evaluate", model, "gaps.csv", "--metrics", "ap", "auc", "--resamples", 0, "--json", "test.json")
     printed = capsys.readouterr().out
-    assert "12 queries (3 without a relevant sample, left out)" in printed
+    assert "12 queries (3 without a relevant sample)\nqueries that a metric cannot judge are left out\n" in printed
+    assert "9 of 12 queries judged" in printed
+    assert "8 of 12 queries judged" in printed
     assert "interval" not in printed
     document = json.loads(Path("test.json").read_text())
     assert [row["queries"] for row in document["metrics"]] == [9, 8]

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 ATOL = 1e-12
-NAMES = ["ap", "auc", "mrr", "mrr@3", "ndcg", "ndcg@1", "ndcg@7", "precision@1", "precision@4", "precision@50"]
+NAMES = [
+    *("ap", "ap@3", "auc", "mrr", "mrr@3", "ndcg", "ndcg@1", "ndcg@7", "err", "err@4"),
+    *("precision@1", "precision@4", "precision@50", "recall@1", "recall@6"),
+]
 # Many ties, some, none; one value only.
 LEVELS = [1, 2, 5, 30, None]
 Problem = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]
@@ -20,7 +23,7 @@ def draw_scores(rng: np.random.Generator, n: int, levels: int | None) -> NDArray
 
 
 def problems(levels: int | None, sizes: tuple[int, ...] = (2, 3, 10, 200)) -> Iterator[tuple[Any, Any, Any]]:
-    """Scores, relevance with both classes, gains of which not all are 0."""
+    """Scores, relevance with both classes, grades of which not all are 0."""
     for seed, n in enumerate([n for n in sizes for _ in range(8)]):
         rng = np.random.default_rng(seed)
         relevant = rng.permutation(np.arange(n) < rng.integers(1, n))

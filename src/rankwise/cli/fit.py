@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankwise.cli.fit_models import FOLDS, RANK_SVM, RANKER, estimator, fold, is_ranker, standardized
 from rankwise.cli.fit_report import document, judged_by, kept, summary
-from rankwise.cli.inputs import Counts, add_options, count, described, gains, read, relevance
+from rankwise.cli.inputs import Counts, add_options, count, described, grades, read, relevance
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import (
     add_json,
@@ -37,7 +37,7 @@ _NOT_GIVEN = object()
 _EPILOG = """\
 TRAIN is SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (X, y, qid) or Parquet; text
 may be gzipped. '-' is standard input. Labels of at least --relevant-from are relevant: right for 0/1, -1/1 and grades.
-Training is for relevant or not; ndcg has the labels themselves for gains, negative ones as 0.
+Training is for relevant or not; ndcg and err judge by the labels as grades, negative ones as 0.
 
 linear-ranker tries classifiers and refinements of them for the metric, judges them on folds, and takes their mean by
 merit; it scales features itself. rank-svm minimises the convex structured hinge of a loss to a certified duality gap.
@@ -204,7 +204,7 @@ def _fit(model: Any, X: Any, y: NDArray[np.int64], data: Dataset, arguments: arg
     """Train, and repeat in a line each what Python warns of; whether it was interrupted."""
     interrupted = False
     metric = judged_by(arguments)
-    worth = {"gains": gains(data)} if metric is not None and metric.graded else {}
+    worth = {"gains": grades(data)} if metric is not None and metric.graded else {}
     with voice.noting_warnings():
         try:
             model.fit(X, y, data.qid, **worth)

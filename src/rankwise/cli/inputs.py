@@ -138,13 +138,15 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
     return replace(data, qid=None) if arguments.no_qid else data
 
 
-def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
-    """Which samples are relevant; refused if all are, or none is."""
+def relevance(data: Dataset, relevant_from: float, *, both: bool = True) -> NDArray[np.bool_]:
+    """Which samples are relevant; refused if all labels are the same and, unless both=False, if all are or none is."""
     assert data.y is not None
     relevant: NDArray[np.bool_] = data.y >= relevant_from
     if relevant.any() and not relevant.all():
         return relevant
     labels = np.unique(data.y)
+    if labels.size > 1 and not both:
+        return relevant
     if labels.size == 1:
         raise ValueError(f"{data.source}: every label is {shown(labels[0])}; a ranking needs samples of two classes")
     seen = ", ".join(map(shown, labels[:_SHOWN])) + (", …" if labels.size > _SHOWN else "")
@@ -155,8 +157,8 @@ def relevance(data: Dataset, relevant_from: float) -> NDArray[np.bool_]:
     )
 
 
-def gains(data: Dataset) -> NDArray[np.float64]:
-    """What samples are worth to a metric of gains: their labels, negative ones 0."""
+def grades(data: Dataset) -> NDArray[np.float64]:
+    """What metrics of grades judge by: labels, negative ones as 0."""
     assert data.y is not None
     return np.maximum(data.y, 0.0)
 

@@ -21,7 +21,7 @@ _COMMANDS = "rankwise.commands"
 _LABORATORY = ("bench", "demo", "reproduce")
 
 # Arguments of functions that errors name, and which are options here.
-_OPTIONS = re.compile(r"(?<= )(label|query|format|max_memory)=(?=([;, ]|$)|')")
+_OPTIONS = re.compile(r"(?<= )(label|query|format|max_memory|empty)=(?=([;, ]|$)|')")
 
 # A word that argparse repeats whole.
 _UNQUOTED = re.compile(r"(\S{80})\S{20,}")

@@ -27,7 +27,7 @@ from rankwise.linear.tuning import Samples, Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
-from rankwise.metrics.steps import as_gains
+from rankwise.metrics.grades import as_grades
 from rankwise.progress import Progress
 
 __all__ = ["LinearRanker"]
@@ -139,7 +139,7 @@ class LinearRanker(BaseLinearRanker):
         query_weight : array-like of shape (n,), optional
             The weight of each sample's query in training.
         gains : array-like of shape (n,), optional
-            What a sample is worth to metric="ndcg" or "ndcg@10", at least 0: its grade. Training is for the two classes
+            The grades that metric="ndcg", "ndcg@10" or "err" judges by, at least 0. Training is for the two classes
             of y in any case.
 
         Returns
@@ -235,7 +235,7 @@ class LinearRanker(BaseLinearRanker):
     ) -> RankerData:
         if gains is not None and (metric is None or not metric.graded):
             raise ValueError(f"gains are for a metric of gains, such as 'ndcg'; {self._metric_name()} knows none")
-        worth = None if gains is None else as_gains(gains, relevant.size, "y")
+        worth = None if gains is None else as_grades(gains, relevant.size, "gains", "y")
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(relevant, as_loss("ap"), ids, weight)  # refuses what is not in order

@@ -33,7 +33,7 @@ from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Form, Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.metrics import Metric
-from rankwise.metrics.steps import as_gains
+from rankwise.metrics.grades import as_grades
 
 # Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
 # are unequal in number: its positives and negatives cancel at first.
@@ -147,8 +147,8 @@ class RankSVMCV(BaseLinearRanker):
         X, y, qid, query_weight
             As in `RankSVM.fit`.
         gains : array-like of shape (n,), optional
-            What a sample is worth to a measure of gains, scoring="ndcg" or "ndcg@10", at least 0: its grade. Without
-            it, positives are worth 1 and others 0. Training is for the two classes of y in any case.
+            The grades that a measure of grades, scoring="ndcg", "ndcg@10" or "err", judges by, at least 0. Without
+            them, positives have 1 and others 0. Training is for the two classes of y in any case.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class RankSVMCV(BaseLinearRanker):
         if gains is not None and not any(metric.graded for metric in metrics):
             names = ", ".join(metric.name for metric in metrics)
             raise ValueError(f"gains are for a measure of gains, such as scoring='ndcg'; {names} knows none")
-        worth = None if gains is None else as_gains(gains, relevant.size, "y")
+        worth = None if gains is None else as_grades(gains, relevant.size, "gains", "y")
         folds = split(relevant, qid, self.cv, self.random_state)
         data = _Data(X, relevant, qid, query_weight, worth)
         priors, whole = self._priors(data, folds, metrics[0])

@@ -1,26 +1,26 @@
-"""How good a ranking is: average precision, NDCG, reciprocal rank, AUC, precision at k; by query, with intervals.
+"""How good a ranking is, by query, with intervals: AP, NDCG, ERR, reciprocal rank, AUC, precision and recall at k.
 
-Samples of equal score are never ordered by chance: "ap", "ndcg" and "auc" agree with scikit-learn, "mrr" and
-"precision" are expectations over the orders of the tied.
+Samples of equal score are never ordered by chance: "ap", "ndcg" and "auc" agree with scikit-learn, "err", "mrr",
+"precision" and "recall" are expectations over the orders of the tied. `compare` tells two rankings apart.
 """
 
 from rankwise.metrics.bootstrap import Interval, bootstrap_interval, resampled
-from rankwise.metrics.ranking import (
-    METRICS,
-    Metric,
-    MetricLike,
-    as_metric,
+from rankwise.metrics.comparison import Comparison, compare
+from rankwise.metrics.functions import (
     auc,
     average_precision,
+    expected_reciprocal_rank,
     ndcg,
-    per_query,
     precision_at,
+    recall_at,
     reciprocal_rank,
 )
+from rankwise.metrics.ranking import METRICS, Metric, MetricLike, as_metric, per_query
 from rankwise.metrics.scorer import RankingScorer, make_ranking_scorer
 
 __all__ = [
     "METRICS",
+    "Comparison",
     "Interval",
     "Metric",
     "MetricLike",
@@ -29,10 +29,13 @@ __all__ = [
     "auc",
     "average_precision",
     "bootstrap_interval",
+    "compare",
+    "expected_reciprocal_rank",
     "make_ranking_scorer",
     "ndcg",
     "per_query",
     "precision_at",
+    "recall_at",
     "reciprocal_rank",
     "resampled",
 ]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array, check_empty
-from rankwise.metrics.ranking import Metric, MetricLike, as_metric
+from rankwise.inputs import as_array
+from rankwise.metrics.ranking import Metric, MetricLike, as_metric, check_empty
 
 
 def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:
@@ -27,8 +27,8 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
     ----------
     metric : str or Metric
         A name, such as "ap" or "ndcg@10": see `METRICS`.
-    empty : {"skip", "zero", "error"}
-        A query that the metric cannot judge is left out of the mean, counts as 0, or is refused.
+    empty : {"skip", "zero", "one", "error"}
+        A query that the metric cannot judge is left out of the mean, counts as 0, counts as 1, or is refused.
     one_query : bool
         Whether all samples that are scored together are one query. Then no qid is asked for.
 
@@ -55,8 +55,8 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
 class RankingScorer:
     """Scores by decision_function, else the second column of predict_proba, else predict, judged by a metric.
 
-    Positives are y == estimator.classes_[1]. An estimator without classes_ has y > 0 for positives; for "ndcg", y
-    itself for gains. Parameters as in `make_ranking_scorer`.
+    Positives are y == estimator.classes_[1]. An estimator without classes_ has y > 0 for positives; for "ndcg" and
+    "err", y itself for grades. Parameters as in `make_ranking_scorer`.
     """
 
     def __init__(self, metric: MetricLike = "ap", empty: str = "skip", one_query: bool = False) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.grouping import Grouping, group
-from rankwise.inputs import as_array, as_relevant, as_scores, check_length, first_true, raise_not_finite
+from rankwise.inputs import as_scores, raise_not_finite
+from rankwise.metrics.grades import FloatArray, as_grades
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
@@ -18,12 +19,15 @@ IntArray = NDArray[np.int64]
 class Steps:
     """Steps of equal score, from the top of each query: (m,) how many samples each has, and the sum of their gains.
 
-    first: (q,) the first step of each query. ideal: the same samples ranked by their gains, if the metric is graded.
+    first: (q,) the first step of each query. each: (n,) the gain of each sample, step by step, and times: (n,) how
+    often it is there, once if None. ideal: the same samples ranked by their gains, if the metric asks for them.
     """
 
     size: FloatArray
     gain: FloatArray
     first: IntArray
+    each: FloatArray
+    times: FloatArray | None = None
     ideal: Steps | None = None
 
     def total(self, values: FloatArray) -> FloatArray:
@@ -34,6 +38,12 @@ class Steps:
         """(m,) The sum over the steps above, in the same query: exact for whole numbers."""
         before = np.cumsum(values) - values
         return before - np.repeat(before[self.first], np.diff(self.first, append=values.size))
+
+    def share(self, k: int | None) -> FloatArray:
+        """(m,) The share of each step that is among the first k samples of its query."""
+        if k is None:
+            return np.ones(self.size.size)
+        return np.clip(k - self.above(self.size), 0.0, self.size) / np.maximum(self.size, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,27 +64,37 @@ class Ranked:
         ideal = self.ideal.steps(times) if self.ideal is not None else None
         if times is None:
             size = np.diff(self.step, append=self.order.size).astype(np.float64)
-            return Steps(size, np.add.reduceat(self.gain, self.step), self.first, ideal)
+            return Steps(size, np.add.reduceat(self.gain, self.step), self.first, self.gain, None, ideal)
         times = times[self.order]
         gain = np.add.reduceat(self.gain * times, self.step)
-        return Steps(np.add.reduceat(times, self.step), gain, self.first, ideal)
+        return Steps(np.add.reduceat(times, self.step), gain, self.first, self.gain, times, ideal)
 
 
 def rank(
-    scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None, graded: bool
+    scores: ArrayLike,
+    grades: ArrayLike,
+    qid: ArrayLike | None,
+    worth: Callable[[FloatArray], FloatArray],
+    *,
+    name: str,
+    ideal: bool,
 ) -> tuple[Grouping, FloatArray, Ranked | None]:
-    """Check, group and sort: the queries, the grouped gains and the ranking, None where there are no samples."""
+    """Check, group and sort: the queries, the grouped gains and the ranking, None where there are no samples.
+
+    worth: gains (n,) of grades (n,), which errors call `name`. ideal: whether the ranking by gains is wanted too; only
+    ratios of gains in a query count then.
+    """
     array, _ = as_scores(scores)
     n = array.shape[0]
-    gain = as_gains(relevant, n) if graded else as_relevant(relevant, n).astype(np.float64)
+    gain = worth(as_grades(grades, n, name))
     raise_not_finite(array)
     grouping = Grouping(np.zeros(1, np.int64), np.array([0, n]), None) if qid is None else group(qid, n)
     if n == 0:
         return grouping, gain, None
     array, gain, begins = grouping.gather(array), grouping.gather(gain), grouping.starts[:-1]
-    if not graded:
+    if not ideal:
         return grouping, gain, _rank(array, gain, begins)
-    # A metric of gains does not change with their unit: with 1 for the largest of a query, no sum overflows.
+    # With 1 for the largest gain of a query, no sum overflows.
     top = np.maximum.reduceat(gain, begins)
     scaled = gain / np.repeat(np.where(top > 0.0, top, 1.0), np.diff(grouping.starts))
     return grouping, gain, _rank(array, scaled, begins, _rank(scaled, scaled, begins))
@@ -94,19 +114,3 @@ def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: 
     new[begins] = True
     step = np.flatnonzero(new)
     return Ranked(order, gain[order], step, np.searchsorted(step, begins), ideal)
-
-
-def as_gains(gains: ArrayLike, n: int, beside: str = "scores") -> FloatArray:
-    """Gains (n,) as float64; refused if they are not numbers, not finite, below 0, or not as many as `beside`."""
-    array = as_array(gains, "gains")
-    check_length(array, "gains", n, beside)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(
-            f"gains must be real numbers, got dtype {array.dtype}; convert them with np.asarray(gains, dtype=float)"
-        )
-    array = array.astype(np.float64)
-    if (k := first_true(~((array >= 0.0) & (array < np.inf)))) is not None:
-        raise ValueError(
-            f"gains[{k}] is {array[k]}: gains must be finite and at least 0; shift them, or pass relevant > 0"
-        )
-    return array

@@ -10,16 +10,15 @@ from metric_problems import ATOL, NAMES, RELEVANT, SCORES, problems, queries
 
 from rankwise import metrics
 from rankwise.metrics import resampled
-from rankwise.metrics.steps import rank
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_drawn_several_times_count_as_often(name: str, rng: np.random.Generator) -> None:
-    metric = metrics.as_metric(name)
-    for scores, relevant, gains in problems(5):
-        truth = gains if metric.graded else relevant
+    metric = metrics.as_metric(name, max_grade=3.0 if name.startswith("err") else None)  # 3 may not be drawn
+    for scores, relevant, grades in problems(5):
+        truth = grades if metric.graded else relevant
         times = rng.integers(0, 4, scores.size)
-        ranked = rank(scores, truth, None, metric.graded)[2]
+        ranked = metric.ranked(scores, truth, None)[2]
         assert ranked is not None
         found = metric.of_steps(ranked.steps(times.astype(float)))
         expected = metric(np.repeat(scores, times), np.repeat(truth, times))
@@ -66,6 +65,7 @@ def test_resamples_without_positives_are_drawn_again_or_count_as_zero() -> None:
     assert metrics.bootstrap_interval("ap", scores, relevant) == (1.0, 1.0)
     assert metrics.bootstrap_interval("ap", scores, relevant, empty="error") == (1.0, 1.0)
     assert metrics.bootstrap_interval("ap", scores, relevant, empty="zero") == (0.0, 1.0)
+    assert metrics.bootstrap_interval("ap", scores, relevant, empty="one") == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("qid", [None, [0, 0, 1, 1]], ids=["samples", "queries"])
@@ -73,6 +73,7 @@ def test_there_is_no_interval_where_nothing_has_a_value(qid: Any) -> None:
     empty = [False] * 4
     assert np.isnan(metrics.bootstrap_interval("ap", SCORES, empty, qid)).all()
     assert metrics.bootstrap_interval("ap", SCORES, empty, qid, empty="zero") == (0.0, 0.0)
+    assert metrics.bootstrap_interval("ap", SCORES, empty, qid, empty="one") == (1.0, 1.0)
     with pytest.raises(ValueError, match=r"0 positives and \d negatives and so no ap"):
         metrics.bootstrap_interval("ap", SCORES, empty, qid, empty="error")
     none = [] if qid else None
@@ -83,6 +84,8 @@ def test_one_query_with_a_value_among_several_gives_no_interval() -> None:
     assert np.isnan(metrics.bootstrap_interval("ap", SCORES, [1, 0, 0, 0], [0, 0, 1, 1])).all()
     low, high = metrics.bootstrap_interval("ap", SCORES, [1, 0, 0, 0], [0, 0, 1, 1], empty="zero")
     assert (low, high) == (0.0, 0.5)
+    low, high = metrics.bootstrap_interval("ap", SCORES, [1, 0, 0, 0], [0, 0, 1, 1], empty="one")
+    assert (low, high) == (0.5, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +119,14 @@ def test_samples_count_as_often_as_they_were_drawn(name: str) -> None:
     np.testing.assert_allclose(resampled(name, scores, relevant, counts), expected, rtol=RTOL)
 
 
-def test_a_draw_without_positives_has_no_value() -> None:
-    found = resampled("ap", [2.0, 1.0], [True, False], [[1, 0], [0, 2], [1, 1]])
+@pytest.mark.parametrize("name", ["ap", "ndcg", "err@2", "recall@1"])
+def test_a_draw_without_positives_has_no_value(name: str) -> None:
+    found = resampled(name, [2.0, 1.0], [True, False], [[1, 0], [0, 2], [1, 1]])
     assert np.isnan(found).tolist() == [False, True, False]
+
+
+def test_a_draw_of_nothing_has_no_err() -> None:
+    assert np.isnan(resampled("err", [2.0, 1.0], [True, False], [[0, 0]])).all()
 
 
 @pytest.mark.parametrize(

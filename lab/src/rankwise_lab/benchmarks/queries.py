@@ -54,11 +54,6 @@ class Split(NamedTuple):
         """Grades of 1 and more."""
         return self.grades >= 1
 
-    @property
-    def gains(self) -> NDArray[np.float64]:
-        """What a document is worth."""
-        return np.asarray(2.0**self.grades - 1.0)
-
     def part(self, rows: NDArray[np.int64]) -> Split:
         """Some of the documents."""
         return Split(self.X[rows], self.grades[rows], self.qid[rows])
@@ -108,7 +103,7 @@ def _aps(model: Any, split: Split) -> NDArray[np.float64]:
     return np.stack(
         [
             per_query("ap", scores, split.relevant, split.qid)[1],
-            per_query("ndcg@10", scores, split.gains, split.qid)[1],
+            per_query("ndcg@10", scores, split.grades, split.qid)[1],
         ]
     )
 
@@ -178,7 +173,7 @@ def _splines(loss: str, train: Split) -> Any:
 
 
 def _linear_ranker(metric: str, train: Split) -> Any:
-    gains = train.gains if metric.startswith("ndcg") else None
+    gains = train.grades if metric.startswith("ndcg") else None
     return LinearRanker(metric).fit(train.X, train.relevant, qid=train.qid, gains=gains)
 
 
@@ -209,7 +204,7 @@ class _Boosted:
         """NDCG@10 on what is left out, by number of trees."""
         model, left = self._fit(objective, setting, train.part(fit), _TREES[-1]), train.part(held)
         scores = [model.predict(left.X, num_iteration=n) for n in _TREES]
-        return np.array([np.nanmean(per_query("ndcg@10", s, left.gains, left.qid)[1]) for s in scores])
+        return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
 
     def decision_function(self, X: Any, /) -> NDArray[np.float64]:
         """Scores of the rows of X."""
