@@ -14,6 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Where public names are: what each lists in __all__.
 PUBLIC = (
     "rankwise",
+    "rankwise.boosting",
     "rankwise.cli",
     "rankwise.detection",
     "rankwise.figures",

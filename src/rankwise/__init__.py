@@ -74,6 +74,7 @@ _LAZY = {
     "LinearRanker": "rankwise.linear.linear_ranker",
     "RankSVM": "rankwise.linear.rank_svm",
     "RankSVMCV": "rankwise.linear.rank_svm_cv",
+    "boosting": "rankwise.boosting",
     "detection": "rankwise.detection",
     "inference": "rankwise.inference",
     "io": "rankwise.io",

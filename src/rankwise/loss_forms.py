@@ -353,13 +353,14 @@ class DiscountedLoss(Loss):
             return
         w, d = self.tables(n_pos, n).weight[:n_pos], self.tables(n_pos, n).discount[: n + 1]
         bend = d[3:] - 2.0 * d[2:-1] + d[1:-2]  # at m = 2..n−1
-        for m in (np.flatnonzero(bend < -_ROUNDING * np.abs(d[2:-1]) - _TINY) + 2).tolist():
+        bends = np.flatnonzero(bend < -_ROUNDING * np.abs(d[2:-1]) - _TINY) + 2
+        for m in bends.tolist():
             i_all = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
             i_bad = i_all[w[i_all - 1] > 0]
             if i_bad.size:
                 i = int(i_bad[0])
                 raise _breaks_c2(self.name, i, m - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
-        if (w > 0).all():
+        if not bends.size:
             self._convex_to = n
 
 

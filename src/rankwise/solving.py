@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankwise import zero_one
 from rankwise.grades import sum_over_levels
 from rankwise.inputs import NotFiniteError, not_finite
-from rankwise.loss_forms import Form, Loss
+from rankwise.loss_forms import Form, Loss, NotQSSuitableError
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved
 
@@ -22,6 +22,17 @@ def _inference() -> tuple[ModuleType, ModuleType]:
     from rankwise.inference import engine, methods
 
     return engine, methods
+
+
+def _is_suitable(loss: Loss, queries: Queries) -> bool:
+    """Whether a loss of the first k places has (C2) after all, since no query has more."""
+    if loss.k is None or loss.k < queries.sizes.max(initial=0):
+        return False
+    try:
+        loss.check_many(*queries.counts)
+    except NotQSSuitableError:
+        return False
+    return True
 
 
 def solve(
@@ -41,13 +52,14 @@ def solve(
     if queries.grades is not None:
         total = sum_over_levels(scores, queries, loss, lambda s, q: solve(s, q, loss, scale, method, n_threads))
         return Solved(total.value, total.loss, queries.counts[0], queries.counts[1], total.gradient)
-    if loss.k is not None and method == AUTO:
-        method = Method("dynamic")
+    k = loss.k if loss.k is not None and method == AUTO and not _is_suitable(loss, queries) else None
+    if k is not None and loss.tables(1, k).discount.min() < 0.0:
+        method = Method("dynamic")  # cutoff.py is for D ≥ 0
     try:
         if loss.form is Form.DISCOUNT and method.is_fast:
             engine, _ = _inference()
             one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
-            found: Solved = (engine.solve_one if one else engine.solve_many)(scores, queries, loss, scale, n_threads)
+            found: Solved = (engine.solve_one if one else engine.solve_many)(scores, queries, loss, scale, n_threads, k)
         elif loss.form is Form.LABELS:
             found = zero_one.solve(scores, queries, scale, method)
         else:

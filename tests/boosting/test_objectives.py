@@ -133,7 +133,7 @@ def test_queries_with_nothing_to_rank_have_no_gradient() -> None:
 @pytest.mark.parametrize(
     ("y", "group", "qid", "match"),
     [
-        ([0, 1, 2], [2], None, r"add up to 3 rows, got a sum of 2"),
+        ([0, 1, 2], [2], None, r"add up to the 3 rows, got a sum of 2"),
         ([0, 1, 2], [3, 0], None, r"sizes of at least 1"),
         ([0, 1, 2], None, None, r"no queries: give it group= .* or pass qid="),
         ([0, 1, 2], None, [1, 1], r"qid= is of 2 rows and this data set has 3"),

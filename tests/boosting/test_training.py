@@ -91,7 +91,7 @@ def test_a_ranker_of_scikit_learns_form_stops_early_by_our_metric(train: Any, va
     lightgbm = pytest.importorskip("lightgbm")
     model = lightgbm.LGBMRanker(objective=objective(), metric="None", n_estimators=200, verbose=-1, n_jobs=1)
     model.fit(
-        train.X, train.y, group=train.group, eval_set=[(valid.X, valid.y)], eval_group=[valid.group],
+        train.X, train.y, group=train.group, eval_X=(valid.X,), eval_y=(valid.y,), eval_group=[valid.group],
         eval_metric=metric(JUDGE), callbacks=[lightgbm.early_stopping(5, verbose=False)],
     )  # fmt: skip
     values = model.evals_result_["valid_0"][JUDGE]

@@ -42,7 +42,7 @@ def table(printed: str) -> list[tuple[str, list[float]]]:
 def test_every_example_is_tested_and_short() -> None:
     tested = {
         "detection_head.py", "finetune_ap.py", "imbalanced_multilabel.py", "layerwise.py", "letor_mlp.py",
-        "retrieval_embeddings.py",
+        "retrieval_embeddings.py", "trees_letor.py",
     }  # fmt: skip
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 100 for path in EXAMPLES.glob("*.py"))
@@ -89,6 +89,15 @@ def test_letor_files_may_be_given_by_path(
     runpy.run_path(str(EXAMPLES / "letor_mlp.py"), run_name="__main__")
     rows = dict(table(capsys.readouterr().out))
     assert rows["NDCG hinge"][2] > 0.7  # by chance about the share of relevant documents, 0.19
+
+
+def test_trees_learn_grades_with_our_objectives_as_well_as_with_lightgbms(tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm")
+    rows = dict(table(run("trees_letor.py", tmp_path)))
+    ours = [values for name, values in rows.items() if name.startswith("ours")]
+    assert len(ours) == 3
+    assert max(at_10 for at_10, _ in ours) > rows["lambdarank"][0]
+    assert min(at_10 for at_10, _ in ours) > 0.6  # by chance 0.29
 
 
 def test_fine_tuning_for_average_precision_raises_it_where_there_is_something_to_mend(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("grouping", "zero_one", "grades"),
     ("solving", "border", "soft_ranks"),
     ("hinge", "smooth", "detector_losses", "metrics", "io", "progress", "figures"),
-    ("linear", "torch"),
+    ("linear", "torch", "boosting"),
     ("latent",),
     ("models",),
     ("detection", "explore"),
@@ -38,6 +38,8 @@ KNOWN_BY = {
     "numba": {"inference"},
     "llvmlite": {"inference"},
     "torch": {"torch", "detection", "cli"},
+    "lightgbm": set(),
+    "xgboost": set(),
     "rankwise_lab": set(),
 }
 HEAVY = ("numba", "torch", "matplotlib", "sklearn", "pandas", "scipy")
@@ -114,6 +116,6 @@ def test_the_package_shows_its_public_names_and_no_others() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, public, _ = json.loads(done.stdout)
-    modules = {"detection", "inference", "io", "latent", "metrics", "torch"}
+    modules = {"boosting", "detection", "inference", "io", "latent", "metrics", "torch"}
     assert set(shown) == {*public, *modules, "__doc__", "__version__"}
     assert {"RankSVM", "load", "Bags"} <= set(shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from rankwise.queries import Queries, as_queries
 
 __all__ = ["DataSet", "DataSets", "QidLike"]
 
-QidLike = ArrayLike | list[ArrayLike] | tuple[ArrayLike, ...]
+QidLike = ArrayLike | Sequence[ArrayLike]
 
 # Data sets that are kept: cross-validation asks for its folds in turn.
 _KEPT = 16
@@ -128,8 +129,8 @@ def _equal(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
 
 
 def _groupings(qid: QidLike) -> dict[int, Grouping]:
-    several = isinstance(qid, list | tuple) and len(qid) > 0 and all(np.ndim(one) == 1 for one in qid)
-    arrays = [as_array(one, "qid") for one in (qid if several else [qid])]
+    parts: list[Any] = list(qid) if isinstance(qid, list | tuple) and all(np.ndim(one) == 1 for one in qid) else [qid]
+    arrays = [as_array(one, "qid") for one in parts]
     found = {array.size: group(array, array.size) for array in arrays}
     if len(found) < len(arrays):
         raise ValueError(

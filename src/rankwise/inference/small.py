@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.inference.compiled import kernel
+from rankwise.inference.compiled import inline, kernel
 from rankwise.inference.flags import all_within, count_true
 from rankwise.inference.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
 from rankwise.inference.regions import conclude_sorted, walk
@@ -48,19 +48,31 @@ def solve_small(
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
         sort_descending(level, pos_idx, n_pos, spare, idx_spare, slot)
         norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-        unit = 2.0 / (float(n_pos) * float(n_neg))
         walk(weights, discount, tail, level, neg, places, nought, n_neg, one, one, n_pos + 1)
-        ref = middle_by_weight(level, places)
-        at_rank[: n_pos + 2] = 0
-        total = conclude_sorted(
-            neg, neg_idx, places, nought, n_neg, one, n_pos + 1, unit, ref, n_pos + 1, at_rank, slopes
-        )
-        total += finish_positives(level, pos_idx, n_pos, at_rank, n_neg, ref, slopes)
+        total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
         lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
         out[0, q] = scale * lost + total
         out[1, q] = lost
-        if above_pos.shape[0] > 0:
-            above_pos[q, 0] = 0
-            for k in range(n_pos):
-                above_pos[q, k + 1], order_pos[q, k] = at_rank[k + 1], pos_idx[k]
+        note_ranking(q, pos_idx, at_rank, above_pos, order_pos)
     return last
+
+
+@inline
+def conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes):
+    """Gradients from the negatives above each positive, which at_rank gets, too; Σ gradient·(score − some score)."""
+    n_pos, n_neg = level.shape[0], neg.shape[0]
+    ref = middle_by_weight(level, places)
+    at_rank[: n_pos + 2] = 0
+    nought, one, worst = np.int64(0), np.int64(1), n_pos + 1
+    unit = 2.0 / (float(n_pos) * float(n_neg))
+    total = conclude_sorted(neg, neg_idx, places, nought, n_neg, one, worst, unit, ref, worst, at_rank, slopes)
+    return total + finish_positives(level, pos_idx, n_pos, at_rank, n_neg, ref, slopes)
+
+
+@inline
+def note_ranking(q, pos_idx, at_rank, above_pos, order_pos):
+    """Row q of above_pos and order_pos, if there are rows."""
+    if above_pos.shape[0] > 0:
+        above_pos[q, 0] = 0
+        for k in range(pos_idx.shape[0]):
+            above_pos[q, k + 1], order_pos[q, k] = at_rank[k + 1], pos_idx[k]

@@ -1,0 +1,293 @@
+"""Graded relevance: losses, hinges, smooth and error-driven losses against their definitions, and bad grades."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from graded_losses import by_levels, graded_ap, graded_maximum, graded_ndcg, smooth_by_pairs
+from numpy.typing import NDArray
+
+import rankwise as rw
+from rankwise.losses import as_loss
+
+Array = NDArray[Any]
+RTOL, RTOL_FLOAT32 = 1e-12, 3e-7
+VALUE_RTOL = 1e-9  # of J
+NAMES = ("ndcg", "ap", "mrr", "auc", "ndcg@3", "ap@4", "mrr@2", "precision@3")
+LINEAR = rw.NDCG(k=5, gain="linear")
+SQUARE = rw.NDCG(gain=lambda y: y**2)
+
+
+def query(rng: np.random.Generator, n: int, kind: int) -> tuple[Array, Array]:
+    """Scores and grades: whole or real grades, ties, offsets, a lowest grade above 0 now and then."""
+    grades = rng.integers(0, 5, n) * 1.0 if kind % 3 else np.round(rng.exponential(1.0, n), 2)
+    grades += 0.5 * (kind % 4 == 0)
+    grades[:2] = grades.max() + 1.0, grades.min()
+    scores = rng.normal(size=n) if kind % 5 else rng.integers(-3, 4, n) * 1.0
+    return scores + (1e8 if kind % 7 == 0 else 0.0), grades
+
+
+def test_graded_ndcg_is_the_weighted_mean_over_thresholds_on_a_thousand_queries(rng: np.random.Generator) -> None:
+    for number in range(1000):
+        n = int(rng.integers(2, 40))
+        _, grades = query(rng, n, number)
+        scores = rng.permutation(n) * 1.0
+        k, gain = (None, 1, 3, 10, 100)[number % 5], ("exp2", "linear")[number % 2]
+        expected = graded_ndcg(grades[np.argsort(-scores)], k, gain)
+        assert rw.ranking_loss(scores, grades, rw.NDCG(k=k, gain=gain)) == pytest.approx(expected, rel=RTOL, abs=RTOL)
+
+
+def test_graded_ap_is_robertsons(rng: np.random.Generator) -> None:
+    for number in range(300):
+        n = int(rng.integers(2, 40))
+        _, grades = query(rng, n, number)
+        scores = rng.permutation(n) * 1.0
+        expected = graded_ap(grades[np.argsort(-scores)])
+        assert rw.ranking_loss(scores, grades, "ap") == pytest.approx(expected, rel=RTOL, abs=RTOL)
+
+
+def test_of_tied_samples_the_lower_grade_comes_first_or_last() -> None:
+    grades = np.array([3.0, 0.0, 1.0, 2.0])
+    tied = [1.0, 1.0, 1.0, 0.0]
+    for ties, ranked in (("worst", [0.0, 1.0, 3.0, 2.0]), ("best", [3.0, 1.0, 0.0, 2.0])):
+        expected = graded_ndcg(np.array(ranked), None, "exp2")
+        assert rw.ranking_loss(tied, grades, "ndcg", ties=ties) == pytest.approx(expected, rel=RTOL)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_graded_hinge_bounds_the_maximum_over_all_rankings(name: str, rng: np.random.Generator) -> None:
+    loss = as_loss(name)
+    assert isinstance(loss, rw.DiscountedLoss)
+    for number in range(12):
+        s, grades = query(rng, int(rng.integers(2, 6)), number)
+        found = rw.structured_hinge(s, grades, loss, scale=2.0)
+        maximum = graded_maximum(s, grades, loss, scale=2.0)
+        assert found.value >= maximum - VALUE_RTOL * max(1.0, abs(maximum))
+        assert found.value >= 2.0 * rw.ranking_loss(s, grades, loss) - VALUE_RTOL
+        two = np.where(grades > grades.min(), 3.0, 0.0)  # one threshold
+        maximum = graded_maximum(s, two, loss, scale=2.0)
+        assert rw.structured_hinge(s, two, loss, scale=2.0).value == pytest.approx(maximum, rel=VALUE_RTOL)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "linear", "square"])
+def test_the_graded_hinge_is_the_weighted_sum_of_binary_ones(name: str, rng: np.random.Generator) -> None:
+    loss: Any = {"linear": LINEAR, "square": SQUARE}.get(name) or as_loss(name)
+    for number in range(20):
+        s, grades = query(rng, int(rng.integers(2, 60)), number)
+        found = rw.structured_hinge(s, grades, loss)
+        value = by_levels(grades, loss, lambda y, s=s: rw.structured_hinge(s, y, loss).value)
+        gradient = by_levels(grades, loss, lambda y, s=s: rw.structured_hinge(s, y, loss).gradient)
+        assert found.value == pytest.approx(value, rel=VALUE_RTOL, abs=VALUE_RTOL)
+        np.testing.assert_allclose(found.gradient, gradient, rtol=1e-11, atol=1e-14)
+        assert found.loss == pytest.approx(by_levels(grades, loss, lambda y, s=s: rw.structured_hinge(s, y, loss).loss))
+
+
+def test_the_graded_hinge_is_convex_and_its_gradient_a_subgradient(rng: np.random.Generator) -> None:
+    for _ in range(50):
+        grades = rng.integers(0, 4, 30)
+        a, b = rng.normal(size=(2, 30))
+        at_a, at_b = (rw.structured_hinge(s, grades, "ndcg@5") for s in (a, b))
+        middle = rw.structured_hinge((a + b) / 2, grades, "ndcg@5").value
+        assert middle <= (at_a.value + at_b.value) / 2 + VALUE_RTOL
+        assert at_b.value >= at_a.value + float(at_a.gradient @ (b - a)) - VALUE_RTOL
+
+
+@pytest.mark.parametrize("interpolate", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_graded_error_driven_loss_is_the_weighted_sum(
+    name: str, interpolate: bool, rng: np.random.Generator
+) -> None:
+    loss: Any = as_loss(name)
+    for number in range(10):
+        s, grades = query(rng, int(rng.integers(2, 60)), number)
+        found = rw.error_driven_loss(s, grades, loss, interpolate=interpolate, width=0.4)
+        for part in ("value", "gradient"):
+            expected = by_levels(
+                grades,
+                loss,
+                lambda y, s=s, p=part: getattr(rw.error_driven_loss(s, y, loss, interpolate=interpolate, width=0.4), p),
+            )
+            np.testing.assert_allclose(getattr(found, part), expected, rtol=1e-11, atol=1e-14)
+
+
+def smooth_problem(rng: np.random.Generator, number: int) -> tuple[Array, Array, float]:
+    """Scores, grades, and a width from 1e-6 to 1e6 of the spread."""
+    n = int(np.exp(rng.uniform(np.log(2.0), np.log(300.0))))
+    s, grades = query(rng, n, number)
+    if number % 6 == 1:
+        s = np.sign(s) * 10.0 ** rng.uniform(-8, 8, n)
+    if number % 8 == 3:
+        s = s.astype(np.float32)
+    return s, grades, (float(np.ptp(s)) or 1.0) * 10.0 ** rng.uniform(-6, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*NAMES, "linear", "square"])
+def test_the_smooth_graded_loss_and_its_gradient_equal_the_formula(name: str) -> None:
+    loss: Any = {"linear": LINEAR, "square": SQUARE}.get(name) or as_loss(name)
+    rng = np.random.default_rng(18)
+    for number in range(200):
+        s, grades, width = smooth_problem(rng, number)
+        value, gradient = smooth_by_pairs(s, grades, loss, width)
+        found = rw.smooth_loss(s, grades, loss, width=width)
+        assert abs(found.value - value) <= RTOL
+        rtol = RTOL if s.dtype == np.float64 else RTOL_FLOAT32
+        # What pulls a sample up and what pulls it down may cancel.
+        size = max(np.abs(gradient).max(), 1.0 / (2.0 * width) / s.size)
+        np.testing.assert_allclose(found.gradient, gradient, rtol=rtol, atol=rtol * size)
+        assert found.gradient.dtype == s.dtype
+
+
+@pytest.mark.parametrize("n", [50, 5000])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_smooth_gradient_is_the_derivative(name: str, n: int, rng: np.random.Generator) -> None:
+    grades = rng.integers(0, 5, n)
+    s, direction, step = rng.normal(size=n) + 0.3 * grades, rng.normal(size=n), 1e-6
+    found = rw.smooth_loss(s, grades, name, width=0.7)
+    ahead, behind = (rw.smooth_loss(s + h * direction, grades, name, width=0.7).value for h in (step, -step))
+    assert (ahead - behind) / (2 * step) == pytest.approx(float(found.gradient @ direction), rel=5e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_the_width_falls_the_graded_loss_itself_is_left(name: str, rng: np.random.Generator) -> None:
+    grades, s = rng.integers(0, 5, 200), rng.permutation(200) * 1.0
+    assert rw.smooth_loss(s, grades, name, width=1e-9).value == pytest.approx(rw.ranking_loss(s, grades, name))
+
+
+FUNCTIONS = (rw.structured_hinge, rw.smooth_loss, rw.error_driven_loss)
+NOT_ENOUGH = 7  # the query with one grade only
+
+
+def queries(rng: np.random.Generator, n: int, n_queries: int) -> tuple[Array, Array, Array]:
+    """Scores with ties, grades of which some queries have two, others many, one a single one; qid in any order."""
+    qid = rng.integers(0, n_queries, n)
+    grades = np.where(qid % 3 == 0, 2.5 * rng.integers(0, 2, n), rng.integers(0, 6, n))
+    return np.round(rng.normal(size=n), 1), np.where(qid == NOT_ENOUGH, 3.0, grades), qid
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ap", "ndcg@5", "auc"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_queries_in_any_order_are_as_each_by_itself(function: Any, loss: str, rng: np.random.Generator) -> None:
+    s, grades, qid = queries(rng, 600, 40)
+    found = function(s, grades, loss, qid=qid)
+    for number, q in enumerate(found.per_query.qid):
+        alone = function(s[qid == q], grades[qid == q], loss)
+        assert found.per_query.value[number] == pytest.approx(alone.value, rel=VALUE_RTOL, abs=RTOL)
+        np.testing.assert_allclose(found.gradient[qid == q] * 40, alone.gradient, rtol=1e-10, atol=1e-14)
+        assert found.per_query.n_pos[number] == np.count_nonzero(grades[qid == q])
+    assert found.value == pytest.approx(float(found.per_query.value.mean()), rel=RTOL)
+    skipped = function(s, grades, loss, qid=qid, empty="skip")
+    assert skipped.value == pytest.approx(found.value * 40 / 39, rel=RTOL)
+    with pytest.raises(ValueError, match="query 7 has no two different grades"):
+        function(s, grades, loss, qid=qid, empty="error")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["ndcg", "ap@10"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_neither_the_order_of_rows_nor_threads_change_anything(
+    function: Any, loss: str, rng: np.random.Generator
+) -> None:
+    s, grades, qid = queries(rng, 600_000, 5000)
+    order = rng.permutation(s.size)
+    one, two = (function(s, grades, loss, qid=qid, n_threads=t) for t in (1, 2))
+    assert one.value == two.value
+    np.testing.assert_array_equal(one.gradient, two.gradient)
+    moved = function(s[order], grades[order], loss, qid=qid[order])
+    assert moved.value == pytest.approx(one.value, rel=RTOL)
+    np.testing.assert_allclose(moved.gradient, one.gradient[order], rtol=1e-9, atol=1e-18)
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, rw.ranking_loss])
+def test_zero_and_one_are_binary_whatever_their_type(function: Any, rng: np.random.Generator) -> None:
+    s, y = rng.normal(size=50), rng.random(50) < 0.3
+
+    def value(relevant: Any) -> float:
+        found = function(s, relevant, "ndcg")
+        return found if isinstance(found, float) else found.value
+
+    assert len({value(kind) for kind in (y, y.astype(int), y.astype(np.float32), y.tolist(), y.astype(np.uint8))}) == 1
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "negative": ([0, 2, -1], r"relevant\[2\] is -1: grades must be finite and at least 0"),
+    "nan": ([0, np.nan, 2], r"relevant\[1\] is nan: grades must be finite"),
+    "infinite": ([3, 0, np.inf], r"relevant\[2\] is inf: grades must be finite"),
+    "too large": ([3, 0, 2000], r"the gain of grade 2000 is inf; use gain='linear'"),
+    "too many": ([0, 1, 2, 3], "relevant has 4 entries and scores has 3"),
+}
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, rw.ranking_loss])
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_grades_are_refused_and_named(kind: str, function: Any) -> None:
+    grades, said = BAD[kind]
+    with pytest.raises(ValueError, match=said):
+        function([1.0, 2.0, 3.0], grades, "ndcg")
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, rw.ranking_loss])
+def test_what_is_no_grade_is_refused(function: Any) -> None:
+    for words in (["a", "b", "c"], ["0", "1", "2"], [None, 1, 2], np.array([0, 1, 2], dtype=complex)):
+        with pytest.raises(TypeError, match="relevant must be boolean, or 0 and 1"):
+            function([1.0, 2.0, 3.0], words, "ndcg")
+    with pytest.raises(ValueError, match="zero-one"):
+        function([1.0, 2.0, 3.0], [0, 1, 2], "zero-one")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_query_with_nothing_to_rank_counts_as_zero(function: Any) -> None:
+    for s, grades in (([1.0], [2]), ([1.0, 2.0, 0.0], [3, 3, 3]), ([], [])):
+        found = function(s, grades, "ndcg")
+        assert found.value == 0.0
+        assert not found.gradient.any()
+        assert rw.ranking_loss(s, grades, "ndcg") == 0.0
+        with pytest.raises(ValueError, match="and so no ranking loss"):
+            function(s, grades, "ndcg", empty="error")
+    with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
+        function([1.0, np.nan, 0.0], [3, 3, 3], "ndcg")
+    with pytest.raises(ValueError, match=r"scores\[2\] is inf"):
+        function([1.0, 0.0, np.inf, 1.0], [3, 0, 2, 2], "ndcg", qid=["b", "b", "a", "a"])
+
+
+def test_a_hundred_thousand_grades_are_refused_or_smoothed(rng: np.random.Generator) -> None:
+    grades, s = rng.permutation(100_000) / 1e4, rng.normal(size=100_000)
+    for function in (rw.structured_hinge, rw.error_driven_loss, rw.ranking_loss):
+        with pytest.raises(ValueError, match=r"100000 different grades; .* at most 256 above the lowest: bin them"):
+            function(s, grades, "ndcg")
+    with pytest.raises(ValueError, match="100000 different grades"):
+        rw.smooth_loss(s, grades, "ap")
+    expected = graded_ndcg(grades[np.argsort(-s)], 10, "exp2")
+    assert rw.smooth_loss(s, grades, "ndcg@10", width=1e-12).value == pytest.approx(expected, rel=RTOL)
+
+
+def test_as_many_levels_as_are_allowed_are_solved(rng: np.random.Generator) -> None:
+    grades, s = np.arange(257) / 100.0, rng.normal(size=257)
+    assert rw.structured_hinge(s, grades, "ndcg").value >= rw.ranking_loss(s, grades, "ndcg") > 0.0
+
+
+def test_gains_are_checked() -> None:
+    s, grades = [1.0, 2.0, 3.0], [0, 1, 2]
+    for gain, said in (
+        (lambda y: y + 1.0, "the gain of grade 0 is 1; it must be 0"),
+        (lambda y: -y, "the gain of grade 1 is -1; return finite numbers"),
+        (lambda y: y * (3.0 - y) * (y < 2), "the gain falls from grade 1 to 2"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            rw.structured_hinge(s, grades, rw.NDCG(gain=gain))
+    with pytest.raises(ValueError, match="unknown gain 'log'; use 'exp2' or 'linear'"):
+        rw.NDCG(gain="log")
+    one_by_one = rw.NDCG(gain=lambda y: 2.0**y - 1.0 if y > 0 else 0.0)
+    assert rw.ranking_loss(s, grades, one_by_one) == rw.ranking_loss(s, grades, "ndcg")
+    worthless = rw.structured_hinge(s, grades, rw.NDCG(gain=lambda y: 0.0 * y))
+    assert worthless.value == 0.0
+    huge = rw.ranking_loss(s, [0, 1020, 1023], rw.NDCG())
+    assert 0.0 <= huge < 1e-3
+    assert np.isfinite(rw.smooth_loss(s, [0, 1e300, 1e308], rw.NDCG(gain="linear")).gradient).all()
+
+
+def test_a_graded_query_has_no_single_most_violating_ranking() -> None:
+    with pytest.raises(ValueError, match="or has grades"):
+        rw.most_violating_ranking([1.0, 2.0, 3.0], [0, 1, 2], "ndcg")
