@@ -32,7 +32,7 @@ def test_scores_are_those_of_the_python_interface(folder: Path, name: str) -> No
     run("predict", "m.rw", f"test.{name}", "-o", "scores.txt")
     X, y, qid = draw(1)
     test, _, test_qid = draw(2)
-    expected = rw.RankSVM("ndcg", 10.0).fit(X, y >= 1, qid)
+    expected = rw.RankSVM("ndcg", 10.0).fit(X, y, qid)
     np.testing.assert_allclose(read_scores("scores.txt"), expected.decision_function(test), RTOL, ATOL)
     run("predict", "m.rw", f"test.{name}", "-o", "ranks.txt", "--rank")
     assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
@@ -58,7 +58,7 @@ def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.Monk
 def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> None:
     run("fit", *SVM, "train.svm", "-o", "m.rw", "--cv", 3, "--scoring", "ndcg@5", "--seed", 7, "--json", "fit.json")
     X, y, qid = draw(1)
-    expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y >= 1, qid, gains=y)
+    expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y, qid)
     stored = rw.load("m.rw")
     np.testing.assert_allclose(stored.C_, expected.C_, RTOL)
     np.testing.assert_allclose(stored.coef_, expected.coef_, RTOL, ATOL)

@@ -62,7 +62,7 @@ def test_after_grades_predict_says_what_is_above_the_lowest(graded: Any, tmp_pat
     X, grades, qid = graded
     for model in (rw.RankSVM("ndcg"), rw.LinearRanker("ndcg@10", cv=2)):
         model.fit(X, grades, qid)
-        assert model.classes_.tolist() == [False, True]
+        assert model.classes_.tolist() == [0, 1]
         assert ((grades > 0) == model.predict(X)).mean() > 0.7
         model.save(tmp_path / "model.rw")
         again = rw.load(tmp_path / "model.rw")

@@ -176,7 +176,7 @@ def test_bad_samples_are_refused_with_a_remedy(data: Data) -> None:
         (np.where(X > 1.0, np.inf, X), y, {}, "X contains infinity"),
         (sp.csr_array(np.where(X > 1.0, np.nan, X)), y, {}, "X contains NaN"),
         (np.ma.masked_less(X, 0.0), y, {}, "masked entries"),
-        (X, np.arange(90) % 3, {}, "grades pass y >= 1; for several classes use .*OneVsRestClassifier"),
+        (X, np.arange(90) % 3, {}, "grades pass qid, .*; for several classes use .*OneVsRestClassifier"),
         (X, X[:, 0], {}, "type of the target is continuous"),
         (X, np.ones(90), {}, "only one class is present: y is 1.0"),
         (X, y[:-1], {}, "inconsistent numbers of samples"),

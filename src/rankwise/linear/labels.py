@@ -39,12 +39,12 @@ class Labels(NamedTuple):
 def as_labels(y: NDArray[Any], has_queries: bool) -> tuple[NDArray[Any], Labels]:
     """The two classes, and what y says, (n,) as scikit-learn has checked it.
 
-    With queries, more than two numbers are grades. Classes are then False and True.
+    With queries, more than two numbers are grades. Classes are then 0 and 1.
     """
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if has_queries and kind in _GRADED and y.dtype.kind in "fiu":
         grades = as_grades(y, y.size, "y", "X")
-        return np.array([False, True]), Labels(grades > grades.min(), grades)
+        return np.array([0, 1]), Labels(grades > grades.min(), grades)
     classes, relevant = two_classes(y)
     return classes, Labels(relevant)
 

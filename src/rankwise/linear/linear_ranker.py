@@ -133,7 +133,7 @@ class LinearRanker(BaseLinearRanker):
             Samples; float32, sparse and memory-mapped data are used as they are.
         y : array-like of shape (n,)
             Labels of two classes; with qid, more than two numbers are grades, at least 0. Metrics that see grades, such
-            as "ndcg@10", train for them; others see what is above the lowest grade. classes_ is then False and True.
+            as "ndcg@10", train for them; others see what is above the lowest grade. classes_ is then 0 and 1.
         qid : array-like of shape (n,), optional
             The query of each sample, in any order; without it all samples are one.
         query_weight : array-like of shape (n,), optional
@@ -156,6 +156,7 @@ class LinearRanker(BaseLinearRanker):
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         X, labels = self._checked_both(X, y, qid)
+        metric = None if metric is None else metric.for_grades(labels.grades)
         data = self._data(X, labels, qid, query_weight, metric)
         progress = Progress("LinearRanker") if self.verbose else None
         try:

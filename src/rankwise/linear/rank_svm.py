@@ -76,7 +76,7 @@ class RankSVM(BaseLinearRanker):
         """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes, or with qid their grades.
 
         qid: (n,) the query of each sample, in any order; without it all samples are one. With qid, labels of more than
-        two numbers are grades, at least 0; classes_ is then False and True, True above the lowest grade. A query whose
+        two numbers are grades, at least 0; classes_ is then 0 and 1, 1 above the lowest grade. A query whose
         samples are all of one class, or grade, has no ranking loss and is left out of the mean. query_weight: (n,) the
         weight of each sample's query in the mean. After Ctrl-C the best model so far is kept, if there is one, and
         KeyboardInterrupt goes on.

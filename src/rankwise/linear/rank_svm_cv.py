@@ -167,6 +167,7 @@ class RankSVMCV(BaseLinearRanker):
             self._single(loss, 1.0).validated()
         metrics, n_jobs = metrics_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, labels = self._checked_both(X, y, qid)
+        metrics = [metric.for_grades(labels.grades) for metric in metrics]
         folds = split(labels, qid, self.cv, self.random_state)
         data = _Data(X, labels, qid, query_weight)
         priors, whole = self._priors(data, folds, metrics[0])

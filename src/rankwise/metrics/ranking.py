@@ -95,6 +95,12 @@ class Metric:
         """
         return grades if self.graded and grades is not None else relevant
 
+    def for_grades(self, grades: NDArray[Any] | None) -> Metric:
+        """The metric for parts of samples of these grades, (n,): ERR then takes the largest of all for each part."""
+        if grades is None or not self.graded or self.gain is not None or self.max_grade is not None:
+            return self
+        return replace(self, max_grade=float(grades.max()))
+
     def of_steps(self, steps: Steps) -> FloatArray:
         """(q,) The value of each query."""
         return self.function(steps, self.k)
