@@ -54,8 +54,8 @@ def solve_ranked(
 ) -> tuple[FloatArray, NDArray[np.floating]]:
     """The smooth loss of each query with grades, and the gradient of their sum. `NotFiniteError` as from `soften`."""
     worth = _worth_of(queries, loss)
-    found = _ranks().rank(scores, queries.starts, worth.gain, width, n_threads)
     last = np.inf if loss.k is None else loss.k + 1.0
+    found = _ranks().rank(scores, queries.starts, worth.gain, width, last, not loss.is_uniform, n_threads)
     active = np.flatnonzero(found.rank < last)  # all others are worth nothing where they are
     ends = np.searchsorted(active, queries.starts)
     size = int(queries.sizes.max(initial=1))

@@ -13,13 +13,10 @@ from rankwise.boosting import metric
 EXACT = {"rtol": 1e-12}
 
 
-@pytest.mark.parametrize("name", ["ndcg@10", "ndcg", "ap", "mrr", "precision@5"])
-def test_the_value_is_that_of_the_metric_by_grades_or_by_relevance(name: str, train: Any, dmatrix: Any) -> None:
+@pytest.mark.parametrize("name", ["ndcg@10", "ndcg", "err", "ap", "mrr", "precision@5"])
+def test_the_value_is_that_of_the_metric(name: str, train: Any, dmatrix: Any) -> None:
     scores = np.random.default_rng(0).normal(size=train.y.size)
-    gains = 2.0**train.y - 1.0
-    expected = np.nanmean(
-        metrics.per_query(name, scores, gains if name.startswith("ndcg") else train.y > 0, train.qid)[1]
-    )
+    expected = np.nanmean(metrics.per_query(name, scores, train.y, train.qid)[1])
     found = metric(name)(train.y, scores, None, train.group)
     assert (found[0], found[2]) == (name, True), "higher is better"
     np.testing.assert_allclose(found[1], expected, **EXACT)
@@ -27,6 +24,12 @@ def test_the_value_is_that_of_the_metric_by_grades_or_by_relevance(name: str, tr
     mixed = train.in_any_order()
     order = np.random.default_rng(0).permutation(train.y.size)
     np.testing.assert_allclose(metric(name, qid=mixed.qid)(mixed.y, scores[order])[1], expected, **EXACT)
+
+
+def test_ndcg_is_of_gains_two_to_the_grade_less_one() -> None:
+    discounts = 1.0 / np.log2([2.0, 3.0, 4.0])
+    expected = ([1.0, 7.0] @ discounts[:2]) / ([7.0, 1.0] @ discounts[:2])
+    np.testing.assert_allclose(metric("ndcg@2")([3, 1, 0], [1.0, 2.0, 0.0], None, [3])[1], expected, **EXACT)
 
 
 def test_data_sets_are_told_apart_by_their_lengths(train: Any, valid: Any) -> None:
@@ -41,6 +44,7 @@ def test_empty_queries_are_left_out_count_as_0_or_are_refused() -> None:
     y, scores, group = [1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0], [2, 2]
     assert metric("ap")(y, scores, None, group)[1] == 1.0
     assert metric("ap", empty="zero")(y, scores, None, group)[1] == 0.5
+    assert metric("ap", empty="one")(y, scores, None, group)[1] == 1.0
     with pytest.raises(ValueError, match="query 1 has 0 positives"):
         metric("ap", empty="error")(y, scores, None, group)
     with pytest.raises(ValueError, match="no query of this data set has a ap: none has a label above 0"):
@@ -58,5 +62,5 @@ def test_what_cannot_be_judged_is_refused(train: Any) -> None:
         metric("ap")(train.y, train.X[:, 0])
     with pytest.raises(ValueError, match="unknown metric 'auroc'"):
         metric("auroc")
-    with pytest.raises(ValueError, match="unknown empty='one'"):
-        metric("ap", empty="one")
+    with pytest.raises(ValueError, match="unknown empty='half'"):
+        metric("ap", empty="half")

@@ -45,7 +45,11 @@ def test_the_gradient_is_the_cores_of_the_sum_times_the_rows_of_a_query(
 def test_under_a_cut_off_only_queries_that_it_hides_are_given_another_loss(surrogate: str, train: Any) -> None:
     scores = np.random.default_rng(2).normal(size=train.y.size)
     scores[train.qid % 3 == 0] = 0.0
-    gradient = objective("ndcg@2", surrogate)(train.y, scores, None, train.group)[0] * train.group.size / train.y.size
+    gradient = (
+        objective("ndcg@2", surrogate, width=1.0)(train.y, scores, None, train.group)[0]
+        * train.group.size
+        / train.y.size
+    )
     cut = core_gradient(surrogate, scores, train.y, "ndcg@2", train.qid)
     whole = core_gradient(surrogate, scores, train.y, rw.NDCG(gain="exp2"), train.qid)
     hidden = 0

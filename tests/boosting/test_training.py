@@ -17,7 +17,7 @@ JUDGE = "ndcg@10"
 
 
 def ndcg(scores: Any, data: Any) -> float:
-    return float(np.nanmean(per_query(JUDGE, scores, 2.0**data.y - 1.0, data.qid)[1]))
+    return float(np.nanmean(per_query(JUDGE, scores, data.y, data.qid)[1]))
 
 
 @pytest.mark.slow

@@ -8,8 +8,9 @@ import numpy as np
 
 from rankwise.boosting.data_sets import DataSets, QidLike
 from rankwise.boosting.rows import read
-from rankwise.inputs import check_empty
+from rankwise.inputs import check_known
 from rankwise.metrics import MetricLike, as_metric, per_query
+from rankwise.metrics.ranking import EMPTY
 
 __all__ = ["RankMetric", "metric"]
 
@@ -18,7 +19,7 @@ class RankMetric:
     """What `metric` makes: a callable in the forms of LightGBM, its scikit-learn interface, and XGBoost."""
 
     def __init__(self, metric: MetricLike, qid: QidLike | None, empty: str) -> None:
-        check_empty(empty)
+        check_known("empty", empty, EMPTY)
         self.metric, self.empty = as_metric(metric), empty
         self._data_sets = DataSets(qid)
 
@@ -31,9 +32,7 @@ class RankMetric:
         """(name, value, True) for LightGBM, the last saying that higher is better; (name, value) for XGBoost."""
         rows = read(first, second, weight, group)
         data = self._data_sets.find(rows)
-        scores, grades = data.grouping.gather(rows.scores), data.grades
-        truth = self.metric.truth(grades > 0.0, 2.0**grades - 1.0)
-        values = per_query(self.metric, scores, truth, data.query, empty=self.empty)[1]
+        values = per_query(self.metric, data.grouping.gather(rows.scores), data.grades, data.query, empty=self.empty)[1]
         judged = ~np.isnan(values)
         if not judged.any():
             raise ValueError(f"no query of this data set has a {self.metric.name}: none has a label above 0")
@@ -45,7 +44,7 @@ class RankMetric:
 def metric(metric: MetricLike = "ndcg@10", *, qid: QidLike | None = None, empty: str = "skip") -> RankMetric:
     """A metric for LightGBM and XGBoost: the mean over queries, by their weights if there are any.
 
-    "ndcg" and "ndcg@k" take gains 2^label − 1, all others labels above 0 as relevant, as everywhere in rankwise.
+    "ndcg" and "ndcg@k" take gains 2^label − 1, as everywhere in rankwise, and "ap" takes labels above 0 as relevant.
     LightGBM is told that higher is better. XGBoost knows by name: of "ndcg", "auc", "precision"; for others pass
     maximize=True to `xgboost.train`.
 
@@ -56,9 +55,9 @@ def metric(metric: MetricLike = "ndcg@10", *, qid: QidLike | None = None, empty:
     qid : array-like of shape (n,), or a list of such, optional
         The query of each row, in any order; with several data sets a list of arrays of different lengths, by which they
         are told apart. Where it is not given, data sets need groups.
-    empty : {"skip", "zero", "error"}
-        A query that the metric cannot judge is left out, counts as 0, or is refused. LightGBM's own NDCG counts it
-        as 1.
+    empty : {"skip", "zero", "one", "error"}
+        A query that the metric cannot judge is left out, counts as 0 or as 1, or is refused. LightGBM's own NDCG counts
+        it as 1.
 
     Returns
     -------

@@ -75,7 +75,7 @@ def objective(
     loss: LossLike = "ndcg@30",
     surrogate: str = "smooth",
     *,
-    width: float = 1.0,
+    width: float = 2.0,
     qid: QidLike | None = None,
     n_threads: int = 1,
 ) -> RankObjective:
@@ -117,7 +117,7 @@ def objective(
 
     Examples
     --------
-    >>> f = objective("ap", "error-driven", qid=[7, 3, 7, 3])
+    >>> f = objective("ap", "error-driven", width=0.5, qid=[7, 3, 7, 3])
     >>> gradient, second = f([1, 0, 0, 1], [0.0, 0.5, 0.0, 0.5])
     >>> gradient.tolist(), second.tolist()
     ([-0.5, 0.5, 0.5, -0.5], [0.5, 0.5, 0.5, 0.5])

@@ -7,8 +7,8 @@ import numpy as np
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.sorting import slots, sort_descending
 
-# Up to so many different grades of a query are looked for one by one; of more, all are sorted.
-_FEW = 32
+# Whole grades below this are told by a bit each; others, if a query has few, are looked for one by one, or sorted.
+_BITS, _FEW = 32, 32
 
 
 @kernel
@@ -23,15 +23,12 @@ def find_levels(grades, starts, level_starts, grade, count, at):
         level_starts[q] = base
         begin, stop = starts[q], starts[q + 1]
         own, room, found = grades[begin:stop], count[base : base + stop - begin], at[begin:stop]
-        n = collect(own, grade[base : base + stop - begin])
-        if n > _FEW:
-            n = sort_levels(own, grade[base : base + stop - begin], found)
-        else:
-            for k in range(own.shape[0]):
-                p = np.int64(0)
-                while grade[base + p] < own[k]:
-                    p += 1
-                found[k] = p
+        own_grade = grade[base : base + stop - begin]
+        n = collect_whole(own, own_grade, found)
+        if n < 0:
+            n = collect(own, own_grade, found)
+        if n < 0:
+            n = sort_levels(own, own_grade, found)
         room[:n] = 0
         for k in range(own.shape[0]):
             room[found[k]] += 1
@@ -43,20 +40,46 @@ def find_levels(grades, starts, level_starts, grade, count, at):
 
 
 @part
-def collect(own, grade):
-    """The different ones of these grades, ascending, if they are few; else more than few have been found."""
+def collect_whole(own, grade, found):
+    """The different ones of these grades, ascending, and which of them each sample has; −1 if some is not small."""
+    seen, whole = np.uint64(0), True
+    for k in range(own.shape[0]):  # no branch depends on a grade
+        small = min(own[k], float(_BITS))
+        whole &= (small < _BITS) & (np.floor(small) == small)
+        seen |= np.uint64(1) << np.uint64(small)
+    if not whole:
+        return np.int64(-1)
+    n, number = np.int64(0), np.empty(_BITS, np.int64)
+    for g in range(_BITS):
+        number[g] = n
+        if (seen >> np.uint64(g)) & np.uint64(1):
+            grade[n] = g
+            n += 1
+    for k in range(own.shape[0]):
+        found[k] = number[np.uint64(own[k])]
+    return n
+
+
+@part
+def collect(own, grade, found):
+    """`collect_whole` of any grades, if few are different; else −1."""
     n = np.int64(0)
     for k in range(own.shape[0]):
         value, p = own[k], np.int64(0)
-        while p < n and grade[p] < value:
-            p += 1
+        for b in range(n):  # no branch depends on a grade
+            p += np.int64(grade[b] < value)
         if p == n or grade[p] != value:
             if n == _FEW:
-                return n + 1
+                return np.int64(-1)
             for b in range(n, p, -1):
                 grade[b] = grade[b - 1]
             grade[p] = value
             n += 1
+    for k in range(own.shape[0]):
+        p = np.int64(0)
+        for b in range(n):
+            p += np.int64(grade[b] < own[k])
+        found[k] = p
     return n
 
 

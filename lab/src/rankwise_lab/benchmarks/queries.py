@@ -24,6 +24,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from rankwise import LinearRanker, RankSVMCV
+from rankwise.boosting import RankObjective, objective
 from rankwise.io import read_data
 from rankwise.metrics import average_precision, per_query
 from rankwise_lab.data.folder import data_folder, existing
@@ -177,31 +178,36 @@ def _linear_ranker(metric: str, graded: bool, train: Split) -> Any:
 
 
 class _Boosted:
-    """LightGBM's own ranking objectives; leaves, rate and trees by NDCG@10 over folds of training queries."""
+    """LightGBM with its own or our objectives; leaves, rate and trees by NDCG@10 over folds of training queries."""
 
-    def __init__(self, objective: str, train: Split) -> None:
+    def __init__(self, chosen: str | RankObjective, train: Split) -> None:
         settings = [(leaves, rate) for leaves in (7, 15, 31) for rate in (0.03, 0.1)]
         folds = list(GroupKFold(_OUTER, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
-        curves = {s: np.mean([self._curve(objective, s, train, *fold) for fold in folds], axis=0) for s in settings}
+        curves = {s: np.mean([self._curve(chosen, s, train, *fold) for fold in folds], axis=0) for s in settings}
         best = max(settings, key=lambda s: float(curves[s].max()))
         n_trees = _TREES[int(np.argmax(curves[best]))]
-        self._model = self._fit(objective, best, train, n_trees)
+        self._model = self._fit(chosen, best, train, n_trees)
 
     @staticmethod
-    def _fit(objective: str, setting: tuple[int, float], train: Split, n_trees: int) -> Any:
+    def _fit(chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> Any:
         import lightgbm
 
         order = np.argsort(train.qid, kind="stable")
         _, sizes = np.unique(train.qid, return_counts=True)
         data = lightgbm.Dataset(train.X[order], train.grades[order], group=sizes)
-        fixed = {"objective": objective, "num_threads": THREADS, "verbose": -1, "seed": 0, "min_data_in_leaf": 20}
+        fixed = {"objective": chosen, "num_threads": THREADS, "verbose": -1, "seed": 0, "min_data_in_leaf": 20}
         return lightgbm.train(fixed | {"num_leaves": setting[0], "learning_rate": setting[1]}, data, n_trees)
 
     def _curve(
-        self, objective: str, setting: tuple[int, float], train: Split, fit: NDArray[Any], held: NDArray[Any]
+        self,
+        chosen: str | RankObjective,
+        setting: tuple[int, float],
+        train: Split,
+        fit: NDArray[Any],
+        held: NDArray[Any],
     ) -> NDArray[np.float64]:
         """NDCG@10 on what is left out, by number of trees."""
-        model, left = self._fit(objective, setting, train.part(fit), _TREES[-1]), train.part(held)
+        model, left = self._fit(chosen, setting, train.part(fit), _TREES[-1]), train.part(held)
         scores = [model.predict(left.X, num_iteration=n) for n in _TREES]
         return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
 
@@ -216,6 +222,13 @@ def _trees(train: Split) -> Any:
     )
 
 
+_OBJECTIVES: dict[str, str | RankObjective] = {
+    "lambdarank": "lambdarank",
+    "rank_xendcg": "rank_xendcg",
+    "our smooth ndcg@30": objective("ndcg@30"),
+    "our error-driven ap": objective("ap", "error-driven"),
+    "our hinge ap": objective("ap", "hinge"),
+}
 MODELS: dict[str, Callable[[Split], Any]] = {
     REFERENCE: partial(_pointwise, lambda C: LogisticRegression(C=C, max_iter=5000)),
     "LinearSVC": partial(_pointwise, lambda C: LinearSVC(C=C, intercept_scaling=10.0, max_iter=10_000)),
@@ -225,7 +238,7 @@ MODELS: dict[str, Callable[[Split], Any]] = {
     "LinearRanker, ndcg@10": partial(_linear_ranker, "ndcg@10", False),
     "LinearRanker, ndcg@10, grades": partial(_linear_ranker, "ndcg@10", True),
     **(
-        {f"LightGBM, {name}": partial(_Boosted, name) for name in ("lambdarank", "rank_xendcg")}
+        {f"LightGBM, {name}": partial(_Boosted, chosen) for name, chosen in _OBJECTIVES.items()}
         if find_spec("lightgbm")
         else {}
     ),
