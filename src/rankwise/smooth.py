@@ -209,8 +209,8 @@ def solve_smooth(
 ) -> SolvedSmooth:
     """The loss of each query, and the gradient of their sum; all but the scores was checked. way: one of `WAYS`.
 
-    With grades, the smooth loss is by soft ranks (soft_ranks.py), the error-driven one the weighted sum of that of
-    every threshold (grades.py).
+    With grades, "smooth" is by soft ranks (soft_ranks.py), all others are the weighted sum of that of every threshold
+    (grades.py). "by threshold" is the smooth loss in that way, too; it differs from "smooth" for grades only.
     """
     try:
         if queries.grades is None:
@@ -317,6 +317,7 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
 # What is made of soft counts, by name.
 WAYS: dict[str, Callable[[Any, _Case], _Errors]] = {
     "smooth": _smooth,
+    "by threshold": _smooth,
     "error-driven": partial(_error_driven, interpolate=False),
     "interpolated": partial(_error_driven, interpolate=True),
 }
