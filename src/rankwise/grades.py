@@ -27,12 +27,15 @@ __all__ = [
     "Levels",
     "SumOverLevels",
     "check_levels",
+    "check_number",
     "level_gains",
+    "level_norms",
     "level_weights",
     "levels_of",
     "sum_over_levels",
     "sums_of",
     "thresholds_of",
+    "weigh_levels",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -96,9 +99,8 @@ def levels_of(queries: Queries) -> Levels:
     return found
 
 
-def level_gains(queries: Queries, loss: Loss) -> tuple[FloatArray, FloatArray]:
+def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
     """G(l) and G(l) − G(l′) of every level, (T,) each, over the highest gain of its query: no sum overflows."""
-    levels = levels_of(queries)
     gain = gains_of(loss.gain, levels.grade)
     n_levels = np.diff(levels.starts)
     used = n_levels > 0
@@ -122,7 +124,11 @@ def thresholds_of(queries: Queries) -> list[Threshold]:
 
 def check_levels(queries: Queries) -> int:
     """The most different grades in a query; more than `MOST_LEVELS` above the lowest are refused."""
-    most = int(np.diff(levels_of(queries).starts).max(initial=0))
+    return check_number(int(np.diff(levels_of(queries).starts).max(initial=0)))
+
+
+def check_number(most: int) -> int:
+    """The most different grades in a query, if they are not too many."""
     if most > MOST_LEVELS + 1:
         raise ValueError(
             f"a query has {most} different grades; this loss takes at most {MOST_LEVELS} above the lowest: bin them, "
@@ -145,19 +151,27 @@ def _threshold(queries: Queries, t: int) -> Threshold:
 
 
 def level_weights(queries: Queries, loss: Loss) -> FloatArray:
-    """α of every level, (T,); computed once for a loss and kept. 0 where no grade of a query is worth anything."""
-    if loss.form is Form.LABELS:
-        raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or a loss of rankings")
+    """`weigh_levels`, computed once for a loss and kept."""
     kept: tuple[Loss, FloatArray] | None = queries.kept.get("weights")
     if kept is None or kept[0] is not loss:
-        levels = levels_of(queries)
-        n_levels = np.diff(levels.starts)
-        n_neg = np.repeat(queries.sizes, n_levels) - levels.members
-        part = level_gains(queries, loss)[1] * loss.normalisers(levels.members, n_neg)
-        whole = np.repeat(sums_of(part, n_levels), n_levels)
-        kept = loss, np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+        kept = loss, weigh_levels(levels_of(queries), queries.sizes, loss)
         queries.kept["weights"] = kept
     return kept[1]
+
+
+def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
+    """α of every level, (T,), of queries of these sizes; 0 where no grade of a query is worth anything."""
+    if loss.form is Form.LABELS:
+        raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or a loss of rankings")
+    part = level_gains(levels, loss)[1] * level_norms(levels, sizes, loss)
+    n_levels = np.diff(levels.starts)
+    whole = np.repeat(sums_of(part, n_levels), n_levels)
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+
+
+def level_norms(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
+    """C of every level, (T,)."""
+    return loss.normalisers(levels.members, np.repeat(sizes, np.diff(levels.starts)) - levels.members)
 
 
 def sums_of(values: FloatArray, sizes: IntArray) -> FloatArray:

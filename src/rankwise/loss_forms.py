@@ -169,6 +169,7 @@ class DiscountedLoss(Loss):
     _per_pair = False
     _table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to here
     _suitable: bool | None = None  # whether (C2) is known to hold, or to break, without a cut-off
+    closed_form = Tail.NONE  # of the discount up to the cut-off
 
     def __init__(
         self,
@@ -184,6 +185,7 @@ class DiscountedLoss(Loss):
             if self._tail is not Tail.NONE:  # a built-in loss, overridden: no closed form is known
                 slope = None
             self._tail, self._per_pair, self._suitable = Tail.NONE, False, None
+        self.closed_form = self._tail
         self._suitable = True if self._tail is not Tail.NONE else self._suitable  # built in
         self.proven = self._tail is not Tail.NONE and k is None
         if k is not None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.grades import check_levels, level_gains, levels_of, sums_of
+from rankwise.grades import check_levels, level_gains, level_norms, levels_of, sums_of
 from rankwise.loss_forms import DiscountedLoss
 from rankwise.queries import Queries
 
@@ -77,10 +77,9 @@ def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
     """Computed once for a loss, and kept."""
     kept: tuple[DiscountedLoss, _Worth] | None = queries.kept.get("worth")
     if kept is None or kept[0] is not loss:
-        levels, (gain, step) = levels_of(queries), level_gains(queries, loss)
-        n_levels = np.diff(levels.starts)
-        n_neg = np.repeat(queries.sizes, n_levels) - levels.members
-        norm = sums_of(step * loss.normalisers(levels.members, n_neg), n_levels)
+        levels = levels_of(queries)
+        (gain, step), n_levels = level_gains(levels, loss), np.diff(levels.starts)
+        norm = sums_of(step * level_norms(levels, queries.sizes, loss), n_levels)
         norm[~(queries.can_rank & (norm > 0.0))] = np.inf
         best = sums_of(step * loss.ideals(levels.members), n_levels)
         kept = loss, _Worth(step, gain[levels.at], best, norm)

@@ -29,17 +29,18 @@ def solve_batch(
 
     That is Q for samples that do not count.
     """
-    flat, relevant, kept, grouping = _array(scores), _array(samples.relevant), None, None
+    truth = _array(samples.relevant if samples.grades is None else samples.grades)
+    flat, kept, grouping = _array(scores), None, None
     if samples.valid is not None:
         kept = np.flatnonzero(_array(samples.valid))
-        flat, relevant = flat[kept], relevant[kept]
+        flat, truth = flat[kept], truth[kept]
     if qid is None:
         starts = _starts(scores, samples.valid)
     else:
         ids = _array(qid) if kept is None else _array(qid)[kept]
         grouping = group(ids, ids.shape[0])
-        flat, relevant, starts = grouping.gather(flat), grouping.gather(relevant), grouping.starts
-    queries = as_queries(relevant, starts)
+        flat, truth, starts = grouping.gather(flat), grouping.gather(truth), grouping.starts
+    queries = as_queries(truth, starts)
     n_threads = torch.get_num_threads()
     try:
         if goal.is_soft:
@@ -59,7 +60,7 @@ def solve_batch(
         query = query if kept is None else _placed(query, kept, np.full(scores.shape[0], n_queries))
     if kept is not None:
         gradient = _placed(gradient, kept, np.zeros(scores.numel(), gradient.dtype))
-    filled = torch.from_numpy((queries.counts > 0).all(axis=0))
+    filled = torch.from_numpy(queries.can_rank)
     outcome = Outcome(torch.from_numpy(values), filled, torch.from_numpy(gradient.reshape(tuple(scores.shape))))
     return outcome, None if query is None else torch.from_numpy(query)
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rankwise.torch.layout import check_samples, samples
-from rankwise.torch.outcome import precise
+from rankwise.torch.layout import check_samples, precise, samples
 
 
 class Given(NamedTuple):
@@ -77,7 +76,7 @@ def detections(given: Given, ignore_index: int | None) -> Detections:
     """What is told of each sample; refuses qualities and localisation losses that are none."""
     scores, target, localisation, mask, qid = given
     if localisation is not None:
-        relevant, valid = samples(target, mask, ignore_index)
+        relevant, valid, _ = samples(target, mask, ignore_index)
         losses = localisation[relevant]
         if not bool(losses.isfinite().all()):
             k = int(relevant.nonzero()[~losses.isfinite()][0])

@@ -53,9 +53,10 @@ def structured_hinge(
     scores : Tensor of shape (n,) or (…)
         Raw outputs of a model, floating point. One query (n,); several, ranked along dim; or ragged ones with qid.
     target : Tensor, shape as scores
-        Boolean, or 0 and 1.
+        Boolean, or 0 and 1; other numbers are grades, finite and at least 0, for which J = Σ_l α_l J_l over thresholds,
+        as in `rankwise.structured_hinge`.
     loss : str or Loss
-        A name, such as "ap" or "ndcg", or a `rankwise.Loss`.
+        A name, such as "ap", "ndcg" or "ndcg@10", or a `rankwise.Loss`.
     mask : Tensor, shape as scores, optional
         True where a sample counts; the rest may hold anything.
     qid : Tensor of shape (n,), optional
@@ -68,7 +69,8 @@ def structured_hinge(
     ignore_index : int, optional
         The value of target that means no label.
     empty : {"zero", "skip", "error"}
-        A query without positives or without negatives is 0, also left out of the mean, or refused.
+        A query without positives or without negatives, or of one grade only, is 0, also left out of the mean, or
+        refused.
     reduction : {"mean", "sum", "none"}
         Over queries. "none": one value a query, sorted by qid where that is given.
     gather : bool or "ddp"
@@ -91,7 +93,7 @@ def structured_hinge(
     ------
     ValueError
         If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
-        finite or a target not binary.
+        finite or a target neither binary nor a grade.
     TypeError
         If an argument is of the wrong type.
 
@@ -141,7 +143,7 @@ def direct_loss(
     Parameters
     ----------
     scores, target, loss, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
-        As in `structured_hinge`; scores of two dimensions or more need dim.
+        As in `structured_hinge`, but for binary target only; scores of two dimensions or more need dim.
     epsilon : float
         ε, positive.
     update : {"positive", "negative"}
@@ -190,14 +192,15 @@ def smooth_loss(
     """The loss with every comparison of a positive and a negative softened over a width, and its true gradient.
 
     Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)) with c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1), as in
-    `rankwise.smooth_loss`: continuous, bounded, not convex.
+    `rankwise.smooth_loss`: continuous, bounded, not convex. With grades it is by soft ranks of all samples, as there; a
+    batch whose target is 0 and 1 only counts as binary.
 
     Parameters
     ----------
     scores, target, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
         As in `structured_hinge`; scores of two dimensions or more need dim.
     loss : str or DiscountedLoss
-        "ap", "ndcg", "mrr", "auc", or a `rankwise.DiscountedLoss`. (C2) is not needed.
+        "ap", "ndcg", "mrr", "auc", "ndcg@10", …, or a `rankwise.DiscountedLoss`. (C2) is not needed.
     width : float
         Half the width of the ramp, in units of the scores.
 

@@ -21,6 +21,11 @@ _LIMITS = {
 }
 
 
+def precise(device: torch.device) -> torch.dtype:
+    """The most precise type of a device: float64, but where there is none."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def compute_dtype(scores: Tensor) -> torch.dtype:
     """The precision of values and gradients: float32, or that of the scores if it is better."""
     return torch.float32 if scores.dtype in _HALVES else scores.dtype
@@ -124,20 +129,48 @@ def _count(rows: Tensor) -> int:
 
 
 class Samples(NamedTuple):
-    """Relevance of each sample, and which samples count: None if all do. Shapes as the scores'."""
+    """Relevance of each sample, and which samples count: None if all do. Shapes as the scores'.
+
+    grades: in the best precision, 0 where a sample does not count; None where relevance is binary.
+    """
 
     relevant: Tensor
     valid: Tensor | None
+    grades: Tensor | None = None
 
 
-def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Samples:
-    """What target, mask and ignore_index say of each sample."""
+def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, graded: bool = False) -> Samples:
+    """What target, mask and ignore_index say of each sample; numbers other than 0 and 1 are grades, if they may be."""
     valid = None if mask is None else mask.bool()
     if ignore_index is not None:
         kept = target != ignore_index
         valid = kept if valid is None else valid & kept
+    if graded and target.dtype != torch.bool and bool(_neither(target, valid).any()):
+        grades = _grades(target, valid)
+        return Samples(grades > 0.0, valid, grades)
     relevant = target if target.dtype == torch.bool else _binary(target, valid)
     return Samples(relevant if valid is None else relevant & valid, valid)
+
+
+def _neither(target: Tensor, valid: Tensor | None) -> Tensor:
+    """Which samples that count have a target other than 0 and 1."""
+    found = ~((target == 1) | (target == 0))
+    return found if valid is None else found & valid
+
+
+def _grades(target: Tensor, valid: Tensor | None) -> Tensor:
+    """Grades of the samples that count; refuses what is none."""
+    grades = target.to(precise(target.device))
+    wrong = ~((grades >= 0.0) & (grades < torch.inf))
+    if valid is not None:
+        wrong, grades = wrong & valid, torch.where(valid, grades, 0.0)
+    if bool(wrong.any()):
+        at = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"{_place('target', at)} is {target[tuple(at)].item()}: grades must be finite and at least 0; pass "
+            "booleans, or ignore_index= for a value that means no label"
+        )
+    return grades
 
 
 def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
@@ -146,10 +179,7 @@ def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
         low, high = target.aminmax()
         if bool((low >= 0) & (high <= 1)):
             return target.bool()
-    relevant = target == 1
-    wrong = ~(relevant | (target == 0))
-    if valid is not None:
-        wrong &= valid
+    relevant, wrong = target == 1, _neither(target, valid)
     if bool(wrong.any()):
         at = wrong.nonzero()[0].tolist()
         raise ValueError(

@@ -99,7 +99,7 @@ class ScoreMemory(torch.nn.Module):
         """Scores, target and mask of all samples, a batch among them, as a batch is laid out; and what to write."""
         flat, index = scores.dim() == 1, index.long()
         _refuse_index(index, self.scores.shape[1])
-        relevant, valid = samples(target.t(), None if mask is None else mask.t(), ignore_index)
+        relevant, valid, _ = samples(target.t(), None if mask is None else mask.t(), ignore_index)
         rows = scores.to(compute_dtype(scores)).t().reshape(self.scores.shape[0], -1)
         relevant = relevant.reshape(rows.shape)
         valid = torch.ones_like(relevant) if valid is None else valid.reshape(rows.shape)

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rankwise.gains import Gain
 from rankwise.inputs import as_scale
-from rankwise.losses import LossLike, as_loss
+from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Batch, Gather, check_options, loss_of_batch
 from rankwise.torch.embedding_memory import EmbeddingMemory
@@ -123,12 +124,17 @@ class NDCGHingeLoss(RankHingeLoss):
 
     Parameters
     ----------
+    k : int, optional
+        The last place that counts; None for all of them.
+    gain : {"exp2", "linear"} or callable
+        What a grade is worth, as in `rankwise.NDCG`.
     **options
         Those of `RankHingeLoss` but loss; scores of two dimensions or more need dim.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__("ndcg", **options)
+    def __init__(self, *, k: int | None = None, gain: Gain = "exp2", **options: Any) -> None:
+        plain = k is None and gain == "exp2"
+        super().__init__("ndcg" if plain else NDCG(k=k, gain=gain), **options)
 
 
 class DirectLoss(_ScoresLoss):

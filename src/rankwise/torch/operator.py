@@ -27,12 +27,12 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     """The value and its gradient by sample.
 
     scores: (n,) one query, (Q, n) one a row, or (n,) with qid (n,). With reduction="none" there is a value for each
-    query, the gradient of a sample is that of its own query's value, and two more are given: which queries have both
-    positives and negatives (Q,), and with qid the query of each sample (n,), Q for those that do not count.
+    query, the gradient of a sample is that of its own query's value, and two more are given: which queries have
+    something to rank (Q,), and with qid the query of each sample (n,), Q for those that do not count.
     """
     ignore_index, key, scale, update, empty, reduction, backend = options
     loss, goal = loss_of(key), Goal(scale, update)
-    labelled = samples(target, mask, ignore_index)
+    labelled = samples(target, mask, ignore_index, goal.takes_grades)
     if backend == "core" and scores.device.type != "cpu":
         raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
     on_host = scores.device.type == "cpu" and backend != "tensor"
@@ -40,7 +40,8 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     outcome, query = solver.solve_batch(scores, labelled, qid, loss, goal)
     query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
     if empty == "error":
-        refuse_empty(outcome.filled, None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist())
+        names = None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist()
+        refuse_empty(outcome.filled, names, labelled.grades is not None)
     values, gradient, filled = outcome.values, outcome.gradient, outcome.filled
     if reduction == "none":
         shape = () if qid is None and scores.dim() == 1 else values.shape

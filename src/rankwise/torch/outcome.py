@@ -9,11 +9,7 @@ from torch import Tensor
 
 from rankwise.losses import LossLike
 from rankwise.smooth import WAYS, as_smooth, as_width
-
-
-def precise(device: torch.device) -> torch.dtype:
-    """The most precise type of a device: float64, but where there is none."""
-    return torch.float32 if device.type == "mps" else torch.float64
+from rankwise.torch.layout import precise
 
 
 class Goal(NamedTuple):
@@ -25,6 +21,11 @@ class Goal(NamedTuple):
 
     scale: float
     update: str
+
+    @property
+    def takes_grades(self) -> bool:
+        """Whether it is known for grades, too."""
+        return not self.update or self.is_soft
 
     @property
     def is_soft(self) -> bool:
@@ -54,7 +55,7 @@ class Options(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """values (Q,), in the best precision; filled (Q,), whether a query has both positives and negatives; the gradient.
+    """values (Q,), in the best precision; filled (Q,), whether a query has something to rank; the gradient.
 
     The gradient, as the scores are laid out, is that of the sum of values.
     """
@@ -76,12 +77,12 @@ def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor:
     return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
 
 
-def refuse_empty(filled: Tensor, names: list[int] | None = None) -> None:
-    """Raise for the first query without positives or without negatives."""
+def refuse_empty(filled: Tensor, names: list[int] | None = None, graded: bool = False) -> None:
+    """Raise for the first query with nothing to rank."""
     if not bool(filled.all()):
         q = int((~filled).nonzero()[0])
         which = f"query {q}" if names is None else f"the query with qid {names[q]}"
+        lacks = "two different grades" if graded else "positives or no negatives"
         raise ValueError(
-            f"{which} has no positives or no negatives and so no ranking loss; leave it out, or pass empty='zero' or "
-            "empty='skip'"
+            f"{which} has no {lacks} and so no ranking loss; leave it out, or pass empty='zero' or empty='skip'"
         )

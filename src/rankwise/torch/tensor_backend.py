@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor
 
 from rankwise.losses import DiscountedLoss, Form, Loss, StepLoss
-from rankwise.torch.layout import Samples, compute_dtype, refuse_scores
-from rankwise.torch.outcome import Goal, Outcome, precise
+from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
+from rankwise.torch.outcome import Goal, Outcome
 from rankwise.torch.tensor_dynamic import best_rewarded
+from rankwise.torch.tensor_grades import solve_graded
 from rankwise.torch.tensor_halving import most_violating
 from rankwise.torch.tensor_loss import DiscountedTensors, StepTensors, TensorLoss
 from rankwise.torch.tensor_rows import SortedRows, bisect, gradient, sort_rows, total
@@ -25,7 +27,7 @@ def solve_batch(
         return _solve_ragged(scores, samples, qid, loss, goal)
     if scores.dim() == 2:
         return _solve_rows(scores, samples, loss, goal), None
-    row = Samples(samples.relevant[None], None if samples.valid is None else samples.valid[None])
+    row = Samples(*(None if one is None else one[None] for one in samples))  # type: ignore[arg-type]
     alone = _solve_rows(scores[None], row, loss, goal)
     return alone._replace(gradient=alone.gradient[0]), None
 
@@ -35,6 +37,12 @@ def _solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Out
     scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
         return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
+    if samples.grades is not None:
+        return solve_graded(scores, samples, loss, goal, partial(_solve_binary, loss=loss, goal=goal))
+    return _solve_binary(scores, samples, loss, goal)
+
+
+def _solve_binary(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     if loss.form is Form.LABELS:
         return _zero_one(scores, samples, goal)
     if loss.form is Form.DISCOUNT:
@@ -65,7 +73,8 @@ def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goa
         places = begins[members, None] + torch.arange(1 << level, device=flat.device)
         inside = torch.arange(1 << level, device=flat.device) < sizes[members, None]
         at = by_query[places.clamp(max=by_query.shape[0] - 1)]
-        part = _solve_rows(flat[at], Samples(samples.relevant[at] & inside, inside), loss, goal)
+        grades = None if samples.grades is None else torch.where(inside, samples.grades[at], 0.0)
+        part = _solve_rows(flat[at], Samples(samples.relevant[at] & inside, inside, grades), loss, goal)
         found.values[members], found.filled[members] = part.values, part.filled
         found.gradient[at[inside]] = part.gradient[inside]
     return found, query
@@ -87,9 +96,9 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
     in_tensors = _in_tensors(loss, rows, has_c2=goal.update != "negative")
     unit = torch.where(filled, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
     if goal.update:
-        values, slope = _direct(rows, in_tensors, goal, unit)
+        values, slope = _direct(rows, in_tensors, loss, goal, unit)
     else:
-        above = most_violating(rows, in_tensors, goal.scale)
+        above = _most_violating(rows, in_tensors, loss, goal.scale)
         slope = gradient(rows, above) * unit
         values = goal.scale * in_tensors.lost(above, rows.n_pos) + total(rows, slope)
     return _outcome(scores, rows, filled, values, slope)
@@ -102,17 +111,24 @@ def _outcome(scores: Tensor, rows: SortedRows, filled: Tensor, values: Tensor, s
     return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
 
 
-def _direct(rows: SortedRows, loss: TensorLoss, goal: Goal, unit: Tensor) -> tuple[Tensor, Tensor]:
+def _most_violating(rows: SortedRows, in_tensors: TensorLoss, loss: Loss, scale: float) -> Tensor:
+    """By Algorithm 1, but for a loss of the first places, which has no (C2), by the dynamic programme."""
+    if loss.k is None:
+        return most_violating(rows, in_tensors, scale)
+    return best_rewarded(rows, in_tensors, scale, rows.most_neg)
+
+
+def _direct(rows: SortedRows, in_tensors: TensorLoss, loss: Loss, goal: Goal, unit: Tensor) -> tuple[Tensor, Tensor]:
     """Δ of the ranking by scores, and the direct-loss update; ties are broken so that the two rankings differ."""
     worst = bisect(rows, worst=True)
     if goal.update == "positive":
-        higher, lower = most_violating(rows, loss, goal.scale), bisect(rows, worst=False)
+        higher, lower = _most_violating(rows, in_tensors, loss, goal.scale), bisect(rows, worst=False)
     else:
         # Fewer negatives above than by scores, unless some loss falls as they grow in number.
-        most = int(worst.amax()) if loss.rises else rows.most_neg
-        higher, lower = worst, best_rewarded(rows, loss, -goal.scale, most)
+        most = int(worst.amax()) if in_tensors.rises else rows.most_neg
+        higher, lower = worst, best_rewarded(rows, in_tensors, -goal.scale, most)
     slope = (gradient(rows, higher) - gradient(rows, lower)) * (unit / goal.scale)
-    return loss.lost(worst, rows.n_pos), slope
+    return in_tensors.lost(worst, rows.n_pos), slope
 
 
 def _in_tensors(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
@@ -135,7 +151,7 @@ def _check(loss: Loss, rows: SortedRows, goal: Goal) -> None:
     for n_pos, n_neg in torch.cat([rows.n_pos, rows.n_neg], 1).unique(dim=0).tolist():
         if n_pos == 0 or n_neg == 0:
             continue
-        if goal.update != "negative" and not goal.is_soft:
+        if goal.update != "negative" and not goal.is_soft and loss.k is None:
             loss.check(n_pos, n_neg, thorough=False)
         else:
             loss.normaliser(n_pos, n_neg)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from rankwise.detector_losses import LEAST_ERROR
 from rankwise.torch.detector_layout import Detections
-from rankwise.torch.layout import compute_dtype, refuse_scores
-from rankwise.torch.outcome import Outcome, precise
+from rankwise.torch.layout import compute_dtype, precise, refuse_scores
+from rankwise.torch.outcome import Outcome
 
 # Comparisons at a time, of positives with all samples of their query.
 _AT_ONCE = 1 << 21

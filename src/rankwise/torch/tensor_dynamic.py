@@ -47,4 +47,6 @@ def best_rewarded(rows: SortedRows, loss: TensorLoss, scale: float, most: int) -
         for k, origin in zip(reversed(span), reversed(origins), strict=True):
             last = torch.where(k < rows.n_pos, origin.gather(1, last), last)
             above[:, k] = last.squeeze(1)
-    return torch.where(torch.arange(rows.most_pos, device=device) < rows.n_pos, above, 0)
+    # Where the loss adds nothing to a step, a positive brought down to the highest negative would tie with it.
+    real = (torch.arange(rows.most_pos, device=device) < rows.n_pos) & (rows.pos == pos)
+    return torch.where(real, above, 0)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail
-from rankwise.torch.outcome import precise
+from rankwise.torch.layout import precise
 
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
 
@@ -55,6 +55,11 @@ class DiscountedTensors:
         self.largest = self.weight.amax() * self._discount[1:].diff().abs().amax() / self.norm
 
     @property
+    def is_cut(self) -> bool:
+        """Whether only the first places count."""
+        return self._loss.k is not None
+
+    @property
     def rises(self) -> bool:
         return bool((self._discount[1:].diff() <= 0).all())
 
@@ -70,20 +75,38 @@ class DiscountedTensors:
 
     def continued(self, m: Tensor) -> tuple[Tensor, Tensor]:
         """D and D′ at real places, as `DiscountedLoss.continued`; of a slope of the user's own, found on the host."""
-        tail = self._loss.tables(1, 1).tail
-        if tail == Tail.RECIPROCAL:
-            return 1.0 / m, -1.0 / m.square()
-        if tail == Tail.LOG2:
-            return 1.0 / (1.0 + m).log2(), -math.log(2.0) / ((1.0 + m) * m.log1p().square())
-        if tail == Tail.LINEAR:
-            return -m, -torch.ones_like(m)
-        if self._loss.is_continuous:
-            found = self._loss.continued(m.double().cpu().numpy(), self._discount.shape[0] - 1)
+        k, last = self._loss.k, self._discount.shape[0] - 1
+        if self._loss.closed_form is Tail.NONE and self._loss.is_continuous:
+            found = self._loss.continued(m.double().cpu().numpy(), last)
             value, slope = (torch.as_tensor(one, dtype=m.dtype, device=m.device) for one in found)
             return value, slope
-        below = m.long().clamp(1, self._discount.shape[0] - 2)
+        if k is None or last <= k:
+            return self._between(m, last)
+        value, slope = self._between(m.clamp(max=k), k)
+        left = k + 1.0 - m
+        falling = torch.where(left > 0.0, -value, 0.0)
+        return value * left.clamp(0.0, 1.0), torch.where(left >= 1.0, slope, falling)
+
+    def _between(self, m: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """`continued` up to the cut-off."""
+        tail = self._loss.closed_form
+        if tail is Tail.RECIPROCAL:
+            return 1.0 / m, -1.0 / m.square()
+        if tail is Tail.LOG2:
+            return 1.0 / (1.0 + m).log2(), -math.log(2.0) / ((1.0 + m) * m.log1p().square())
+        if tail is Tail.LINEAR:
+            return -m, -torch.ones_like(m)
+        below = m.long().clamp(1, max(n - 1, 1))
         step = self._discount[below + 1] - self._discount[below]
         return self._discount[below] + (m - below) * step, step
+
+    def interpolated(self, place: Tensor) -> tuple[Tensor, Tensor]:
+        """w and its slope at real places, on lines between whole ones; constant from the last on."""
+        if self.weight.shape[0] == 1:
+            return self.weight.expand(place.shape), torch.zeros_like(place)
+        below = place.long().clamp(1, self.weight.shape[0] - 1)
+        slope = self.weight[below] - self.weight[below - 1]
+        return self.weight[below - 1] + (place - below) * slope, slope
 
 
 def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> tuple[Tensor, Tensor]:

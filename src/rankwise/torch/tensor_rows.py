@@ -11,8 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rankwise.torch.layout import Samples, refuse_scores, within_limits
-from rankwise.torch.outcome import precise
+from rankwise.torch.layout import Samples, precise, refuse_scores, within_limits
 
 
 class SortedRows(NamedTuple):
@@ -42,7 +41,7 @@ class SortedRows(NamedTuple):
 
 def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
     """Sort rows (Q, n) of which some sample counts; the only sort there is."""
-    relevant, valid = samples
+    relevant, valid = samples.relevant, samples.valid
     n_pos = relevant.sum(1, keepdim=True)
     n_valid = torch.full_like(n_pos, scores.shape[1]) if valid is None else valid.sum(1, keepdim=True)
     n_neg = n_valid - n_pos

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rankwise.torch.layout import Samples
 from rankwise.torch.outcome import Goal
 from rankwise.torch.tensor_loss import DiscountedTensors
-from rankwise.torch.tensor_rows import SortedRows
+from rankwise.torch.tensor_rows import SortedRows, sort_rows
 
 _pad = torch.nn.functional.pad
 
@@ -80,6 +81,34 @@ def softened(rows: SortedRows, loss: DiscountedTensors, goal: Goal) -> tuple[Ten
     return values, torch.where(rows.is_neg, negatives, torch.where(rows.is_pos, of_positives, 0.0))
 
 
+class Among(NamedTuple):
+    """Soft places of members among themselves, by sample (Q, n), 1 where one is none, and what pulls them."""
+
+    place: Tensor
+    positives: _Positives
+    windows: _Windows
+    near: Tensor
+    at: Tensor
+
+    def pull(self, weight: Tensor) -> Tensor:
+        """The gradient by sample of Σ A(place), weight being A′ by sample (Q, n)."""
+        own = torch.where(self.positives.real, weight.gather(1, self.at), 0.0)
+        slope = (_level_sums(self.windows, own) - own * self.near) * (0.5 / self.positives.width)
+        return torch.zeros_like(weight).scatter_(1, self.at, torch.where(self.positives.real, slope, 0.0))
+
+
+def among(scores: Tensor, member: Tensor, width: float) -> Among:
+    """½ + Σ_e H(s_e − s_d) over the members of each query (Q, n), of which there are some."""
+    rows = sort_rows(scores, Samples(member, member))
+    positives = _positives(rows, width)
+    windows = _windows(positives, positives.level)
+    above, near = _count(positives, windows, positives.real)
+    at = rows.order[:, : rows.most_pos]  # members come first
+    place = torch.ones(scores.shape, dtype=above.dtype, device=scores.device)
+    place.scatter_(1, at, torch.where(positives.real, (0.5 + above).clamp(min=1.0), 1.0))
+    return Among(place, positives, windows, near, at)
+
+
 def _errors(
     rows: SortedRows, positives: _Positives, loss: DiscountedTensors, above: Tensor, interpolate: bool
 ) -> Tensor:
@@ -88,8 +117,8 @@ def _errors(
     place = torch.where(positives.real, (0.5 + among).clamp(min=1.0), 1.0)
     ideal, _ = loss.continued(place)
     found, _ = loss.continued(place + torch.where(positives.real, above, 0.0))
-    if interpolate and bool((ideal > 0.0).all()):
-        precision = torch.where(positives.real, found / ideal, -torch.inf)
+    if interpolate and bool(((ideal > 0.0) | ((ideal == 0.0) & loss.is_cut)).all()):
+        precision = torch.where(positives.real, torch.where(ideal > 0.0, found / ideal, 0.0), -torch.inf)
         found = ideal * precision.flip(1).cummax(1).values.flip(1)
     low = place.long().clamp(max=rows.most_pos)
     high = (low + 1).clamp(max=rows.most_pos)

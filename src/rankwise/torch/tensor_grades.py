@@ -1,0 +1,125 @@
+"""Grades in tensors: sums over thresholds of what binary relevance gives, and soft ranks; see `rankwise.grades`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankwise.grades import Levels, check_number, level_gains, level_norms, sums_of, weigh_levels
+from rankwise.losses import DiscountedLoss, Loss
+from rankwise.torch.layout import Samples, precise
+from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.tensor_loss import DiscountedTensors
+from rankwise.torch.tensor_rows import sort_rows
+from rankwise.torch.tensor_soft import Among, among
+
+Binary = Callable[[Tensor, Samples], Outcome]
+
+
+class _Grades(NamedTuple):
+    """Grades of a batch, (Q, n) in rows. valid: which samples count. level: (Q, L) different grades by row, ascending.
+
+    Beyond those of a row it is infinite. on_host: the same as `rankwise.grades` has them, without `at`; sizes: (Q,)
+    samples by row, there.
+    """
+
+    grades: Tensor
+    valid: Tensor
+    level: Tensor
+    on_host: Levels
+    sizes: np.ndarray
+
+    def in_rows(self, values: np.ndarray) -> Tensor:
+        """Values by level, (T,), as (Q, L) on the device; 0 where a row has no more levels."""
+        level = self.level
+        result = torch.zeros_like(level)
+        result[level < torch.inf] = torch.as_tensor(values, dtype=level.dtype, device=level.device)
+        return result
+
+
+def solve_graded(scores: Tensor, samples: Samples, loss: Loss, goal: Goal, binary: Binary) -> Outcome:
+    """One query a row, scores (Q, n), with grades; binary: how scores are solved for samples without."""
+    found = _levels_of(samples)
+    if goal.update == "smooth":
+        return _smooth(scores, found, cast(DiscountedLoss, loss), goal.scale)
+    check_number(found.level.shape[1])
+    weights = found.in_rows(weigh_levels(found.on_host, found.sizes, loss))
+    filled = (found.level < torch.inf).sum(1) > 1
+    values, gradient = torch.zeros_like(weights[:, 0]), torch.zeros_like(scores)
+    for t in range(1, found.level.shape[1]):
+        part = binary(scores, Samples((found.grades >= found.level[:, t : t + 1]) & found.valid, found.valid))
+        values += weights[:, t] * part.values
+        gradient += weights[:, t : t + 1].to(gradient.dtype) * part.gradient
+    if found.level.shape[1] < 2:  # no threshold has looked at the scores
+        sort_rows(scores, Samples(found.valid, found.valid))
+    return Outcome(values, filled, gradient)
+
+
+def _levels_of(samples: Samples) -> _Grades:
+    grades = cast(Tensor, samples.grades)
+    valid = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
+    by_grade = torch.where(valid, grades, -1.0).sort(dim=1).values
+    new = torch.nn.functional.pad(by_grade[:, 1:] != by_grade[:, :-1], (1, 0), value=True) & (by_grade >= 0.0)
+    n_levels = new.sum(1)
+    most = max(int(n_levels.amax()), 1)
+    at = torch.where(by_grade >= 0.0, new.cumsum(1) - 1, most)
+    level = grades.new_full((grades.shape[0], most + 1), torch.inf).scatter_(1, at, by_grade)[:, :most].contiguous()
+    size = torch.zeros_like(level, dtype=torch.int64).new_zeros(grades.shape[0], most + 1)
+    size = size.scatter_add_(1, at, torch.ones_like(at))[:, :most]
+    members = size.flip(1).cumsum(1).flip(1)
+    real = level < torch.inf
+    starts = np.concatenate([[0], np.cumsum(n_levels.cpu().numpy())])
+    on_host = Levels(starts, level[real].double().cpu().numpy(), members[real].cpu().numpy(), np.empty(0, np.int64))
+    return _Grades(grades, valid, level, on_host, valid.sum(1).cpu().numpy())
+
+
+def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) -> Outcome:
+    """The smooth loss by soft ranks; formulas: `rankwise.soft_ranks`."""
+    gain, step = level_gains(found.on_host, loss)
+    n_levels, dtype = np.diff(found.on_host.starts), precise(scores.device)
+    norm = sums_of(step * level_norms(found.on_host, found.sizes, loss), n_levels)
+    norm[~((n_levels > 1) & (norm > 0.0))] = np.inf
+    best = sums_of(step * loss.ideals(found.on_host.members), n_levels) / norm
+    share = torch.as_tensor(1.0 / norm, dtype=dtype, device=scores.device)[:, None]
+    ranked = among(scores, found.valid, width)
+    tensors = _tensors(loss, found)
+    discount, slope = tensors.continued(ranked.place)
+    if loss.is_uniform:
+        at = torch.searchsorted(found.level, found.grades)
+        weight = found.in_rows(gain).gather(1, at.clamp(max=found.level.shape[1] - 1))
+        gradient: Tensor | float = 0.0
+    else:
+        weight, gradient = _by_levels(scores, found, tensors, width, found.in_rows(step), discount * share)
+    weight = torch.where(found.valid, weight * share, 0.0)
+    values = torch.as_tensor(best, dtype=dtype, device=scores.device) - (discount * weight).sum(1)
+    gradient = gradient + ranked.pull(-slope * weight)
+    return Outcome(values, torch.as_tensor(n_levels > 1, device=scores.device), gradient.to(scores.dtype))
+
+
+def _by_levels(
+    scores: Tensor, found: _Grades, loss: DiscountedTensors, width: float, step: Tensor, discount: Tensor
+) -> tuple[Tensor, Tensor]:
+    """W of every sample, (Q, n), and what comes of places among samples of at least some grade. discount: D/Z."""
+    check_number(found.level.shape[1])
+    weight = torch.zeros_like(discount)
+    gradient = torch.zeros_like(discount)
+    for t in range(found.level.shape[1]):
+        if not bool(step[:, t].any()):
+            continue
+        member = (found.grades >= found.level[:, t : t + 1]) & found.valid
+        part: Among = among(scores, member, width)
+        w, slope = loss.interpolated(part.place)
+        worth = torch.where(member, step[:, t : t + 1], 0.0)
+        weight = weight + worth * w
+        gradient = gradient + part.pull(-discount * worth * slope)
+    return weight, gradient
+
+
+def _tensors(loss: DiscountedLoss, found: _Grades) -> DiscountedTensors:
+    n = found.valid.sum(1, keepdim=True).clamp(min=1)
+    most = int(n.amax())
+    return DiscountedTensors(loss, n, torch.ones_like(n), (most, max(found.valid.shape[1], 2)))
