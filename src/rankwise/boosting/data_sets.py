@@ -53,8 +53,6 @@ class DataSet:
 
     def part(self, chosen: NDArray[np.bool_]) -> Queries:
         """Some of the queries, (Q,); made once while the same are asked for again and again."""
-        if chosen.all():
-            return self.queries
         if not ("chosen" in self._part and np.array_equal(self._part["chosen"], chosen)):
             truth = self.queries.relevant if self.queries.grades is None else self.queries.grades
             starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])

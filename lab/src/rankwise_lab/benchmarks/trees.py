@@ -24,7 +24,7 @@ __all__ = ["BENCHMARK"]
 _FEATURES, _LEAVES, _FIRST = 50, 31, 10
 _SHARE = 0.05
 # Labels by name: the lowest value of a normal variable for grades 1, 2, …
-_LABELS = {"0.1 % relevant": (3.3,), "1 % relevant": (2.5,), "grades 0 to 4": (1.0, 1.5, 2.0, 2.5)}
+_LABELS = {"0.2 % relevant": (3.3,), "1 % relevant": (2.5,), "grades 0 to 4": (1.0, 1.5, 2.0, 2.5)}
 _LOSSES = ("ap", "ndcg", "ndcg@30")
 
 
