@@ -290,3 +290,48 @@ def test_other_things_are_no_losses() -> None:
         rw.NDCG(discount="ln")
     with pytest.raises(TypeError, match=r"has no discount: pass discount="):
         rw.check_qs_suitable(rw.DiscountedLoss(), 2, 2)
+
+
+CUT_BY_LOOP: dict[str, Callable[[list[int], int], float]] = {
+    "ap": lambda places, k: 1 - sum(i / m for i, m in enumerate(places, 1) if m <= k) / min(len(places), k),
+    "ndcg": lambda places, k: (
+        1
+        - sum(1 / math.log2(1 + m) for m in places if m <= k)
+        / sum(1 / math.log2(1 + i) for i in range(1, min(len(places), k) + 1))
+    ),
+    "mrr": lambda places, k: 1 - (1 / places[0] if places[0] <= k else 0.0),
+    "precision": lambda places, k: 1 - sum(m <= k for m in places) / min(len(places), k),
+}
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 5), (4, 1), (3, 5)])
+@pytest.mark.parametrize("name", CUT_BY_LOOP)
+def test_losses_of_the_first_places_are_as_defined(name: str, size: tuple[int, int]) -> None:
+    places = all_places(*size)
+    for k in (1, 2, 3, 5, 100):
+        found = as_loss(f"{name}@{k}").of_counts(places - np.arange(1, size[0] + 1), size[1])
+        expected = [CUT_BY_LOOP[name](row.tolist(), k) for row in places]
+        np.testing.assert_allclose(found, expected, rtol=RTOL, atol=ATOL)
+
+
+def test_losses_of_the_first_places_have_names_and_keep_their_tables() -> None:
+    assert as_loss("ndcg@10") is as_loss("ndcg@10")
+    assert repr(as_loss("ndcg@10")) == "NDCG(discount='log2', k=10)"
+    assert (rw.AveragePrecision(100).name, rw.ReciprocalRank(k=3).name) == ("ap@100", "mrr@3")
+    assert repr(rw.PrecisionAt(5)) == "PrecisionAt(k=5)"
+    assert rw.NDCG(k=3, gain="linear").gain == "linear"
+    assert float(rw.NDCG(k=3).discount(4.0)) == 0.0
+    loss = pickle.loads(pickle.dumps(as_loss("ap@7")))
+    assert rw.ranking_loss([1.0, 2.0, 0.0], [0, 1, 1], loss) == rw.ranking_loss([1.0, 2.0, 0.0], [0, 1, 1], "ap@7")
+
+
+def test_a_number_of_places_that_is_none_is_refused() -> None:
+    for k in (0, -1, 2.5, True, "3"):
+        for make in (rw.AveragePrecision, rw.ReciprocalRank, rw.PrecisionAt, lambda k: rw.NDCG(k=k)):
+            with pytest.raises(ValueError, match="k must be a whole number of places, at least 1"):
+                make(k)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        as_loss("ndcg@0")
+    for name in ("ndcg@", "ndcg@1.5", "ndcg@-1", "auc@10", "precision", "map@10"):
+        with pytest.raises(ValueError, match=r"unknown loss .*'ndcg@10'"):
+            as_loss(name)
