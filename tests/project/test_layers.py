@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "rankwise"
 
 # From the first to the last; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("gains", "inputs"),
+    ("inputs",),
+    ("gains",),
     ("loss_forms",),
     ("losses", "method"),
     ("interleaving",),

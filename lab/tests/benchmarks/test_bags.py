@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwise.cli.main import main
 from rankwise.linear.cross_validation import split
+from rankwise.linear.labels import Labels
 
 RTOL = 1e-12
 BY_NAME = {contender.name: contender for contender in CONTENDERS}
@@ -259,7 +260,7 @@ def test_with_one_instance_a_bag_latent_rankers_are_rankers_of_means(few_Cs: Non
 
 def test_all_contenders_choose_C_on_the_same_folds_and_from_as_many_values() -> None:
     y = drawn().y
-    ours = split(y, None, INNER_FOLDS, 3)
+    ours = split(Labels(y), None, INNER_FOLDS, 3)
     theirs = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=3).split(np.zeros(y.size), y)
     for fold, (train, test) in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(fold.train, train)

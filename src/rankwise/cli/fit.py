@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankwise.cli.fit_models import FOLDS, RANK_SVM, RANKER, estimator, fold, is_ranker, standardized
 from rankwise.cli.fit_report import document, kept, summary
-from rankwise.cli.inputs import Counts, add_options, count, described, grades, is_graded, read, relevance
+from rankwise.cli.inputs import Counts, add_options, count, described, grades, read, relevance
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import (
     add_json,
@@ -36,8 +36,9 @@ _CHOOSING = ("cv", "scoring", "refit", "jobs")
 _NOT_GIVEN = object()
 _EPILOG = """\
 TRAIN is SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (X, y, qid) or Parquet; text
-may be gzipped. '-' is standard input. With queries, labels of more than two numbers are grades, negative ones 0, unless
---relevant-from is given; else labels of at least --relevant-from are relevant, which is right for 0/1 and -1/1.
+may be gzipped. '-' is standard input. Labels of at least --relevant-from are relevant: right for 0/1, -1/1 and grades.
+Labels of more than two numbers are grades, those that are not relevant being 0: ndcg and err are judged by them, and
+trained for.
 
 linear-ranker tries classifiers and refinements of them for the metric, judges them on folds, and takes their mean by
 merit; it scales features itself. rank-svm minimises the convex structured hinge of a loss to a certified duality gap.
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     if _chooses_C(arguments):
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
     X, scaling = standardized(data.X, data.source) if arguments.standardize else (data.X, None)
-    interrupted = _fit(model, X, _target(arguments, data, relevant), data, voice)
+    interrupted = _fit(model, X, _target(data, relevant), data, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} is not written")
         return INTERRUPTED
@@ -191,11 +192,12 @@ def _check_folds(cv: int, counts: Counts, source: str) -> None:
         raise ValueError(f"{source}: {n} {what} for {cv} folds; pass {remedy}")
 
 
-def _target(arguments: argparse.Namespace, data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[Any]:
-    """Grades; or two classes: the file's labels where they are two whole numbers, else 0 and 1."""
+def _target(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[Any]:
+    """Grades, of more than two; or two classes: the file's labels where they are two whole numbers, else 0 and 1."""
     assert data.y is not None
-    if arguments.relevant_from is None and is_graded(data):
-        return grades(data)
+    worth = grades(data, relevant)
+    if np.unique(worth).size > 2:
+        return worth
     labels = np.unique(data.y)
     if labels.size == 2 and (np.abs(labels) < 2**53).all() and (labels == np.floor(labels)).all():
         return data.y.astype(np.int64)
@@ -205,9 +207,12 @@ def _target(arguments: argparse.Namespace, data: Dataset, relevant: NDArray[np.b
 def _fit(model: Any, X: Any, y: NDArray[Any], data: Dataset, voice: Voice) -> bool:
     """Train, and repeat in a line each what Python warns of; whether it was interrupted."""
     interrupted = False
+    qid = data.qid
+    if qid is None and y.dtype.kind == "f":  # grades need a query: all samples are one
+        qid = np.zeros(y.size, np.int64)
     with voice.noting_warnings():
         try:
-            model.fit(X, y, data.qid)
+            model.fit(X, y, qid)
         except KeyboardInterrupt:
             interrupted = True
     return interrupted

@@ -157,15 +157,10 @@ def relevance(data: Dataset, relevant_from: float, *, both: bool = True) -> NDAr
     )
 
 
-def grades(data: Dataset) -> NDArray[np.float64]:
-    """The labels as grades, negative ones 0."""
+def grades(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The labels as grades; those that are not relevant, and negative ones, are 0."""
     assert data.y is not None
-    return np.maximum(data.y, 0.0)
-
-
-def is_graded(data: Dataset) -> bool:
-    """Whether labels are grades: there are queries, and more than two different labels."""
-    return data.qid is not None and np.unique(grades(data)).size > 2
+    return np.where(relevant, np.maximum(data.y, 0.0), 0.0)
 
 
 def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:

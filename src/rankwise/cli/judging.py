@@ -62,7 +62,7 @@ class Judge:
         """That of some data; refused where these do not suit the metrics."""
         if data.qid is None and "map" in metrics:
             raise ValueError(f"{data.source} has no queries, and map is the mean of AP over them; name ap instead")
-        labels = grades(data)
+        labels = grades(data, relevant)
         largest = float(labels.max())
         if largest > _LARGEST_GRADE and any(metric.gain == "exp2" for metric in metrics.values()):
             raise ValueError(
