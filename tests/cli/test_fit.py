@@ -138,7 +138,9 @@ def test_choices_are_all_there_are() -> None:
 
 def test_queries_are_left_aside_if_asked(folder: Path) -> None:
     run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--no-qid", "--quiet")
-    run("fit", *SVM, "train-flat.svm", "-o", "flat.rw", "--C", 10, "--quiet")
+    X, y, _ = draw(1)
+    write_data("flat.svm", X, y)
+    run("fit", *SVM, "flat.svm", "-o", "flat.rw", "--C", 10, "--quiet")
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.load("flat.rw").coef_, RTOL, ATOL)
     run("predict", "m.rw", "test.svm", "--rank", "--no-qid", "-o", "ranks.txt")
     assert sorted(map(int, Path("ranks.txt").read_text().split())) == list(range(1, 241))
