@@ -93,13 +93,13 @@ def as_grades(grades: ArrayLike, n: int, name: str = "grades", beside: str = "sc
     if array.dtype == np.bool_:
         return array.astype(np.float64)
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
-        array = array.astype(np.float64)
-    if (k := first_true(~((array >= 0.0) & (array < np.inf)))) is not None:
+        found = array.astype(np.float64)
+    if (k := first_true(~((found >= 0.0) & (found < np.inf)))) is not None:
         raise ValueError(
-            f"{name}[{k}] is {array[k]}: {name} must be finite and at least 0; shift them, or pass booleans, which "
+            f"{name}[{k}] is {array[k]}: grades must be finite and at least 0; shift them, or pass booleans, which "
             "samples are relevant"
         )
-    return array
+    return found
 
 
 def _has_grades(array: NDArray[Any]) -> bool:

@@ -205,7 +205,7 @@ def test_grades_that_are_negative_or_not_finite_are_refused(name: str, wrong: fl
     grades[at] = wrong
     metric = metrics.as_metric(name)
     called = "grades" if metric.graded else "relevant"
-    with pytest.raises(ValueError, match=rf"{called}\[{at}\] is .*: {called} must be finite and at least 0; shift"):
+    with pytest.raises(ValueError, match=rf"{called}\[{at}\] is .*: grades must be finite and at least 0; shift"):
         metric(SCORES, grades)
 
 

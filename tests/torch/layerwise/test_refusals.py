@@ -55,7 +55,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": "precision"}, ValueError, "unknown loss 'precision'"),
     ({"loss": 3}, TypeError, "loss must be a name or a Loss"),
     ({"score": "f1"}, ValueError, "unknown score 'f1'; use one of 'accuracy', 'ap'"),
-    ({"score": "ap@5"}, ValueError, "ap is not cut"),
+    ({"score": "auc@5"}, ValueError, "auc is not cut"),
     ({"score": 1.0}, TypeError, "score must be a name or a function"),
 ]
 
