@@ -30,6 +30,7 @@ __all__ = [
     "check_number",
     "level_gains",
     "level_norms",
+    "level_of_samples",
     "level_weights",
     "levels_of",
     "sum_over_levels",
@@ -49,14 +50,12 @@ _ALL = np.empty(0, np.int64)
 class Levels(NamedTuple):
     """The different grades of each query, ascending, one query after the other.
 
-    starts: (Q + 1,) where those of each query begin. grade: (T,). members: (T,) samples of at least this grade. at:
-    (n,) where the grade of a sample is.
+    starts: (Q + 1,) where those of each query begin. grade: (T,). members: (T,) samples of at least this grade.
     """
 
     starts: IntArray
     grade: FloatArray
     members: IntArray
-    at: IntArray
 
 
 class Threshold(NamedTuple):
@@ -92,11 +91,18 @@ def levels_of(queries: Queries) -> Levels:
     if "levels" not in queries.kept:
         assert queries.grades is not None
         n, starts = queries.grades.shape[0], np.empty_like(queries.starts)
-        grade, count, at = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
-        _kernels().find_levels(queries.grades, queries.starts, starts, grade, count, at)
-        queries.kept["levels"] = Levels(starts, grade[: starts[-1]].copy(), count[: starts[-1]].copy(), at)
+        grade, count = np.empty(n), np.empty(n, np.int64)
+        _kernels().find_levels(queries.grades, queries.starts, starts, grade, count)
+        queries.kept["levels"] = Levels(starts, grade[: starts[-1]].copy(), count[: starts[-1]].copy())
     found: Levels = queries.kept["levels"]
     return found
+
+
+def level_of_samples(queries: Queries) -> IntArray:
+    """Which of the levels, 0 … T − 1, the grade of each sample is, (n,)."""
+    levels, at = levels_of(queries), np.empty(queries.relevant.shape[0], np.int64)
+    _kernels().number_levels(queries.grades, queries.starts, levels.starts, levels.grade, at)
+    return at
 
 
 def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
@@ -136,16 +142,15 @@ def check_number(most: int) -> int:
 
 
 def _threshold(queries: Queries, t: int) -> Threshold:
-    levels = levels_of(queries)
+    assert queries.grades is not None
+    levels, grades, starts, samples = levels_of(queries), queries.grades, queries.starts, _ALL
     has = np.diff(levels.starts) > t
-    relevant = levels.at >= np.repeat(levels.starts[:-1] + t, queries.sizes)
-    which = np.flatnonzero(has)
-    if which.size == has.size:
-        return Threshold(t, which, _ALL, Queries(relevant, queries.starts, int(np.count_nonzero(relevant))))
-    samples = np.flatnonzero(np.repeat(has, queries.sizes))
-    starts = np.concatenate([[0], np.cumsum(queries.sizes[has])])
-    relevant = relevant[samples]
-    return Threshold(t, which, samples, Queries(relevant, starts, int(np.count_nonzero(relevant))))
+    if not has.all():
+        samples = np.flatnonzero(np.repeat(has, queries.sizes))
+        grades, starts = grades[samples], np.concatenate([[0], np.cumsum(queries.sizes[has])])
+    relevant = np.empty(grades.shape[0], np.bool_)
+    n_pos = _kernels().at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
+    return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts, n_pos))
 
 
 def level_weights(queries: Queries, loss: Loss) -> FloatArray:
@@ -161,15 +166,20 @@ def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """α of every level, (T,), of queries of these sizes; 0 where no grade of a query is worth anything."""
     if loss.form is Form.LABELS:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or a loss of rankings")
-    part = level_gains(levels, loss)[1] * level_norms(levels, sizes, loss)
+    step = level_gains(levels, loss)[1]
+    part = step * level_norms(levels, sizes, step, loss)
     n_levels = np.diff(levels.starts)
     whole = np.repeat(sums_of(part, n_levels), n_levels)
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
 
 
-def level_norms(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
-    """C of every level, (T,)."""
-    return loss.normalisers(levels.members, np.repeat(sizes, np.diff(levels.starts)) - levels.members)
+def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Loss) -> FloatArray:
+    """C of every level whose step (T,) is not 0, which that of grade 0, with all samples, is; of the others 0."""
+    counts = (step > 0.0).nonzero()[0]
+    n_neg = np.repeat(sizes, np.diff(levels.starts)) - levels.members
+    norms = np.zeros_like(step)
+    norms[counts] = loss.normalisers(levels.members[counts], n_neg[counts])
+    return norms
 
 
 def sums_of(values: FloatArray, sizes: IntArray) -> FloatArray:
@@ -186,13 +196,21 @@ def sum_over_levels(
 ) -> SumOverLevels:
     """Σ_l α_l of what `solve(scores, binary queries)` gives: values and losses by query, gradients by sample."""
     thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
-    value, lost, gradient = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size), np.zeros_like(scores)
+    value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
+    gradient: NDArray[np.floating] | None = None
     if not thresholds or thresholds[0].samples.size:
         raise_not_finite(scores)  # no threshold sees all of them
+        gradient = np.zeros_like(scores)
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
         weight = weights[starts[which] + t]
         value[which] += weight * found.value
         lost[which] += weight * found.loss
-        _kernels().add_weighted(found.gradient, binary.starts, weight, samples, gradient)
+        if gradient is None:
+            gradient = found.gradient
+            _kernels().weigh(gradient, binary.starts, weight)
+        else:
+            _kernels().add_weighted(found.gradient, binary.starts, weight, samples, gradient)
+        del found  # so that the next one takes its memory, which is at hand
+    assert gradient is not None
     return SumOverLevels(value, lost, gradient)

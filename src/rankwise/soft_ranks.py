@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.grades import check_levels, level_gains, level_norms, levels_of, sums_of
+from rankwise.grades import check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
 from rankwise.loss_forms import DiscountedLoss
 from rankwise.queries import Queries
 
@@ -40,10 +40,12 @@ def _ranks() -> ModuleType:
 class _Worth(NamedTuple):
     """What the grades of queries are worth to a loss.
 
-    step: (T,) ΔG_l. gain: (n,) by sample. best: (Q,) Σ_l ΔG_l·I_l. norm: (Q,) Z; infinite if there is nothing to rank.
+    step: (T,) ΔG_l. level: (n,) which grade a sample has; gain: (n,) what that is worth. best: (Q,) Σ_l ΔG_l·I_l. norm:
+    (Q,) Z; infinite if there is nothing to rank.
     """
 
     step: FloatArray
+    level: IntArray
     gain: FloatArray
     best: FloatArray
     norm: FloatArray
@@ -79,10 +81,11 @@ def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
     if kept is None or kept[0] is not loss:
         levels = levels_of(queries)
         (gain, step), n_levels = level_gains(levels, loss), np.diff(levels.starts)
-        norm = sums_of(step * level_norms(levels, queries.sizes, loss), n_levels)
+        norm = sums_of(step * level_norms(levels, queries.sizes, step, loss), n_levels)
         norm[~(queries.can_rank & (norm > 0.0))] = np.inf
-        best = sums_of(step * loss.ideals(levels.members), n_levels)
-        kept = loss, _Worth(step, gain[levels.at], best, norm)
+        best = sums_of(step * loss.ideals(np.where(step > 0.0, levels.members, 1)), n_levels)
+        at = level_of_samples(queries)
+        kept = loss, _Worth(step, at, gain[at], best, norm)
         queries.kept["worth"] = kept
     return kept[1]
 
@@ -105,7 +108,7 @@ def _by_levels(
     check_levels(queries)
     levels, n = levels_of(queries), found.order.size
     n_levels = np.diff(levels.starts)
-    height = (levels.at - np.repeat(levels.starts[:-1], queries.sizes))[found.order]
+    height = (worth.level - np.repeat(levels.starts[:-1], queries.sizes))[found.order]
     most = int(levels.members.max(initial=1))
     table = loss.tables(most, int(queries.sizes.max(initial=1))).weight[:most]
     weight, worth_there = np.zeros(n), np.zeros(n)

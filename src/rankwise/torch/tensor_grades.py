@@ -23,8 +23,8 @@ Binary = Callable[[Tensor, Samples], Outcome]
 class _Grades(NamedTuple):
     """Grades of a batch, (Q, n) in rows. valid: which samples count. level: (Q, L) different grades by row, ascending.
 
-    Beyond those of a row it is infinite. on_host: the same as `rankwise.grades` has them, without `at`; sizes: (Q,)
-    samples by row, there.
+    Beyond those of a row it is infinite. on_host: the same as `rankwise.grades` has them; sizes: (Q,) samples by row,
+    there.
     """
 
     grades: Tensor
@@ -73,7 +73,7 @@ def _levels_of(samples: Samples) -> _Grades:
     members = size.flip(1).cumsum(1).flip(1)
     real = level < torch.inf
     starts = np.concatenate([[0], np.cumsum(n_levels.cpu().numpy())])
-    on_host = Levels(starts, level[real].double().cpu().numpy(), members[real].cpu().numpy(), np.empty(0, np.int64))
+    on_host = Levels(starts, level[real].double().cpu().numpy(), members[real].cpu().numpy())
     return _Grades(grades, valid, level, on_host, valid.sum(1).cpu().numpy())
 
 
@@ -81,9 +81,9 @@ def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) 
     """The smooth loss by soft ranks; formulas: `rankwise.soft_ranks`."""
     gain, step = level_gains(found.on_host, loss)
     n_levels, dtype = np.diff(found.on_host.starts), precise(scores.device)
-    norm = sums_of(step * level_norms(found.on_host, found.sizes, loss), n_levels)
+    norm = sums_of(step * level_norms(found.on_host, found.sizes, step, loss), n_levels)
     norm[~((n_levels > 1) & (norm > 0.0))] = np.inf
-    best = sums_of(step * loss.ideals(found.on_host.members), n_levels) / norm
+    best = sums_of(step * loss.ideals(np.where(step > 0.0, found.on_host.members, 1)), n_levels) / norm
     share = torch.as_tensor(1.0 / norm, dtype=dtype, device=scores.device)[:, None]
     ranked = among(scores, found.valid, width)
     tensors = _tensors(loss, found)
