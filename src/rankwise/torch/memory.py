@@ -69,6 +69,12 @@ class ScoreMemory(torch.nn.Module):
         self.register_buffer("scores", torch.zeros(n_outputs, n))
         self.register_buffer("labels", torch.zeros(n_outputs, n, dtype=torch.bool))
         self.register_buffer("seen", torch.zeros(n_outputs, n, dtype=torch.bool))
+        # `seen` and its version when all entries were last found to be set.
+        self._full: tuple[Tensor | None, int] = (None, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is known of this very buffer: a copy counts its own writes."""
+        return {**self.__dict__, "_full": (None, 0)}
 
     def extra_repr(self) -> str:
         """Sizes, and how many samples were seen."""
@@ -110,13 +116,24 @@ class ScoreMemory(torch.nn.Module):
         if not bool(kept.isfinite().all()):
             raise ValueError(f"a score is too large for a memory of {self.scores.dtype}; use memory.float()")
         entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
-        seen = self.seen.index_copy(1, index, entries.seen)
-        factor = seen.sum(1) / valid.sum(1).clamp(min=1)
-        whole = _Place.apply(rows, self.scores.to(rows.dtype), index, valid, factor.to(rows.dtype)[:, None])
-        whole, labels, seen = (
-            one[0] if flat else one.t() for one in (whole, self.labels.index_copy(1, index, entries.labels), seen)
-        )
-        return whole, labels, None if bool(seen.all()) else seen, entries
+        labels, seen = self.labels, None
+        if not self._all_seen():  # else no label changes
+            labels, seen = labels.index_copy(1, index, entries.labels), self.seen.index_copy(1, index, entries.seen)
+        n_seen = self.scores.shape[1] if seen is None else seen.sum(1)
+        factor = (n_seen / valid.sum(1).clamp(min=1)).to(rows.dtype)[:, None]
+        whole = _Place.apply(rows, self.scores.to(rows.dtype), index, valid, factor)
+        if flat:
+            return whole[0], labels[0], None if seen is None else seen[0], entries
+        return whole.t(), labels.t(), None if seen is None else seen.t(), entries
+
+    def _all_seen(self) -> bool:
+        """Whether all samples were seen; once they were, this is asked again only after the buffer was written to."""
+        if self.seen.is_inference():  # which count no writes
+            return bool(self.seen.all())
+        seen, version = self._full
+        if (seen is not self.seen or version != self.seen._version) and bool(self.seen.all()):
+            self._full = seen, version = self.seen, self.seen._version
+        return seen is self.seen and version == self.seen._version
 
     def write(self, entries: Entries) -> None:
         """Write what `place` found, unless in eval mode."""
@@ -124,6 +141,8 @@ class ScoreMemory(torch.nn.Module):
             return
         # Scores of samples not seen yet do not count, and labels of those seen are the same: every step is consistent.
         self.scores.index_copy_(1, entries.at, entries.scores)
+        if self._all_seen():
+            return
         self.labels.index_copy_(1, entries.at, entries.labels)
         self.seen.index_copy_(1, entries.at, entries.seen)
 
