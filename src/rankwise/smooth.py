@@ -237,7 +237,7 @@ def _solve_binary(
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)
     norms[both] = loss.normalisers(n_pos[both], n_neg[both])
-    errors = WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
+    errors = WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max()), n_threads))
     value[both] = sums_of(errors.part, n_pos)[both]
     weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
     return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
@@ -277,6 +277,7 @@ class _Case(NamedTuple):
     place: NDArray[np.int64]
     norm: NDArray[np.float64]
     n: int
+    n_threads: int
 
 
 class _Errors(NamedTuple):
@@ -298,7 +299,7 @@ def _smooth(soft: Any, case: _Case) -> _Errors:
 
 
 def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
-    place = np.maximum(_soft().places(soft), 1.0)
+    place = np.maximum(_soft().places(soft.level, soft.starts, soft.width, case.n_threads), 1.0)
     most = int(case.n_pos.max())
     table = case.loss.tables(most, case.n).weight
     w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / case.norm

@@ -7,7 +7,8 @@ samples of at least some grade l:
     Δ = (1/Z) (Σ_l ΔG_l·I_l − Σ_d D(r_d)·W_d),   W_d = Σ_{l ≤ y_d} ΔG_l·w(a_dl)
 
 I_l = Σ_{i ≤ P_l} w_i·D(i) is the best there is, and Z = Σ_l ΔG_l·C_l. Where all weights are 1, W_d is the gain of d,
-and one sweep over the sorted scores serves for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal.
+and one sweep serves for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal. Only samples with a gain are sorted;
+those without are counted as negatives are, by where they lie among them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from rankwise.grades import check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
 from rankwise.loss_forms import DiscountedLoss
-from rankwise.queries import Queries
+from rankwise.queries import Queries, as_queries
 
 __all__ = ["solve_ranked"]
 
@@ -37,16 +38,25 @@ def _ranks() -> ModuleType:
     return ranks
 
 
+@cache
+def _soft() -> ModuleType:
+    """Soft counts, likewise."""
+    from rankwise.inference import soft
+
+    return soft
+
+
 class _Worth(NamedTuple):
     """What the grades of queries are worth to a loss.
 
-    step: (T,) ΔG_l. level: (n,) which grade a sample has; gain: (n,) what that is worth. best: (Q,) Σ_l ΔG_l·I_l. norm:
-    (Q,) Z; infinite if there is nothing to rank.
+    step: (T,) ΔG_l. level: (n,) which grade a sample has; gain: (n,) what that is worth. gained: queries in which what
+    has a gain is relevant. best: (Q,) Σ_l ΔG_l·I_l. norm: (Q,) Z; infinite if there is nothing to rank.
     """
 
     step: FloatArray
     level: IntArray
     gain: FloatArray
+    gained: Queries
     best: FloatArray
     norm: FloatArray
 
@@ -57,21 +67,22 @@ def solve_ranked(
     """The smooth loss of each query with grades, and the gradient of their sum. `NotFiniteError` as from `soften`."""
     worth = _worth_of(queries, loss)
     last = np.inf if loss.k is None else loss.k + 1.0
-    found = _ranks().rank(scores, queries.starts, worth.gain, width, last, not loss.is_uniform, n_threads)
-    active = np.flatnonzero(found.rank < last)  # all others are worth nothing where they are
-    ends = np.searchsorted(active, queries.starts)
-    size = int(queries.sizes.max(initial=1))
-    discount, slope = loss.continued(found.rank[active], size)
-    share = np.repeat(1.0 / worth.norm, np.diff(ends))
+    soft = _soft().soften(scores, worth.gained, width, n_threads)
+    rank = np.maximum(_soft().places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
+    active = np.flatnonzero(rank < last)  # all others are worth nothing where they are
+    n_active = np.diff(np.searchsorted(active, soft.starts))
+    discount, slope = loss.continued(rank[active], int(queries.sizes.max(initial=1)))
+    share = np.repeat(1.0 / worth.norm, n_active)
     gradient = np.zeros(scores.shape[0])
     if loss.is_uniform:
-        weight = worth.gain[found.order[active]]
+        weight = worth.gain[soft.order[active]]
     else:
-        weight = _by_levels(queries, loss, width, n_threads, found, worth, active, discount * share, gradient)
-    value = worth.best / worth.norm - sums_of(discount * weight * share, np.diff(ends))
-    rate = np.zeros(scores.shape[0])
+        weight = _by_levels(queries, loss, n_threads, soft, worth, active, discount * share, gradient)
+    value = worth.best / worth.norm - sums_of(discount * weight * share, n_active)
+    rate = np.zeros(rank.shape[0])
     rate[active] = -slope * weight * share
-    _ranks().pull(found.level, found.order, queries.starts, width, rate, gradient, n_threads)
+    _ranks().pull(soft.level, soft.order, soft.starts, width, rate, gradient, n_threads)
+    gradient += _soft().spread(scores, worth.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads)
     return value, gradient.astype(scores.dtype, copy=False)
 
 
@@ -85,7 +96,8 @@ def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
         norm[~(queries.can_rank & (norm > 0.0))] = np.inf
         best = sums_of(step * loss.ideals(np.where(step > 0.0, levels.members, 1)), n_levels)
         at = level_of_samples(queries)
-        kept = loss, _Worth(step, at, gain[at], best, norm)
+        gained = as_queries(gain[at] > 0.0, queries.starts)
+        kept = loss, _Worth(step, at, gain[at], gained, best, norm)
         queries.kept["worth"] = kept
     return kept[1]
 
@@ -93,9 +105,8 @@ def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
 def _by_levels(
     queries: Queries,
     loss: DiscountedLoss,
-    width: float,
     n_threads: int,
-    found: Any,
+    soft: Any,
     worth: _Worth,
     active: IntArray,
     discount: FloatArray,
@@ -103,30 +114,30 @@ def _by_levels(
 ) -> FloatArray:
     """W of active samples, and to the gradient what comes of the places among samples of at least some grade.
 
-    discount: D/Z of active samples.
+    soft: counts of samples that have a gain. discount: D/Z of active ones.
     """
     check_levels(queries)
-    levels, n = levels_of(queries), found.order.size
+    levels, n = levels_of(queries), soft.order.size
     n_levels = np.diff(levels.starts)
-    height = (worth.level - np.repeat(levels.starts[:-1], queries.sizes))[found.order]
+    height = worth.level[soft.order] - np.repeat(levels.starts[:-1], np.diff(soft.starts))
     most = int(levels.members.max(initial=1))
     table = loss.tables(most, int(queries.sizes.max(initial=1))).weight[:most]
     weight, worth_there = np.zeros(n), np.zeros(n)
     worth_there[active] = discount
     for t in range(int(n_levels.max(initial=0))):
         at = np.flatnonzero(height >= t)
-        starts, has = np.searchsorted(at, queries.starts), n_levels > t
+        starts, has = np.searchsorted(at, soft.starts), n_levels > t
         step = np.zeros(n_levels.size)
         step[has] = worth.step[levels.starts[:-1][has] + t]
         if not step.any():
             continue
         of_sample = np.repeat(step, np.diff(starts))
-        level = found.level[at]
-        place = _ranks().places(level, starts, width, n_threads)
+        level = soft.level[at]
+        place = _soft().places(level, starts, soft.width, n_threads)
         w, slope = _interpolated(table, place)
         weight[at] += of_sample * w
         rate = -worth_there[at] * of_sample * slope
-        _ranks().pull(level, found.order[at], starts, width, rate, gradient, n_threads)
+        _ranks().pull(level, soft.order[at], starts, soft.width, rate, gradient, n_threads)
     return weight[active]
 
 

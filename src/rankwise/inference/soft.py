@@ -98,10 +98,11 @@ def _soften_large(scores: NDArray[np.floating], queries: Queries, q: int, soft: 
     conclude_large(level, soft.width, bounds, middle, sums[0], sums[1], soft.above[p:p_end], soft.near[p:p_end])
 
 
-def places(soft: Softened) -> Floats:
-    """½ + Σ_k H(s_k − s_i) over the positives of each query: the soft place of a positive among them."""
-    out = np.empty_like(soft.level)
-    soft_places(soft.level, soft.starts, 0, soft.starts.size - 1, soft.width, out)
+def places(level: Floats, starts: Ints, width: float, n_threads: int) -> Floats:
+    """½ + Σ_k H(s_k − s_i) over the samples of each query, which ascend: the soft place of a sample among them."""
+    out = np.empty_like(level)
+    jobs = pairwise(cuts_of(starts, 0, starts.size - 1, n_threads))
+    run(soft_places, [(level, starts, a, b, width, out) for a, b in jobs])
     return out
 
 
