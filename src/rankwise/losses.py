@@ -1,4 +1,4 @@
-"""What is minimised: AP, NDCG, reciprocal rank, precision, AUC, 0-1, by name; your own take a form of loss_forms.py."""
+"""What is minimised: AP, NDCG, reciprocal rank, precision, AUC, 0-1, by name; for your own see loss_forms.py."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.discounted_loss import TABLE_SIZE, DiscountedLoss
 from rankwise.gains import Gain
 from rankwise.inputs import as_cutoff, is_whole
-from rankwise.loss_forms import (
-    TABLE_SIZE,
-    DiscountedLoss,
-    FloatArray,
-    Form,
-    Loss,
-    LossTables,
-    NotQSSuitableError,
-    StepLoss,
-    Tail,
-)
+from rankwise.loss_forms import FloatArray, Form, Loss, LossTables, NotQSSuitableError, Tail
+from rankwise.step_loss import StepLoss
 
 __all__ = [
     "AUC",

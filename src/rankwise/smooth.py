@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.border import give_gradient, mean_gradient, n_used, take_scores
+from rankwise.discounted_loss import DiscountedLoss
 from rankwise.grades import sum_over_levels, sums_of
 from rankwise.grouping import group
 from rankwise.inputs import (
@@ -34,7 +35,7 @@ from rankwise.inputs import (
     is_number,
     not_finite,
 )
-from rankwise.loss_forms import DiscountedLoss, Form
+from rankwise.loss_forms import Form
 from rankwise.losses import LossLike, as_loss
 from rankwise.queries import Queries, as_queries, single_query
 from rankwise.soft_ranks import solve_ranked

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.discounted_loss import DiscountedLoss
 from rankwise.grades import check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
-from rankwise.loss_forms import DiscountedLoss
 from rankwise.queries import Queries, as_queries
 
 __all__ = ["solve_ranked"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import loss_forms
+from rankwise import step_loss
 from rankwise.losses import as_loss
 
 BUILT_IN = ("ap", "ndcg", "mrr", "auc")
@@ -183,7 +183,7 @@ def test_one_place_among_millions_is_found_before_a_loss_is_used(at: tuple[int, 
 
 def looked_at(monkeypatch: pytest.MonkeyPatch, loss: rw.StepLoss, n_pos: int, n_neg: int) -> set[int]:
     """Every i of which all j are looked at where (C2) is checked in part: of 64 steps, if there are more."""
-    monkeypatch.setattr(loss_forms, "_AT_ONCE", 64)
+    monkeypatch.setattr(step_loss, "_AT_ONCE", 64)
     seen, step = set[tuple[int, int]](), loss.step
 
     def watched(i: Any, j: Any, p: int, n: int) -> Any:
@@ -223,7 +223,7 @@ def test_what_was_checked_in_part_is_not_taken_for_checked(
 
 @pytest.mark.parametrize("at_once", [64, 1 << 28], ids=["in part", "in full"])
 def test_a_step_function_is_checked_once_for_the_same_counts(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss_forms, "_AT_ONCE", at_once)
+    monkeypatch.setattr(step_loss, "_AT_ONCE", at_once)
     calls = [0]
 
     def step(i: Any, j: Any, p: int, n: int) -> Any:

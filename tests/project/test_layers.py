@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inputs",),
     ("gains",),
     ("loss_forms",),
+    ("discounted_loss", "step_loss"),
     ("losses", "method"),
     ("interleaving",),
     ("queries",),
