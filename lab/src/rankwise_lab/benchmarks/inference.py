@@ -12,7 +12,7 @@ import numpy as np
 
 import rankwise as rw
 from rankwise.losses import Loss
-from rankwise_lab.benchmarks import processes, small, tight, unfriendly
+from rankwise_lab.benchmarks import graded, processes, small, tight, unfriendly
 from rankwise_lab.benchmarks.plan import (
     LOSSES,
     PAPER,
@@ -228,6 +228,7 @@ BENCHMARK = Benchmark(
         Section(8, "Growth", _growth),
         Section(9, "Memory", _memory),
         Section(10, "Tight losses: smooth and error-driven", tight.tight),
+        Section(11, "Grades and cut-offs", graded.graded),
     ),
     Sizes,
 )
