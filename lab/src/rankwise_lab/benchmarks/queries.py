@@ -178,42 +178,61 @@ def _linear_ranker(metric: str, graded: bool, train: Split) -> Any:
 
 
 class _Boosted:
-    """LightGBM with its own or our objectives; leaves, rate and trees by NDCG@10 over folds of training queries."""
+    """Trees by a library's own or our objectives; leaves, rate and number by NDCG@10 in folds of training queries."""
 
-    def __init__(self, chosen: str | RankObjective, train: Split) -> None:
+    def __init__(self, library: str, chosen: str | RankObjective, train: Split) -> None:
+        self._begin: Callable[..., Any] = partial({"LightGBM": _LightGBM, "XGBoost": _XGBoost}[library], chosen)
         settings = [(leaves, rate) for leaves in (7, 15, 31) for rate in (0.03, 0.1)]
         folds = list(GroupKFold(_OUTER, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
-        curves = {s: np.mean([self._curve(chosen, s, train, *fold) for fold in folds], axis=0) for s in settings}
+        curves = {s: np.mean([self._curve(s, train, *fold) for fold in folds], axis=0) for s in settings}
         best = max(settings, key=lambda s: float(curves[s].max()))
-        n_trees = _TREES[int(np.argmax(curves[best]))]
-        self._model = self._fit(chosen, best, train, n_trees)
+        self._n_trees = _TREES[int(np.argmax(curves[best]))]
+        self._model = self._begin(best, train, self._n_trees)
 
-    @staticmethod
-    def _fit(chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> Any:
+    def _curve(
+        self, setting: tuple[int, float], train: Split, fit: NDArray[Any], held: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """NDCG@10 on what is left out, by number of trees."""
+        model, left = self._begin(setting, train.part(fit), _TREES[-1]), train.part(held)
+        scores = [model.predict(left.X, n) for n in _TREES]
+        return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
+
+    def decision_function(self, X: Any, /) -> NDArray[np.float64]:
+        """Scores of the rows of X."""
+        return np.asarray(self._model.predict(X, self._n_trees))
+
+
+class _LightGBM:
+    def __init__(self, chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> None:
         import lightgbm
 
         order = np.argsort(train.qid, kind="stable")
         _, sizes = np.unique(train.qid, return_counts=True)
         data = lightgbm.Dataset(train.X[order], train.grades[order], group=sizes)
         fixed = {"objective": chosen, "num_threads": THREADS, "verbose": -1, "seed": 0, "min_data_in_leaf": 20}
-        return lightgbm.train(fixed | {"num_leaves": setting[0], "learning_rate": setting[1]}, data, n_trees)
+        self._model = lightgbm.train(fixed | {"num_leaves": setting[0], "learning_rate": setting[1]}, data, n_trees)
 
-    def _curve(
-        self,
-        chosen: str | RankObjective,
-        setting: tuple[int, float],
-        train: Split,
-        fit: NDArray[Any],
-        held: NDArray[Any],
-    ) -> NDArray[np.float64]:
-        """NDCG@10 on what is left out, by number of trees."""
-        model, left = self._fit(chosen, setting, train.part(fit), _TREES[-1]), train.part(held)
-        scores = [model.predict(left.X, num_iteration=n) for n in _TREES]
-        return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
+    def predict(self, X: Any, n_trees: int) -> Any:
+        return self._model.predict(X, num_iteration=n_trees)
 
-    def decision_function(self, X: Any, /) -> NDArray[np.float64]:
-        """Scores of the rows of X."""
-        return np.asarray(self._model.predict(X))
+
+class _XGBoost:
+    def __init__(self, chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> None:
+        import xgboost
+
+        order = np.argsort(train.qid, kind="stable")
+        data = xgboost.DMatrix(train.X[order], train.grades[order], qid=train.qid[order])
+        grown: dict[str, Any] = {"grow_policy": "lossguide", "max_depth": 0, "nthread": THREADS, "seed": 0}
+        grown |= {"max_leaves": setting[0], "learning_rate": setting[1]}
+        if isinstance(chosen, str):
+            self._model = xgboost.train(grown | {"objective": chosen}, data, n_trees)
+        else:
+            self._model = xgboost.train(grown, data, n_trees, obj=chosen)
+
+    def predict(self, X: Any, n_trees: int) -> Any:
+        import xgboost
+
+        return self._model.predict(xgboost.DMatrix(X), output_margin=True, iteration_range=(0, n_trees))
 
 
 def _trees(train: Split) -> Any:
@@ -222,12 +241,14 @@ def _trees(train: Split) -> Any:
     )
 
 
-_OBJECTIVES: dict[str, str | RankObjective] = {
-    "lambdarank": "lambdarank",
-    "rank_xendcg": "rank_xendcg",
+_OURS: dict[str, RankObjective] = {
     "our smooth ndcg@30": objective("ndcg@30"),
     "our error-driven ap": objective("ap", "error-driven"),
     "our hinge ap": objective("ap", "hinge"),
+}
+_BOOSTED: dict[str, dict[str, str | RankObjective]] = {
+    "LightGBM": {"lambdarank": "lambdarank", "rank_xendcg": "rank_xendcg", **_OURS},
+    "XGBoost": {"rank:ndcg": "rank:ndcg", **_OURS},
 }
 MODELS: dict[str, Callable[[Split], Any]] = {
     REFERENCE: partial(_pointwise, lambda C: LogisticRegression(C=C, max_iter=5000)),
@@ -237,11 +258,12 @@ MODELS: dict[str, Callable[[Split], Any]] = {
     "LinearRanker, map, grades": partial(_linear_ranker, "map", True),
     "LinearRanker, ndcg@10": partial(_linear_ranker, "ndcg@10", False),
     "LinearRanker, ndcg@10, grades": partial(_linear_ranker, "ndcg@10", True),
-    **(
-        {f"LightGBM, {name}": partial(_Boosted, chosen) for name, chosen in _OBJECTIVES.items()}
-        if find_spec("lightgbm")
-        else {}
-    ),
+    **{
+        f"{library}, {name}": partial(_Boosted, library, chosen)
+        for library, objectives in _BOOSTED.items()
+        if find_spec(library.lower())
+        for name, chosen in objectives.items()
+    },
     "RankSVM, AP": partial(_rank_svm, "ap"),
     "RankSVM, NDCG": partial(_rank_svm, "ndcg"),
     "RankSVM, AP, splines": partial(_splines, "ap"),
