@@ -181,13 +181,14 @@ class _Boosted:
     """Trees by a library's own or our objectives; leaves, rate and number by NDCG@10 in folds of training queries."""
 
     def __init__(self, library: str, chosen: str | RankObjective, train: Split) -> None:
-        self._begin: Callable[..., Any] = partial({"LightGBM": _LightGBM, "XGBoost": _XGBoost}[library], chosen)
+        libraries: dict[str, Callable[..., Any]] = {"LightGBM": _LightGBM, "XGBoost": _XGBoost}
+        self._begin: Callable[..., Any] = partial(libraries[library], chosen)
         settings = [(leaves, rate) for leaves in (7, 15, 31) for rate in (0.03, 0.1)]
         folds = list(GroupKFold(_OUTER, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
         curves = {s: np.mean([self._curve(s, train, *fold) for fold in folds], axis=0) for s in settings}
         best = max(settings, key=lambda s: float(curves[s].max()))
         self._n_trees = _TREES[int(np.argmax(curves[best]))]
-        self._model = self._begin(best, train, self._n_trees)
+        self._model: Any = self._begin(best, train, self._n_trees)
 
     def _curve(
         self, setting: tuple[int, float], train: Split, fit: NDArray[Any], held: NDArray[Any]
