@@ -286,6 +286,8 @@ def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     if as_loss(loss).form is Form.LABELS:
         raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
     check_known("update", update, UPDATES)
+    if as_loss(loss).form is Form.THRESHOLD and update == "negative":
+        raise ValueError(f"the negative update is not known for {as_loss(loss).name}; use update='positive'")
     if not is_number(epsilon):
         raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
     if not 0.0 < epsilon < float("inf"):
