@@ -200,7 +200,7 @@ def smooth_loss(
     scores, target, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
         As in `structured_hinge`; scores of two dimensions or more need dim.
     loss : str or DiscountedLoss
-        "ap", "ndcg", "mrr", "auc", "ndcg@10", …, or a `rankwise.DiscountedLoss`. (C2) is not needed.
+        "ap", "ndcg", "mrr", "auc", "f1", "ndcg@10", …, or a `rankwise.DiscountedLoss`. (C2) is not needed.
     width : float
         Half the width of the ramp, in units of the scores.
 
