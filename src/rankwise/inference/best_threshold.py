@@ -11,9 +11,10 @@ K has a step after each t = (c + P)/k, and g is greatest at one of these or wher
 - Without ⌈ ⌉, costs being linear between whole numbers, g is concave and never less. Where it is greatest is a good
   place to begin; where it is not above the best g found, nothing is to be found.
 - On (t₁, t₂] no g is above scale·(t₂ − 1)/(t₂ + 1) − unit·K(t₁ +), K just after t₁. Such intervals are halved until
-  they are no better than the best, or have few steps: these are sorted, and looked at one after the other.
+  they are no better than the best, or have few steps: these are counted in cells of t, which have the same bound, and
+  the steps of cells that may be better are looked at one after the other.
 
-As measured, of the PN steps at most about P·√N are looked at, and K(t) is summed up some hundred times for P ≤ 1000.
+As measured for P ≤ 1000 and N ≤ 10⁶, K(t) is summed up a hundred times at most, and of PN steps 10⁴ are sorted at most.
 Ends of intervals are whole numbers over `GRID`, and t is a fraction: ⌈k·t⌉ is never rounded.
 """
 
@@ -25,8 +26,8 @@ from rankwise.inference.compiled import part
 from rankwise.inference.sorting import slots, sort_descending
 
 GRID = 1 << 20
-# So many steps are looked at outright, and one more for so many positives each.
-FEW_STEPS, POSITIVES = 64, 4
+# So many steps are looked at together, and so many more for each positive; so many share a cell.
+FEW_STEPS, A_POSITIVE, A_CELL = 64, 4, 32
 # Fractions of a small denominator, up to this, have few levels rounded up: one of them is often the best.
 _DENOMINATORS = 16
 # Bounds that exceed the best by less are rounded: in units of `scale`.
@@ -98,6 +99,10 @@ def best_level(pos, neg, high, low, places, scale):
         return num, den
     top = highest_relaxed(*of_query, float(num) / den, float(n_pos + n_neg) / n_pos)
     best, num, den = try_fractions(*of_query, top, best, num, den)
+    middle, wide = np.int64(GRID * top), GRID * few_steps(n_pos) // (n_pos * n_pos) + 1  # K has P²/2 steps for 1 of t
+    left, right = max(first, middle - wide), min(last, middle + wide)
+    cost = cost_at(pos, ref, high, low, places, left, GRID, 1)
+    best, num, den = look_through(*of_query, left, right, cost, best, num, den)
     first = max(first, np.int64(GRID * edge_of(*of_query, top, float(first) / GRID, best)))
     last = min(last, np.int64(GRID * edge_of(*of_query, top, float(last) / GRID, best)) + 1)
     return branch(*of_query, first, last, best, num, den)
@@ -153,7 +158,7 @@ def try_fractions(pos, neg, ref, high, low, places, scale, unit, top, best, num,
 @part
 def branch(pos, neg, ref, high, low, places, scale, unit, first, last, best, num, den):
     """The best t in (first, last]/GRID, or num/den, if its g, best, is no less."""
-    few = FEW_STEPS + pos.shape[0] // POSITIVES
+    few = few_steps(pos.shape[0])
     ends, costs, depth = np.empty((_STACK, 2), np.int64), np.empty(_STACK), 1
     ends[0, 0], ends[0, 1] = first, last
     costs[0] = cost_at(pos, ref, high, low, places, first, GRID, 1)
@@ -177,6 +182,12 @@ def branch(pos, neg, ref, high, low, places, scale, unit, first, last, best, num
 
 
 @part
+def few_steps(n_pos):
+    """How many steps are looked at together."""
+    return FEW_STEPS + A_POSITIVE * n_pos
+
+
+@part
 def steps_of(k, n_pos, n_neg, place, first, last):
     """The least and the greatest c + P of steps of K, those of the k-th positive, at t in (first, last]/GRID."""
     most = min(k * last // GRID, k * (n_pos + n_neg) // n_pos)
@@ -195,25 +206,69 @@ def steps_between(pos, n_neg, places, first, last):
 
 @part
 def look_through(pos, neg, ref, high, low, places, scale, unit, first, last, cost, best, num, den):
-    """The best t among all steps in (first, last]/GRID, or num/den, if its g, best, is no less. cost: K after first."""
+    """The best t among all steps in (first, last]/GRID, or num/den, if its g, best, is no less. cost: K after first.
+
+    Steps are counted in cells of t; only those of cells in which g may exceed the best are sorted.
+    """
     n_pos, n_neg = pos.shape[0], neg.shape[0]
-    size, n = steps_between(pos, n_neg, places, first, last), 0
-    key, index, of_step = np.empty(size), np.empty(size, np.int64), np.empty((size, 2), np.int64)
+    n_cells = steps_between(pos, n_neg, places, first, last) // A_CELL + 1
+    start, rate = float(first) / GRID, float(n_cells) * GRID / float(last - first)
+    before, top, members = fill_cells(pos, neg, places, first, last, start, rate, n_cells)
+    size = np.int64(0)
+    for cell in range(n_cells):  # from K's rise in a cell to K before it
+        cost, before[cell] = cost + before[cell], cost
+        if scale * ((top[cell] - 1.0) / (top[cell] + 1.0)) - unit * before[cell] <= best + _ROUNDING * scale:
+            members[cell] = 0
+        size += members[cell]
+    key, steps = sorted_steps(pos, n_neg, places, first, last, start, rate, members, size)
+    at = np.int64(-1)
+    for n in range(size):
+        c, k, cell = steps[n, 0], steps[n, 1], cell_of(key[n], start, rate, n_cells)
+        if cell > at:
+            at, cost = cell, before[cell]
+        value = scale * (float(c - k) / float(c + k)) - unit * cost
+        if value > best:
+            best, num, den = value, c, k
+        cost += pos[k - 1] - neg[c - n_pos] if c - n_pos < n_neg else 0.0
+    return best, num, den
+
+
+@part
+def cell_of(t, start, rate, n_cells):
+    """The cell of t, which never falls as t rises."""
+    return min(max(np.int64((t - start) * rate), np.int64(0)), n_cells - 1)
+
+
+@part
+def fill_cells(pos, neg, places, first, last, start, rate, n_cells):
+    """By cell: how much K rises in it, its highest t, and how many steps it has."""
+    n_pos, n_neg = pos.shape[0], neg.shape[0]
+    rise, top, members = np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_cells, np.int64)
     for k in range(1, n_pos + 1):
         a, b = steps_of(k, n_pos, n_neg, places[k - 1], first, last)
         for c in range(a, b + 1):
-            key[n], index[n] = -float(c) / float(k), n
-            of_step[n, 0], of_step[n, 1] = c, k
-            n += 1
-    sort_descending(key, index, size, np.empty(size), np.empty(size, np.int64), slots(size))
-    chosen, most = np.int64(-1), best
-    for n in range(size):
-        c, k = of_step[index[n], 0], of_step[index[n], 1]
-        value = scale * (float(c - k) / float(c + k)) - unit * cost
-        if value > most:
-            most, chosen = value, index[n]
-        if c - n_pos < n_neg:
-            cost += pos[k - 1] - neg[c - n_pos]
-    if chosen >= 0:
-        return most, of_step[chosen, 0], of_step[chosen, 1]
-    return best, num, den
+            t = float(c) / float(k)
+            cell = cell_of(t, start, rate, n_cells)
+            top[cell] = max(top[cell], t)
+            members[cell] += 1
+            if c - n_pos < n_neg:
+                rise[cell] += pos[k - 1] - neg[c - n_pos]
+    return rise, top, members
+
+
+@part
+def sorted_steps(pos, n_neg, places, first, last, start, rate, members, size):
+    """The steps of cells that still have members, size in all, by ascending t: t, and c + P and k."""
+    n_pos, n = pos.shape[0], 0
+    key, index, steps = np.empty(size), np.empty(size, np.int64), np.empty((size, 2), np.int64)
+    if size > 0:
+        for k in range(1, n_pos + 1):
+            a, b = steps_of(k, n_pos, n_neg, places[k - 1], first, last)
+            for c in range(a, b + 1):
+                t = float(c) / float(k)
+                if members[cell_of(t, start, rate, members.shape[0])] > 0:
+                    key[n], index[n] = -t, n
+                    steps[n, 0], steps[n, 1] = c, k
+                    n += 1
+        sort_descending(key, index, size, np.empty(size), np.empty(size, np.int64), slots(size))
+    return -key, steps[index]

@@ -100,7 +100,7 @@ def test_larger_queries_agree_with_every_level(kind: str, rng: np.random.Generat
 
 def test_many_positives_agree_with_every_level(rng: np.random.Generator) -> None:
     """Where the search has thousands of steps to look at."""
-    for n_pos, n_neg, scale in ((300, 900, 1.0), (500, 500, 0.2), (200, 3000, 20.0)):
+    for n_pos, n_neg, scale in ((300, 900, 1.0), (500, 500, 0.2), (200, 3000, 20.0), (900, 700, 0.05)):
         y = np.arange(n_pos + n_neg) < n_pos
         s = rng.normal(size=y.size) + 3.0 * y
         expected = best_of_all_levels(s, y, scale)
