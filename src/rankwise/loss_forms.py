@@ -50,6 +50,7 @@ class Form(Enum):
 
     DISCOUNT = auto()  # a weight and a discount: it has `tables`, and every method serves
     STEPS = auto()  # a ranking's, known by its steps alone
+    THRESHOLD = auto()  # a ranking's, judged at its best threshold: no sum over negatives, a method of its own
     LABELS = auto()  # a labelling's, not a ranking's: no ranking method serves
 
 

@@ -1,4 +1,4 @@
-"""What is minimised: AP, NDCG, reciprocal rank, precision, AUC, 0-1, by name; for your own see loss_forms.py."""
+"""What is minimised: AP, NDCG, reciprocal rank, precision, AUC, F₁, 0-1, by name; for your own see loss_forms.py."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.discounted_loss import TABLE_SIZE, DiscountedLoss
+from rankwise.f_measure import FMeasure
 from rankwise.gains import Gain
 from rankwise.inputs import as_cutoff, is_whole
 from rankwise.loss_forms import FloatArray, Form, Loss, LossTables, NotQSSuitableError, Tail
@@ -22,6 +23,7 @@ __all__ = [
     "NDCG",
     "AveragePrecision",
     "DiscountedLoss",
+    "FMeasure",
     "Form",
     "Loss",
     "LossLike",
@@ -214,7 +216,9 @@ class ZeroOne(Loss):
 
 
 LossLike = Loss | str
-_NAMES: dict[str, Loss] = {loss.name: loss for loss in (AveragePrecision(), NDCG(), ReciprocalRank(), AUC(), ZeroOne())}
+_NAMES: dict[str, Loss] = {
+    loss.name: loss for loss in (AveragePrecision(), NDCG(), ReciprocalRank(), AUC(), FMeasure(), ZeroOne())
+}
 # Those of the first k places, as in "ndcg@10".
 _CUT: dict[str, Callable[[int], Loss]] = {
     "ap": AveragePrecision,

@@ -40,7 +40,7 @@ def as_method(name: str, loss: Loss, cutoff: int | None = None) -> Method:
         return AUTO
     if name not in METHODS:
         raise ValueError(f"unknown method {name!r}; use one of {', '.join(map(repr, METHODS))}")
-    if loss.form is Form.LABELS and name not in ("auto", "exhaustive"):
+    if loss.form in (Form.LABELS, Form.THRESHOLD) and name not in ("auto", "exhaustive"):
         loss.check(1, 1)
     if cutoff is not None:
         if name != "chakrabarti":

@@ -14,10 +14,7 @@ Both are bounded. The smooth loss gives up on positives that lie far below; the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-from types import ModuleType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -35,13 +32,13 @@ from rankwise.inputs import (
     is_number,
     not_finite,
 )
-from rankwise.loss_forms import Form
+from rankwise.loss_forms import Form, Loss
 from rankwise.losses import LossLike, as_loss
 from rankwise.queries import Queries, as_queries, single_query
 from rankwise.soft_ranks import solve_ranked
+from rankwise.soft_ways import WAYS, Case, soft_kernels
 
 __all__ = [
-    "WAYS",
     "SmoothPerQuery",
     "SmoothResult",
     "SolvedSmooth",
@@ -55,6 +52,8 @@ __all__ = [
 
 # Halves and squares of a width must be numbers.
 _LEAST, _MOST = 1e-150, 1e150
+# The ways whose gradient is that of the value.
+_TRUE = ("smooth", "by threshold")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +121,10 @@ def smooth_loss(
         Booleans, or 0 and 1; other numbers are grades. Ranks are then softened among all samples: with soft ranks
         r_d = 1 + Σ_{e≠d} H(s_e − s_d), NDCG is 1 − Σ_d G_d·D(r_d)/ideal, for any number of grades; AP is Robertson's
         graded AP at soft places.
-    loss : str or DiscountedLoss
+    loss : str, DiscountedLoss or FMeasure
         "ap", "ndcg", "mrr", "auc", one of the first k places as "ndcg@10", "ap@100", "precision@10", "mrr@10", or a
-        `DiscountedLoss` of your own. (C2) is not needed.
+        `DiscountedLoss` of your own; or "f1", 1 − max_k 2k/(k + c_k + P), whose gradient is that of the k which has the
+        maximum, of several the first, and which sums over thresholds for grades. (C2) is not needed.
     width : float
         Half the width of the ramp, in units of the scores.
     qid : array-like of shape (n,), optional
@@ -203,21 +203,21 @@ def error_driven_loss(
 def solve_smooth(
     scores: NDArray[np.floating],
     queries: Queries,
-    loss: DiscountedLoss,
+    loss: Loss,
     width: float = 1.0,
     n_threads: int = 1,
     way: str = "smooth",
 ) -> SolvedSmooth:
     """The loss of each query, and the gradient of their sum; all but the scores was checked. way: one of `WAYS`.
 
-    With grades, "smooth" is by soft ranks (soft_ranks.py), all others are the weighted sum of that of every threshold
-    (grades.py). "by threshold" is the smooth loss in that way, too; it differs from "smooth" for grades only.
+    With grades, "smooth" of a loss with a discount is by soft ranks (soft_ranks.py), all else is the weighted sum of
+    that of every threshold (grades.py). "by threshold" differs from "smooth" for grades only, and is that sum.
     """
     try:
         if queries.grades is None:
             return _solve_binary(scores, queries, loss, width, n_threads, way)
-        if way == "smooth":
-            return SolvedSmooth(*solve_ranked(scores, queries, loss, width, n_threads))
+        if way == "smooth" and loss.form is Form.DISCOUNT:
+            return SolvedSmooth(*solve_ranked(scores, queries, cast(DiscountedLoss, loss), width, n_threads))
         total = sum_over_levels(scores, queries, loss, lambda s, q: _solve_binary(s, q, loss, width, n_threads, way))
         return SolvedSmooth(total.value, total.gradient)
     except NotFiniteError:
@@ -226,10 +226,10 @@ def solve_smooth(
 
 
 def _solve_binary(
-    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float, n_threads: int, way: str
+    scores: NDArray[np.floating], queries: Queries, loss: Loss, width: float, n_threads: int, way: str
 ) -> SolvedSmooth:
     n_pos, n_neg = queries.counts
-    soft = _soft().soften(scores, queries, width, n_threads)
+    soft = soft_kernels().soften(scores, queries, width, n_threads)
     both = (n_pos > 0) & (n_neg > 0)
     value = np.zeros(n_pos.size)
     if not both.any():
@@ -238,10 +238,10 @@ def _solve_binary(
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)
     norms[both] = loss.normalisers(n_pos[both], n_neg[both])
-    errors = WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max()), n_threads))
+    errors = WAYS[way](soft, Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max()), n_threads))
     value[both] = sums_of(errors.part, n_pos)[both]
     weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
-    return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
+    return SolvedSmooth(value, soft_kernels().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
 
 
 def error_driven_way(interpolate: bool) -> str:
@@ -251,13 +251,14 @@ def error_driven_way(interpolate: bool) -> str:
     return "interpolated" if interpolate else "error-driven"
 
 
-def as_smooth(loss: LossLike) -> DiscountedLoss:
-    """The loss of that name, or the loss itself, if it can be smoothed."""
-    found = as_loss(loss)
-    if found.form is not Form.DISCOUNT:
-        known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+def as_smooth(loss: LossLike, way: str = "smooth") -> Loss:
+    """The loss of that name, or the loss itself, if it can be smoothed in this way."""
+    found, known = as_loss(loss), "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+    if found.form is Form.THRESHOLD and way not in _TRUE:
+        raise ValueError(f"{found.name} has no discount, and no error-driven loss; use {known}, or its smooth loss")
+    if found.form not in (Form.DISCOUNT, Form.THRESHOLD):
         raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {known}")
-    return cast(DiscountedLoss, found)
+    return found
 
 
 def as_width(width: float) -> float:
@@ -265,72 +266,6 @@ def as_width(width: float) -> float:
     if not is_number(width) or not _LEAST <= width <= _MOST:
         raise ValueError(f"width must be a positive number, from {_LEAST:g} to {_MOST:g}, got {width!r}")
     return float(width)
-
-
-class _Case(NamedTuple):
-    """What is asked of all positives, one after the other, ascending by score within a query.
-
-    n_pos: (Q,). place: (P,) k, from the top. norm: (P,) C of the query. n: the most samples in a query.
-    """
-
-    loss: DiscountedLoss
-    n_pos: NDArray[np.int64]
-    place: NDArray[np.int64]
-    norm: NDArray[np.float64]
-    n: int
-    n_threads: int
-
-
-class _Errors(NamedTuple):
-    """By positive: its part of the loss, its gradient, and its weight in the negatives' gradients, by ramp or not."""
-
-    part: NDArray[np.float64]
-    own: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    ramp: bool
-
-
-def _smooth(soft: Any, case: _Case) -> _Errors:
-    w = case.loss.tables(int(case.n_pos.max()), case.n).weight[case.place - 1] / case.norm
-    ideal, _ = case.loss.continued(case.place.astype(np.float64), case.n)
-    found, slope = case.loss.continued(case.place + soft.above, case.n)
-    weight = -w * slope
-    _soft().share(soft, weight)
-    return _Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
-
-
-def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
-    place = np.maximum(_soft().places(soft.level, soft.starts, soft.width, case.n_threads), 1.0)
-    most = int(case.n_pos.max())
-    table = case.loss.tables(most, case.n).weight
-    w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / case.norm
-    ideal, _ = case.loss.continued(place, case.n)
-    found, _ = case.loss.continued(place + soft.above, case.n)
-    if interpolate and ((ideal > 0.0) | ((ideal == 0.0) & (case.loss.k is not None))).all():
-        precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
-        _soft().highest(soft, precision)
-        found = ideal * precision
-    error = w * (ideal - found)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.where(soft.above > 0.0, error / soft.above, 0.0)
-    return _Errors(error, -error, weight, True)
-
-
-# What is made of soft counts, by name.
-WAYS: dict[str, Callable[[Any, _Case], _Errors]] = {
-    "smooth": _smooth,
-    "by threshold": _smooth,
-    "error-driven": partial(_error_driven, interpolate=False),
-    "interpolated": partial(_error_driven, interpolate=True),
-}
-
-
-@cache
-def _soft() -> ModuleType:
-    """The compiled part, imported when it is first used."""
-    from rankwise.inference import soft
-
-    return soft
 
 
 def _evaluate(
@@ -345,7 +280,7 @@ def _evaluate(
 ) -> SmoothResult:
     array, dtype = take_scores(scores)
     truth = as_truth(relevant, array.shape[0])
-    loss, width, n_threads = as_smooth(loss), as_width(width), as_threads(n_threads)
+    loss, width, n_threads = as_smooth(loss, way), as_width(width), as_threads(n_threads)
     check_empty(empty)
     if qid is None:
         queries = single_query(truth)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rankwise.discounted_loss import DiscountedLoss
 from rankwise.grades import check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
 from rankwise.queries import Queries, as_queries
+from rankwise.soft_ways import soft_kernels
 
 __all__ = ["solve_ranked"]
 
@@ -36,14 +37,6 @@ def _ranks() -> ModuleType:
     from rankwise.inference import ranks
 
     return ranks
-
-
-@cache
-def _soft() -> ModuleType:
-    """Soft counts, likewise."""
-    from rankwise.inference import soft
-
-    return soft
 
 
 class _Worth(NamedTuple):
@@ -67,8 +60,8 @@ def solve_ranked(
     """The smooth loss of each query with grades, and the gradient of their sum. `NotFiniteError` as from `soften`."""
     worth = _worth_of(queries, loss)
     last = np.inf if loss.k is None else loss.k + 1.0
-    soft = _soft().soften(scores, worth.gained, width, n_threads)
-    rank = np.maximum(_soft().places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
+    soft = soft_kernels().soften(scores, worth.gained, width, n_threads)
+    rank = np.maximum(soft_kernels().places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
     active = np.flatnonzero(rank < last)  # all others are worth nothing where they are
     n_active = np.diff(np.searchsorted(active, soft.starts))
     discount, slope = loss.continued(rank[active], int(queries.sizes.max(initial=1)))
@@ -82,7 +75,9 @@ def solve_ranked(
     rate = np.zeros(rank.shape[0])
     rate[active] = -slope * weight * share
     _ranks().pull(soft.level, soft.order, soft.starts, width, rate, gradient, n_threads)
-    gradient += _soft().spread(scores, worth.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads)
+    gradient += soft_kernels().spread(
+        scores, worth.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads
+    )
     return value, gradient.astype(scores.dtype, copy=False)
 
 
@@ -133,7 +128,7 @@ def _by_levels(
             continue
         of_sample = np.repeat(step, np.diff(starts))
         level = soft.level[at]
-        place = _soft().places(level, starts, soft.width, n_threads)
+        place = soft_kernels().places(level, starts, soft.width, n_threads)
         w, slope = _interpolated(table, place)
         weight[at] += of_sample * w
         rate = -worth_there[at] * of_sample * slope

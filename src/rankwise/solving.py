@@ -17,11 +17,11 @@ from rankwise.queries import Queries, Solved
 
 
 @cache
-def _inference() -> tuple[ModuleType, ModuleType]:
+def _inference() -> tuple[ModuleType, ModuleType, ModuleType]:
     """The compiled methods, imported when they are first used."""
-    from rankwise.inference import engine, methods
+    from rankwise.inference import engine, f_measure, methods
 
-    return engine, methods
+    return engine, f_measure, methods
 
 
 def _is_suitable(loss: Loss, queries: Queries) -> bool:
@@ -57,14 +57,15 @@ def solve(
         method = Method("dynamic")  # cutoff.py is for D ≥ 0
     try:
         if loss.form is Form.DISCOUNT and method.is_fast:
-            engine, _ = _inference()
+            engine = _inference()[0]
             one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
             found: Solved = (engine.solve_one if one else engine.solve_many)(scores, queries, loss, scale, n_threads, k)
+        elif loss.form is Form.THRESHOLD and method.is_fast:
+            found = _inference()[1].solve(scores, queries, scale, n_threads)
         elif loss.form is Form.LABELS:
             found = zero_one.solve(scores, queries, scale, method)
         else:
-            _, methods = _inference()
-            found = methods.solve(scores, queries, loss, scale, method)
+            found = _inference()[2].solve(scores, queries, loss, scale, method)
     except NotFiniteError:
         changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
         raise not_finite(scores) or changed from None

@@ -279,7 +279,7 @@ def test_losses_are_known_by_name() -> None:
 
 
 def test_other_things_are_no_losses() -> None:
-    with pytest.raises(ValueError, match=r"unknown loss 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', 'zero-one'"):
+    with pytest.raises(ValueError, match=r"unknown loss 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', 'f1', 'zero"):
         as_loss("map")
     for wrong in (None, 3, rw.NDCG, np.reciprocal):
         with pytest.raises(TypeError, match=r"loss must be a name or a Loss, got .*DiscountedLoss"):

@@ -20,7 +20,8 @@ def main() -> None:
             for loss in ("zero-one", PUSH, OWN, *NAMED):
                 rw.structured_hinge(scores, relevant, loss)
             rw.structured_hinge(np.tile(scores, 2), np.tile(relevant, 2), qid=np.repeat([1, 2], scores.size))
-            rw.structured_hinge(scores, relevant, "ndcg@3")
+            for name in ("ndcg@3", "f1"):
+                rw.structured_hinge(scores, relevant, name)
             for function in (rw.structured_hinge, rw.smooth_loss, rw.error_driven_loss):
                 function(scores, relevant + 2 * relevant, "ap")
             for method in METHODS if n_neg == SMALL[1] else ["quicksort"]:

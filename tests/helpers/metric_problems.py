@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 ATOL = 1e-12
 NAMES = [
-    *("ap", "ap@3", "auc", "mrr", "mrr@3", "ndcg", "ndcg@1", "ndcg@7", "err", "err@4"),
+    *("ap", "ap@3", "auc", "f1", "mrr", "mrr@3", "ndcg", "ndcg@1", "ndcg@7", "err", "err@4"),
     *("precision@1", "precision@4", "precision@50", "recall@1", "recall@6"),
 ]
 # Many ties, some, none; one value only.

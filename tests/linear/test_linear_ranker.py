@@ -57,7 +57,9 @@ def small(**options: Any) -> rw.LinearRanker:
 # Metrics
 
 
-@pytest.mark.parametrize("metric", ["ap", "map", "ndcg", "ndcg@10", "mrr", "auc", "precision@5", as_metric("ndcg@3")])
+@pytest.mark.parametrize(
+    "metric", ["ap", "map", "ndcg", "ndcg@10", "mrr", "auc", "f1", "precision@5", as_metric("ndcg@3")]
+)
 def test_every_metric_judges_folds_by_query(few: Problem, metric: Any) -> None:
     folds = PredefinedSplit(few.qid % 3)
     model = rw.LinearRanker(metric, cv=folds).fit(few.X, few.y, few.qid)

@@ -14,7 +14,7 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.posing import pose
 from rankwise.losses import as_loss
 
-LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
+LOSSES = ("ap", "ndcg", "mrr", "auc", "f1", "zero-one")
 RTOL = 1e-12  # of max(1, |risk|)
 DIFFERENCE = 1e-6
 DIFFERENCE_RTOL = 1e-6

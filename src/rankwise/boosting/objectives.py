@@ -29,7 +29,8 @@ class RankObjective:
     def __init__(self, loss: LossLike, surrogate: str, width: float, qid: QidLike | None, n_threads: int) -> None:
         check_known("surrogate", surrogate, SURROGATES)
         self.surrogate, self.width, self.n_threads = surrogate, as_width(width), as_threads(n_threads)
-        self.loss = as_loss(loss) if surrogate == "hinge" else as_smooth(loss)
+        self._way = "smooth" if surrogate == "smooth" else error_driven_way(True)
+        self.loss = as_loss(loss) if surrogate == "hinge" else as_smooth(loss, self._way)
         # Where a cut-off hides every document from the loss, this one is in its place.
         self._beyond = None if self.loss.k is None else NDCG(gain=self.loss.gain)
         self._data_sets = DataSets(qid)
@@ -70,8 +71,7 @@ class RankObjective:
     def _solve(self, scores: _Floats, queries: Queries, loss: Any) -> _Floats:
         if self.surrogate == "hinge":
             return solve(scores, queries, loss, 1.0, as_method("auto", loss), self.n_threads).gradient
-        way = "smooth" if self.surrogate == "smooth" else error_driven_way(True)
-        return solve_smooth(scores, queries, loss, self.width, self.n_threads, way).gradient
+        return solve_smooth(scores, queries, loss, self.width, self.n_threads, self._way).gradient
 
 
 def objective(

@@ -11,7 +11,7 @@ from typing import Any
 from rankwise.cli.output import is_standard
 from rankwise.io.quoting import shown as quoted
 
-LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
+LOSSES = ["ap", "ndcg", "mrr", "auc", "f1", "zero-one"]
 METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _LARGEST_SEED = 2**32 - 1
 _ASIDE = "as JSON; '-': to standard output, text to standard error"

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.inference.compiled import kernel, part
-from rankwise.inference.flags import all_within, count_true
 from rankwise.inference.large import solve_large
 from rankwise.inference.positives import discounted_loss, finish_positives, scaled_weights
 from rankwise.inference.regions import conclude_sorted
-from rankwise.inference.small import conclude_query, note_ranking
-from rankwise.inference.sorting import negatives_first, order_descending, slots, sort_descending
+from rankwise.inference.small import begin_query, conclude_query, note_ranking
+from rankwise.inference.sorting import order_descending, slots
 from rankwise.inference.steps import discount_at
 from rankwise.loss_forms import LossTables
 from rankwise.queries import FoundRanking, Queries, Solved
@@ -123,19 +122,14 @@ def solve_small_cut(
     for q in range(first, last):
         part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
         slopes = gradient[starts[q] : starts[q + 1]]
-        n_pos = count_true(flags)
-        n_neg = part.shape[0] - n_pos
-        counts[0, q], counts[1, q] = n_pos, n_neg
-        out[0, q] = out[1, q] = 0.0
-        if not all_within(part, limit):
+        n_pos = begin_query(q, part, flags, limit, out, counts, slopes, val, idx, spare, idx_spare, slot)
+        if n_pos < 0:
             return q
-        if n_pos == 0 or n_neg == 0:
-            slopes[:] = 0.0
+        if n_pos == 0:
             continue
-        negatives_first(part, flags, n_neg, val, idx, spare, idx_spare, slot)
+        n_neg = part.shape[0] - n_pos
         neg, neg_idx = val[:n_neg], idx[:n_neg]
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
-        sort_descending(level, pos_idx, n_pos, spare, idx_spare, slot)
         norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
         place_by_score(level, neg, places)
         place_first(level, neg, weights, discount, tail, k, n_neg, places)

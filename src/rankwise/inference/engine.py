@@ -40,7 +40,7 @@ def solve_one(
     gradient, out, counts = np.empty_like(scores), np.empty((2, 1)), np.empty((2, 1), np.int64)
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
     found = (gradient, out, counts, above, positives)
-    if not solve(scores, queries.relevant, queries.starts, 0, 1, limit_of(scores), *how, scale, *found, *_room(n)):
+    if not solve(scores, queries.relevant, queries.starts, 0, 1, limit_of(scores), *how, scale, *found, *room(n)):
         raise NotFiniteError
     return Solved(out[0], out[1], counts[0], counts[1], gradient, FoundRanking(gradient, above[0], positives[0]))
 
@@ -67,10 +67,10 @@ def solve_many(
         solve, tables = _kernel_of(loss.tables(most, most), k)
         how = (limit_of(scores), *tables, scale, *found)
         if len(cuts) == 2:
-            if solve(*whole, first, last, *how, *_room(most)) < last:
+            if solve(*whole, first, last, *how, *room(most)) < last:
                 raise NotFiniteError
         else:
-            stops = run(solve, [(*whole, a, b, *how, *_room(most)) for a, b in pairwise(cuts)])
+            stops = run(solve, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
             if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
                 raise NotFiniteError
     return solved
@@ -123,6 +123,6 @@ def cuts_of(starts: NDArray[np.int64], first: int, last: int, n_threads: int) ->
     return found
 
 
-def _room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Room for `solve_small` of queries of at most so many samples; NumPy asks for large pages, kernels do not."""
     return np.empty((2, size)), np.empty((3, size + 2), np.int64)

@@ -34,19 +34,14 @@ def solve_small(
     for q in range(first, last):
         part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
         slopes = gradient[starts[q] : starts[q + 1]]
-        n_pos = count_true(flags)
-        n_neg = part.shape[0] - n_pos
-        counts[0, q], counts[1, q] = n_pos, n_neg
-        out[0, q] = out[1, q] = 0.0
-        if not all_within(part, limit):
+        n_pos = begin_query(q, part, flags, limit, out, counts, slopes, val, idx, spare, idx_spare, slot)
+        if n_pos < 0:
             return q
-        if n_pos == 0 or n_neg == 0:
-            slopes[:] = 0.0
+        if n_pos == 0:
             continue
-        negatives_first(part, flags, n_neg, val, idx, spare, idx_spare, slot)
+        n_neg = part.shape[0] - n_pos
         neg, neg_idx = val[:n_neg], idx[:n_neg]
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
-        sort_descending(level, pos_idx, n_pos, spare, idx_spare, slot)
         norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
         walk(weights, discount, tail, level, neg, places, nought, n_neg, one, one, n_pos + 1)
         total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
@@ -55,6 +50,26 @@ def solve_small(
         out[1, q] = lost
         note_ranking(q, pos_idx, at_rank, above_pos, order_pos)
     return last
+
+
+@inline
+def begin_query(q, part, flags, limit, out, counts, slopes, val, idx, spare, idx_spare, slot):
+    """Count and sort one query: negatives first in val and idx, then positives. P; 0 if there is nothing to rank.
+
+    −1 if a score is not within ±limit.
+    """
+    n_pos = count_true(flags)
+    n_neg = part.shape[0] - n_pos
+    counts[0, q], counts[1, q] = n_pos, n_neg
+    out[0, q] = out[1, q] = 0.0
+    if not all_within(part, limit):
+        return np.int64(-1)
+    if n_pos == 0 or n_neg == 0:
+        slopes[:] = 0.0
+        return np.int64(0)
+    negatives_first(part, flags, n_neg, val, idx, spare, idx_spare, slot)
+    sort_descending(val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos], n_pos, spare, idx_spare, slot)
+    return np.int64(n_pos)
 
 
 @inline

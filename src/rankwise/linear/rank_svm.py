@@ -30,8 +30,8 @@ _USUAL, _USUAL_REFINING = 256.0, 4.0
 class RankSVM(BaseLinearRanker):
     """A linear ranker w that minimises ½‖w‖² + C·mean over queries of J, J the structured hinge of a ranking loss.
 
-    loss: "ap", "ndcg", "mrr", "auc", "zero-one" or a `Loss`. C: weight of the loss; the mean makes it independent of
-    the number of samples. None takes a multiple of the data's natural C, which suits their scale (see `natural_C`);
+    loss: "ap", "ndcg", "mrr", "auc", "f1", "zero-one" or a `Loss`. C: weight of the loss; the mean makes it independent
+    of the number of samples. None takes a multiple of the data's natural C, which suits their scale (see `natural_C`);
     `RankSVMCV` chooses better. solver: "cutting-plane", "frank-wolfe", "subgradient", or "auto": cutting-plane, the
     fastest wherever it was measured. method: of inference, as in `structured_hinge`. tol: the relative duality gap
     at which to stop, (primal − dual)/primal. max_iter: iterations of the solver. scale: the weight of the loss within

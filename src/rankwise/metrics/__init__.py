@@ -1,6 +1,6 @@
-"""How good a ranking is, by query, with intervals: AP, NDCG, ERR, reciprocal rank, AUC, precision and recall at k.
+"""How good a ranking is, by query, with intervals: AP, NDCG, ERR, reciprocal rank, AUC, F₁, precision and recall at k.
 
-Samples of equal score are never ordered by chance: "ap", "ndcg" and "auc" agree with scikit-learn, "err", "mrr",
+Samples of equal score are never ordered by chance: "ap", "ndcg", "auc" and "f1" agree with scikit-learn, "err", "mrr",
 "precision" and "recall" are expectations over the orders of the tied. `compare` tells two rankings apart.
 """
 
@@ -10,6 +10,7 @@ from rankwise.metrics.functions import (
     auc,
     average_precision,
     expected_reciprocal_rank,
+    f_measure,
     ndcg,
     precision_at,
     recall_at,
@@ -31,6 +32,7 @@ __all__ = [
     "bootstrap_interval",
     "compare",
     "expected_reciprocal_rank",
+    "f_measure",
     "make_ranking_scorer",
     "ndcg",
     "per_query",

@@ -40,6 +40,14 @@ def recall(steps: Steps, k: int | None) -> FloatArray:
     return _over(steps.total(steps.gain * steps.share(k)), steps.total(steps.gain))
 
 
+def f_measure(steps: Steps, k: int | None) -> FloatArray:
+    """The highest 2(P + p)/(T + t + n_pos) of all steps: thresholds lie between different scores only."""
+    n_pos = steps.total(steps.gain)
+    found, seen = steps.above(steps.gain) + steps.gain, steps.above(steps.size) + steps.size
+    whole = np.maximum(seen + np.repeat(n_pos, np.diff(steps.first, append=seen.size)), 1.0)
+    return np.where(n_pos > 0.0, np.maximum.reduceat(2.0 * found / whole, steps.first), np.nan)
+
+
 def reciprocal_rank(steps: Steps, k: int | None) -> FloatArray:
     """1/(place of the first positive), 0 beyond k, expected over the orders of equal scores."""
     values = np.full(steps.first.size, np.nan)

@@ -208,6 +208,30 @@ def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None,
     return METRICS["auc"](scores, relevant, qid=qid, empty=empty)
 
 
+def f_measure(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip") -> float:
+    """F₁ at the best threshold: the highest 2(P + p)/(T + t + n_pos) of all steps.
+
+    Thresholds lie between different scores, as in scikit-learn's precision_recall_curve. A query without positives is
+    empty.
+
+    Parameters
+    ----------
+    scores, relevant, qid, empty
+        As in `average_precision`.
+
+    Returns
+    -------
+    float
+        From 0 to 1; larger is better.
+
+    Examples
+    --------
+    >>> f_measure([0.9, 0.8, 0.7, 0.1], [True, False, True, False])
+    0.8
+    """
+    return METRICS["f1"](scores, relevant, qid=qid, empty=empty)
+
+
 def precision_at(
     scores: ArrayLike, relevant: ArrayLike, k: int, *, qid: ArrayLike | None = None, empty: str = "skip"
 ) -> float:

@@ -272,6 +272,7 @@ METRICS: dict[str, Metric] = {
         Metric("ndcg", formulas.ndcg, cut="optionally", graded=True, gain="exp2"),
         Metric("mrr", formulas.reciprocal_rank, cut="optionally"),
         Metric("auc", formulas.auc),
+        Metric("f1", formulas.f_measure),
         Metric("precision", formulas.precision, cut="always"),
         Metric("recall", formulas.recall, cut="always"),
         Metric("err", expected_reciprocal_rank, cut="optionally", graded=True),

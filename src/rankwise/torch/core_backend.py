@@ -14,7 +14,7 @@ from rankwise.inputs import NotFiniteError
 from rankwise.losses import Loss
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved, as_queries
-from rankwise.smooth import as_smooth, solve_smooth
+from rankwise.smooth import solve_smooth
 from rankwise.solving import solve
 from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
@@ -44,7 +44,7 @@ def solve_batch(
     n_threads = torch.get_num_threads()
     try:
         if goal.is_soft:
-            values, gradient = solve_smooth(flat, queries, as_smooth(loss), goal.scale, n_threads, goal.update)
+            values, gradient = solve_smooth(flat, queries, loss, goal.scale, n_threads, goal.update)
         else:
             # A negative scale rewards the loss, and needs the dynamic programme.
             scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)

@@ -200,7 +200,7 @@ def smooth_loss(
     scores, target, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
         As in `structured_hinge`; scores of two dimensions or more need dim.
     loss : str or DiscountedLoss
-        "ap", "ndcg", "mrr", "auc", "ndcg@10", …, or a `rankwise.DiscountedLoss`. (C2) is not needed.
+        "ap", "ndcg", "mrr", "auc", "f1", "ndcg@10", …, or a `rankwise.DiscountedLoss`. (C2) is not needed.
     width : float
         Half the width of the ramp, in units of the scores.
 
@@ -286,6 +286,8 @@ def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     if as_loss(loss).form is Form.LABELS:
         raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
     check_known("update", update, UPDATES)
+    if as_loss(loss).form is Form.THRESHOLD and update == "negative":
+        raise ValueError(f"the negative update is not known for {as_loss(loss).name}; use update='positive'")
     if not is_number(epsilon):
         raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
     if not 0.0 < epsilon < float("inf"):

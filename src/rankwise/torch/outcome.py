@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from rankwise.losses import LossLike
-from rankwise.smooth import WAYS, as_smooth, as_width
+from rankwise.smooth import as_smooth, as_width
+from rankwise.soft_ways import WAYS
 from rankwise.torch.layout import precise
 
 
@@ -16,7 +17,7 @@ class Goal(NamedTuple):
     """What is asked for: the hinge with this scale, a direct-loss update with scale = ε, a soft loss of width scale.
 
     update: "" for the structured hinge, "positive" or "negative" for direct loss minimisation; "smooth",
-    "error-driven" or "interpolated", the names of `rankwise.smooth.WAYS`, for losses of soft counts.
+    "error-driven" or "interpolated", the names of `rankwise.soft_ways.WAYS`, for losses of soft counts.
     """
 
     scale: float
@@ -35,7 +36,7 @@ class Goal(NamedTuple):
 
 def soft_goal(loss: LossLike, width: float, way: str) -> Goal:
     """A loss of soft counts; refuses a loss that has no discount, and a width that is not positive."""
-    as_smooth(loss)
+    as_smooth(loss, way)
     return Goal(as_width(width), way)
 
 

@@ -23,6 +23,10 @@ def solve_batch(
     scores: Tensor, samples: Samples, qid: Tensor | None, loss: Loss, goal: Goal
 ) -> tuple[Outcome, Tensor | None]:
     """As in `core_backend`."""
+    if loss.form is Form.THRESHOLD:
+        raise ValueError(
+            f"{loss.name} is computed on the CPU only, by the compiled core; pass scores.cpu() and backend='core'"
+        )
     if qid is not None:
         return _solve_ragged(scores, samples, qid, loss, goal)
     if scores.dim() == 2:

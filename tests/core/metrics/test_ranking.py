@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_problems import ATOL, LEVELS, NAMES, RELEVANT, SCORES, problems, queries
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
+from sklearn.metrics import average_precision_score, ndcg_score, precision_recall_curve, roc_auc_score
 
+import rankwise as rw
 from rankwise import metrics
 
 
@@ -41,6 +42,16 @@ def test_average_precision_is_that_of_scikit_learn(levels: int | None) -> None:
 def test_auc_is_that_of_scikit_learn(levels: int | None) -> None:
     for scores, relevant, _ in problems(levels):
         assert metrics.auc(scores, relevant) == pytest.approx(roc_auc_score(relevant, scores), abs=ATOL)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_the_f_measure_is_the_highest_on_the_curve_of_scikit_learn(levels: int | None) -> None:
+    for scores, relevant, _ in problems(levels):
+        precision, recall, _ = precision_recall_curve(relevant, scores)
+        expected = max(2 * p * r / (p + r) if p + r > 0 else 0.0 for p, r in zip(precision, recall, strict=True))
+        assert metrics.f_measure(scores, relevant) == pytest.approx(expected, abs=ATOL)
+        if levels is None:
+            assert rw.ranking_loss(scores, relevant, "f1") == pytest.approx(1.0 - expected, abs=ATOL)
 
 
 @pytest.mark.slow
@@ -142,6 +153,7 @@ def test_a_metric_by_name_is_its_function(name: str, rng: np.random.Generator) -
         "ap": metrics.average_precision,
         "auc": metrics.auc,
         "err": metrics.expected_reciprocal_rank,
+        "f1": metrics.f_measure,
         "mrr": metrics.reciprocal_rank,
         "ndcg": metrics.ndcg,
         "precision": metrics.precision_at,
@@ -277,7 +289,7 @@ WRONG_NAMES: list[tuple[Any, int | None, type[Exception], str]] = [
         "map",
         None,
         ValueError,
-        r"unknown metric 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', 'precision', 'recall', 'err'",
+        r"unknown metric 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', 'f1', 'precision', 'recall', 'err'",
     ),
     ("", None, ValueError, r"unknown metric ''"),
     ("ndcg@", None, ValueError, r"the cut-off of 'ndcg@' must be a whole number, at least 1, as in 'ndcg@10'"),

@@ -1,0 +1,109 @@
+"""What is made of soft counts: the loss by positive, and the weights by which it is handed on to the negatives.
+
+c_k is the soft number of negatives above the k-th positive, see `rankwise.smooth`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.discounted_loss import DiscountedLoss
+from rankwise.loss_forms import Form, Loss
+
+__all__ = ["WAYS", "Case", "Errors", "soft_kernels"]
+
+
+@cache
+def soft_kernels() -> ModuleType:
+    """The compiled part, imported when it is first used."""
+    from rankwise.inference import soft
+
+    return soft
+
+
+class Case(NamedTuple):
+    """What is asked of all positives, one after the other, ascending by score within a query.
+
+    n_pos: (Q,). place: (P,) k, from the top. norm: (P,) C of the query. n: the most samples in a query.
+    """
+
+    loss: Loss
+    n_pos: NDArray[np.int64]
+    place: NDArray[np.int64]
+    norm: NDArray[np.float64]
+    n: int
+    n_threads: int
+
+
+class Errors(NamedTuple):
+    """By positive: its part of the loss, its gradient, and its weight in the negatives' gradients, by ramp or not."""
+
+    part: NDArray[np.float64]
+    own: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    ramp: bool
+
+
+def _smooth(soft: Any, case: Case) -> Errors:
+    if case.loss.form is Form.THRESHOLD:
+        return _at_best_threshold(soft, case)
+    loss = cast(DiscountedLoss, case.loss)
+    w = loss.tables(int(case.n_pos.max()), case.n).weight[case.place - 1] / case.norm
+    ideal, _ = loss.continued(case.place.astype(np.float64), case.n)
+    found, slope = loss.continued(case.place + soft.above, case.n)
+    return _by_ramp(soft, w * (ideal - found), -w * slope)
+
+
+def _at_best_threshold(soft: Any, case: Case) -> Errors:
+    """The F-measure: Δ = min_k (c_k + P − k)/(c_k + P + k) is the part of one k, the first that has it.
+
+    ∂Δ/∂c_k = 2k/(c_k + P + k)².
+    """
+    n_pos = np.repeat(case.n_pos, case.n_pos)
+    whole = soft.above + n_pos + case.place
+    each = (soft.above + (n_pos - case.place)) / whole
+    first = soft.starts[:-1][case.n_pos > 0]
+    is_least = each == np.repeat(np.minimum.reduceat(each, first), case.n_pos[case.n_pos > 0])
+    chosen = np.maximum.reduceat(np.where(is_least, np.arange(each.size), -1), first)  # places fall
+    part, weight = np.zeros_like(each), np.zeros_like(each)
+    part[chosen], weight[chosen] = each[chosen], 2.0 * case.place[chosen] / np.square(whole[chosen])
+    return _by_ramp(soft, part, weight)
+
+
+def _by_ramp(soft: Any, part: NDArray[np.float64], slope: NDArray[np.float64]) -> Errors:
+    """By the true gradient, slope being ∂Δ/∂c_k; positives that tie share theirs."""
+    soft_kernels().share(soft, slope)
+    return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
+
+
+def _error_driven(soft: Any, case: Case, interpolate: bool) -> Errors:
+    place = np.maximum(soft_kernels().places(soft.level, soft.starts, soft.width, case.n_threads), 1.0)
+    most = int(case.n_pos.max())
+    loss = cast(DiscountedLoss, case.loss)
+    table = loss.tables(most, case.n).weight
+    w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / case.norm
+    ideal, _ = loss.continued(place, case.n)
+    found, _ = loss.continued(place + soft.above, case.n)
+    if interpolate and ((ideal > 0.0) | ((ideal == 0.0) & (loss.k is not None))).all():
+        precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
+        soft_kernels().highest(soft, precision)
+        found = ideal * precision
+    error = w * (ideal - found)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.where(soft.above > 0.0, error / soft.above, 0.0)
+    return Errors(error, -error, weight, True)
+
+
+# What is made of soft counts, by name.
+WAYS: dict[str, Callable[[Any, Case], Errors]] = {
+    "smooth": _smooth,
+    "by threshold": _smooth,
+    "error-driven": partial(_error_driven, interpolate=False),
+    "interpolated": partial(_error_driven, interpolate=True),
+}
