@@ -1,0 +1,130 @@
+"""How parts are spoken to: a function is carried out on every part, and what it returns stays there or is added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Counted", "Exchange", "Here", "Joined", "Range", "Traffic", "add", "add_all", "size_of"]
+
+
+@dataclass
+class Traffic:
+    """Bytes that left for each part and that came back from all of them, added up; how often parts were asked."""
+
+    sent: int = 0
+    received: int = 0
+    rounds: int = 0
+
+
+class Exchange(Protocol):
+    """Parts, each with a state, and data that only some functions read."""
+
+    traffic: Traffic
+
+    def derive(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Exchange:
+        """The same parts, the state of each being function(state, *args), or function(data, state, *args) if it reads.
+
+        Nothing but the arguments leaves for the parts, and nothing comes back.
+        """
+        ...
+
+    def ask(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Any:
+        """What function(state, *args), or function(data, state, *args), returns on every part, added up in order."""
+        ...
+
+
+class Joined:
+    """An array whose sum with another is both, one after the other."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+
+    def __add__(self, other: Joined) -> Joined:
+        return Joined(np.concatenate([self.values, other.values]))
+
+
+class Counted:
+    """Different numbers, ascending, and how often there is each."""
+
+    def __init__(self, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+        self.values, self.counts = values, counts
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Counted:
+        """Numbers, counted."""
+        return cls(*np.unique(values + 0.0, return_counts=True))  # −0.0 is 0.0
+
+    def __add__(self, other: Counted) -> Counted:
+        values, at = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
+        counts = np.zeros(values.size, np.int64)
+        np.add.at(counts, at, np.concatenate([self.counts, other.counts]))
+        return Counted(values, counts)
+
+
+class Range:
+    """The least and the greatest of some numbers; of none, ∞ and −∞."""
+
+    def __init__(self, values: NDArray[np.float64]) -> None:
+        self.least = float(values.min(initial=np.inf))
+        self.most = float(values.max(initial=-np.inf))
+
+    def __add__(self, other: Range) -> Range:
+        return Range(np.array([self.least, self.most, other.least, other.most]))
+
+
+def add(one: Any, other: Any) -> Any:
+    """The sum of two replies; of lists and tuples entry by entry."""
+    if isinstance(one, list | tuple):
+        entries = [add(a, b) for a, b in zip(one, other, strict=True)]
+        return entries if isinstance(one, list) else tuple(entries)
+    return one + other
+
+
+def add_all(replies: Sequence[Any]) -> Any:
+    """The sum of replies, from the first to the last."""
+    return reduce(add, replies)
+
+
+def size_of(message: Any) -> int:
+    """Bytes of the numbers in a message."""
+    if isinstance(message, np.ndarray):
+        return int(message.nbytes)
+    if isinstance(message, list | tuple):
+        return sum(size_of(entry) for entry in message)
+    if isinstance(message, dict):
+        return sum(size_of(entry) for entry in message.values())
+    if isinstance(message, str | bytes):
+        return len(message)
+    held = getattr(message, "__dict__", None)
+    return size_of(held) if held else 8
+
+
+@dataclass
+class Here:
+    """Parts that are all in this process."""
+
+    states: list[Any]
+    data: list[Any] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def derive(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Here:
+        """See `Exchange`."""
+        return Here(self._each(function, args, reads), self.data, self.traffic)
+
+    def ask(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Any:
+        """See `Exchange`."""
+        replies = self._each(function, args, reads)
+        self.traffic.rounds += 1
+        self.traffic.received += size_of(replies)
+        return add_all(replies)
+
+    def _each(self, function: Callable[..., Any], args: tuple[Any, ...], reads: bool) -> list[Any]:
+        self.traffic.sent += size_of(args)
+        given = zip(self.data, self.states, strict=True) if reads else ((state,) for state in self.states)
+        return [function(*own, *args) for own in given]
