@@ -41,6 +41,7 @@ from rankwise.soft_ranks import solve_ranked
 
 __all__ = [
     "WAYS",
+    "Errors",
     "SmoothPerQuery",
     "SmoothResult",
     "SolvedSmooth",
@@ -48,6 +49,7 @@ __all__ = [
     "as_width",
     "error_driven_loss",
     "error_driven_way",
+    "errors_of",
     "smooth_loss",
     "solve_smooth",
 ]
@@ -233,14 +235,21 @@ def _solve_binary(
     value = np.zeros(n_pos.size)
     if not both.any():
         return SolvedSmooth(value, np.zeros_like(scores))
-    ends = np.cumsum(n_pos)
-    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
-    norms = np.ones(n_pos.size)
-    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
-    errors = WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max())))
+    errors = errors_of(soft, n_pos, n_neg, loss, way)
     value[both] = sums_of(errors.part, n_pos)[both]
     weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
     return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
+
+
+def errors_of(
+    soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: DiscountedLoss, way: str
+) -> Errors:
+    """What a way makes of the soft counts of queries, (Q,) positives and negatives each."""
+    both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
+    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
+    norms = np.ones(n_pos.size)
+    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    return WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int((n_pos + n_neg).max())))
 
 
 def error_driven_way(interpolate: bool) -> str:
@@ -279,7 +288,7 @@ class _Case(NamedTuple):
     n: int
 
 
-class _Errors(NamedTuple):
+class Errors(NamedTuple):
     """By positive: its part of the loss, its gradient, and its weight in the negatives' gradients, by ramp or not."""
 
     part: NDArray[np.float64]
@@ -288,16 +297,16 @@ class _Errors(NamedTuple):
     ramp: bool
 
 
-def _smooth(soft: Any, case: _Case) -> _Errors:
+def _smooth(soft: Any, case: _Case) -> Errors:
     w = case.loss.tables(int(case.n_pos.max()), case.n).weight[case.place - 1] / case.norm
     ideal, _ = case.loss.continued(case.place.astype(np.float64), case.n)
     found, slope = case.loss.continued(case.place + soft.above, case.n)
     weight = -w * slope
     _soft().share(soft, weight)
-    return _Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
+    return Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
 
 
-def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
+def _error_driven(soft: Any, case: _Case, interpolate: bool) -> Errors:
     place = np.maximum(_soft().places(soft), 1.0)
     most = int(case.n_pos.max())
     table = case.loss.tables(most, case.n).weight
@@ -311,11 +320,11 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> _Errors:
     error = w * (ideal - found)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(soft.above > 0.0, error / soft.above, 0.0)
-    return _Errors(error, -error, weight, True)
+    return Errors(error, -error, weight, True)
 
 
 # What is made of soft counts, by name.
-WAYS: dict[str, Callable[[Any, _Case], _Errors]] = {
+WAYS: dict[str, Callable[[Any, _Case], Errors]] = {
     "smooth": _smooth,
     "by threshold": _smooth,
     "error-driven": partial(_error_driven, interpolate=False),

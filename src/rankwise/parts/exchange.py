@@ -10,7 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counted", "Exchange", "Here", "Joined", "Range", "Traffic", "add", "add_all", "size_of"]
+__all__ = ["Counted", "Exchange", "Function", "Here", "Joined", "Range", "Traffic", "add", "add_all", "size_of"]
+
+Function = Callable[..., Any]
 
 
 @dataclass
@@ -23,19 +25,20 @@ class Traffic:
 
 
 class Exchange(Protocol):
-    """Parts, each with a state, and data that only some functions read."""
+    """Parts, each with a state, and data that only some functions read.
+
+    A function is called with the state of a part, before it the part's data if it `reads`, after it the part's own
+    entry of `each` if that is given, then the arguments, which are the same for all.
+    """
 
     traffic: Traffic
 
-    def derive(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Exchange:
-        """The same parts, the state of each being function(state, *args), or function(data, state, *args) if it reads.
-
-        Nothing but the arguments leaves for the parts, and nothing comes back.
-        """
+    def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+        """The same parts, what the function returns being their states; it stays where it is."""
         ...
 
-    def ask(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Any:
-        """What function(state, *args), or function(data, state, *args), returns on every part, added up in order."""
+    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+        """What the function returns on every part, added up in order."""
         ...
 
 
@@ -67,15 +70,20 @@ class Counted:
         return Counted(values, counts)
 
 
+@dataclass(frozen=True)
 class Range:
     """The least and the greatest of some numbers; of none, ∞ and −∞."""
 
-    def __init__(self, values: NDArray[np.float64]) -> None:
-        self.least = float(values.min(initial=np.inf))
-        self.most = float(values.max(initial=-np.inf))
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Range:
+        """That of these numbers."""
+        return cls(float(values.min(initial=np.inf)), float(values.max(initial=-np.inf)))
 
     def __add__(self, other: Range) -> Range:
-        return Range(np.array([self.least, self.most, other.least, other.most]))
+        return Range(min(self.least, other.least), max(self.most, other.most))
 
 
 def add(one: Any, other: Any) -> Any:
@@ -113,18 +121,20 @@ class Here:
     data: list[Any] = field(default_factory=list)
     traffic: Traffic = field(default_factory=Traffic)
 
-    def derive(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Here:
+    def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Here:
         """See `Exchange`."""
-        return Here(self._each(function, args, reads), self.data, self.traffic)
+        return Here(self._each(function, args, reads, each), self.data, self.traffic)
 
-    def ask(self, function: Callable[..., Any], *args: Any, reads: bool = False) -> Any:
+    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
         """See `Exchange`."""
-        replies = self._each(function, args, reads)
+        replies = self._each(function, args, reads, each)
         self.traffic.rounds += 1
         self.traffic.received += size_of(replies)
         return add_all(replies)
 
-    def _each(self, function: Callable[..., Any], args: tuple[Any, ...], reads: bool) -> list[Any]:
-        self.traffic.sent += size_of(args)
-        given = zip(self.data, self.states, strict=True) if reads else ((state,) for state in self.states)
-        return [function(*own, *args) for own in given]
+    def _each(
+        self, function: Function, args: tuple[Any, ...], reads: bool, each: Sequence[Any] | None
+    ) -> list[Any]:
+        self.traffic.sent += size_of([args, each or ()])
+        columns = [*([self.data] if reads else []), self.states, *([] if each is None else [each])]
+        return [function(*own, *args) for own in zip(*columns, strict=True)]

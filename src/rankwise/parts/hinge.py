@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,9 @@ from rankwise.parts.share import (
     hist_of,
     look,
     settle_share,
-    totals_of,
 )
 
-__all__ = ["Large", "SolvedLarge", "is_large", "solve_hinge"]
+__all__ = ["Large", "Pending", "SolvedLarge", "is_large", "solve_hinge"]
 
 # Up to so many negatives where a positive may have its place, they are sent; more are divided, so many times at most.
 _FEW, _DEPTH = 64, 6
@@ -39,7 +38,6 @@ _TYPE = np.empty(0)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-AnExchange = TypeVar("AnExchange", bound=Exchange)
 
 
 class Large(NamedTuple):
@@ -57,6 +55,14 @@ class SolvedLarge(NamedTuple):
     loss: float
 
 
+class Pending(Protocol):
+    """A query whose gradient its parts have, and whose J is known by a sum over these, `totals_of`."""
+
+    def solved(self, total: float) -> SolvedLarge:
+        """J and Δ."""
+        ...
+
+
 def is_large(n: int, n_pos: int) -> bool:
     """Whether one machine would solve the query by buckets; else all its scores are O(positives)."""
     from rankwise.inference.engine import A_POSITIVE, LARGE
@@ -66,8 +72,8 @@ def is_large(n: int, n_pos: int) -> bool:
 
 def solve_hinge(
     exchange: Exchange, queries: list[Large], loss: DiscountedLoss, scale: float
-) -> tuple[Exchange, list[SolvedLarge]]:
-    """J and Δ of each query; parts, whose states are `Scored` with shares of these, then have their gradients."""
+) -> tuple[Exchange, list[Pending]]:
+    """Solve queries; parts, whose states are `Scored` with shares of these, then have their gradients."""
     if not queries:
         return exchange, []
     searches = [_Search(query, loss, scale) for query in queries]
@@ -80,9 +86,7 @@ def solve_hinge(
         found = exchange.ask(look, [search.next_look() for search in searches])
         for search, (at_least, counted) in zip(searches, found, strict=True):
             search.narrow(at_least, counted)
-    exchange = exchange.derive(fill_share, [search.fill() for search in searches])
-    totals = exchange.ask(totals_of)
-    return exchange, [search.solved(total) for search, total in zip(searches, totals, strict=True)]
+    return exchange.derive(fill_share, [search.fill() for search in searches]), list(searches)
 
 
 class _Search:

@@ -88,7 +88,7 @@ class Share:
         from rankwise.inference.bucket_maps import sampled
 
         at = sampled(self.plan.n, self.plan.first, self.plan.first + self.scores.size) - self.plan.first
-        return Joined(self.scores[self.plan.where]), Joined(self.scores[at]), Range(self.scores)
+        return Joined(self.scores[self.plan.where]), Joined(self.scores[at]), Range.of(self.scores)
 
     def count(self, buckets: Any, pivot: Any) -> Share:
         """Negatives by bucket, in hist."""
