@@ -241,9 +241,7 @@ def _solve_binary(
     return SolvedSmooth(value, _soft().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))
 
 
-def errors_of(
-    soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: DiscountedLoss, way: str
-) -> Errors:
+def errors_of(soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: DiscountedLoss, way: str) -> Errors:
     """What a way makes of the soft counts of queries, (Q,) positives and negatives each."""
     both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])

@@ -25,8 +25,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("grouping", "zero_one", "grades"),
     ("solving", "border", "soft_ranks"),
     ("hinge", "smooth", "detector_losses", "metrics", "io", "progress", "figures"),
+    ("parts",),
     ("linear", "torch", "boosting"),
-    ("latent",),
+    ("latent", "dask"),
     ("models",),
     ("detection", "explore"),
     ("cli",),
@@ -39,11 +40,13 @@ KNOWN_BY = {
     "numba": {"inference"},
     "llvmlite": {"inference"},
     "torch": {"torch", "detection", "cli"},
+    "dask": {"dask"},
+    "distributed": {"dask"},
     "lightgbm": set(),
     "xgboost": set(),
     "rankwise_lab": set(),
 }
-HEAVY = ("numba", "torch", "matplotlib", "sklearn", "pandas", "scipy")
+HEAVY = ("numba", "torch", "dask", "distributed", "matplotlib", "sklearn", "pandas", "scipy")
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -117,6 +120,6 @@ def test_the_package_shows_its_public_names_and_no_others() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, public, _ = json.loads(done.stdout)
-    modules = {"boosting", "detection", "inference", "io", "latent", "metrics", "torch"}
+    modules = {"boosting", "dask", "detection", "inference", "io", "latent", "metrics", "torch"}
     assert set(shown) == {*public, *modules, "__doc__", "__version__"}
     assert {"RankSVM", "load", "Bags"} <= set(shown)

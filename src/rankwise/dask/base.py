@@ -16,7 +16,6 @@ from rankwise.dask.objective import DaskObjective
 from rankwise.linear.base import BaseLinearRanker, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.threshold import between
-from rankwise.parts.exchange import Traffic
 
 __all__ = ["DaskRanker"]
 
@@ -26,7 +25,7 @@ class DaskRanker(BaseLinearRanker):
 
     _local: type[BaseLinearRanker]
     client: Client | None
-    exchanged_: Traffic
+    exchanged_: dict[str, int]
 
     @property
     def client_(self) -> Client:
@@ -114,7 +113,10 @@ class DaskRanker(BaseLinearRanker):
 
     def _set(self, learnt: Vector) -> None:
         d = self.n_features_in_
-        self.coef_, self.intercept_ = learnt[None, :d].copy(), INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
+        self.coef_, self.intercept_ = (
+            learnt[None, :d].copy(),
+            INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1),
+        )
 
     def _keep_partial(self, learnt: Vector | None) -> None:
         """The best so far as an ordinary ranker, in partial_; its intercept is 0 where it was not learnt."""
@@ -140,4 +142,3 @@ def _rank(scores: list[Vector], qid: list[Any] | None) -> list[NDArray[np.int64]
     ids = None if qid is None else np.concatenate([np.asarray(part) for part in qid])
     whole = ranks_of(np.concatenate(scores), ids)
     return list(np.split(whole, np.cumsum([part.size for part in scores])[:-1]))
-

@@ -82,9 +82,7 @@ def _aligned(values: Any, X: Any, name: str) -> list[Any]:
     return found
 
 
-def load_parts(
-    client: Client, X: Any, y: Any, qid: Any = None, query_weight: Any = None
-) -> tuple[Futures, int]:
+def load_parts(client: Client, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Futures, int]:
     """Parts on workers, their data in memory there or on their disks, with labels; and the number of features."""
     blocks = partitions(X, "X")
     if getattr(X, "ndim", 2) != 2:

@@ -36,9 +36,7 @@ class Futures:
         self.client, self.states, self.data = client, list(states), list(data)
         self.traffic = Traffic() if traffic is None else traffic
 
-    def derive(
-        self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None
-    ) -> Futures:
+    def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Futures:
         """See `Exchange`."""
         with clear(self.client):
             return Futures(self.client, self._submit(function, args, reads, each), self.data, self.traffic)

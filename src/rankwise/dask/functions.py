@@ -147,8 +147,7 @@ def average_precision(
     """
     metric = as_metric("ap", k)
     check_known("empty", empty, EMPTY)
-    known, rows = judge(load_vectors(as_client(client), scores, relevant, qid))
-    known = known.derive(_as_binary)
+    known = judge(load_vectors(as_client(client), scores, relevant, qid))[0].derive(_as_binary)
     table = read_queries(known, may_be_empty=True)
     shared = table.ids[table.spans]
     values: NDArray[np.float64] = known.ask(_values, shared, k, reads=True).values

@@ -53,7 +53,7 @@ class Distinct:
 class QueryTable(NamedTuple):
     """All queries, sorted by their ids. share: (Q,) ω, 0 where there is nothing to rank. n: (Q,) samples.
 
-    code, part, grade, count, weight: (T,) how many samples of a query have a grade (0 or 1 if binary) in a part, and
+    code, part, grade, members, weight: (T,) how many samples of a query have a grade (0 or 1 if binary) in a part, and
     the weight of the query.
     """
 
@@ -63,7 +63,7 @@ class QueryTable(NamedTuple):
     code: Ints
     part: Ints
     grade: NDArray[np.float64]
-    count: Ints
+    members: Ints
     weight: NDArray[np.float64]
 
     @property
@@ -98,7 +98,9 @@ def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
     first[code] = weight
     wrong = np.flatnonzero(first[code] != weight)
     if wrong.size:
-        raise ValueError(f"query {ids[code[wrong[0]]]} has different query_weight in two partitions; weigh whole queries")
+        raise ValueError(
+            f"query {ids[code[wrong[0]]]} has different query_weight in two partitions; weigh whole queries"
+        )
     levels = np.unique(np.stack([code.astype(np.float64), grade], 1), axis=0)[:, 0].astype(np.int64)
     can_rank = np.bincount(levels, minlength=ids.size) > 1
     share = np.zeros(ids.size)

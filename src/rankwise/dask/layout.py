@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 class Problem(NamedTuple):
-    """One threshold of a large query. id: of the query. bar: its grade. weight: ω·α. firsts: (parts,) samples before."""
+    """One threshold of a large query: its id, the grade, ω·α; firsts: (parts,) samples of it in the parts before."""
 
     id: Any
     bar: float
@@ -115,7 +115,7 @@ def _problems(table: QueryTable, q: int, n_parts: int, loss: Loss) -> list[Probl
     """The thresholds of a query that all parts solve together; none if one of them is not large."""
     own = table.code == q
     grades, at = np.unique(table.grade[own], return_inverse=True)
-    count = np.bincount(at, table.count[own]).astype(np.int64)
+    count = np.bincount(at, table.members[own]).astype(np.int64)
     members, n = np.cumsum(count[::-1])[::-1], int(table.n[q])
     if not all(is_large(n, int(m)) for m in members[1:]):
         return []
@@ -123,7 +123,7 @@ def _problems(table: QueryTable, q: int, n_parts: int, loss: Loss) -> list[Probl
     binary = np.array_equal(grades, [0.0, 1.0])
     levels = Levels(np.array([0, grades.size]), grades, members)
     alpha = np.ones(2) if binary else weigh_levels(levels, np.array([n]), loss)
-    of_part = np.bincount(table.part[own], table.count[own], n_parts).astype(np.int64)
+    of_part = np.bincount(table.part[own], table.members[own], n_parts).astype(np.int64)
     firsts = np.cumsum(of_part) - of_part
     return [
         Problem(table.ids[q], float(grades[t]), float(table.share[q] * alpha[t]), n, int(members[t]), firsts)

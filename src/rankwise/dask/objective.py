@@ -150,9 +150,7 @@ class DaskObjective:
         """The risk at v, and its plane there."""
         started = time.perf_counter()
         parts, risks = self.task.solve(self.score(v))
-        value, lost, normal, at_base, totals = parts.ask(
-            plane_of, self.intercept, HINGE, reads=True, each=risks.each
-        )
+        value, lost, normal, at_base, totals = parts.ask(plane_of, self.intercept, HINGE, reads=True, each=risks.each)
         value, lost = risks.total(value, lost, totals)
         self.clock.count(self.task.n_queries, started)
         return evaluation_of(value, self.task.scale * lost + at_base, normal)
@@ -190,9 +188,7 @@ def gradient_of(state: Loaded, given: Vector | None, how: How) -> tuple[float, f
     return value, lost, gradient
 
 
-def plane_of(
-    X: Any, state: Loaded, *given: Any
-) -> tuple[float, float, Vector, float, list[float]]:
+def plane_of(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float, list[float]]:
     """What a part adds to the risk, the loss, the plane's normal, gradient·base, and to sums of large queries."""
     *each, intercept, how = given
     value, lost, gradient = gradient_of(state, each[0] if each else None, how)
@@ -217,4 +213,3 @@ def _as_one_query(state: Loaded) -> Loaded:
 def _discounted(loss: Loss, large: list[Large]) -> DiscountedLoss:
     assert not large or isinstance(loss, DiscountedLoss)
     return loss  # type: ignore[return-value]
-

@@ -58,10 +58,11 @@ class DaskRankSVM(DaskRanker, RankSVM):
     --------
     >>> import dask.array as da
     >>> from distributed import Client, LocalCluster
-    >>> X = np.array([[0.0, 1.0], [0.2, 0.1], [1.0, 0.9], [0.9, 0.2], [0.1, 0.4]])
+    >>> X = da.from_array([[0.0, 1.0], [0.2, 0.1], [1.0, 0.9], [0.9, 0.2], [0.1, 0.4]], chunks=(2, 2))
+    >>> y = da.from_array([0, 0, 1, 1, 0], chunks=2)
     >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
-    ...     model = DaskRankSVM("ap", C=10.0, client=client).fit(da.from_array(X, chunks=2), da.from_array([0, 0, 1, 1, 0]))
-    ...     model.rank(da.from_array(X, chunks=2)).compute()[2:4].tolist()
+    ...     model = DaskRankSVM("ap", C=10.0, client=client).fit(X, y)
+    ...     model.rank(X).compute()[2:4].tolist()
     [1, 2]
     """
 
@@ -146,4 +147,3 @@ def _with_base(task: DaskTask, prior: Prior | None) -> DaskTask:
     if prior is None:
         return task
     return replace(task, exchange=task.exchange.derive(with_base, prior.coef, prior.intercept, reads=True))
-

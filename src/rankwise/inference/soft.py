@@ -116,8 +116,16 @@ def conclude_gaps(level: Floats, width: float, sums: Floats, above: Floats, near
     conclude_large(level, width, bounds, middle, sums[0], sums[1], above, near)
 
 
-def draw_gaps(scores: NDArray[np.floating], gaps: NDArray[np.int32], level: Floats, width: float, ramp: bool,
-              weight: Floats, gradient: NDArray[np.floating], n_threads: int) -> None:
+def draw_gaps(
+    scores: NDArray[np.floating],
+    gaps: NDArray[np.int32],
+    level: Floats,
+    width: float,
+    ramp: bool,
+    weight: Floats,
+    gradient: NDArray[np.floating],
+    n_threads: int,
+) -> None:
     """The negatives' gradient from weights by positive; the positives' is 0 yet."""
     lines = lines_large(level, width, ramp, weight)
     drawn = [(scores, gaps, a, b, ramp, *lines, gradient) for a, b in _parts(scores.shape[0])]

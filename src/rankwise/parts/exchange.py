@@ -132,9 +132,7 @@ class Here:
         self.traffic.received += size_of(replies)
         return add_all(replies)
 
-    def _each(
-        self, function: Function, args: tuple[Any, ...], reads: bool, each: Sequence[Any] | None
-    ) -> list[Any]:
+    def _each(self, function: Function, args: tuple[Any, ...], reads: bool, each: Sequence[Any] | None) -> list[Any]:
         self.traffic.sent += size_of([args, each or ()])
         columns = [*([self.data] if reads else []), self.states, *([] if each is None else [each])]
         return [function(*own, *args) for own in zip(*columns, strict=True)]

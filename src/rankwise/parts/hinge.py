@@ -113,7 +113,7 @@ class _Search:
         """Whether some places are not yet known."""
         return bool(self._stretches.shape[0])
 
-    def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[object, Floats]:
+    def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[object, NDArray[np.floating]]:
         """The buckets."""
         from rankwise.inference.bucket_maps import choose_by
 
