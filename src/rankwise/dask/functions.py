@@ -16,9 +16,9 @@ from rankwise.dask.labelling import Known, judge, read_queries
 from rankwise.dask.layout import Layout, Loaded, load
 from rankwise.dask.objective import HINGE, gradient_of, pose_parts
 from rankwise.inputs import as_scale, check_empty, check_known, raise_not_finite
-from rankwise.losses import LossLike, as_loss
-from rankwise.metrics.ranking import EMPTY, as_metric, counted_as, mean_of, per_query
-from rankwise.parts.exchange import Joined
+from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.metrics.ranking import EMPTY, Metric, as_metric, counted_as, mean_of, per_query
+from rankwise.parts.exchange import Exchange, Joined
 from rankwise.parts.ranks import stand
 from rankwise.parts.share import Plan, Scored, share_out, totals_of
 
@@ -87,27 +87,33 @@ def structured_hinge(
     --------
     >>> from distributed import Client, LocalCluster
     >>> scores, relevant = da.from_array([2.0, 1.0, 0.5, 0.0], chunks=2), da.from_array([0, 1, 0, 1], chunks=2)
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
     ...     found = structured_hinge(scores, relevant)
     ...     found.value, found.gradient.compute()
     (2.25, array([ 1. , -0.5,  0.5, -1. ]))
     """
     loss, scale = as_loss(loss), as_scale(scale)
     check_empty(empty)
-    known, rows = judge(load_vectors(as_client(client), scores, relevant, qid))
+    parts, value, lost, rows = hinge_of(load_vectors(as_client(client), scores, relevant, qid), loss, scale, empty)
+    arrays = [
+        da.from_delayed(delayed(state), (int(n),), float)
+        for state, n in zip(parts.derive(_give).states, rows, strict=True)
+    ]
+    return DaskHingeResult(value, da.concatenate(arrays), lost)
+
+
+def hinge_of(exchange: Exchange, loss: Loss, scale: float, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
+    """Parts with their gradients, J, Δ and the rows of every part, of parts whose data are scores."""
+    known, rows = judge(exchange)
     task, table = pose_parts(known, rows.size, loss, scale=scale, may_be_empty=True)
     if empty == "error" and not table.share.all():
-        which = "the query" if qid is None else f"query {table.ids[int(np.argmin(table.share))]}"
+        which = "the query" if table.ids.size == 1 else f"query {table.ids[int(np.argmin(table.share))]}"
         raise ValueError(f"{which} has nothing to rank; remove it, or pass empty='zero' or empty='skip'")
     factor = 1.0 if empty == "skip" else task.n_queries / max(table.ids.size, 1)
     parts, risks = task.solve(task.exchange.derive(_load, reads=True))
     parts = parts.derive(_gradient, factor, each=risks.each)
     value, lost = risks.total(*parts.ask(_sums))
-    arrays = [
-        da.from_delayed(delayed(state), (int(n),), float)
-        for state, n in zip(parts.derive(_give).states, rows, strict=True)
-    ]
-    return DaskHingeResult(factor * value, da.concatenate(arrays), factor * lost)
+    return parts, factor * value, factor * lost, rows
 
 
 def average_precision(
@@ -141,16 +147,21 @@ def average_precision(
     --------
     >>> from distributed import Client, LocalCluster
     >>> scores, relevant = da.from_array([0.9, 0.8, 0.7, 0.1], chunks=3), da.from_array([1, 0, 1, 0], chunks=3)
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
     ...     average_precision(scores, relevant)
     0.8333333333333333
     """
     metric = as_metric("ap", k)
     check_known("empty", empty, EMPTY)
-    known = judge(load_vectors(as_client(client), scores, relevant, qid))[0].derive(_as_binary)
+    return precision_of(load_vectors(as_client(client), scores, relevant, qid), metric, empty)
+
+
+def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
+    """The mean AP of parts whose data are scores."""
+    known = judge(exchange)[0].derive(_as_binary)
     table = read_queries(known, may_be_empty=True)
     shared = table.ids[table.spans]
-    values: NDArray[np.float64] = known.ask(_values, shared, k, reads=True).values
+    values: NDArray[np.float64] = known.ask(_values, shared, metric.k, reads=True).values
     standings = stand(known.derive(_shares, shared, reads=True)) if shared.size else []
     together = [metric.of_steps(standing.steps()) for standing in standings]
     values = np.concatenate([values, *together])

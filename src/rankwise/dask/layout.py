@@ -12,7 +12,7 @@ from rankwise.dask.labelling import Known, QueryTable
 from rankwise.grades import Levels, check_number, weigh_levels
 from rankwise.grouping import group
 from rankwise.inputs import raise_not_finite
-from rankwise.linear.features import INTERCEPT, Features, Vector, as_features
+from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers
 from rankwise.linear.objective import Inference, Task
 from rankwise.linear.posing import rankable
 from rankwise.loss_forms import Form, Loss
@@ -63,7 +63,8 @@ class Roles(NamedTuple):
 class Layout:
     """What a part knows of the queries: its own, as a task; rows that the client solves; its shares of large ones.
 
-    rows, weights: of samples whose loss is a sum over samples. base: scores at v = 0, if there are any.
+    rows, weights: of samples whose loss is a sum over samples. is_whole: whether features are whole numbers. base: scores
+    at v = 0, if there are any.
     """
 
     truth_of: Known
@@ -73,6 +74,7 @@ class Layout:
     rows: Ints
     weights: Vector
     scale: float
+    is_whole: bool
     base: Vector | None = None
 
     @property
@@ -131,7 +133,7 @@ def _problems(table: QueryTable, q: int, n_parts: int, loss: Loss) -> list[Probl
     ]
 
 
-def lay_out(state: Known, roles: Roles) -> Layout:
+def lay_out(X: Any, state: Known, roles: Roles) -> Layout:
     """A part's layout."""
     n, ids = state.truth.size, state.qid
     own_rows = np.arange(n) if ids is None else np.flatnonzero(~np.isin(ids, roles.left_out))
@@ -154,7 +156,7 @@ def lay_out(state: Known, roles: Roles) -> Layout:
     if rows.size:
         at = np.zeros(rows.size, np.int64) if ids is None else np.searchsorted(roles.by_row, ids[rows])
         weights = roles.row_weights[at]
-    return Layout(state, own, gathered, plans, rows, weights, roles.inference["scale"])
+    return Layout(state, own, gathered, plans, rows, weights, roles.inference["scale"], is_whole_numbers(X))
 
 
 def _rows_of(ids: NDArray[Any] | None, wanted: NDArray[Any], n: int) -> Ints:
@@ -181,19 +183,19 @@ def _gathered(state: Layout) -> tuple[Joined, Joined, Joined]:
     return Joined(known.truth[rows]), Joined(ids), Joined(np.array([rows.size]))
 
 
-def features_of(X: Any, intercept: bool) -> Features:
+def features_of(X: Any, state: Layout, intercept: bool) -> Features:
     """The products of a part's data."""
-    return as_features(X, INTERCEPT if intercept else 0.0)
+    return as_features(X, INTERCEPT if intercept else 0.0, state.is_whole)
 
 
 def with_base(X: Any, state: Layout, coef: Vector, intercept: float) -> Layout:
     """A layout with the scores of a model that is refined."""
-    return replace(state, base=as_features(X).scores(coef) + intercept)
+    return replace(state, base=features_of(X, state, False).scores(coef) + intercept)
 
 
 def score(X: Any, state: Layout, v: Vector, intercept: bool) -> Loaded:
     """A part with scores base + X·v, and its shares of large queries."""
-    scores = features_of(X, intercept).scores(v)
+    scores = features_of(X, state, intercept).scores(v)
     return load(state, scores if state.base is None else state.base + scores)
 
 

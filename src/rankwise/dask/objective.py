@@ -27,7 +27,7 @@ from rankwise.dask.layout import (
     lay_out,
     score,
 )
-from rankwise.linear.features import Vector
+from rankwise.linear.features import INTERCEPT, Vector, as_features, on_grid
 from rankwise.linear.objective import Clock, Evaluation, LinearRisk, Risk, Task, evaluation_of
 from rankwise.loss_forms import DiscountedLoss, Loss
 from rankwise.method import AUTO, Method
@@ -125,7 +125,7 @@ def pose_parts(
     """The task of ranking all samples of parts that know what their labels say, and the queries."""
     table = read_queries(known, may_be_empty)
     roles: Roles = assign_roles(table, n_parts, loss, method, scale)
-    layouts = known.derive(lay_out, roles)
+    layouts = known.derive(lay_out, roles, reads=True)
     together, sizes = gathered_task(layouts, table, roles)
     n_queries = int(np.count_nonzero(table.share))
     return DaskTask(layouts, n_queries, roles.problems, together, sizes, loss, scale), table
@@ -153,7 +153,7 @@ class DaskObjective:
         value, lost, normal, at_base, totals = parts.ask(plane_of, self.intercept, HINGE, reads=True, each=risks.each)
         value, lost = risks.total(value, lost, totals)
         self.clock.count(self.task.n_queries, started)
-        return evaluation_of(value, self.task.scale * lost + at_base, normal)
+        return evaluation_of(value, self.task.scale * lost + at_base, normal[0] + normal[1])
 
     def largest_score(self, v: Vector) -> float:
         """max |X·v| over all samples."""
@@ -192,7 +192,12 @@ def plane_of(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, 
     """What a part adds to the risk, the loss, the plane's normal, gradient·base, and to sums of large queries."""
     *each, intercept, how = given
     value, lost, gradient = gradient_of(state, each[0] if each else None, how)
-    normal = features_of(X, intercept).combine(gradient)
+    features = as_features(X, INTERCEPT if intercept else 0.0, whole=False)
+    even, rest = on_grid(gradient) if state.layout.is_whole else (gradient, None)
+    normal = np.zeros((2, features.n_coefs))  # exact sums, as those of one machine are, and what is left
+    normal[0] = features.combine(even)
+    if rest is not None:
+        normal[1] = features.combine(rest)
     base = state.layout.base
     return value, lost, normal, 0.0 if base is None else float(gradient @ base), totals_of(state)
 
@@ -202,7 +207,7 @@ def _gathered_scores(state: Loaded) -> Joined:
 
 
 def _ends(X: Any, state: Layout, v: Vector, intercept: bool) -> Range:
-    return Range.of(features_of(X, intercept).scores(v))
+    return Range.of(features_of(X, state, intercept).scores(v))
 
 
 def _as_one_query(state: Loaded) -> Loaded:

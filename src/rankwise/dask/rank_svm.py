@@ -60,7 +60,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
     >>> from distributed import Client, LocalCluster
     >>> X = da.from_array([[0.0, 1.0], [0.2, 0.1], [1.0, 0.9], [0.9, 0.2], [0.1, 0.4]], chunks=(2, 2))
     >>> y = da.from_array([0, 0, 1, 1, 0], chunks=2)
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
     ...     model = DaskRankSVM("ap", C=10.0, client=client).fit(X, y)
     ...     model.rank(X).compute()[2:4].tolist()
     [1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -100,17 +101,14 @@ def add_all(replies: Sequence[Any]) -> Any:
 
 
 def size_of(message: Any) -> int:
-    """Bytes of the numbers in a message."""
-    if isinstance(message, np.ndarray):
+    """Bytes that a message takes: those of its numbers, and of anything else as it is pickled."""
+    if isinstance(message, np.ndarray) and message.dtype != object:
         return int(message.nbytes)
     if isinstance(message, list | tuple):
         return sum(size_of(entry) for entry in message)
-    if isinstance(message, dict):
-        return sum(size_of(entry) for entry in message.values())
-    if isinstance(message, str | bytes):
-        return len(message)
-    held = getattr(message, "__dict__", None)
-    return size_of(held) if held else 8
+    if message is None or isinstance(message, bool | int | float | np.number):
+        return 8
+    return len(pickle.dumps(message))
 
 
 @dataclass
