@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
+
+from rankwise.dask.collections import as_dask_array
 
 RTOL = ATOL = 1e-10
 
@@ -17,13 +18,8 @@ def in_parts(values: Any, sizes: list[int], known: bool = True) -> Any:
     stops = np.cumsum(sizes)
     assert stops[-1] == values.shape[0]
     blocks = [values[stop - size : stop] for stop, size in zip(stops, sizes, strict=True)]
-    arrays = [
-        da.from_delayed(
-            delayed(block), (size if known else np.nan, *values.shape[1:]), dtype=values.dtype, meta=values[:0]
-        )
-        for block, size in zip(blocks, sizes, strict=True)
-    ]
-    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+    rows = sizes if known else [np.nan] * len(sizes)
+    return as_dask_array([delayed(block) for block in blocks], rows, values[:0])
 
 
 def evenly(n: int, parts: int) -> list[int]:

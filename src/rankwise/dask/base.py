@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from dask import delayed
 from distributed import Client
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.dask.collections import as_client, feature_names, is_frame, partitions
+from rankwise.dask.collections import as_client, as_dask_array, feature_names, is_frame, partitions
 from rankwise.dask.objective import DaskObjective
 from rankwise.linear.base import BaseLinearRanker, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
@@ -88,13 +87,14 @@ class DaskRanker(BaseLinearRanker):
         scores = self.decision_function(X)
         ids = None if qid is None else partitions(qid, "qid")
         ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
-        return _together([ranked[k] for k in range(scores.numblocks[0])], scores.chunks[0], np.dtype(np.int64))
+        blocks = [ranked[k] for k in range(scores.numblocks[0])]
+        return as_dask_array(blocks, scores.chunks[0], np.empty(0, np.int64))
 
     def _by_partition(self, X: Any, method: str, dtype: np.dtype[Any]) -> Any:
         model = delayed(self.to_local())
         blocks = [delayed(_predict)(model, block, method) for block in partitions(X, "X")]
         sizes = (np.nan,) * len(blocks) if is_frame(X) else X.chunks[0]
-        return _together(blocks, sizes, dtype)
+        return as_dask_array(blocks, sizes, np.empty(0, dtype))
 
     def _take_names(self, X: Any, n_features: int) -> None:
         self.n_features_in_ = n_features
@@ -124,11 +124,6 @@ class DaskRanker(BaseLinearRanker):
             self._set(learnt)
             self.partial_ = self.to_local()
             del self.coef_, self.intercept_
-
-
-def _together(blocks: list[Any], sizes: tuple[float, ...], dtype: np.dtype[Any]) -> Any:
-    arrays = [da.from_delayed(block, (size,), dtype) for block, size in zip(blocks, sizes, strict=True)]
-    return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
 def _predict(model: Any, block: Any, method: str) -> NDArray[Any]:

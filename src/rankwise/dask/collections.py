@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask import delayed
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 from distributed import Client, Future, get_client
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
@@ -16,7 +18,7 @@ from rankwise.dask.exchange import Futures, clear
 from rankwise.dask.labelling import Labelled
 from rankwise.inputs import as_array
 
-__all__ = ["as_client", "feature_names", "is_frame", "load_parts", "load_vectors", "partitions"]
+__all__ = ["as_client", "as_dask_array", "feature_names", "is_frame", "load_parts", "load_vectors", "partitions"]
 
 
 def as_client(client: Client | None) -> Client:
@@ -82,6 +84,15 @@ def _aligned(values: Any, X: Any, name: str) -> list[Any]:
     return found
 
 
+def as_dask_array(blocks: Sequence[Any], sizes: Sequence[float], meta: Any) -> Any:
+    """A Dask array of delayed blocks of rows, one after the other, empty ones too; meta: an array of no rows."""
+    name = f"rankwise-{tokenize(*blocks)}"
+    zeros, wide = (0,) * (meta.ndim - 1), [(width,) for width in meta.shape[1:]]
+    keys = {(name, k, *zeros): block.key for k, block in enumerate(blocks)}
+    graph = HighLevelGraph.from_collections(name, keys, dependencies=blocks)
+    return da.Array(graph, name, (tuple(sizes), *wide), meta=meta)
+
+
 def load_parts(client: Client, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Futures, int]:
     """Parts on workers, their data in memory there or on their disks, with labels; and the number of features."""
     blocks = partitions(X, "X")
@@ -129,8 +140,11 @@ def _check_block(block: Any, number: int) -> Any:
         block = block.to_numpy()
     elif hasattr(block, "tocsr"):
         block = block.tocsr()
-    dtypes = [np.float64, np.float32]
-    return _naming(number, lambda: check_array(block, accept_sparse="csr", dtype=dtypes, ensure_min_samples=0))
+    how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_min_samples": 0, "input_name": "X"}
+    try:
+        return check_array(block, **how)
+    except ValueError as error:
+        raise ValueError(f"partition {number}: {error}") from None
 
 
 def _check_scores(block: Any) -> NDArray[np.float64]:
@@ -150,10 +164,3 @@ def _label(number: int, shape: tuple[int, ...], y: Any, qid: Any, weight: Any) -
                 f"partition {number}: {name} has shape {array.shape} and X has {shape[0]} rows; partition them alike"
             )
     return Labelled(number, *arrays)  # type: ignore[arg-type]
-
-
-def _naming(number: int, check: Callable[[], Any]) -> Any:
-    try:
-        return check()
-    except ValueError as error:
-        raise ValueError(f"partition {number}: {error}") from None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from dask import delayed
 from distributed import Client
 from numpy.typing import NDArray
 
-from rankwise.dask.collections import as_client, load_vectors
+from rankwise.dask.collections import as_client, as_dask_array, load_vectors
 from rankwise.dask.labelling import Known, judge, read_queries
 from rankwise.dask.layout import Layout, Loaded, load
 from rankwise.dask.objective import HINGE, gradient_of, pose_parts
@@ -85,6 +84,7 @@ def structured_hinge(
 
     Examples
     --------
+    >>> import dask.array as da
     >>> from distributed import Client, LocalCluster
     >>> scores, relevant = da.from_array([2.0, 1.0, 0.5, 0.0], chunks=2), da.from_array([0, 1, 0, 1], chunks=2)
     >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
@@ -95,11 +95,8 @@ def structured_hinge(
     loss, scale = as_loss(loss), as_scale(scale)
     check_empty(empty)
     parts, value, lost, rows = hinge_of(load_vectors(as_client(client), scores, relevant, qid), loss, scale, empty)
-    arrays = [
-        da.from_delayed(delayed(state), (int(n),), float)
-        for state, n in zip(parts.derive(_give).states, rows, strict=True)
-    ]
-    return DaskHingeResult(value, da.concatenate(arrays), lost)
+    blocks = [delayed(state) for state in parts.derive(_give).states]
+    return DaskHingeResult(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
 
 
 def hinge_of(exchange: Exchange, loss: Loss, scale: float, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
@@ -145,6 +142,7 @@ def average_precision(
 
     Examples
     --------
+    >>> import dask.array as da
     >>> from distributed import Client, LocalCluster
     >>> scores, relevant = da.from_array([0.9, 0.8, 0.7, 0.1], chunks=3), da.from_array([1, 0, 1, 0], chunks=3)
     >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):

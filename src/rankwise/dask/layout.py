@@ -63,8 +63,8 @@ class Roles(NamedTuple):
 class Layout:
     """What a part knows of the queries: its own, as a task; rows that the client solves; its shares of large ones.
 
-    rows, weights: of samples whose loss is a sum over samples. is_whole: whether features are whole numbers. base: scores
-    at v = 0, if there are any.
+    rows, weights: of samples whose loss is a sum over samples. is_whole: whether features are whole numbers.
+    base: scores at v = 0, if there are any.
     """
 
     truth_of: Known
