@@ -55,7 +55,7 @@ def partitions(values: Any, name: str) -> list[Any]:
             values = values.rechunk({1: -1})
         found: list[Any] = values.to_delayed().ravel().tolist()
     elif is_frame(values):
-        found = list(values.to_delayed())
+        found = list(values.to_delayed(optimize_graph=False))  # which would join partitions of narrow columns
     else:
         kind = type(values).__name__
         remedy = "use rankwise.RankSVM for data in memory, or dask.array.from_array"
@@ -100,12 +100,9 @@ def load_parts(client: Client, X: Any, y: Any, qid: Any = None, query_weight: An
         raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
     labels = [None if one is None else _aligned(one, X, name) for one, name in _named(y, qid, query_weight)]
     with clear(client):
-        checked = [delayed(_check_block)(block, k) for k, block in enumerate(blocks)]
-        data: list[Future] = client.compute(checked, optimize_graph=True)
-        n = len(blocks)
-        columns = [client.compute(one) if one is not None else [None] * n for one in labels]
+        data, columns = _start(client, [delayed(_check_block)(block, k) for k, block in enumerate(blocks)], labels)
         rows = client.map(_shape, data, pure=False)
-        states = client.map(_label, range(n), rows, *columns, pure=False)
+        states = client.map(_label, range(len(blocks)), rows, *columns, pure=False)
         widths = {shape[1] for shape in client.gather(rows) if shape[0]}
     if len(widths) != 1:
         raise ValueError(
@@ -121,11 +118,20 @@ def load_vectors(client: Client, scores: Any, relevant: Any, qid: Any = None) ->
         raise ValueError(f"scores must be one-dimensional, got {scores.ndim} dimensions; pass scores.ravel() and qid=")
     labels = [_aligned(relevant, scores, "relevant"), None if qid is None else _aligned(qid, scores, "qid"), None]
     with clear(client):
-        data = client.compute([delayed(_check_scores)(block) for block in found])
-        n = len(found)
-        columns = [client.compute(one) if one is not None else [None] * n for one in labels]
+        data, columns = _start(client, [delayed(_check_scores)(block) for block in found], labels)
         rows = client.map(_shape, data, pure=False)
-        return Futures(client, client.map(_label, range(n), rows, *columns, pure=False), data)
+        return Futures(client, client.map(_label, range(len(found)), rows, *columns, pure=False), data)
+
+
+def _start(
+    client: Client, blocks: list[Any], labels: list[list[Any] | None]
+) -> tuple[list[Future], list[list[Future | None]]]:
+    """Futures of all at once, so that what they are read from is read once."""
+    n = len(blocks)
+    given = [one for one in labels if one is not None]
+    futures: list[Future] = client.compute([*blocks, *(block for one in given for block in one)])
+    columns = iter([futures[k : k + n] for k in range(n, len(futures), n)])
+    return futures[:n], [[None] * n if one is None else list(next(columns)) for one in labels]
 
 
 def _named(y: Any, qid: Any, query_weight: Any) -> Sequence[tuple[Any, str]]:
