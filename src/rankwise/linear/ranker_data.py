@@ -43,6 +43,13 @@ class RankerData(NamedTuple):
         """Whether a fit takes so little that one may afford more of them."""
         return bool(self.X.shape[0] * self.X.shape[1] < _SMALL)
 
+    @property
+    def row_weights(self) -> NDArray[np.float64]:
+        """(n,) the weight of each sample, at most 1."""
+        if self.weight is None:
+            return np.ones(self.relevant.size)
+        return np.asarray(self.weight.astype(np.float64) / float(self.weight.max()))
+
     def part(self, rows: NDArray[np.int64]) -> RankerData:
         """The same of some rows, in memory."""
         X = self.X[rows]

@@ -23,16 +23,16 @@ from rankwise.linear.cross_validation import Fold
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge, shares, worse_by
 from rankwise.linear.labels import Labels
-from rankwise.linear.objective import Objective, Task
+from rankwise.linear.objective import LinearRisk, Objective, Task
 from rankwise.linear.path import solve_path
-from rankwise.linear.pointwise import Classifier
+from rankwise.linear.pointwise import Classifier, RowsHere
 from rankwise.linear.posing import pose
-from rankwise.linear.refining import Refinement, Rows, Way, unit_spread
+from rankwise.linear.refining import Refinement, Rows, SmoothHere, SmoothRisk, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import Standardised
 from rankwise.losses import Loss
 
-__all__ = ["HINGE", "REFINED", "Samples", "Search", "Tried"]
+__all__ = ["HINGE", "REFINED", "Paths", "Samples", "Search", "Tried"]
 
 HINGE, REFINED = "structured hinge", "refined"
 _CS = {
@@ -102,45 +102,77 @@ class Tried:
     share: float = 0.0
 
 
-class _Part:
-    """Samples to train on, or some rows of them: all paths of candidates that are fitted to these."""
+class Paths:
+    """The paths of candidates, whatever they are fitted to: what is behind these methods is all that differs."""
 
-    def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
-        self._samples, self._stop = samples, stop
-        self.rows: Rows = slice(None) if rows is None else rows
-        self._given = rows
-        self._weights = np.zeros(samples.labels.relevant.size)
-        self._weights[self.rows] = samples.weights[self.rows]
+    stop: threading.Event
+
+    def risk(self) -> LinearRisk:
+        """The structured hinge."""
+        raise NotImplementedError
+
+    def classifier(self, name: str) -> Classifier:
+        """A classifier by its name."""
+        raise NotImplementedError
+
+    def smooth(self) -> SmoothRisk:
+        """The smooth loss."""
+        raise NotImplementedError
+
+    def unit(self, coef: Vector) -> Vector:
+        """The same ranking by scores of unit spread."""
+        raise NotImplementedError
 
     def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
         """Classifiers or rankers of unit spread for ascending C."""
-        samples = self._samples
         if name == HINGE:
-            objective = Objective(samples.features, samples.pose(self._given))
             settings = Settings(_HINGE_GAP, 1000, None, self._check)
-            for result in solve_path(objective, np.array(Cs), AUTO, settings):
+            for result in solve_path(self.risk(), np.array(Cs), AUTO, settings):
                 if result.interrupted:  # which a solver keeps to itself
                     raise KeyboardInterrupt
                 yield self.unit(result.coef)
             return
-        classifier = Classifier(samples.features, samples.labels.relevant, self._weights, name)
+        classifier = self.classifier(name)
         for C in Cs:
             yield self.unit(classifier.fit(C))
 
     def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
         """Refinements of unit spread, for falling strength."""
-        samples = self._samples
-        refinement = Refinement(samples.features, samples.pose(self._given), self.rows, start, way)
+        refinement = Refinement(self.smooth(), start, way)
         for strength in _STRENGTHS:
             yield self.unit(refinement.fit(strength))
+
+    def _check(self, step: Step) -> None:
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+
+
+class _Part(Paths):
+    """Samples in memory, or some rows of them."""
+
+    def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
+        self._samples, self.stop = samples, stop
+        self.rows: Rows = slice(None) if rows is None else rows
+        self._given = rows
+        self._weights = np.zeros(samples.labels.relevant.size)
+        self._weights[self.rows] = samples.weights[self.rows]
+
+    def risk(self) -> Objective:
+        """The structured hinge."""
+        return Objective(self._samples.features, self._samples.pose(self._given))
+
+    def classifier(self, name: str) -> Classifier:
+        """A classifier by its name."""
+        samples = self._samples
+        return Classifier(RowsHere(samples.features, samples.labels.relevant, self._weights, name), name)
+
+    def smooth(self) -> SmoothHere:
+        """The smooth loss."""
+        return SmoothHere(self._samples.features, self._samples.pose(self._given), self.rows)
 
     def unit(self, coef: Vector) -> Vector:
         """The same ranking by scores of unit spread."""
         return unit_spread(self._samples.features, coef, self.rows)
-
-    def _check(self, step: Step) -> None:
-        if self._stop.is_set():
-            raise KeyboardInterrupt
 
 
 def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) -> Vector:
@@ -149,13 +181,17 @@ def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) ->
 
 @dataclass(eq=False)
 class Search:
-    """Candidates on every fold; then those that count, on all samples. say: is told how far it has come."""
+    """Candidates on every fold; then those that count, on all samples. say: is told how far it has come.
+
+    whole: what the last fits are fitted to, if not the samples themselves.
+    """
 
     samples: Samples
     judge: Judge | None
     n_jobs: int = 1
     say: Callable[[str], None] = lambda text: None
     tried: list[Tried] = field(default_factory=list)
+    whole: Paths | None = None
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -253,7 +289,7 @@ class Search:
         """The mean of the candidates that count, fitted to all samples: again and again, as more of them are fitted."""
         self._weigh()
         self._stop.clear()  # what ended the search does not end this
-        whole = _Part(self.samples, None, self._stop)
+        whole = _Part(self.samples, None, self._stop) if self.whole is None else self.whole
         starts = [tried for tried in self.tried if tried.way is None]
         fitted: dict[int, Vector] = {}
         for tried in starts:
