@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 
 from rankwise.dask.exchange import SchedulerLostError
 from rankwise.dask.functions import average_precision, structured_hinge
+from rankwise.dask.linear_ranker import DaskLinearRanker
 from rankwise.dask.rank_svm import DaskRankSVM
 
-__all__ = ["DaskRankSVM", "SchedulerLostError", "average_precision", "structured_hinge"]
+__all__ = ["DaskLinearRanker", "DaskRankSVM", "SchedulerLostError", "average_precision", "structured_hinge"]

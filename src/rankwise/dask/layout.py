@@ -15,6 +15,7 @@ from rankwise.inputs import raise_not_finite
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers
 from rankwise.linear.objective import Inference, Task
 from rankwise.linear.posing import rankable
+from rankwise.linear.standardising import Scaled
 from rankwise.loss_forms import Form, Loss
 from rankwise.method import Method
 from rankwise.parts.exchange import Exchange, Joined
@@ -22,7 +23,7 @@ from rankwise.parts.hinge import Large, is_large
 from rankwise.parts.share import Plan, Scored, Share
 from rankwise.queries import as_queries, single_query
 
-__all__ = ["Layout", "Loaded", "Problem", "Roles", "assign_roles", "lay_out", "score"]
+__all__ = ["Layout", "Loaded", "Problem", "Roles", "Scaling", "assign_roles", "lay_out", "score"]
 
 Ints = NDArray[np.int64]
 
@@ -59,12 +60,19 @@ class Roles(NamedTuple):
     share_per_weight: float
 
 
+class Scaling(NamedTuple):
+    """By feature, what is taken off and what the rest is multiplied by."""
+
+    centre: Vector
+    rate: Vector
+
+
 @dataclass(frozen=True)
 class Layout:
     """What a part knows of the queries: its own, as a task; rows that the client solves; its shares of large ones.
 
     rows, weights: of samples whose loss is a sum over samples. is_whole: whether features are whole numbers.
-    base: scores at v = 0, if there are any.
+    base: scores at v = 0, if there are any. scaling: of the features, if there is any.
     """
 
     truth_of: Known
@@ -76,6 +84,7 @@ class Layout:
     scale: float
     is_whole: bool
     base: Vector | None = None
+    scaling: Any = None
 
     @property
     def relevant(self) -> NDArray[np.bool_]:
@@ -185,7 +194,8 @@ def _gathered(state: Layout) -> tuple[Joined, Joined, Joined]:
 
 def features_of(X: Any, state: Layout, intercept: bool) -> Features:
     """The products of a part's data."""
-    return as_features(X, INTERCEPT if intercept else 0.0, state.is_whole)
+    features = as_features(X, INTERCEPT if intercept else 0.0, state.is_whole)
+    return features if state.scaling is None else Scaled(features, *state.scaling)
 
 
 def with_base(X: Any, state: Layout, coef: Vector, intercept: float) -> Layout:

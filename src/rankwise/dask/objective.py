@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from rankwise.dask.layout import (
     lay_out,
     score,
 )
-from rankwise.linear.features import INTERCEPT, Vector, as_features, on_grid
+from rankwise.linear.features import Vector, on_grid
 from rankwise.linear.objective import Clock, Evaluation, LinearRisk, Risk, Task, evaluation_of
 from rankwise.loss_forms import DiscountedLoss, Loss
 from rankwise.method import AUTO, Method
@@ -192,7 +192,7 @@ def plane_of(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, 
     """What a part adds to the risk, the loss, the plane's normal, gradient·base, and to sums of large queries."""
     *each, intercept, how = given
     value, lost, gradient = gradient_of(state, each[0] if each else None, how)
-    features = as_features(X, INTERCEPT if intercept else 0.0, whole=False)
+    features = features_of(X, replace(state.layout, is_whole=False), intercept)
     even, rest = on_grid(gradient) if state.layout.is_whole else (gradient, None)
     normal = np.zeros((2, features.n_coefs))  # exact sums, as those of one machine are, and what is left
     normal[0] = features.combine(even)
