@@ -17,8 +17,8 @@ from rankwise.dask.linear_rows import DaskPaths, measure
 from rankwise.dask.objective import DaskObjective, pose_parts
 from rankwise.linear.features import Vector
 from rankwise.linear.labels import Labels
-from rankwise.linear.linear_ranker import LinearRanker, refined_by
-from rankwise.linear.ranker_data import RankerData
+from rankwise.linear.linear_ranker import LinearRanker
+from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.tuning import Search
 from rankwise.metrics import Metric, MetricLike
 from rankwise.parts.exchange import Exchange, Joined

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from rankwise.dask.labelling import Known
 from rankwise.dask.layout import Layout, Loaded, Scaling, features_of, score
 from rankwise.dask.objective import DaskObjective, DaskTask, Smoothing, gradient_of
+from rankwise.linear.candidates import Paths
 from rankwise.linear.features import Vector
 from rankwise.linear.pointwise import POINTWISE, Classifier, Sums, hessian_of, sums_at
 from rankwise.linear.standardising import gram_of, rate_of, rate_of_sizes, sums_of
-from rankwise.linear.tuning import Paths
 from rankwise.parts.exchange import Exchange
 
 __all__ = ["DaskPaths", "measure"]

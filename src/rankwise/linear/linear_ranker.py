@@ -15,6 +15,7 @@ from rankwise.inputs import as_array, is_whole
 from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.blas import one_thread_each
+from rankwise.linear.candidates import Samples
 from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge
@@ -22,27 +23,21 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
-from rankwise.linear.ranker_data import RankerData
+from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
-from rankwise.linear.tuning import Samples, Search
+from rankwise.linear.tuning import Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
-from rankwise.losses import Loss, as_loss
+from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.progress import Progress
 
 __all__ = ["LinearRanker"]
 
-_LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
 # How many C of the structured hinge are tried, and where they begin and end, in powers of ten of the natural C. With
 # several queries it is often the best start, and worth a finer grid.
 _ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
 # Where data are few, classes are balanced, too.
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
-
-
-def refined_by(metric: Metric | None) -> Loss:
-    """The loss by which rankers are refined for a metric; AP for any other."""
-    return as_loss(_LOSSES.get("ap" if metric is None else metric.name.split("@")[0], "ap"))
 
 
 class LinearRanker(BaseLinearRanker):
