@@ -94,9 +94,18 @@ class _Dense:
             for part in _slices(self.n_coefs, self.n_samples):
                 result += self._X[:, part].astype(np.float64) @ coef[part]
         else:
-            for part in _slices(self.n_samples, self.n_coefs):
-                result[part] = self._X[part].astype(np.float64) @ coef
+            for part, rows in self._wide_rows():
+                np.dot(rows, coef, out=result[part])
         return result
+
+    def _wide_rows(self) -> Iterator[tuple[slice, Vector]]:
+        """Blocks of rows in float64, one after the other in the same memory: new memory would cost more than sums."""
+        room: Vector | None = None
+        for part in _slices(self.n_samples, self.n_coefs):
+            room = np.empty((part.stop, self.n_coefs)) if room is None else room
+            rows = room[: part.stop - part.start]
+            rows[...] = self._X[part]
+            yield part, rows
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         values: Vector = np.asarray(weights, np.float64)
@@ -111,8 +120,8 @@ class _Dense:
         if self._whole:
             return values @ self._X
         result = np.zeros(self.n_coefs)
-        for part in _slices(self.n_samples, self.n_coefs):
-            result += values[part] @ self._X[part].astype(np.float64)
+        for part, rows in self._wide_rows():
+            result += values[part] @ rows
         return result
 
     def _gathered(self, used: NDArray[np.intp], weights: Vector) -> Vector:
