@@ -1,6 +1,9 @@
-"""What cannot be fitted is refused with the remedy."""
+"""Parameters and data: what cannot be fitted is refused with the remedy, and a client is no value to copy."""
 
 from __future__ import annotations
+
+import pickle
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -8,9 +11,10 @@ import pytest
 from dask import delayed
 from dask_problems import in_parts, rare
 from distributed import Client
+from sklearn.base import clone
 
 import rankwise as rw
-from rankwise.dask import DaskRankSVM, structured_hinge
+from rankwise.dask import DaskLinearRanker, DaskRankSVM, structured_hinge
 from rankwise.dask.collections import as_dask_array
 
 
@@ -88,3 +92,10 @@ def test_scores_that_are_not_finite(near_client: Client) -> None:
     scores = da.from_array(np.array([0.0, 1.0, np.inf, 2.0]), chunks=2)
     with pytest.raises(ValueError, match=r"scores\[0\] is inf: not finite"):
         structured_hinge(scores, da.from_array(np.array([0, 1, 0, 1]), chunks=2))
+
+
+@pytest.mark.parametrize("kind", [DaskRankSVM, DaskLinearRanker])
+def test_a_clone_has_the_client_and_a_pickle_has_none(near_client: Client, kind: Any) -> None:
+    model = kind(verbose=1, client=near_client)
+    assert clone(model).client is near_client
+    assert pickle.loads(pickle.dumps(model)).get_params() == {**model.get_params(), "client": None}

@@ -8,6 +8,7 @@ import numpy as np
 from dask import delayed
 from distributed import Client
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.dask.collections import as_client, as_dask_array, feature_names, is_frame, partitions
@@ -30,6 +31,14 @@ class DaskRanker(BaseLinearRanker):
     def client_(self) -> Client:
         """The client in use."""
         return as_client(self.client)
+
+    def __sklearn_clone__(self) -> Any:
+        others = self.get_params(deep=False)
+        client = others.pop("client")  # which is no value to copy
+        return type(self)(**{name: clone(value, safe=False) for name, value in others.items()}, client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}
 
     def to_local(self) -> Any:
         """The same ranker for data in memory, which can be saved.
