@@ -27,7 +27,8 @@ NEED_TORCH = [
     f"{_LAB}/reproduce/cifar.py",
     "tests/helpers/lwsvm_runs.py",
 ]
-collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH
+NEED_DASK = ["src/rankwise/dask/*", "tests/helpers/dask_problems.py", "tests/dask/*"]
+collect_ignore_glob = [*([] if find_spec("torch") else NEED_TORCH), *([] if find_spec("distributed") else NEED_DASK)]
 
 
 def pytest_configure() -> None:

@@ -77,6 +77,7 @@ _LAZY = {
     "RankSVM": "rankwise.linear.rank_svm",
     "RankSVMCV": "rankwise.linear.rank_svm_cv",
     "boosting": "rankwise.boosting",
+    "dask": "rankwise.dask",
     "detection": "rankwise.detection",
     "inference": "rankwise.inference",
     "io": "rankwise.io",

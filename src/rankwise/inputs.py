@@ -73,12 +73,12 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
     return np.ascontiguousarray(array)
 
 
-def as_truth(relevant: ArrayLike, n: int) -> NDArray[np.bool_] | NDArray[np.float64]:
+def as_truth(relevant: ArrayLike, n: int, name: str = "relevant") -> NDArray[np.bool_] | NDArray[np.float64]:
     """What is relevant, n contiguous entries: booleans where it is boolean, or only 0 and 1; else grades, float64."""
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
     if array.dtype.kind not in "fiu" or array.ndim != 1 or not (array.shape[0] and _has_grades(array)):
         return as_relevant(array, n)
-    return np.ascontiguousarray(as_grades(array, n, "relevant"))
+    return np.ascontiguousarray(as_grades(array, n, name))
 
 
 def as_grades(grades: ArrayLike, n: int, name: str = "grades", beside: str = "scores") -> NDArray[np.float64]:

@@ -36,7 +36,7 @@ from rankwise.loss_forms import Form, Loss
 from rankwise.losses import LossLike, as_loss
 from rankwise.queries import Queries, as_queries, single_query
 from rankwise.soft_ranks import solve_ranked
-from rankwise.soft_ways import WAYS, Case, soft_kernels
+from rankwise.soft_ways import errors_of, soft_kernels
 
 __all__ = [
     "SmoothPerQuery",
@@ -234,11 +234,7 @@ def _solve_binary(
     value = np.zeros(n_pos.size)
     if not both.any():
         return SolvedSmooth(value, np.zeros_like(scores))
-    ends = np.cumsum(n_pos)
-    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
-    norms = np.ones(n_pos.size)
-    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
-    errors = WAYS[way](soft, Case(loss, n_pos, place, np.repeat(norms, n_pos), int(queries.sizes.max()), n_threads))
+    errors = errors_of(soft, n_pos, n_neg, loss, way, n_threads)
     value[both] = sums_of(errors.part, n_pos)[both]
     weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
     return SolvedSmooth(value, soft_kernels().spread(scores, queries, soft, weight, own, errors.ramp, n_threads))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise.discounted_loss import DiscountedLoss
 from rankwise.loss_forms import Form, Loss
 
-__all__ = ["WAYS", "Case", "Errors", "soft_kernels"]
+__all__ = ["WAYS", "Errors", "errors_of", "soft_kernels"]
 
 
 @cache
@@ -27,7 +27,7 @@ def soft_kernels() -> ModuleType:
     return soft
 
 
-class Case(NamedTuple):
+class _Case(NamedTuple):
     """What is asked of all positives, one after the other, ascending by score within a query.
 
     n_pos: (Q,). place: (P,) k, from the top. norm: (P,) C of the query. n: the most samples in a query.
@@ -50,7 +50,7 @@ class Errors(NamedTuple):
     ramp: bool
 
 
-def _smooth(soft: Any, case: Case) -> Errors:
+def _smooth(soft: Any, case: _Case) -> Errors:
     if case.loss.form is Form.THRESHOLD:
         return _at_best_threshold(soft, case)
     loss = cast(DiscountedLoss, case.loss)
@@ -60,7 +60,7 @@ def _smooth(soft: Any, case: Case) -> Errors:
     return _by_ramp(soft, w * (ideal - found), -w * slope)
 
 
-def _at_best_threshold(soft: Any, case: Case) -> Errors:
+def _at_best_threshold(soft: Any, case: _Case) -> Errors:
     """The F-measure: Δ = min_k (c_k + P − k)/(c_k + P + k) is the part of one k, the first that has it.
 
     ∂Δ/∂c_k = 2k/(c_k + P + k)².
@@ -82,7 +82,7 @@ def _by_ramp(soft: Any, part: NDArray[np.float64], slope: NDArray[np.float64]) -
     return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
 
 
-def _error_driven(soft: Any, case: Case, interpolate: bool) -> Errors:
+def _error_driven(soft: Any, case: _Case, interpolate: bool) -> Errors:
     place = np.maximum(soft_kernels().places(soft.level, soft.starts, soft.width, case.n_threads), 1.0)
     most = int(case.n_pos.max())
     loss = cast(DiscountedLoss, case.loss)
@@ -101,9 +101,20 @@ def _error_driven(soft: Any, case: Case, interpolate: bool) -> Errors:
 
 
 # What is made of soft counts, by name.
-WAYS: dict[str, Callable[[Any, Case], Errors]] = {
+WAYS: dict[str, Callable[[Any, _Case], Errors]] = {
     "smooth": _smooth,
     "by threshold": _smooth,
     "error-driven": partial(_error_driven, interpolate=False),
     "interpolated": partial(_error_driven, interpolate=True),
 }
+
+
+def errors_of(
+    soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: Loss, way: str, n_threads: int = 1
+) -> Errors:
+    """What a way makes of the soft counts of queries, (Q,) positives and negatives each."""
+    both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
+    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
+    norms = np.ones(n_pos.size)
+    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    return WAYS[way](soft, _Case(loss, n_pos, place, np.repeat(norms, n_pos), int((n_pos + n_neg).max()), n_threads))

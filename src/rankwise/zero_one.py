@@ -34,6 +34,16 @@ def solve(scores: NDArray[np.floating], queries: Queries, scale: float, method: 
     return solved._replace(ranking=ranking)
 
 
+def weighted(
+    scores: NDArray[np.floating], relevant: NDArray[np.bool_], weights: NDArray[np.float64], scale: float
+) -> tuple[float, float, NDArray[np.float64]]:
+    """Σ u·max(0, scale − y·s) over samples of weights u, the sum of u of those that are wrong, and the gradient."""
+    y = np.where(relevant, 1.0, -1.0)
+    margin = scale - y * scores
+    wrong = margin > 0.0
+    return float(margin[wrong] @ weights[wrong]), float(weights[wrong].sum()), np.where(wrong, -y * weights, 0.0)
+
+
 def _violating(
     scores: NDArray[np.floating], relevant: NDArray[np.bool_], y: NDArray[np.float64], scale: float, method: Method
 ) -> tuple[float, NDArray[np.bool_]]:

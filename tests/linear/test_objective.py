@@ -139,7 +139,7 @@ def test_the_normal_is_the_gradient_away_from_kinks(loss: str, case: Case, rng: 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_risk_is_the_weighted_sum_of_its_parts_by_query(loss: str, case: Case, rng: np.random.Generator) -> None:
     objective = case.objective(loss)
-    parts = objective.queries()
+    parts = [part for _, part in objective.queries()]
     assert len(parts) == objective.task.n_queries
     for v in points(rng, objective):
         whole, by_query = objective.evaluate(v), [part.evaluate(v) for part in parts]
@@ -180,7 +180,7 @@ def test_equal_weights_are_no_weights(rng: np.random.Generator) -> None:
 def test_calls_of_inference_are_counted_by_query(rng: np.random.Generator) -> None:
     objective = Case(rng, queries=6).objective("ap")
     objective.evaluate(np.zeros(D))
-    for part in objective.queries():
+    for _, part in objective.queries():
         part.evaluate(np.zeros(D))
     assert objective.clock.calls == 2 * objective.task.n_queries
     assert objective.clock.inference > 0.0

@@ -27,8 +27,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("solving", "border", "soft_ways"),
     ("soft_ranks",),
     ("hinge", "smooth", "detector_losses", "metrics", "io", "progress", "figures"),
+    ("parts",),
     ("linear", "torch", "boosting"),
-    ("latent",),
+    ("latent", "dask"),
     ("models",),
     ("detection", "explore"),
     ("cli",),
@@ -41,11 +42,13 @@ KNOWN_BY = {
     "numba": {"inference"},
     "llvmlite": {"inference"},
     "torch": {"torch", "detection", "cli"},
+    "dask": {"dask"},
+    "distributed": {"dask"},
     "lightgbm": set(),
     "xgboost": set(),
     "rankwise_lab": set(),
 }
-HEAVY = ("numba", "torch", "matplotlib", "sklearn", "pandas", "scipy")
+HEAVY = ("numba", "torch", "dask", "distributed", "matplotlib", "sklearn", "pandas", "scipy")
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -119,6 +122,6 @@ def test_the_package_shows_its_public_names_and_no_others() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, public, _ = json.loads(done.stdout)
-    modules = {"boosting", "detection", "inference", "io", "latent", "metrics", "torch"}
+    modules = {"boosting", "dask", "detection", "inference", "io", "latent", "metrics", "torch"}
     assert set(shown) == {*public, *modules, "__doc__", "__version__"}
     assert {"RankSVM", "load", "Bags"} <= set(shown)

@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -22,7 +23,7 @@ torch, dist = pytest.importorskip("torch"), pytest.importorskip("torch.distribut
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
 
-from rankwise.torch import EmbeddingMemory, ScoreMemory, functional  # noqa: E402
+from rankwise.torch import EmbeddingMemory, ScoreMemory, distributed, exchange, functional  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 # Each row is a list, unless a test says otherwise.
@@ -160,10 +161,19 @@ def compiled(function: Any, gather: Any, **given: Any) -> Any:
     return (torch.compile(function, backend="eager") if gather else function)(gather=gather, **given)
 
 
+def by_exchange(function: Any, gather: Any, **given: Any) -> Any:
+    """The loss of many scores, which are not gathered."""
+    refuse = AssertionError("scores were gathered")
+    with mock.patch.object(exchange, "_MANY", 1 << 13), mock.patch.object(distributed, "join", side_effect=refuse):
+        return function(gather=gather, **given)
+
+
 _FAR = torch.tensor([2**62 + 1, 2**62, -(2**62), 5])
 _MASK = draw(3, 23, 6) > -0.8
 _FLAT, _ROWS = samples(23), samples(23, 6)
 _SINGLE = samples(23, scores=draw(1, 23).float())
+_MANY = {"scores": draw(1, 12_000), "target": draw(2, 12_000) > 2.3}
+_OF_MANY: Sizes = {2: [9_000, 3_000], 3: [1, 7_000, 4_999]}
 _HOLES = {**_ROWS, "scores": _ROWS["scores"].where(_MASK, float("nan")), "mask": _MASK}
 _RAGGED = {**_FLAT, "qid": _FAR[torch.arange(23) * 3 % 4]}
 _IGNORED = {**_FLAT, "target": _FLAT["target"].long().where(draw(7, 23) > -1, UNNAMED)}
@@ -203,6 +213,11 @@ CASES: dict[str, Case] = {
     "float32": hinge(_SINGLE),
     "bfloat16": hinge(samples(23, scores=draw(1, 23).bfloat16())),
     "bfloat16 and float32": mixed(hinge(_FLAT), "scores", torch.bfloat16, torch.float32, torch.bfloat16),
+    "many scores": hinge(_MANY, _OF_MANY, partial(by_exchange, structured_hinge), loss="ndcg", scale=2.0),
+    "many scores, float32": mixed(
+        hinge(_MANY, _OF_MANY, partial(by_exchange, structured_hinge)), "scores", *[torch.float32] * 3
+    ),
+    "many scores, smooth": hinge(_MANY, _OF_MANY, partial(by_exchange, smooth_loss), width=0.3),
     "direct loss": hinge(_FLAT, function=direct_loss, epsilon=0.5),
     "direct loss, negative": hinge(_ROWS, function=direct_loss, update="negative", backend="tensor"),
     "smooth loss": hinge(_FLAT, function=smooth_loss, width=0.5),

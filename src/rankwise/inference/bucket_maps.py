@@ -22,26 +22,36 @@ _TIED_CELLS = 1 << 14
 
 def choose(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
     """The map for the scores of a large query, and the pivots of its cells, none where ties are few."""
-    buckets, pivot = suit(scores, _sample(scores, limit), n_pos, limit)
-    own = scores.dtype.type  # on its way through Python it is lost
+    n = scores.shape[0]
+    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
+        sample = scores[sampled(n, 0, n)].astype(np.float64)
+    return choose_by(sample, n, n_pos, limit, scores.dtype)
+
+
+def choose_by(
+    sample: NDArray[np.float64], n: int, n_pos: int, limit: float, dtype: np.dtype[np.floating]
+) -> tuple[BucketMap, NDArray[np.floating]]:
+    """`choose` for n scores of a type, by those at the positions `sampled`, in any order."""
+    with np.errstate(invalid="ignore"):
+        sample = np.sort(sample[np.abs(sample) <= limit])
+    buckets, pivot = suit(np.empty(0, dtype), n, sample, n_pos, limit)
+    own = dtype.type  # on its way through Python it is lost
     low, rate, middle, high = (own(value) for value in buckets[1:5])
     return BucketMap(buckets[0], low, rate, middle, high, *buckets[5:]), pivot
 
 
-def _sample(scores: NDArray[np.floating], limit: float) -> NDArray[np.float64]:
-    """Some of the scores within ±limit, from fixed, irregular positions, in ascending order."""
-    n = scores.shape[0]
-    size = min(max(n // 128, 128), SAMPLE)
-    stride = n // size
-    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
-        sample = scores[_STEPS[:size] * stride + _IRREGULAR[:size] % stride].astype(np.float64)
-        return np.sort(sample[np.abs(sample) <= limit])
+def sampled(n: int, first: int, stop: int) -> NDArray[np.int64]:
+    """Fixed, irregular positions of some of n scores that judge which map suits: those in first ≤ k < stop."""
+    size = min(max(n // 128, 128), SAMPLE, n)
+    stride = n // max(size, 1)
+    positions = _STEPS[:size] * stride + _IRREGULAR[:size] % max(stride, 1)
+    return np.asarray(positions[(positions >= first) & (positions < stop)])
 
 
 @kernel
-def suit(scores, sample, n_pos, limit):
-    """The map that suits an ascending sample of scores, and pivots."""
-    n, m = scores.shape[0], sample.shape[0]
+def suit(scores, n, sample, n_pos, limit):
+    """The map that suits an ascending sample of n scores, and pivots. scores: of their type."""
+    m = sample.shape[0]
     wanted = n_cells(n, n_pos)
     no_pivot = np.empty(0, scores.dtype)
     if m == 0:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankwise.inference.bucket_maps import choose
 from rankwise.inference.engine import cuts_of, runs_between
-from rankwise.inference.softening import conclude_large, place_part, prepare_large, soft_places, soften_small
+from rankwise.inference.softening import conclude_large, lay_gaps, place_part, prepare_large, soft_places, soften_small
 from rankwise.inference.sorting import order_descending
 from rankwise.inference.spreading import draw_part, lines_large, running_maximum, share_ties, spread_small
 from rankwise.inference.threads import run, worth
@@ -84,18 +84,52 @@ def _soften_large(scores: NDArray[np.floating], queries: Queries, q: int, soft: 
     if n_pos == end - begin:
         soft.above[p:p_end] = soft.near[p:p_end] = 0.0
         return
-    buckets, pivot = choose(own, 2 * n_pos, limit)
+    sums = count_gaps(own, where, level, soft.width, soft.gaps[begin:end], n_threads)
+    conclude_gaps(level, soft.width, sums, soft.above[p:p_end], soft.near[p:p_end])
+
+
+def count_gaps(
+    own: NDArray[np.floating], where: Ints, level: Floats, width: float, gaps: NDArray[np.int32], n_threads: int
+) -> Floats:
+    """Negatives by gap between the edges of ascending levels, and the sums of their offsets: (2, parts, rows, gaps).
+
+    where: the positives among these scores, ascending. gaps: (n,) gets that of every score.
+    """
+    n, limit = own.shape[0], limit_of(own)
+    buckets, pivot = choose(own, 2 * level.size, limit)
     n_buckets = (3 if pivot.size else 1) * (buckets.last + 1)
     settled, start = np.empty(n_buckets, np.int32), np.empty(n_buckets + 1, np.int32)
-    edge, bounds, middle = prepare_large(own, level, soft.width, buckets, pivot, settled, start)
-    parts = _parts(end - begin)
+    edge, _, middle = prepare_large(own, level, width, buckets, pivot, settled, start)
+    parts = _parts(n)
     rows = _ROWS if middle.size <= _FEW_GAPS else 1
     sums = np.zeros((2, len(parts), rows, middle.size))
-    shared = (where, limit, buckets, pivot, settled, start, edge, middle, soft.gaps[begin:end])
+    shared = (where, limit, buckets, pivot, settled, start, edge, middle, gaps)
     jobs = [(own, a, b, *shared, sums[0, t], sums[1, t]) for t, (a, b) in enumerate(parts)]
-    if not all(_run_parts(place_part, jobs, worth(end - begin, n_threads))):
+    if not all(_run_parts(place_part, jobs, worth(n, n_threads))):
         raise NotFiniteError
-    conclude_large(level, soft.width, bounds, middle, sums[0], sums[1], soft.above[p:p_end], soft.near[p:p_end])
+    return sums
+
+
+def conclude_gaps(level: Floats, width: float, sums: Floats, above: Floats, near: Floats) -> None:
+    """c by positive in above, and the negatives within width in near, from what was counted by gap."""
+    _, bounds, middle = lay_gaps(level, width)
+    conclude_large(level, width, bounds, middle, sums[0], sums[1], above, near)
+
+
+def draw_gaps(
+    scores: NDArray[np.floating],
+    gaps: NDArray[np.int32],
+    level: Floats,
+    width: float,
+    ramp: bool,
+    weight: Floats,
+    gradient: NDArray[np.floating],
+    n_threads: int,
+) -> None:
+    """The negatives' gradient from weights by positive; the positives' is 0 yet."""
+    lines = lines_large(level, width, ramp, weight)
+    drawn = [(scores, gaps, a, b, ramp, *lines, gradient) for a, b in _parts(scores.shape[0])]
+    _run_parts(draw_part, drawn, worth(scores.shape[0], n_threads))
 
 
 def places(level: Floats, starts: Ints, width: float, n_threads: int) -> Floats:
@@ -134,10 +168,8 @@ def spread(
     for q in large:
         part, positives = slice(*queries.starts[q : q + 2]), slice(*soft.starts[q : q + 2])
         if 0 < positives.stop - positives.start < part.stop - part.start:
-            lines = lines_large(soft.level[positives], soft.width, ramp, weight[positives])
-            n = int(part.stop - part.start)
-            drawn = [(scores[part], soft.gaps[part], a, b, ramp, *lines, gradient[part]) for a, b in _parts(n)]
-            _run_parts(draw_part, drawn, worth(n, n_threads))
+            how = (soft.level[positives], soft.width, ramp, weight[positives])
+            draw_gaps(scores[part], soft.gaps[part], *how, gradient[part], n_threads)
             gradient[soft.order[positives]] = own[positives]
         else:
             gradient[part] = 0.0

@@ -149,11 +149,19 @@ def conclude(level, width, bounds, middle, count, total, above, near):
 
 
 @kernel
+def lay_gaps(level, width):
+    """Edges of one query, what bounds its gaps, and a number by gap."""
+    n_pos = level.shape[0]
+    edge, bounds = np.empty(2 * n_pos), np.empty((3, 2 * n_pos + 1), np.int64)
+    lay_edges(level, width, edge, bounds[0], bounds[1], bounds[2])
+    return edge, bounds, middles(level, bounds[0])
+
+
+@kernel
 def prepare_large(scores, level, width, buckets, pivot, settled, start):
     """Edges of one query, and the gap of every bucket: −1 where an edge is in it, start[b] edges being below it."""
     n_pos, n_buckets = level.shape[0], settled.shape[0]
-    edge, bounds = np.empty(2 * n_pos), np.empty((3, 2 * n_pos + 1), np.int64)
-    lay_edges(level, width, edge, bounds[0], bounds[1], bounds[2])
+    edge, bounds, middle = lay_gaps(level, width)
     typed = np.empty(2, scores.dtype)
     typed[1] = buckets.last
     start[:] = 0
@@ -163,7 +171,7 @@ def prepare_large(scores, level, width, buckets, pivot, settled, start):
     for b in range(n_buckets):
         start[b + 1] += start[b]
         settled[b] = start[b] if start[b + 1] == start[b] else -1
-    return edge, bounds, middles(level, bounds[0])
+    return edge, bounds, middle
 
 
 @kernel

@@ -48,17 +48,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
         """The place of each sample in the ranking of its query, (n,): 1 is the best; equal scores by row."""
-        scores = self.decision_function(X)
-        n = scores.size
-        codes, starts = np.zeros(n, np.int64), np.zeros(1, np.int64)
-        if qid is not None:
-            grouping = group(qid, n)
-            starts = grouping.starts[:-1]
-            codes = grouping.scatter(np.repeat(np.arange(starts.size), np.diff(grouping.starts)))
-        order = np.lexsort((-scores, codes))
-        ranks = np.empty(n, np.int64)
-        ranks[order] = 1 + np.arange(n) - starts[codes[order]]
-        return ranks
+        return ranks_of(self.decision_function(X), qid)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file that `rankwise.load` reads; whole or not at all, and nothing in it is code.
@@ -117,6 +107,20 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+
+def ranks_of(scores: NDArray[np.float64], qid: ArrayLike | None) -> NDArray[np.int64]:
+    """The place of each sample in the ranking of its query, (n,): 1 is the best; equal scores by row."""
+    n = scores.size
+    codes, starts = np.zeros(n, np.int64), np.zeros(1, np.int64)
+    if qid is not None:
+        grouping = group(qid, n)
+        starts = grouping.starts[:-1]
+        codes = grouping.scatter(np.repeat(np.arange(starts.size), np.diff(grouping.starts)))
+    order = np.lexsort((-scores, codes))
+    ranks = np.empty(n, np.int64)
+    ranks[order] = 1 + np.arange(n) - starts[codes[order]]
+    return ranks
 
 
 def _refuse_broken(X: Any) -> None:

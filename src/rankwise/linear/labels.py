@@ -36,14 +36,14 @@ class Labels(NamedTuple):
         return Labels(self.relevant[rows], None if self.grades is None else self.grades[rows])
 
 
-def as_labels(y: NDArray[Any], has_queries: bool) -> tuple[NDArray[Any], Labels]:
+def as_labels(y: NDArray[Any], has_queries: bool, name: str = "y") -> tuple[NDArray[Any], Labels]:
     """The two classes, and what y says, (n,) as scikit-learn has checked it.
 
-    With queries, more than two numbers are grades. Classes are then 0 and 1.
+    With queries, more than two numbers are grades. Classes are then 0 and 1. name: what errors call y.
     """
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if has_queries and kind in _GRADED and y.dtype.kind in "fiu":
-        grades = as_grades(y, y.size, "y", "X")
+        grades = as_grades(y, y.size, name, "X")
         return np.array([0, 1]), Labels(grades > grades.min(), grades)
     classes, relevant = two_classes(y)
     return classes, Labels(relevant)

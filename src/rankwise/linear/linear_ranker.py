@@ -15,6 +15,7 @@ from rankwise.inputs import as_array, is_whole
 from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.blas import one_thread_each
+from rankwise.linear.candidates import Samples
 from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge
@@ -22,9 +23,9 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
-from rankwise.linear.ranker_data import RankerData
+from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
-from rankwise.linear.tuning import Samples, Search
+from rankwise.linear.tuning import Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
@@ -32,8 +33,6 @@ from rankwise.progress import Progress
 
 __all__ = ["LinearRanker"]
 
-# The loss by which rankers are refined for a metric; AP for any other.
-_LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
 # How many C of the structured hinge are tried, and where they begin and end, in powers of ten of the natural C. With
 # several queries it is often the best start, and worth a finer grid.
 _ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
@@ -152,13 +151,20 @@ class LinearRanker(BaseLinearRanker):
             After Ctrl-C.
         """
         started = time.perf_counter()
-        metric, n_jobs = self._judged_by(qid), as_jobs(self.n_jobs)
-        if not is_whole(self.random_state) or self.random_state < 0:
-            raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
+        metric, n_jobs = self._judged_by(qid), self._n_jobs()
         X, labels = self._checked_both(X, y, qid)
         metric = None if metric is None else metric.for_grades(labels.grades)
-        data = self._data(X, labels, qid, query_weight, metric)
-        progress = Progress("LinearRanker") if self.verbose else None
+        self._fit_to(self._data(X, labels, qid, query_weight, metric), metric, n_jobs, started)
+        return self
+
+    def _n_jobs(self) -> int:
+        """The number of jobs, if that and the seed are in order."""
+        if not is_whole(self.random_state) or self.random_state < 0:
+            raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
+        return as_jobs(self.n_jobs)
+
+    def _fit_to(self, data: RankerData, metric: Metric | None, n_jobs: int, started: float) -> None:
+        progress = Progress(type(self).__name__) if self.verbose else None
         try:
             with one_thread_each():
                 interrupted = self._fit(data, metric, n_jobs, started, progress)
@@ -167,7 +173,6 @@ class LinearRanker(BaseLinearRanker):
                 progress.close()
         if interrupted:
             raise KeyboardInterrupt
-        return self
 
     def _fit(
         self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress | None
@@ -180,14 +185,18 @@ class LinearRanker(BaseLinearRanker):
         interrupted = search.run()
         searched = time.perf_counter()
         if tried_on is not data:  # weights add up as they did, since C is against their sum
-            whole, share = self._samples(data, metric), tried_on.relevant.size / data.relevant.size
-            search.samples = whole._replace(weights=share * whole.weights)
+            self._widen(search, data, metric, tried_on.relevant.size / data.relevant.size)
         interrupted |= self._conclude(search, data)
         now = time.perf_counter()
         self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
         self.best_score_ = self.report_.best_score
         self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
         return interrupted
+
+    def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
+        """Let the last fits of a search be to all samples, whose weights are multiplied by a share."""
+        whole = self._samples(data, metric)
+        search.samples = whole._replace(weights=share * whole.weights)
 
     @property
     def report_(self) -> TuningReport:
@@ -241,12 +250,8 @@ class LinearRanker(BaseLinearRanker):
 
     def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
         features = Standardised(data.X)
-        name = "ap" if metric is None else metric.name.split("@")[0]
-        loss = as_loss(_LOSSES.get(name, "ap"))
-
-        weights = np.ones(data.relevant.size)
-        if data.weight is not None:
-            weights = data.weight.astype(np.float64) / float(data.weight.max())
+        loss = refined_by(metric)
+        weights = data.row_weights
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
         samples = Samples(features, data.labels, weights, loss, data.qid, data.weight, starts=starts)
         task = samples.pose()
@@ -287,8 +292,11 @@ class LinearRanker(BaseLinearRanker):
                 raise
             interrupted = True
         assert found is not None
-        self._take(search.samples.features, found, data.relevant)
+        self._take_found(search, found, data)
         return interrupted
+
+    def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
+        self._take(search.samples.features, coef, data.relevant)
 
     def _take(self, features: Standardised, coef: Vector, relevant: NDArray[np.bool_]) -> None:
         """Coefficients of standardised features, brought back to those that were given."""

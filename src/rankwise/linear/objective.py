@@ -9,6 +9,7 @@ A most violating ranking, kept fixed, gives a plane under the convex risk: risk(
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -38,6 +39,25 @@ class Evaluation(NamedTuple):
 
     risk: float
     cut: Cut
+
+
+class LinearRisk(Protocol):
+    """A convex risk of linear rankers as solvers see it: its value and a plane at a point, wherever the samples are."""
+
+    clock: Clock
+
+    @property
+    def n_coefs(self) -> int:
+        """Dimension of v."""
+
+    def evaluate(self, v: Vector) -> Evaluation:
+        """The risk at v, and its plane there."""
+
+    def largest_score(self, v: Vector) -> float:
+        """max |X·v| over samples."""
+
+    def queries(self) -> Sequence[tuple[float, LinearRisk]]:
+        """Every query's weight, and its risk alone."""
 
 
 @dataclass
@@ -117,7 +137,7 @@ class Task:
 
     def weigh(self, solved: SolvedLike) -> Risk:
         """The risk of queries that were solved."""
-        if self.n_queries == 1:
+        if self.n_queries == 1 and self.weights[0] == 1.0:
             value, lost = float(solved.value[0]), float(solved.loss[0])
             gradient = solved.gradient.astype(np.float64, copy=False)
         else:
@@ -136,6 +156,13 @@ def risk_of(task: Task, scores: Vector, clock: Clock) -> Risk:
     solved = solve(task.gather(scores), *task.inference)
     clock.count(task.n_queries, started)
     return task.weigh(solved)
+
+
+def evaluation_of(risk: float, offset: float, normal: Vector) -> Evaluation:
+    """A risk and its plane; refuses one whose square is no number."""
+    if not np.abs(normal).max(initial=0.0) <= _LARGEST:
+        raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
+    return Evaluation(risk, Cut(offset, normal))
 
 
 @dataclass(eq=False)
@@ -174,15 +201,17 @@ class Objective:
         if self.base is not None:
             offset += float(risk.gradient @ self.base)
         self.clock.products += time.perf_counter() - started
-        if not np.abs(normal).max(initial=0.0) <= _LARGEST:
-            raise ValueError(f"features are beyond {_LARGEST:g}, too large to be squared; scale them first")
-        return Evaluation(risk.value, Cut(offset, normal))
+        return evaluation_of(risk.value, offset, normal)
 
-    def queries(self) -> list[Objective]:
-        """One objective a query, of weight 1, on the same clock."""
+    def largest_score(self, v: Vector) -> float:
+        """max |X·v| over samples."""
+        return float(np.abs(self.features.scores(v)).max(initial=0.0))
+
+    def queries(self) -> list[tuple[float, Objective]]:
+        """Every query's weight, and an objective of it alone, on the same clock."""
         if self.task.n_queries == 1:
-            return [self]
-        return [self._query(q) for q in range(self.task.n_queries)]
+            return [(1.0, self)]
+        return [(weight, self._query(q)) for q, weight in enumerate(self.task.weights.tolist())]
 
     def _query(self, q: int) -> Objective:
         inference, order = self.task.inference, self.task.order

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.inputs import is_whole
 from rankwise.linear.bundle import Bundle
-from rankwise.linear.objective import Objective
+from rankwise.linear.objective import LinearRisk
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
 
 _SMALLEST = 1e-50
@@ -23,7 +23,7 @@ class NoSlopeError(ValueError):
     """The risk is level at v = 0."""
 
 
-def natural_C(objective: Objective) -> float:
+def natural_C(objective: LinearRisk) -> float:
     """The C at which one step down the risk's first slope would undo a loss of 1: 1/‖normal‖² at v = 0.
 
     It makes a grid of C independent of the features' scale.
@@ -32,13 +32,13 @@ def natural_C(objective: Objective) -> float:
     if 0.0 < np.abs(normal).max(initial=0.0) < _SMALLEST:
         raise ValueError(f"features are below {_SMALLEST:g}, too small to be squared; scale them first")
     squared = float(normal @ normal)
-    along = objective.features.scores(normal / np.sqrt(squared)) if squared > 0.0 else normal
-    if np.sqrt(squared) <= _ROUNDING * np.abs(along).max(initial=0.0):
+    along = objective.largest_score(normal / np.sqrt(squared)) if squared > 0.0 else 0.0
+    if np.sqrt(squared) <= _ROUNDING * along:
         raise NoSlopeError("no feature tells positives from negatives at all: every feature has the same mean in both")
     return 1.0 / squared
 
 
-def usual_C(objective: Objective, factor: float) -> float:
+def usual_C(objective: LinearRisk, factor: float) -> float:
     """A C where none is given: `factor` times the natural one."""
     try:
         return natural_C(objective) * factor
@@ -46,7 +46,7 @@ def usual_C(objective: Objective, factor: float) -> float:
         return 1.0
 
 
-def grid_of_C(Cs: int | ArrayLike, objective: Objective, ends: tuple[float, float]) -> NDArray[np.float64]:
+def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, float]) -> NDArray[np.float64]:
     """Values of C as they are, or a number of them between powers of ten, `ends`, of the natural one."""
     if is_whole(Cs):
         if Cs < 1:  # type: ignore[operator]
@@ -65,7 +65,7 @@ def grid_of_C(Cs: int | ArrayLike, objective: Objective, ends: tuple[float, floa
 
 
 def solve_path(
-    objective: Objective, Cs: NDArray[np.float64], solver: str, settings: Settings
+    objective: LinearRisk, Cs: NDArray[np.float64], solver: str, settings: Settings
 ) -> Iterator[SolverResult]:
     """One result a C, in ascending order. Planes under the risk hold for every C, so the bundle is kept."""
     bundle = Bundle(objective.n_coefs)

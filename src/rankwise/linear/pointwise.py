@@ -8,17 +8,17 @@ The intercept b is not penalised. Samples of weight u = 0 are left out, so that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from rankwise.linear.features import Vector
+from rankwise.linear.features import Features, Vector
 from rankwise.linear.standardising import Standardised
 
-__all__ = ["POINTWISE", "Classifier", "descend"]
+__all__ = ["POINTWISE", "Classifier", "Rows", "RowsHere", "Sums", "descend", "hessian_of", "sums_at"]
 
 # Up to so many dense features, Newton's method is faster.
 _NEWTON = 128
@@ -73,34 +73,94 @@ POINTWISE = {
 }
 
 
+class Sums(NamedTuple):
+    """Σ u·ℓ over samples, its gradient by coefficients and intercept, and the margins, for the Hessian."""
+
+    value: float
+    gradient: Vector
+    margins: Any
+
+
+class Rows(Protocol):
+    """Labelled samples, as sums over them. total: of their weights. share: of the positives in it."""
+
+    n_coefs: int
+    total: float
+    share: float
+    is_dense: bool
+
+    def at(self, point: Vector, loss: str) -> Sums:
+        """The sums at coefficients and an intercept."""
+        ...
+
+    def hessian(self, margins: Any, loss: str) -> NDArray[np.float64]:
+        """The Hessian of the value where the margins are these."""
+        ...
+
+
+class RowsHere:
+    """Samples in memory: features, which are relevant, and their weights."""
+
+    def __init__(self, features: Standardised, relevant: NDArray[np.bool_], weights: Vector, loss: str) -> None:
+        if POINTWISE[loss][1]:
+            weights = weights * np.where(relevant, 0.5 / weights[relevant].sum(), 0.5 / weights[~relevant].sum())
+            weights *= np.count_nonzero(weights)
+        self._features, self._weights = features, weights
+        self._sign = np.where(relevant, 1.0, -1.0)
+        self.n_coefs, self.is_dense = features.n_coefs, features.is_dense
+        self.total = float(weights.sum())
+        self.share = float(weights[relevant].sum()) / self.total
+
+    def at(self, point: Vector, loss: str) -> Sums:
+        """See `Rows`."""
+        return sums_at(self._features, self._sign, self._weights, point, loss)
+
+    def hessian(self, margins: Any, loss: str) -> NDArray[np.float64]:
+        """See `Rows`."""
+        bend = POINTWISE[loss][0].bend(margins) * self._weights
+        return hessian_of(self._features.gram(bend), self._features.combine(bend), bend)
+
+
+def sums_at(features: Features, sign: Vector, weights: Vector, point: Vector, loss: str) -> Sums:
+    """`Sums` of samples in memory; sign: ±1 by sample."""
+    margin = features.scores(point[:-1]) + point[-1]
+    margin *= sign
+    value, slope = POINTWISE[loss][0].at(margin)
+    slope *= sign * weights
+    return Sums(float(weights @ value), np.append(features.combine(slope), slope.sum()), margin)
+
+
+def hessian_of(gram: NDArray[np.float64], combined: Vector, bend: Vector) -> NDArray[np.float64]:
+    """The Hessian by coefficients and intercept."""
+    d = combined.size
+    hessian = np.empty((d + 1, d + 1))
+    hessian[:d, :d], hessian[d, d] = gram, bend.sum()
+    hessian[:d, d] = hessian[d, :d] = combined
+    return hessian
+
+
 class _At(NamedTuple):
     """The objective at a point, its gradient, and the margins there."""
 
     value: float
     gradient: Vector
-    margin: Vector
+    margins: Any
 
 
 class Classifier:
     """Fits for C rising by even factors, each beginning near the last; point: coefficients and intercept."""
 
-    def __init__(self, features: Standardised, relevant: NDArray[np.bool_], weights: Vector, loss: str) -> None:
-        self._loss, balanced = POINTWISE[loss]
-        if balanced:
-            weights = weights * np.where(relevant, 0.5 / weights[relevant].sum(), 0.5 / weights[~relevant].sum())
-            weights *= np.count_nonzero(weights)
-        self._features, self._weights = features, weights
-        self._sign = np.where(relevant, 1.0, -1.0)
-        self._signed = self._sign * weights
-        self._total = float(weights.sum())
-        share = float(weights[relevant].sum()) / self._total
-        self.point = np.zeros(features.n_coefs + 1)
-        self.point[-1] = np.log(share / (1.0 - share)) if self._loss is LOGISTIC else 2.0 * share - 1.0
+    def __init__(self, rows: Rows, loss: str) -> None:
+        self._rows, self._loss = rows, loss
+        self.point = np.zeros(rows.n_coefs + 1)
+        share = rows.share
+        is_logistic = POINTWISE[loss][0] is LOGISTIC
+        self.point[-1] = np.log(share / (1.0 - share)) if is_logistic else 2.0 * share - 1.0
         self._before = self.point
 
     def fit(self, C: float) -> Vector:
         """The coefficients for C."""
-        if self._features.is_dense and self._features.n_coefs <= _NEWTON:
+        if self._rows.is_dense and self._rows.n_coefs <= _NEWTON:
             self._newton(C)
         else:
             ahead = self.point + _AHEAD * (self.point - self._before)
@@ -109,26 +169,19 @@ class Classifier:
         return self.point[:-1].copy()
 
     def _at(self, point: Vector, C: float) -> _At:
-        coef = point[:-1]
-        margin = self._features.scores(coef) + point[-1]
-        margin *= self._sign
-        value, slope = self._loss.at(margin)
-        slope *= self._signed
-        gradient = np.append(self._features.combine(slope) + coef / C, slope.sum())
-        whole = float(self._weights @ value) + float(coef @ coef) / (2.0 * C)
-        return _At(whole / self._total, gradient / self._total, margin)
+        coef, total = point[:-1], self._rows.total
+        value, gradient, margins = self._rows.at(point, self._loss)
+        gradient = gradient + np.append(coef / C, 0.0)
+        return _At((value + float(coef @ coef) / (2.0 * C)) / total, gradient / total, margins)
 
     def _newton(self, C: float) -> None:
         """Newton's method; steps are halved until they gain."""
         ridge = np.append(np.full(self.point.size - 1, 1.0 / C), _HARDLY)
         here = self._at(self.point, C)
         for _ in range(_NEWTON_STEPS):
-            d, bend = self.point.size - 1, self._loss.bend(here.margin) * self._weights
-            hessian = np.empty((d + 1, d + 1))
-            hessian[:d, :d], hessian[d, d] = self._features.gram(bend), bend.sum()
-            hessian[:d, d] = hessian[d, :d] = self._features.combine(bend)
-            hessian[np.diag_indices(d + 1)] += ridge
-            step = cho_solve(cho_factor(hessian), here.gradient * self._total)
+            hessian = self._rows.hessian(here.margins, self._loss)
+            hessian[np.diag_indices(self.point.size)] += ridge
+            step = cho_solve(cho_factor(hessian), here.gradient * self._rows.total)
             gain, size = float(here.gradient @ step), 1.0
             for _ in range(_HALVINGS):
                 there = self._at(self.point - size * step, C)

@@ -59,12 +59,18 @@ def take_prior(
         if spread > 0.0:
             return Prior(coef / spread, at_origin / spread, scores / spread)
         return Prior(coef, at_origin, scores)
+    coef = as_coefficients(prior, features.n_coefs)
+    return Prior(coef, 0.0, features.scores(coef))
+
+
+def as_coefficients(prior: Any, n_features: int) -> Vector:
+    """Coefficients, as many as there are features."""
     try:
         coef = np.asarray(prior, dtype=np.float64).ravel()
     except (TypeError, ValueError):
         raise TypeError(f"prior must be a linear classifier or coefficients, got {prior!r}") from None
-    _check(coef, features.n_coefs, "prior")
-    return Prior(coef, 0.0, features.scores(coef))
+    _check(coef, n_features, "prior")
+    return coef
 
 
 def tuned_logistic(

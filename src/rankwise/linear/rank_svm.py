@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.inputs import as_scale, as_threads
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
-from rankwise.linear.features import INTERCEPT, Features, as_features
-from rankwise.linear.objective import Objective
+from rankwise.linear.features import INTERCEPT, as_features
+from rankwise.linear.objective import LinearRisk, Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
@@ -95,11 +95,10 @@ class RankSVM(BaseLinearRanker):
         features = self._features(X, loss)
         prior = None if self.prior is None else take_prior(self.prior, X, labels.relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
-        usual = _USUAL if prior is None else _USUAL_REFINING
-        self.C_ = usual_C(Objective(as_features(X), task), usual) if self.C is None else float(self.C)
+        self.C_ = self._given_or_usual_C(Objective(as_features(X), task))
         progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         report = None if progress is None else lambda step: progress.say(str(step))
-        start = self._start(features, prior)
+        start = self._start(features.n_coefs, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state)
         try:
             self._keep(solve(objective, self.C_, settings), objective, prior, labels.relevant)
@@ -119,10 +118,15 @@ class RankSVM(BaseLinearRanker):
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
         return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
 
-    def _start(self, features: Features, prior: Prior | None) -> NDArray[np.float64] | None:
+    def _given_or_usual_C(self, risk: LinearRisk) -> float:
+        """C, or what suits a risk without intercept or prior."""
+        usual = _USUAL if self.prior is None else _USUAL_REFINING
+        return usual_C(risk, usual) if self.C is None else float(self.C)
+
+    def _start(self, n_coefs: int, prior: Prior | None) -> NDArray[np.float64] | None:
         if not self.warm_start or not hasattr(self, "coef_") or self.coef_.size != self.n_features_in_:
             return None
-        coef = np.append(self.coef_[0], self.intercept_ / INTERCEPT)[: features.n_coefs]
+        coef = np.append(self.coef_[0], self.intercept_ / INTERCEPT)[:n_coefs]
         return coef if prior is None else coef - prior.start(coef.size)
 
     def _keep(
@@ -130,19 +134,23 @@ class RankSVM(BaseLinearRanker):
     ) -> None:
         learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
         self._adopt(learnt, objective.features.scores, relevant)
+        self._tell(result)
+
+    def _tell(self, result: SolverResult) -> None:
+        """Take what a solver says of itself; raise if it was interrupted, warn if it stopped short."""
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
         self.timing_ = {"total": result.seconds, **vars(result.clock)}
         if result.interrupted:
             raise KeyboardInterrupt
         if not result.converged:
-            warn_of_gap(result, self.tol)
+            warn_of_gap(result, self.tol, stacklevel=5)
 
 
-def warn_of_gap(result: SolverResult, tol: float) -> None:
-    """Warn that a solver stopped short."""
+def warn_of_gap(result: SolverResult, tol: float, stacklevel: int = 4) -> None:
+    """Warn that a solver stopped short, at a call so many levels up."""
     warnings.warn(
         f"RankSVM stopped at a relative duality gap of {result.gap:.1e}, tol={tol:g}: {result.reason}",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )

@@ -13,7 +13,8 @@ from rankwise.linear.base import check_counts
 from rankwise.linear.cross_validation import Fold, split
 from rankwise.linear.labels import Labels
 from rankwise.linear.posing import pose
-from rankwise.losses import as_loss
+from rankwise.losses import Loss, as_loss
+from rankwise.metrics import Metric
 
 # Of many samples, so many are tried on, and of those in queries, which are fewer units; data of less than so many
 # entries are small.
@@ -22,6 +23,9 @@ _SEARCHED, _SEARCHED_IN_QUERIES, _SMALL = 1 << 15, 200_000, 40_000
 _POSITIVES = 1000
 # How often folds of small data are drawn, and how far apart their seeds are.
 _REPEATS, _APART = 3, 500
+
+# The loss of the same name by which rankers are refined for a metric.
+_LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
 
 
 class RankerData(NamedTuple):
@@ -42,6 +46,13 @@ class RankerData(NamedTuple):
     def is_small(self) -> bool:
         """Whether a fit takes so little that one may afford more of them."""
         return bool(self.X.shape[0] * self.X.shape[1] < _SMALL)
+
+    @property
+    def row_weights(self) -> NDArray[np.float64]:
+        """(n,) the weight of each sample, at most 1."""
+        if self.weight is None:
+            return np.ones(self.relevant.size)
+        return np.asarray(self.weight.astype(np.float64) / float(self.weight.max()))
 
     def part(self, rows: NDArray[np.int64]) -> RankerData:
         """The same of some rows, in memory."""
@@ -97,3 +108,8 @@ class RankerData(NamedTuple):
         seeds = [seed + _APART * r for r in range(repeats)]
         folds = [fold for s in seeds for fold in split(self.labels, self.qid, min(cv, n), s)]
         return [fold for fold in folds if self.can_rank(fold.train)], repeats
+
+
+def refined_by(metric: Metric | None) -> Loss:
+    """The loss by which rankers are refined for a metric; AP for any other."""
+    return as_loss(_LOSSES.get("ap" if metric is None else metric.name.split("@")[0], "ap"))

@@ -8,7 +8,7 @@ better on MQ2008 than soft ranks of all samples.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from rankwise.linear.objective import Task
 from rankwise.linear.pointwise import descend
 from rankwise.smooth import as_smooth, solve_smooth
 
-__all__ = ["Refinement", "Way", "unit_spread"]
+__all__ = ["Refinement", "SmoothHere", "SmoothRisk", "Way", "unit_spread"]
 
 _STEPS, _GAIN = 10, 1e-5
 Rows = NDArray[np.int64] | slice
@@ -37,16 +37,48 @@ def unit_spread(features: Features, coef: Vector, rows: Rows) -> Vector:
     return coef / spread if 0.0 < spread < np.inf else coef
 
 
-class Refinement:
-    """Refinements of a start of unit spread for falling strength, each beginning where the last ended.
+class SmoothRisk(Protocol):
+    """The smooth loss of linear rankers of some samples, with a pull on their scores if that is wanted."""
 
-    rows: the samples that a task ranks.
-    """
+    def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
+        """The risk and its gradient, plus (strength/2)·the variance of X·(coef − start), unless start is None."""
+        ...
 
-    def __init__(self, features: Features, task: Task, rows: Rows, start: Vector, way: Way) -> None:
-        self._features, self._task, self._rows, self._start, self._way = features, task, rows, start, way
+
+class SmoothHere:
+    """Samples in memory. rows: those that a task ranks."""
+
+    def __init__(self, features: Features, task: Task, rows: Rows) -> None:
+        self._features, self._task, self._rows = features, task, rows
         self._loss = as_smooth(task.inference.loss)
-        self._start_scores = features.scores(start)[rows]
+        self._kept: tuple[Vector, Vector] | None = None
+
+    def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
+        """See `SmoothRisk`."""
+        queries, n_threads = self._task.inference.queries, self._task.inference.n_threads
+        scores = self._features.scores(coef)
+        gathered = self._task.gather(scores)
+        risk = self._task.weigh(solve_smooth(gathered, queries, self._loss, width, n_threads, "by threshold"))
+        if start is None:
+            return risk.value, self._features.combine(risk.gradient)
+        moved = scores[self._rows] - self._start_scores(start)
+        moved -= moved.mean()
+        gradient = risk.gradient.copy()
+        gradient[self._rows] += strength / moved.size * moved
+        value = risk.value + 0.5 * strength * float(moved @ moved) / moved.size
+        return value, self._features.combine(gradient)
+
+    def _start_scores(self, start: Vector) -> Vector:
+        if self._kept is None or self._kept[0] is not start:
+            self._kept = start, self._features.scores(start)[self._rows]
+        return self._kept[1]
+
+
+class Refinement:
+    """Refinements of a start of unit spread for falling strength, each beginning where the last ended."""
+
+    def __init__(self, risk: SmoothRisk, start: Vector, way: Way) -> None:
+        self._risk, self._start, self._way = risk, start, way
         self._size = float(start @ start) or 1.0
         self.point = start
 
@@ -56,18 +88,8 @@ class Refinement:
         return self.point.copy()
 
     def _at(self, coef: Vector, strength: float) -> tuple[float, Vector]:
-        queries, n_threads = self._task.inference.queries, self._task.inference.n_threads
-        scores = self._features.scores(coef)
-        gathered, width = self._task.gather(scores), self._way.width
-        solved = solve_smooth(gathered, queries, self._loss, width, n_threads, "by threshold")
-        risk = self._task.weigh(solved)
-        if self._way.pull == "weights":
-            away = (coef - self._start) / self._size
-            value = risk.value + 0.5 * strength * float(away @ away) * self._size
-            return value, self._features.combine(risk.gradient) + strength * away
-        moved = scores[self._rows] - self._start_scores
-        moved -= moved.mean()
-        gradient = risk.gradient.copy()
-        gradient[self._rows] += strength / moved.size * moved
-        value = risk.value + 0.5 * strength * float(moved @ moved) / moved.size
-        return value, self._features.combine(gradient)
+        if self._way.pull == "scores":
+            return self._risk.at(coef, self._way.width, self._start, strength)
+        value, gradient = self._risk.at(coef, self._way.width, None, 0.0)
+        away = (coef - self._start) / self._size
+        return value + 0.5 * strength * float(away @ away) * self._size, gradient + strength * away

@@ -16,12 +16,34 @@ from numpy.typing import NDArray
 
 from rankwise.linear.features import Features, Vector, as_features
 
-__all__ = ["Standardised"]
+__all__ = ["Scaled", "Standardised", "gram_of", "rate_of", "rate_of_sizes", "sums_of"]
 
 # Entries of a matrix that is copied: 128 MB. Entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
 # A feature that deviates less than this against its size is constant but for rounding.
 _CONSTANT = 1e-14
+
+
+class Scaled:
+    """The products of features less their centre, times their rate, composed of the products of the features."""
+
+    def __init__(self, inner: Features, centre: Vector, rate: Vector) -> None:
+        self._inner, self.centre, self.rate = inner, centre, rate
+        self.n_samples: int = inner.n_samples
+        self.n_coefs: int = inner.n_coefs
+
+    def scores(self, coef: Vector) -> Vector:
+        """See `Features`."""
+        given = coef * self.rate
+        return np.asarray(self._inner.scores(given) - self.centre @ given)
+
+    def combine(self, weights: NDArray[np.floating]) -> Vector:
+        """See `Features`."""
+        return np.asarray((self._inner.combine(weights) - self.centre * weights.sum(dtype=np.float64)) * self.rate)
+
+    def rows(self, rows: NDArray[np.int64] | slice) -> Scaled:
+        """See `Features`."""
+        return Scaled(self._inner.rows(rows), self.centre, self.rate)
 
 
 class Standardised:
@@ -41,7 +63,11 @@ class Standardised:
             self._X = X.astype(np.float64)
             self._X -= self.centre
             self._X *= self.rate
-        self._features: Features = as_features(self._X)
+        self._features = self._products()
+
+    def _products(self) -> Features:
+        features = as_features(self._X)
+        return features if self.is_copied else Scaled(features, self.centre, self.rate)
 
     @property
     def n_entries(self) -> int:
@@ -50,32 +76,21 @@ class Standardised:
 
     def scores(self, coef: Vector) -> Vector:
         """Standardised X·coef, (n,)."""
-        if self.is_copied:
-            return self._features.scores(coef)
-        given = self.as_given(coef)
-        return np.asarray(self._features.scores(given) - self.centre @ given)
+        return self._features.scores(coef)
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         """Standardised Xᵀ·weights, (d,)."""
-        if self.is_copied:
-            return self._features.combine(weights)
-        return np.asarray((self._features.combine(weights) - self.centre * weights.sum(dtype=np.float64)) * self.rate)
+        return self._features.combine(weights)
 
     def gram(self, weights: Vector) -> NDArray[np.float64]:
         """Standardised Xᵀ·diag(weights)·X, (d, d), of dense X; weights at least 0."""
-        result = np.zeros((self.n_coefs, self.n_coefs))
-        for part in _blocks(self.n_samples, self.n_coefs):
-            used = part.start + np.flatnonzero(weights[part])
-            rows = self._X[used] if self.is_copied else (self._X[used] - self.centre) * self.rate
-            rows *= np.sqrt(weights[used])[:, None]
-            result += rows.T @ rows
-        return result
+        return gram_of(self._X, weights) if self.is_copied else gram_of(self._X, weights, self.centre, self.rate)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Standardised:
         """A copy of some rows, centred and scaled as all of them are."""
         part = copy.copy(self)
         part._X = self._X[rows]
-        part._features, part.n_samples = as_features(part._X), part._X.shape[0]
+        part._features, part.n_samples = part._products(), part._X.shape[0]
         return part
 
     def as_given(self, coef: Vector) -> Vector:
@@ -89,22 +104,53 @@ def _blocks(n: int, d: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+def gram_of(
+    X: NDArray[np.floating], weights: Vector, centre: Vector | float = 0.0, rate: Vector | float = 1.0
+) -> NDArray[np.float64]:
+    """Xᵀ·diag(weights)·X, (d, d), of X less a centre, times a rate; weights at least 0."""
+    n, d = X.shape
+    result = np.zeros((d, d))
+    for part in _blocks(n, d):
+        used = part.start + np.flatnonzero(weights[part])
+        rows = (X[used] - centre) * rate
+        rows *= np.sqrt(weights[used])[:, None]
+        result += rows.T @ rows
+    return result
+
+
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     """The mean of each column, and one over its deviation; 0 for a column that has none."""
-    n, d = X.shape
-    parts = list(_blocks(n, d))
-    mean = np.sum([X[part].sum(axis=0, dtype=np.float64) for part in parts], axis=0) / n
+    n = X.shape[0]
+    mean = sums_of(X) / n
+    mean += sums_of(X, mean) / n  # to the last digit
+    return mean, rate_of(mean, sums_of(X, mean, 2) / n)
+
+
+def sums_of(X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 1) -> Vector:
+    """Σ (x − centre)^power of each column, in float64."""
+    total = np.zeros(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        mean += np.sum([(X[part] - mean).sum(axis=0) for part in parts], axis=0) / n  # to the last digit
-        spread = np.sqrt(np.sum([((X[part] - mean) ** 2).sum(axis=0) for part in parts], axis=0) / n)
-    if not np.isfinite(spread).all():
+        for part in _blocks(*X.shape):
+            away = X[part] - centre if np.ndim(centre) else X[part]
+            total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
+    return total
+
+
+def rate_of(mean: Vector, variance: Vector) -> Vector:
+    """One over the deviation of each column; 0 for one that has none."""
+    if not np.isfinite(variance).all():
         raise ValueError("features are too large to be squared; scale them first")
-    return mean, _over(spread, np.abs(mean) * _CONSTANT)
+    return _over(np.sqrt(variance), np.abs(mean) * _CONSTANT)
 
 
 def _of_sparse(X: Any) -> Vector:
     """One over the largest size in each column; 0 for a column of zeros."""
-    return _over(abs(X).max(axis=0).toarray().ravel().astype(np.float64), np.zeros(X.shape[1]))
+    return rate_of_sizes(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
+
+
+def rate_of_sizes(largest: Vector) -> Vector:
+    """One over the largest size in each column; 0 for a column of zeros."""
+    return _over(largest, np.zeros(largest.size))
 
 
 def _over(size: Vector, least: Vector) -> Vector:

@@ -17,8 +17,12 @@ def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) 
     true = np.cumsum(relevant[order])[last]
     f1 = 2.0 * true / (last + 1.0 + relevant.sum())
     cut = int(last[np.argmax(f1)])
-    if cut + 1 == ranked.size:
-        return float(np.nextafter(ranked[cut], -np.inf))
-    above, below = float(ranked[cut]), float(ranked[cut + 1])
+    return between(float(ranked[cut]), float(ranked[cut + 1]) if cut + 1 < ranked.size else -np.inf)
+
+
+def between(above: float, below: float) -> float:
+    """A threshold that tells two neighbouring scores apart; below: −∞ if there is none."""
+    if below == -np.inf:
+        return float(np.nextafter(above, -np.inf))
     middle = 0.5 * above + 0.5 * below
     return middle if middle < above else below  # between neighbours in floating point there is no middle

@@ -14,27 +14,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Paths, Samples
 from rankwise.linear.cross_validation import Fold
 from rankwise.linear.features import Vector
 from rankwise.linear.judging import Judge, shares, worse_by
-from rankwise.linear.labels import Labels
-from rankwise.linear.objective import Objective, Task
-from rankwise.linear.path import solve_path
-from rankwise.linear.pointwise import Classifier
-from rankwise.linear.posing import pose
-from rankwise.linear.refining import Refinement, Rows, Way, unit_spread
-from rankwise.linear.solvers import AUTO, Settings, Step
+from rankwise.linear.refining import Way
 from rankwise.linear.standardising import Standardised
-from rankwise.losses import Loss
 
-__all__ = ["HINGE", "REFINED", "Samples", "Search", "Tried"]
+__all__ = ["HINGE", "REFINED", "Search", "Tried"]
 
-HINGE, REFINED = "structured hinge", "refined"
+REFINED = "refined"
 _CS = {
     "logistic": tuple(4.0**e for e in range(-5, 4)),
     "squared hinge": tuple(4.0**e for e in range(-6, 3)),
@@ -42,13 +36,11 @@ _CS = {
     "balanced squared hinge": tuple(4.0**e for e in range(-6, 3)),
 }
 _WAYS = (Way("weights", 0.3), Way("scores", 3.0))
-_STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 # Standard errors by which two candidates in a row must be worse for a path to end.
 _GIVE_UP = 1.0
 _SHARPNESS, _NEGLIGIBLE = 1.0 / 0.75, 0.05
 # Fits to all samples approach their C from so many values.
 _APPROACH = 3
-_HINGE_GAP = 1e-2
 # Entries of features up to which every fold has a copy of its own, in all: 256 MB.
 _COPIED = 1 << 25
 
@@ -57,36 +49,6 @@ _COPIED = 1 << 25
 Each = Callable[..., Iterator[Any]]
 # From coefficients to scores.
 Scores = Callable[[Vector], Vector]
-
-
-class Samples(NamedTuple):
-    """What is fitted: features, what labels say, weights by sample, the loss, queries and their weights.
-
-    Cs: of the structured hinge, none where it is no start. starts: the classifiers.
-    """
-
-    features: Standardised
-    labels: Labels
-    weights: Vector
-    loss: Loss
-    qid: NDArray[Any] | None = None
-    query_weight: NDArray[Any] | None = None
-    Cs: tuple[float, ...] = ()
-    starts: tuple[str, ...] = ()
-
-    def pose(self, rows: NDArray[np.int64] | None = None) -> Task:
-        """The task of ranking some of the samples."""
-        return pose(self.labels.truth, self.loss, self.qid, self.query_weight, rows)
-
-    def part(self, rows: NDArray[np.int64]) -> Samples:
-        """A copy of some of the samples."""
-        return self._replace(
-            features=self.features.rows(rows),
-            labels=self.labels.part(rows),
-            weights=self.weights[rows],
-            qid=None if self.qid is None else self.qid[rows],
-            query_weight=None if self.query_weight is None else self.query_weight[rows],
-        )
 
 
 @dataclass(eq=False)
@@ -102,60 +64,23 @@ class Tried:
     share: float = 0.0
 
 
-class _Part:
-    """Samples to train on, or some rows of them: all paths of candidates that are fitted to these."""
-
-    def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
-        self._samples, self._stop = samples, stop
-        self.rows: Rows = slice(None) if rows is None else rows
-        self._given = rows
-        self._weights = np.zeros(samples.labels.relevant.size)
-        self._weights[self.rows] = samples.weights[self.rows]
-
-    def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
-        """Classifiers or rankers of unit spread for ascending C."""
-        samples = self._samples
-        if name == HINGE:
-            objective = Objective(samples.features, samples.pose(self._given))
-            settings = Settings(_HINGE_GAP, 1000, None, self._check)
-            for result in solve_path(objective, np.array(Cs), AUTO, settings):
-                if result.interrupted:  # which a solver keeps to itself
-                    raise KeyboardInterrupt
-                yield self.unit(result.coef)
-            return
-        classifier = Classifier(samples.features, samples.labels.relevant, self._weights, name)
-        for C in Cs:
-            yield self.unit(classifier.fit(C))
-
-    def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
-        """Refinements of unit spread, for falling strength."""
-        samples = self._samples
-        refinement = Refinement(samples.features, samples.pose(self._given), self.rows, start, way)
-        for strength in _STRENGTHS:
-            yield self.unit(refinement.fit(strength))
-
-    def unit(self, coef: Vector) -> Vector:
-        """The same ranking by scores of unit spread."""
-        return unit_spread(self._samples.features, coef, self.rows)
-
-    def _check(self, step: Step) -> None:
-        if self._stop.is_set():
-            raise KeyboardInterrupt
-
-
 def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) -> Vector:
     return features.scores(coef)[rows]
 
 
 @dataclass(eq=False)
 class Search:
-    """Candidates on every fold; then those that count, on all samples. say: is told how far it has come."""
+    """Candidates on every fold; then those that count, on all samples. say: is told how far it has come.
+
+    whole: what the last fits are fitted to, if not the samples themselves.
+    """
 
     samples: Samples
     judge: Judge | None
     n_jobs: int = 1
     say: Callable[[str], None] = lambda text: None
     tried: list[Tried] = field(default_factory=list)
+    whole: Paths | None = None
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -182,16 +107,16 @@ class Search:
             return True
         return False
 
-    def _parts(self, folds: list[Fold]) -> tuple[list[_Part], list[Scores]]:
+    def _parts(self, folds: list[Fold]) -> tuple[list[Part], list[Scores]]:
         """What every fold trains on, and what scores the samples it leaves out: copies, unless these are too large."""
         samples, features = self.samples, self.samples.features
         if len(folds) * features.n_entries > _COPIED:
-            parts = [_Part(samples, fold.train, self._stop) for fold in folds]
+            parts = [Part(samples, fold.train, self._stop) for fold in folds]
             return parts, [partial(_scores_of, features, fold.test) for fold in folds]
-        parts = [_Part(samples.part(fold.train), None, self._stop) for fold in folds]
+        parts = [Part(samples.part(fold.train), None, self._stop) for fold in folds]
         return parts, [features.rows(fold.test).scores for fold in folds]
 
-    def _try_all(self, parts: list[_Part], held: list[Scores], each: Each) -> None:
+    def _try_all(self, parts: list[Part], held: list[Scores], each: Each) -> None:
         best: list[tuple[Tried, list[Vector]]] = []
         for name, Cs in self._Cs.items():
             paths = list(zip((part.starts(name, Cs) for part in parts), held, strict=True))
@@ -210,7 +135,7 @@ class Search:
         ]
         for way in _WAYS:
             ways = [(p.refined(start, way), scores) for p, start, scores in zip(parts, starts, held, strict=True)]
-            for tried, _ in self._follow(each, ways, REFINED, _STRENGTHS, way, self.tried):
+            for tried, _ in self._follow(each, ways, REFINED, STRENGTHS, way, self.tried):
                 self.tried.append(tried)
 
     def _follow(
@@ -253,7 +178,7 @@ class Search:
         """The mean of the candidates that count, fitted to all samples: again and again, as more of them are fitted."""
         self._weigh()
         self._stop.clear()  # what ended the search does not end this
-        whole = _Part(self.samples, None, self._stop)
+        whole = Part(self.samples, None, self._stop) if self.whole is None else self.whole
         starts = [tried for tried in self.tried if tried.way is None]
         fitted: dict[int, Vector] = {}
         for tried in starts:
@@ -264,7 +189,7 @@ class Search:
         start = whole.unit(np.asarray(sum(w * fitted[id(tried)] for w, tried in zip(weight, starts, strict=True))))
         for way in _WAYS:
             wanted = {tried.at: tried for tried in self.tried if tried.way == way and tried.share > 0.0}
-            for strength, coef in zip(_STRENGTHS if wanted else (), whole.refined(start, way), strict=False):
+            for strength, coef in zip(STRENGTHS if wanted else (), whole.refined(start, way), strict=False):
                 self.say(f"all samples, {way.pull}, strength {strength:.3g}")
                 if strength in wanted:
                     fitted[id(wanted[strength])] = coef

@@ -66,11 +66,7 @@ class Metric:
         float
             Larger is better.
         """
-        values = values_of(self, scores, relevant, qid, empty)[1]
-        values = values[~np.isnan(values)]
-        if values.size == 0 and empty == "error":
-            raise ValueError(f"there are no queries and so no {self.name}; pass samples, or another empty=")
-        return float(np.mean(values)) if values.size else _COUNTS[empty]
+        return mean_of(self, values_of(self, scores, relevant, qid, empty)[1], empty)
 
     def truth(self, relevant: NDArray[Any], grades: NDArray[Any] | None = None) -> NDArray[Any]:
         """What this metric judges by: grades if it is graded and there are any, else which samples are relevant.
@@ -242,6 +238,14 @@ def check_empty(empty: str) -> None:
 def counted_as(values: FloatArray, empty: str) -> FloatArray:
     """(q,) Values with what empty queries, NaN, count by the policy: NaN still where they are left out."""
     return np.where(np.isnan(values), _COUNTS[empty], values)
+
+
+def mean_of(metric: Metric, values: FloatArray, empty: str) -> float:
+    """The mean of values by query, those of empty queries by the policy."""
+    values = values[~np.isnan(values)]
+    if values.size == 0 and empty == "error":
+        raise ValueError(f"there are no queries and so no {metric.name}; pass samples, or another empty=")
+    return float(np.mean(values)) if values.size else _COUNTS[empty]
 
 
 def values_of(

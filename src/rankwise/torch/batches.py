@@ -48,8 +48,13 @@ def loss_of_batch(
         ranked = check()
     else:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
+        from rankwise.torch.exchange import rank_together
 
         ranked = distributed.together(check, batch.scores.device)
+        is_plain = memory is None and all(one is None for one in batch[2:])
+        together: Tensor | None = rank_together(*batch[:2], is_plain, options, gather == "ddp")
+        if together is not None:
+            return together
         batch = Batch(*distributed.join(*batch, ranked, gather == "ddp"))
     if memory is not None and batch.at is not None:
         whole, labels, seen, entries = memory.place(*batch[:3], batch.at, ignore_index)

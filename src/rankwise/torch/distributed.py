@@ -60,9 +60,9 @@ def join(
     sizes = [shape[0] for shape in shapes]
     return (
         _JoinScores.apply(scores, sizes, times_world),
-        _all_gather(target, sizes),
-        None if mask is None else _all_gather(mask, sizes),
-        *(None if one is None else _all_gather(one.to(torch.int64), sizes) for one in (qid, index)),
+        gather_parts(target, sizes),
+        None if mask is None else gather_parts(mask, sizes),
+        *(None if one is None else gather_parts(one.to(torch.int64), sizes) for one in (qid, index)),
     )
 
 
@@ -87,7 +87,7 @@ def join_embeddings(
         raise ValueError(f"embeddings of the processes differ in width: {shapes}")
     sizes = [shape[0] for shape in shapes]
     joined = _JoinEmbeddings.apply(embeddings, sizes)
-    return joined, _all_gather(labels.to(torch.int64), sizes), _own_part(sizes).start
+    return joined, gather_parts(labels.to(torch.int64), sizes), _own_part(sizes).start
 
 
 @torch.compiler.disable
@@ -107,10 +107,10 @@ def together(run: Callable[[], _Found], device: torch.device) -> _Found:
     except Exception as raised:
         error = raised
     text = b"" if error is None else (str(error) or type(error).__name__).encode()
-    sizes = [numbers[0] for numbers in _exchange([len(text)], device)]
+    sizes = [numbers[0] for numbers in tell_all([len(text)], device)]
     if not any(sizes):
         return found[0]
-    texts = _all_gather(torch.tensor(list(text), dtype=torch.uint8, device=device), sizes)
+    texts = gather_parts(torch.tensor(list(text), dtype=torch.uint8, device=device), sizes)
     if error is not None:
         raise error
     first = next(rank for rank, size in enumerate(sizes) if size)
@@ -128,7 +128,7 @@ def _meet(
         raise ValueError(f"gather takes tensors of up to {_MOST_DIMS} dimensions, got {values.dim()}")
     alike = {"number of dimensions": (values.dim(), range(_MOST_DIMS + 1)), **alike}
     size = list(values.shape) + [0] * (_MOST_DIMS - values.dim())
-    of_all = _exchange([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
+    of_all = tell_all([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
     for at, (name, (_, choices)) in enumerate(alike.items(), start=1):
         if len({one[at] for one in of_all}) > 1:
             raise ValueError(
@@ -138,7 +138,7 @@ def _meet(
     return [tuple(one[begin : begin + values.dim()]) for one in of_all], [one[0] for one in of_all]
 
 
-def _exchange(numbers: list[int], device: torch.device) -> list[list[int]]:
+def tell_all(numbers: list[int], device: torch.device) -> list[list[int]]:
     """The numbers that each process sends to all others, by process."""
     own = torch.tensor(numbers, dtype=torch.int64, device=device)
     received = [torch.empty_like(own) for _ in range(dist.get_world_size())]
@@ -152,7 +152,7 @@ def _widen(values: Tensor, dim: int, width: int) -> Tensor:
     return torch.nn.functional.pad(values, padding)
 
 
-def _all_gather(values: Tensor, sizes: list[int]) -> Tensor:
+def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:
     """Parts of unequal length, joined: padded for the journey to the longest, and sent as bytes."""
     padded = values.new_zeros(max(sizes), *values.shape[1:])
     padded[: values.shape[0]] = values
@@ -170,7 +170,7 @@ class _JoinScores(torch.autograd.Function):
         ctx.part = _own_part(sizes)
         ctx.factor = len(sizes) if times_world else 1
         ctx.dtype = scores.dtype
-        return _all_gather(scores.detach().to(compute_dtype(scores)), sizes)
+        return gather_parts(scores.detach().to(compute_dtype(scores)), sizes)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -183,7 +183,7 @@ class _JoinEmbeddings(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, sizes: list[int]) -> Tensor:
         ctx.part = _own_part(sizes)
-        return _all_gather(embeddings.detach(), sizes)
+        return gather_parts(embeddings.detach(), sizes)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

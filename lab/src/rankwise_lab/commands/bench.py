@@ -26,6 +26,7 @@ _TABLES = {
     "lwsvm": "layerwise",
     "latent": "latent_scale",
     "trees": "trees",
+    "dask": "dask_scale",
 }
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
@@ -47,6 +48,7 @@ def add_command(commands: Any) -> None:
         "quality": "test AP on real tasks against tuned linear classifiers",
         "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",
         "trees": "objectives for boosted trees against the time LightGBM takes for a tree",
+        "dask": "a fit on a Dask cluster: what a step exchanges and costs, by samples and workers (4 GB of memory)",
         "bags": "test AP on multiple-instance sets: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():

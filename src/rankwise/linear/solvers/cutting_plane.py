@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.linear.bundle import Bundle
-from rankwise.linear.objective import Objective
+from rankwise.linear.objective import LinearRisk
 from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
 # How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most; and
@@ -23,7 +23,7 @@ _MODEL_TOL = 0.02
 _PATIENCE = 100
 
 
-def cutting_plane(objective: Objective, C: float, settings: Settings, bundle: Bundle | None = None) -> SolverResult:
+def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: Bundle | None = None) -> SolverResult:
     """Minimise ½‖v‖² + C·risk(v). bundle: planes under the same risk, as found for another C; more are added to it."""
     bundle = Bundle(objective.n_coefs) if bundle is None else bundle
     start = np.zeros(objective.n_coefs) if settings.start is None else settings.start

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.linear.features import Vector
-from rankwise.linear.objective import Cut, Objective
+from rankwise.linear.objective import Cut, LinearRisk
 from rankwise.linear.simplex_qp import maximise
 from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
@@ -32,7 +32,7 @@ _PATIENCE, _FALL = 100, 0.9
 class _Block:
     """One query's planes and their weights α; it begins with risk ≥ 0."""
 
-    def __init__(self, objective: Objective, weight: float) -> None:
+    def __init__(self, objective: LinearRisk, weight: float) -> None:
         self.objective, self.weight = objective, weight
         self.normals = np.zeros((1, objective.n_coefs))
         self.offsets, self.alpha, self.idle = np.zeros(1), np.ones(1), np.zeros(1, np.int64)
@@ -99,11 +99,10 @@ class _Block:
         return self.alpha
 
 
-def frank_wolfe(objective: Objective, C: float, settings: Settings) -> SolverResult:
+def frank_wolfe(objective: LinearRisk, C: float, settings: Settings) -> SolverResult:
     """Minimise ½‖v‖² + C·risk(v)."""
     rng = np.random.default_rng(settings.seed)
-    parts = objective.queries()
-    blocks = [_Block(part, float(weight)) for part, weight in zip(parts, objective.task.weights, strict=True)]
+    blocks = [_Block(part, weight) for weight, part in objective.queries()]
     v = np.zeros(objective.n_coefs)
     track = Track(objective, settings, C, v)
     idle, width, settle = 0, np.inf, False

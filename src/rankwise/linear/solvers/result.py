@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.linear.features import Vector
-from rankwise.linear.objective import Clock, Objective
+from rankwise.linear.objective import Clock, LinearRisk
 
 # The bounds are sums of many terms: they may cross by rounding, and by no more than this, relative to the primal.
 _ROUNDING = 1e-9
@@ -40,13 +40,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Settings:
-    """When to stop, where to start and whom to tell. start: v to begin at. report: called after every iteration."""
+    """When to stop, where to start and whom to tell.
+
+    start: v to begin at. report: called after every iteration. best: called with every v that is the best so far.
+    """
 
     tol: float = 1e-3
     max_iter: int = 10_000
     start: Vector | None = None
     report: Callable[[Step], None] | None = None
     seed: int = 0
+    best: Callable[[Vector], None] | None = None
 
 
 @dataclass(eq=False)
@@ -74,7 +78,7 @@ class SolverResult:
 class Track:
     """The best point and the best bound so far, with their history."""
 
-    objective: Objective
+    objective: LinearRisk
     settings: Settings
     C: float
     coef: Vector
@@ -102,6 +106,8 @@ class Track:
         if primal >= self.primal:
             return False
         self.coef, self.primal = v, primal
+        if self.settings.best is not None:
+            self.settings.best(v)
         return True
 
     def bound(self, dual: float) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.linear.objective import Objective
+from rankwise.linear.objective import LinearRisk
 from rankwise.linear.solvers.result import Settings, SolverResult, Track
 
 
-def subgradient(objective: Objective, C: float, settings: Settings) -> SolverResult:
+def subgradient(objective: LinearRisk, C: float, settings: Settings) -> SolverResult:
     """Minimise ½‖v‖² + C·risk(v)."""
     v = np.zeros(objective.n_coefs)
     offset = 0.0

@@ -1,0 +1,23 @@
+"""Exact training beyond one machine, on Dask: any partitioning, no shuffle, the result of one machine.
+
+Scores stay where they are. A step exchanges the positives' scores, histograms and one plane: as much for a billion
+samples as for a million.
+"""
+
+try:
+    import dask as _dask  # noqa: F401
+    import distributed as _distributed  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name not in ("dask", "distributed"):
+        raise
+    raise ModuleNotFoundError(
+        f"rankwise.dask needs {error.name}, which is not installed: pip install '.[dask]' in a checkout",
+        name=error.name,
+    ) from None
+
+from rankwise.dask.exchange import SchedulerLostError
+from rankwise.dask.functions import average_precision, structured_hinge
+from rankwise.dask.linear_ranker import DaskLinearRanker
+from rankwise.dask.rank_svm import DaskRankSVM
+
+__all__ = ["DaskLinearRanker", "DaskRankSVM", "SchedulerLostError", "average_precision", "structured_hinge"]

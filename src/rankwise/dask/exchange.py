@@ -1,0 +1,103 @@
+"""Parts as futures of a Dask cluster: states stay on workers, only what is asked for comes back.
+
+Every task is known to the scheduler with all it needs, messages too. So when a worker dies, Dask repeats what is lost,
+and since a part's replies do not depend on where it is and are added up in the order of parts, the result is the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import Client, Future
+
+from rankwise.parts.exchange import Function, Traffic, add_all, size_of
+
+__all__ = ["Futures", "SchedulerLostError", "clear"]
+
+# So many replies are added up at once, on a worker, if there are more than these.
+_FAN_IN = 16
+# A message of more bytes is sent once and passed on from worker to worker.
+_SMALL = 1 << 12
+
+
+class SchedulerLostError(ConnectionError):
+    """The Dask scheduler cannot be reached any more."""
+
+
+class Futures:
+    """Parts on a cluster, an `Exchange`: a future a part for its state, and one for its data."""
+
+    def __init__(
+        self, client: Client, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
+    ) -> None:
+        self.client, self.states, self.data = client, list(states), list(data)
+        self.traffic = Traffic() if traffic is None else traffic
+
+    def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Futures:
+        """See `Exchange`."""
+        with clear(self.client):
+            return Futures(self.client, self._submit(function, args, reads, each), self.data, self.traffic)
+
+    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+        """See `Exchange`."""
+        with clear(self.client):
+            replies = self._submit(function, args, reads, each)
+            while len(replies) > _FAN_IN:
+                groups = [replies[k : k + _FAN_IN] for k in range(0, len(replies), _FAN_IN)]
+                replies = self.client.map(add_all, groups, pure=False, key=_keys("rankwise-add", len(groups)))
+            found = self.client.gather(replies)
+        self.traffic.rounds += 1
+        self.traffic.received += size_of(found)
+        return add_all(found)
+
+    def _submit(
+        self, function: Function, args: tuple[Any, ...], reads: bool, each: Sequence[Any] | None
+    ) -> list[Future]:
+        size = size_of(args)
+        self.traffic.sent += size + (0 if each is None else size_of(each))
+        message: Any = args
+        name = f"rankwise-{function.__name__.strip('_')}"
+        if size > _SMALL:
+            message = self.client.submit(_hold, args, pure=False, key=_keys(f"{name}-message", 1)[0])
+        columns = [*([self.data] if reads else []), self.states, *([] if each is None else [list(each)])]
+        n = len(self.states)
+        futures: list[Future] = self.client.map(
+            _carry_out, *columns, [message] * n, function=function, pure=False, key=_keys(name, n)
+        )
+        return futures
+
+
+def _hold(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return args
+
+
+def _carry_out(*own: Any, function: Function) -> Any:
+    *given, args = own
+    return function(*given, *args)
+
+
+def _keys(name: str, n: int) -> list[str]:
+    token = uuid.uuid4().hex
+    return [f"{name}-{token}-{k}" for k in range(n)]
+
+
+@contextmanager
+def clear(client: Client) -> Iterator[None]:
+    """A clear error where the scheduler is gone."""
+    try:
+        yield
+    except Exception as error:
+        if client.status == "running":
+            raise
+        raise _lost(client) from error
+
+
+def _lost(client: Client) -> SchedulerLostError:
+    where = getattr(client.scheduler, "address", "the scheduler")
+    return SchedulerLostError(
+        f"the Dask scheduler at {where} cannot be reached any more; the best model so far is in partial_. Start a "
+        "cluster and fit again; with warm_start=True it goes on from there"
+    )

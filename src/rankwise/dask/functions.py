@@ -1,0 +1,216 @@
+"""Exact values of scores that lie on several machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dask import delayed
+from distributed import Client
+from numpy.typing import NDArray
+
+from rankwise.dask.collections import as_client, as_dask_array, load_vectors
+from rankwise.dask.labelling import Known, judge, read_queries
+from rankwise.dask.layout import Layout, Loaded, load
+from rankwise.dask.objective import HINGE, gradient_of, pose_parts
+from rankwise.inputs import as_scale, check_empty, check_known, raise_not_finite
+from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.metrics.ranking import EMPTY, Metric, as_metric, counted_as, mean_of, per_query
+from rankwise.parts.exchange import Exchange, Joined
+from rankwise.parts.ranks import stand
+from rankwise.parts.share import Plan, Scored, share_out, totals_of
+
+__all__ = ["DaskHingeResult", "average_precision", "structured_hinge"]
+
+
+@dataclass(eq=False)
+class DaskHingeResult:
+    """The structured hinge of distributed scores.
+
+    Attributes
+    ----------
+    value : float
+        J, or its mean over queries.
+    gradient : dask Array of shape (n,)
+        Its semi-gradient in the scores, where the scores are.
+    loss : float
+        Δ of the most violating ranking, or its mean.
+    """
+
+    value: float
+    gradient: Any
+    loss: float
+
+
+def structured_hinge(
+    scores: Any,
+    relevant: Any,
+    loss: LossLike = "ap",
+    *,
+    qid: Any = None,
+    scale: float = 1.0,
+    empty: str = "zero",
+    client: Client | None = None,
+) -> DaskHingeResult:
+    """`rankwise.structured_hinge` of scores that lie on several machines, exactly: no averages over workers.
+
+    Parameters
+    ----------
+    scores : dask Array or Series of shape (n,)
+        Real numbers.
+    relevant : dask Array or Series of shape (n,)
+        Booleans, or 0 and 1; other numbers are grades.
+    loss : str or Loss
+        A name, or a loss that is QS-suitable.
+    qid : dask Array or Series of shape (n,), optional
+        The query of each sample, in any order over any partitions.
+    scale : float
+        The weight of the loss.
+    empty : {"zero", "skip", "error"}
+        What a query with nothing to rank counts, as in `rankwise.structured_hinge`.
+    client : distributed.Client, optional
+        None takes the one in use.
+
+    Returns
+    -------
+    DaskHingeResult
+        value, gradient, loss.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, or partitions do not go together.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client, LocalCluster
+    >>> scores, relevant = da.from_array([2.0, 1.0, 0.5, 0.0], chunks=2), da.from_array([0, 1, 0, 1], chunks=2)
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
+    ...     found = structured_hinge(scores, relevant)
+    ...     found.value, found.gradient.compute()
+    (2.25, array([ 1. , -0.5,  0.5, -1. ]))
+    """
+    loss, scale = as_loss(loss), as_scale(scale)
+    check_empty(empty)
+    parts, value, lost, rows = hinge_of(load_vectors(as_client(client), scores, relevant, qid), loss, scale, empty)
+    blocks = [delayed(state) for state in parts.derive(_give).states]
+    return DaskHingeResult(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
+
+
+def hinge_of(exchange: Exchange, loss: Loss, scale: float, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
+    """Parts with their gradients, J, Δ and the rows of every part, of parts whose data are scores."""
+    known, rows = judge(exchange)
+    task, table = pose_parts(known, rows.size, loss, scale=scale, may_be_empty=True)
+    if empty == "error" and not table.share.all():
+        which = "the query" if table.ids.size == 1 else f"query {table.ids[int(np.argmin(table.share))]}"
+        raise ValueError(f"{which} has nothing to rank; remove it, or pass empty='zero' or empty='skip'")
+    factor = 1.0 if empty == "skip" else task.n_queries / max(table.ids.size, 1)
+    parts, risks = task.solve(task.exchange.derive(_load, reads=True))
+    parts = parts.derive(_gradient, factor, each=risks.each)
+    value, lost = risks.total(*parts.ask(_sums))
+    return parts, factor * value, factor * lost, rows
+
+
+def average_precision(
+    scores: Any,
+    relevant: Any,
+    *,
+    k: int | None = None,
+    qid: Any = None,
+    empty: str = "skip",
+    client: Client | None = None,
+) -> float:
+    """`rankwise.metrics.average_precision` of scores that lie on several machines: the value of all of them together.
+
+    Parameters
+    ----------
+    scores, relevant, qid : dask Array or Series of shape (n,)
+        As in `structured_hinge`; grades above 0 are relevant.
+    k : int, optional
+        The last place that counts.
+    empty : {"skip", "zero", "one", "error"}
+        What a query without positives counts, as in `rankwise.metrics.average_precision`.
+    client : distributed.Client, optional
+        None takes the one in use.
+
+    Returns
+    -------
+    float
+        From 0 to 1; larger is better.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client, LocalCluster
+    >>> scores, relevant = da.from_array([0.9, 0.8, 0.7, 0.1], chunks=3), da.from_array([1, 0, 1, 0], chunks=3)
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
+    ...     average_precision(scores, relevant)
+    0.8333333333333333
+    """
+    metric = as_metric("ap", k)
+    check_known("empty", empty, EMPTY)
+    return precision_of(load_vectors(as_client(client), scores, relevant, qid), metric, empty)
+
+
+def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
+    """The mean AP of parts whose data are scores."""
+    known = judge(exchange)[0].derive(_as_binary)
+    table = read_queries(known, may_be_empty=True)
+    shared = table.ids[table.spans]
+    values: NDArray[np.float64] = known.ask(_values, shared, metric.k, reads=True).values
+    standings = stand(known.derive(_shares, shared, reads=True)) if shared.size else []
+    together = [metric.of_steps(standing.steps()) for standing in standings]
+    values = np.concatenate([values, *together])
+    if empty == "error" and np.isnan(values).any():
+        raise ValueError(f"a query has no positives and so no {metric.name}; pass empty='skip', 'zero' or 'one'")
+    return mean_of(metric, counted_as(values, empty), empty)
+
+
+def _load(scores: NDArray[np.float64], state: Layout) -> Loaded:
+    return load(state, scores)
+
+
+@dataclass(frozen=True)
+class _Done:
+    value: float
+    loss: float
+    gradient: NDArray[np.float64]
+    totals: list[float]
+
+
+def _gradient(state: Loaded, *given: Any) -> _Done:
+    *each, factor = given
+    value, lost, gradient = gradient_of(state, each[0] if each else None, HINGE)
+    return _Done(value, lost, factor * gradient, totals_of(state))
+
+
+def _sums(state: _Done) -> tuple[float, float, list[float]]:
+    return state.value, state.loss, state.totals
+
+
+def _give(state: _Done) -> NDArray[np.float64]:
+    return state.gradient
+
+
+def _as_binary(state: Known) -> Known:
+    return Known(state.number, state.y, state.qid, state.weight, state.relevant, state.relevant)
+
+
+def _values(scores: NDArray[np.float64], state: Known, shared: NDArray[Any], k: int | None) -> Joined:
+    """Of queries that lie here alone."""
+    raise_not_finite(scores)
+    ids = np.zeros(scores.size, np.int64) if state.qid is None else state.qid
+    own = ~np.isin(ids, shared)
+    return Joined(per_query("ap", scores[own], state.relevant[own], ids[own], k=k, empty="skip")[1])
+
+
+def _shares(scores: NDArray[np.float64], state: Known, shared: NDArray[Any]) -> Scored:
+    """A part with its shares of queries that lie in several."""
+    ids = np.zeros(scores.size, np.int64) if state.qid is None else state.qid
+    plans = []
+    for one in shared:
+        rows = np.flatnonzero(ids == one)
+        plans.append(Plan(rows, np.flatnonzero(state.relevant[rows]), 0, rows.size))
+    return share_out(Scored(scores), plans)

@@ -1,0 +1,144 @@
+"""What labels and queries say, learnt from distinct values and counts: no part sends its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.grouping import group
+from rankwise.inputs import as_truth
+from rankwise.linear.labels import as_labels
+from rankwise.linear.posing import rankable, share_of_queries
+from rankwise.parts.exchange import Exchange, Joined
+from rankwise.queries import Truth
+
+__all__ = ["Known", "Labelled", "QueryTable", "judge", "label", "read_queries"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A part's labels as they were given, the query and the query's weight of each sample, if there are any."""
+
+    number: int
+    y: NDArray[Any]
+    qid: NDArray[Any] | None
+    weight: NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Known(Labelled):
+    """The same, and what the labels say: truth, for training; relevant, above the lowest grade."""
+
+    truth: Truth
+    relevant: NDArray[np.bool_]
+
+
+class Distinct:
+    """Different values, sorted."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = np.unique(values)
+
+    def __add__(self, other: Distinct) -> Distinct:
+        if not other.values.size or not self.values.size:
+            return self if self.values.size else other
+        return Distinct(np.concatenate([self.values, other.values]))
+
+
+class QueryTable(NamedTuple):
+    """All queries, sorted by their ids. share: (Q,) ω, 0 where there is nothing to rank. n: (Q,) samples.
+
+    code, part, grade, members, weight: (T,) how many samples of a query have a grade (0 or 1 if binary) in a part, and
+    the weight of the query.
+    """
+
+    ids: NDArray[Any]
+    share: NDArray[np.float64]
+    n: Ints
+    code: Ints
+    part: Ints
+    grade: NDArray[np.float64]
+    members: Ints
+    weight: NDArray[np.float64]
+
+    @property
+    def spans(self) -> NDArray[np.bool_]:
+        """(Q,) whether the samples of a query are in several parts."""
+        pairs = np.unique(np.stack([self.code, self.part], 1), axis=0)
+        return np.asarray(np.bincount(pairs[:, 0], minlength=self.ids.size) > 1)
+
+
+def label(exchange: Exchange, has_queries: bool, graded: bool = True) -> tuple[Any, NDArray[Any], Ints]:
+    """Parts that know what their labels say; the two classes; and the rows of every part. graded: heed grades."""
+    distinct, rows = exchange.ask(_distinct)
+    several = np.tile(distinct.values, 3)  # scikit-learn wonders at labels that are all different
+    classes, labels = as_labels(several, has_queries, "np.unique(y)")
+    least = None if labels.grades is None else float(labels.grades.min())
+    return exchange.derive(_know, classes, least, graded), classes, rows.values
+
+
+def judge(exchange: Exchange) -> tuple[Any, Ints]:
+    """Parts that know what is relevant, or its grade; and the rows of every part."""
+    distinct, rows = exchange.ask(_distinct)
+    truth = as_truth(distinct.values, distinct.values.size, "np.unique(relevant)")
+    return exchange.derive(_judge, truth.dtype != np.bool_), rows.values
+
+
+def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
+    """The queries of parts that know what their labels say; may_be_empty: whether none may have anything to rank."""
+    of_rows, part, grade, count, weight = (joined.values for joined in exchange.ask(_count))
+    ids, code = np.unique(of_rows, return_inverse=True)
+    n = np.bincount(code, count, ids.size).astype(np.int64)
+    first = np.zeros(ids.size)
+    first[code] = weight
+    wrong = np.flatnonzero(first[code] != weight)
+    if wrong.size:
+        raise ValueError(
+            f"query {ids[code[wrong[0]]]} has different query_weight in two partitions; weigh whole queries"
+        )
+    levels = np.unique(np.stack([code.astype(np.float64), grade], 1), axis=0)[:, 0].astype(np.int64)
+    can_rank = np.bincount(levels, minlength=ids.size) > 1
+    share = np.zeros(ids.size)
+    if can_rank.any() or not may_be_empty:
+        share[can_rank] = share_of_queries(first[can_rank], ids.size > 1)
+    return QueryTable(ids, share, n, code, part, grade, count, weight)
+
+
+def _distinct(state: Labelled) -> tuple[Distinct, Joined]:
+    return Distinct(state.y), Joined(np.array([state.y.shape[0]]))
+
+
+def _know(state: Labelled, classes: NDArray[Any], least: float | None, graded: bool) -> Known:
+    if least is None:
+        relevant = state.y == classes[1]
+        truth: Truth = relevant
+    else:
+        truth = np.ascontiguousarray(state.y, np.float64)
+        relevant = truth > least
+        truth = truth if graded else relevant
+    return Known(state.number, state.y, state.qid, state.weight, truth, np.ascontiguousarray(relevant))
+
+
+def _judge(state: Labelled, graded: bool) -> Known:
+    truth: Truth = np.ascontiguousarray(state.y, np.float64) if graded else np.ascontiguousarray(state.y == 1)
+    return Known(state.number, state.y, state.qid, state.weight, truth, truth > 0)
+
+
+def _count(state: Known) -> tuple[Joined, ...]:
+    """By query and grade of a part: (id, part, grade, count, weight of the query)."""
+    n = state.truth.size
+    ids = np.zeros(n, np.int64) if state.qid is None else state.qid
+    grouping = group(ids, n)
+    rankable(state.truth, ids, state.weight)  # refuses weights that differ within a query
+    codes = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
+    grades, at = np.unique(state.truth.astype(np.float64), return_inverse=True)
+    keys, first, count = np.unique(codes * max(grades.size, 1) + at, return_index=True, return_counts=True)
+    weight = np.ones(keys.size) if state.weight is None else state.weight[first].astype(np.float64)
+    part = np.full(keys.size, state.number)
+    grade = grades[keys % max(grades.size, 1)]
+    return tuple(Joined(c) for c in (ids[first], part, grade, count, weight))

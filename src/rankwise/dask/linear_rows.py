@@ -1,0 +1,212 @@
+"""Samples on a cluster as the sums that LinearRanker needs: moments, classifiers, the smooth loss, spreads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.dask.labelling import Known
+from rankwise.dask.layout import Layout, Loaded, Scaling, features_of, score
+from rankwise.dask.objective import DaskObjective, DaskTask, Smoothing, gradient_of
+from rankwise.linear.candidates import Paths
+from rankwise.linear.features import Vector
+from rankwise.linear.pointwise import POINTWISE, Classifier, Sums, hessian_of, sums_at
+from rankwise.linear.standardising import gram_of, rate_of, rate_of_sizes, sums_of
+from rankwise.parts.exchange import Exchange
+
+__all__ = ["DaskPaths", "measure"]
+
+
+class _Largest:
+    """Numbers whose sum with others is the larger of each."""
+
+    def __init__(self, values: Vector) -> None:
+        self.values = values
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return _Largest(np.maximum(self.values, other.values))
+
+
+def measure(exchange: Exchange, n: int, d: int) -> tuple[Scaling, bool]:
+    """The centre and the rate of every feature, as `Standardised` of all samples has them; whether they are dense."""
+    dense, sparse = exchange.ask(_kinds, reads=True)
+    if dense and sparse:
+        raise ValueError("some partitions of X are dense and some are sparse; make them alike")
+    if sparse:
+        largest = exchange.ask(_sizes, reads=True).values
+        return Scaling(np.zeros(d), rate_of_sizes(largest)), False
+    mean = exchange.ask(_column_sums, 0.0, 1, reads=True) / n
+    mean += exchange.ask(_column_sums, mean, 1, reads=True) / n
+    return Scaling(mean, rate_of(mean, exchange.ask(_column_sums, mean, 2, reads=True) / n)), True
+
+
+class DaskPaths(Paths):
+    """Paths of candidates that are fitted to all samples. weight: by which each sample's own is multiplied."""
+
+    def __init__(self, task: DaskTask, scaling: Scaling, n: int, is_dense: bool, largest_weight: float, weight: float):
+        self._task = replace(task, exchange=task.exchange.derive(_scale, scaling))
+        self._n, self._is_dense, self._d = n, is_dense, scaling.rate.size
+        self._weight = weight / largest_weight
+        self.stop = threading.Event()
+
+    def risk(self) -> DaskObjective:
+        """The structured hinge."""
+        return DaskObjective(self._task, self._d)
+
+    def classifier(self, name: str) -> Classifier:
+        """A classifier by its name."""
+        return Classifier(_DaskRows(self._task.exchange, self._d, self._is_dense, self._weight, name), name)
+
+    def smooth(self) -> _DaskSmooth:
+        """The smooth loss."""
+        return _DaskSmooth(self._task, self._n)
+
+    def unit(self, coef: Vector) -> Vector:
+        """The same ranking by scores of unit spread."""
+        scored = self._task.exchange.derive(score, coef, False, reads=True)
+        mean = scored.ask(_sum_of_scores) / self._n
+        spread = float(np.sqrt(scored.ask(_squares, mean) / self._n))
+        return coef / spread if 0.0 < spread < np.inf else coef
+
+
+class _DaskRows:
+    """`Rows` of a classifier on the cluster."""
+
+    def __init__(self, exchange: Exchange, d: int, is_dense: bool, weight: float, loss: str) -> None:
+        of_class: Vector = exchange.ask(_weights_of_classes) * np.array([weight, weight, 1.0])
+        factors = np.full(2, weight)
+        if POINTWISE[loss][1]:
+            factors *= 0.5 / of_class[:2] * of_class[2]
+            of_class[:2] = 0.5 * of_class[2]
+        self._exchange, self._factors = exchange, factors
+        self.n_coefs, self.is_dense = d, is_dense
+        self.total = float(of_class[:2].sum())
+        self.share = float(of_class[1]) / self.total
+
+    def at(self, point: Vector, loss: str) -> Sums:
+        """See `Rows`."""
+        margins = self._exchange.derive(_margins, point, loss, self._factors, reads=True)
+        value, gradient = margins.ask(_sums)
+        return Sums(value, gradient, margins)
+
+    def hessian(self, margins: Any, loss: str) -> NDArray[np.float64]:
+        """See `Rows`."""
+        found: NDArray[np.float64] = margins.ask(_hessian, loss, reads=True)
+        return found
+
+
+@dataclass(frozen=True)
+class _DaskSmooth:
+    """`SmoothRisk` on the cluster."""
+
+    task: DaskTask
+    n: int
+
+    def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
+        """See `SmoothRisk`."""
+        how = Smoothing(width)
+        scored = self.task.exchange.derive(score, coef, False, reads=True)
+        parts, risks = self.task.solve(scored, how)
+        mean = 0.0
+        if start is not None:
+            parts = parts.derive(_move, coef - start, reads=True)
+            mean = parts.ask(_sum_of_moves) / self.n
+        value, lost, gradient, squares = parts.ask(
+            _smooth_plane, how, mean, strength / self.n, reads=True, each=risks.each
+        )
+        value, _ = risks.total(value, lost, [0.0] * len(risks.large))
+        return value + 0.5 * strength * squares / self.n, gradient
+
+
+@dataclass(frozen=True)
+class _Margins:
+    layout: Layout
+    weights: Vector
+    margin: Vector
+    value: float
+    gradient: Vector
+
+
+@dataclass(frozen=True)
+class _Moved(Loaded):
+    moved: Any = None
+
+
+def _kinds(X: Any, state: Any) -> tuple[int, int]:
+    dense = isinstance(X, np.ndarray)
+    return int(dense), int(not dense)
+
+
+def _sizes(X: Any, state: Any) -> _Largest:
+    if not X.shape[0]:
+        return _Largest(np.zeros(X.shape[1]))
+    return _Largest(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
+
+
+def _column_sums(X: Any, state: Any, centre: Any, power: int) -> Vector:
+    return sums_of(X, centre, power)
+
+
+def _scale(state: Layout, scaling: Scaling) -> Layout:
+    return replace(state, scaling=scaling)
+
+
+def _sum_of_scores(state: Loaded) -> float:
+    return float(state.scores.sum())
+
+
+def _squares(state: Loaded, mean: float) -> float:
+    return float(((state.scores - mean) ** 2).sum())
+
+
+def _row_weights(known: Known) -> Vector:
+    return np.ones(known.relevant.size) if known.weight is None else known.weight.astype(np.float64)
+
+
+def _weights_of_classes(state: Layout) -> Vector:
+    """Sums of the weights of negatives and positives, and how many are not 0."""
+    weights, relevant = _row_weights(state.truth_of), state.relevant
+    return np.array([weights[~relevant].sum(), weights[relevant].sum(), np.count_nonzero(weights)], np.float64)
+
+
+def _margins(X: Any, state: Layout, point: Vector, loss: str, factors: Vector) -> _Margins:
+    weights = _row_weights(state.truth_of) * factors[state.relevant.astype(int)]
+    sign = np.where(state.relevant, 1.0, -1.0)
+    found = sums_at(features_of(X, state, False), sign, weights, point, loss)
+    return _Margins(state, weights, found.margins, found.value, found.gradient)
+
+
+def _sums(state: _Margins) -> tuple[float, Vector]:
+    return state.value, state.gradient
+
+
+def _hessian(X: Any, state: _Margins, loss: str) -> NDArray[np.float64]:
+    bend = POINTWISE[loss][0].bend(state.margin) * state.weights
+    scaling = state.layout.scaling
+    gram = gram_of(X, bend, scaling.centre, scaling.rate)
+    return hessian_of(gram, features_of(X, state.layout, False).combine(bend), bend)
+
+
+def _move(X: Any, state: Loaded, away: Vector) -> _Moved:
+    moved = features_of(X, state.layout, False).scores(away)
+    return _Moved(state.scores, state.shares, state.layout, moved)
+
+
+def _sum_of_moves(state: _Moved) -> float:
+    return float(state.moved.sum())
+
+
+def _smooth_plane(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float]:
+    """What a part adds to the risk, the loss, the gradient and the squares of moves."""
+    *each, how, mean, rate = given
+    value, lost, gradient = gradient_of(state, each[0] if each else None, how)
+    squares = 0.0
+    if isinstance(state, _Moved):
+        moved = state.moved - mean
+        gradient += rate * moved
+        squares = float(moved @ moved)
+    return value, lost, features_of(X, state.layout, False).combine(gradient), squares

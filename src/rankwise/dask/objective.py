@@ -1,0 +1,221 @@
+"""The risk of a linear ranker over a cluster, and its planes: what the solvers of one machine need, and no more.
+
+A step takes the coefficients to the parts. Large queries are solved by exchange (parts/hinge.py), queries of few
+samples that several parts share by the client, all others where they are. Every part then sends one plane.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise import zero_one
+from rankwise.dask.labelling import QueryTable, read_queries
+from rankwise.dask.layout import (
+    Layout,
+    Loaded,
+    Problem,
+    Roles,
+    assign_roles,
+    features_of,
+    gathered_task,
+    lay_out,
+    score,
+)
+from rankwise.discounted_loss import DiscountedLoss
+from rankwise.linear.features import Vector, on_grid
+from rankwise.linear.objective import Clock, Evaluation, LinearRisk, Risk, Task, evaluation_of
+from rankwise.loss_forms import Loss
+from rankwise.method import AUTO, Method
+from rankwise.parts.exchange import Exchange, Joined, Range
+from rankwise.parts.hinge import Large, Pending, solve_hinge
+from rankwise.parts.ranks import highest_f1
+from rankwise.parts.share import Plan, share_out, totals_of
+from rankwise.parts.smooth import solve_smooth_parts
+from rankwise.smooth import as_smooth, solve_smooth
+from rankwise.solving import solve
+
+__all__ = ["DaskObjective", "DaskTask", "Smoothing", "pose_parts"]
+
+
+class Smoothing(NamedTuple):
+    """The smooth loss of a width in place of the hinge; grades by threshold."""
+
+    width: float
+
+    def solve(self, task: Task, scores: Vector) -> Risk:
+        """The risk of queries at hand."""
+        inference, loss = task.inference, as_smooth(task.inference.loss)
+        how = (self.width, inference.n_threads, "by threshold")
+        return task.weigh(solve_smooth(task.gather(scores), inference.queries, loss, *how))
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """The structured hinge."""
+
+    def solve(self, task: Task, scores: Vector) -> Risk:
+        """The risk of queries at hand."""
+        return task.weigh(solve(task.gather(scores), *task.inference))
+
+
+HINGE = Hinge()
+How = Hinge | Smoothing
+
+
+@dataclass(frozen=True)
+class DaskTask:
+    """What is ranked: the parts with their layouts, and what the client knows of the queries."""
+
+    exchange: Exchange
+    n_queries: int
+    problems: list[Problem]
+    together: Task | None
+    of_part: NDArray[np.int64]
+    loss: Loss
+    scale: float
+
+    def solve(self, scored: Exchange, how: How = HINGE) -> tuple[Exchange, Risks]:
+        """Solve all queries that no part has for itself; parts with scores then have the gradients of these."""
+        value, lost, each = 0.0, 0.0, None
+        if self.together is not None:
+            risk = how.solve(self.together, scored.ask(_gathered_scores).values)
+            value, lost = risk.value, risk.loss
+            each = np.split(risk.gradient, np.cumsum(self.of_part)[:-1])
+        large = [problem.large for problem in self.problems]
+        if isinstance(how, Smoothing):
+            parts, pending = solve_smooth_parts(scored, large, as_smooth(self.loss), how.width, "by threshold")
+        else:
+            parts, pending = solve_hinge(scored, large, _discounted(self.loss, large), self.scale)
+        return parts, Risks(value, lost, each, pending, large)
+
+    def threshold_ends(self, scored: Exchange) -> tuple[float, float]:
+        """The scores around the cut of highest F1 of all samples."""
+        return highest_f1(scored.derive(_as_one_query))[0]
+
+
+class Risks(NamedTuple):
+    """What the client knows of the risk: its own part of it, and of large queries all but a sum over parts.
+
+    each: by part, the gradient of the rows that the client solved, or None.
+    """
+
+    value: float
+    loss: float
+    each: list[Vector] | None
+    pending: list[Pending]
+    large: list[Large]
+
+    def total(self, value: float, lost: float, totals: list[float]) -> tuple[float, float]:
+        """The whole risk, and the loss, with what the parts add to it."""
+        value, lost = self.value + value, self.loss + lost
+        for pending, large, total in zip(self.pending, self.large, totals, strict=True):
+            solved = pending.solved(total)
+            value, lost = value + large.weight * solved.value, lost + large.weight * solved.loss
+        return value, lost
+
+
+def pose_parts(
+    known: Exchange, n_parts: int, loss: Loss, method: Method = AUTO, scale: float = 1.0, may_be_empty: bool = False
+) -> tuple[DaskTask, QueryTable]:
+    """The task of ranking all samples of parts that know what their labels say, and the queries."""
+    table = read_queries(known, may_be_empty)
+    roles: Roles = assign_roles(table, n_parts, loss, method, scale)
+    layouts = known.derive(lay_out, roles, reads=True)
+    together, sizes = gathered_task(layouts, table, roles)
+    n_queries = int(np.count_nonzero(table.share))
+    return DaskTask(layouts, n_queries, roles.problems, together, sizes, loss, scale), table
+
+
+@dataclass(eq=False)
+class DaskObjective:
+    """The risk of a task over the features of all parts. intercept: whether there is a column for it."""
+
+    task: DaskTask
+    n_coefs: int
+    intercept: bool = False
+    has_base: bool = False
+    clock: Clock = field(default_factory=Clock)
+
+    def score(self, v: Vector) -> Exchange:
+        """Parts with their scores at v."""
+        scored: Exchange = self.task.exchange.derive(score, v, self.intercept, reads=True)
+        return scored
+
+    def evaluate(self, v: Vector) -> Evaluation:
+        """The risk at v, and its plane there."""
+        started = time.perf_counter()
+        parts, risks = self.task.solve(self.score(v))
+        value, lost, normal, at_base, totals = parts.ask(plane_of, self.intercept, HINGE, reads=True, each=risks.each)
+        value, lost = risks.total(value, lost, totals)
+        self.clock.count(self.task.n_queries, started)
+        return evaluation_of(value, self.task.scale * lost + at_base, normal[0] + normal[1])
+
+    def largest_score(self, v: Vector) -> float:
+        """max |X·v| over all samples."""
+        ends: Range = self.task.exchange.ask(_ends, v, self.intercept, reads=True)
+        return max(-ends.least, ends.most, 0.0)
+
+    def queries(self) -> Sequence[tuple[float, LinearRisk]]:
+        """One objective a query; here of a single query only."""
+        if self.task.n_queries > 1:
+            raise ValueError(
+                "solver='frank-wolfe' takes queries one by one, which are many messages; on Dask use 'cutting-plane'"
+            )
+        return [(1.0, self)]
+
+
+def gradient_of(state: Loaded, given: Vector | None, how: How) -> tuple[float, float, Vector]:
+    """The risk of a part's own queries, its loss, and the gradient by sample of all queries."""
+    layout: Layout = state.layout
+    value = lost = 0.0
+    gradient = np.zeros(state.scores.size)
+    if layout.own is not None:
+        value, lost, own = how.solve(layout.own, state.scores)
+        gradient += own
+    if given is not None:
+        gradient[layout.gathered] = given
+    for share in state.shares:
+        gradient[slice(None) if share.plan.rows is None else share.plan.rows] += share.gradient
+    if layout.rows.size:
+        rows = layout.rows
+        found = zero_one.weighted(state.scores[rows], layout.relevant[rows], layout.weights, layout.scale)
+        value, lost, gradient[rows] = value + found[0], lost + found[1], found[2]
+    return value, lost, gradient
+
+
+def plane_of(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float, list[float]]:
+    """What a part adds to the risk, the loss, the plane's normal, gradient·base, and to sums of large queries."""
+    *each, intercept, how = given
+    value, lost, gradient = gradient_of(state, each[0] if each else None, how)
+    features = features_of(X, replace(state.layout, is_whole=False), intercept)
+    even, rest = on_grid(gradient) if state.layout.is_whole else (gradient, None)
+    normal = np.zeros((2, features.n_coefs))  # exact sums, as those of one machine are, and what is left
+    normal[0] = features.combine(even)
+    if rest is not None:
+        normal[1] = features.combine(rest)
+    base = state.layout.base
+    return value, lost, normal, 0.0 if base is None else float(gradient @ base), totals_of(state)
+
+
+def _gathered_scores(state: Loaded) -> Joined:
+    return Joined(state.scores[state.layout.gathered])
+
+
+def _ends(X: Any, state: Layout, v: Vector, intercept: bool) -> Range:
+    return Range.of(features_of(X, state, intercept).scores(v))
+
+
+def _as_one_query(state: Loaded) -> Loaded:
+    relevant = state.layout.relevant
+    return share_out(state, [Plan(None, np.flatnonzero(relevant), 0, relevant.size)])
+
+
+def _discounted(loss: Loss, large: list[Large]) -> DiscountedLoss:
+    assert not large or isinstance(loss, DiscountedLoss)
+    return loss  # type: ignore[return-value]

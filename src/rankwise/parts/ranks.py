@@ -1,0 +1,74 @@
+"""What a ranking is judged by, of scores in several parts: positives' scores, and negatives at and between them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.metrics.steps import Steps
+from rankwise.parts.exchange import Counted, Exchange, Range
+from rankwise.parts.share import Scored
+
+__all__ = ["Standing", "highest_f1", "stand"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Standing(NamedTuple):
+    """Positives of one query by score, and the negatives around them.
+
+    level: (m,) their different scores, ascending. n_pos: (m,) how many have each. between: (2m + 1,) negatives below
+    the first level, equal to it, between it and the next, …, above the last.
+    """
+
+    level: Floats
+    n_pos: Ints
+    between: Ints
+
+    def steps(self) -> Steps:
+        """The ranking, negatives that lie together between positives being one step."""
+        n_pos = np.zeros_like(self.between)
+        n_pos[1::2] = self.n_pos
+        size = (self.between + n_pos)[::-1].astype(np.float64)
+        used = size > 0.0
+        gain = n_pos[::-1].astype(np.float64)[used]
+        return Steps(size[used], gain, np.zeros(1, np.int64), gain)
+
+
+def stand(exchange: Exchange) -> list[Standing]:
+    """How the positives of each query stand; states of parts are `Scored`, with shares of these."""
+    counted: list[Counted] = exchange.ask(_positives)
+    between = exchange.ask(_between, [found.values for found in counted])
+    return [Standing(found.values, found.counts, own) for found, own in zip(counted, between, strict=True)]
+
+
+def highest_f1(exchange: Exchange) -> list[tuple[float, float]]:
+    """For each query, the lowest score above the cut of highest F1, and the highest below it, −∞ if there is none."""
+    cuts = []
+    for standing in stand(exchange):
+        n_pos = np.cumsum(standing.n_pos[::-1])
+        n_neg = np.cumsum(standing.between[::-1])[1::2]
+        f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
+        cuts.append(float(standing.level[::-1][np.argmax(f1)]))  # only just after a positive can it be highest
+    below: list[Range] = exchange.ask(_below, cuts)
+    return [(cut, found.most) for cut, found in zip(cuts, below, strict=True)]
+
+
+def _positives(state: Scored) -> list[Counted]:
+    return [Counted.of(share.scores[share.plan.where]) for share in state.shares]
+
+
+def _between(state: Scored, levels: list[Floats]) -> list[Ints]:
+    found = []
+    for share, level in zip(state.shares, levels, strict=True):
+        negatives = np.delete(share.scores, share.plan.where)
+        at = np.searchsorted(level, negatives, side="left") + np.searchsorted(level, negatives, side="right")
+        found.append(np.bincount(at, minlength=2 * level.size + 1))
+    return found
+
+
+def _below(state: Scored, cuts: list[float]) -> list[Range]:
+    return [Range.of(share.scores[share.scores < cut]) for share, cut in zip(state.shares, cuts, strict=True)]

@@ -1,0 +1,130 @@
+"""One very large query over several processes: its scores stay where they are, `rankwise.parts` ranks them by exchange.
+
+Every process is a part, and carries out what is decided from all replies; these are the same everywhere, and so is what
+is decided. Of fewer scores, gathering all of them takes less time than several rounds of messages.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rankwise.discounted_loss import DiscountedLoss
+from rankwise.loss_forms import Form, Loss
+from rankwise.parts.exchange import Function, Traffic, add_all, size_of
+from rankwise.parts.hinge import Large, is_large, solve_hinge
+from rankwise.parts.share import Plan, Scored, share_out, totals_of
+from rankwise.parts.smooth import solve_smooth_parts
+from rankwise.torch.distributed import gather_parts, tell_all
+from rankwise.torch.layout import compute_dtype
+from rankwise.torch.outcome import Options
+from rankwise.torch.registry import loss_of
+
+__all__ = ["Processes", "rank_together"]
+
+# Scores of all processes from which on they are not gathered.
+_MANY = 1 << 20
+_DTYPES = (torch.float32, torch.float64)
+
+
+class Processes:
+    """An `Exchange` with a part in each process; this is the one that is here."""
+
+    def __init__(self, state: Any, traffic: Traffic | None = None) -> None:
+        self.state = state
+        self.traffic = Traffic() if traffic is None else traffic
+
+    def derive(
+        self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None
+    ) -> Processes:
+        """See `Exchange`; a part has no data, and no argument of its own."""
+        assert not reads
+        assert each is None
+        return Processes(function(self.state, *args), self.traffic)
+
+    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+        """See `Exchange`."""
+        reply = pickle.dumps(self.derive(function, *args, reads=reads, each=each).state)
+        own = torch.frombuffer(bytearray(reply), dtype=torch.uint8)
+        sizes = [numbers[0] for numbers in tell_all([own.shape[0]], own.device)]
+        parts = gather_parts(own, sizes).split(sizes)
+        found = [pickle.loads(part.numpy().tobytes()) for part in parts]
+        self.traffic.rounds += 1
+        self.traffic.received += size_of(found)
+        return add_all(found)
+
+
+@torch.compiler.disable
+def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Options, times_world: bool) -> Tensor | None:
+    """The loss of one query of all processes' scores; None where scores are to be gathered: all processes agree.
+
+    is_plain: whether there is nothing but scores and a target. times_world: multiply gradients by the processes.
+    """
+    loss = loss_of(options.loss)
+    relevant = _relevant(scores, target) if is_plain and _is_known(scores, loss, options) else None
+    own = [0, 0, 0, 0]
+    if relevant is not None:
+        own = [1, scores.shape[0], int(np.count_nonzero(relevant)), _DTYPES.index(compute_dtype(scores))]
+    of_all = tell_all(own, scores.device)
+    n, n_pos = (sum(one[at] for one in of_all) for at in (1, 2))
+    together = all(one[0] for one in of_all) and len({one[3] for one in of_all}) == 1
+    if relevant is None or not together or n < _MANY or not 0 < n_pos < n or not is_large(n, n_pos):
+        return None
+    first = sum(one[1] for one in of_all[: torch.distributed.get_rank()])
+    values = scores.detach().to(compute_dtype(scores)).to(torch.float64).numpy()
+    part = share_out(Scored(np.ascontiguousarray(values)), [Plan(None, np.flatnonzero(relevant), first, n)])
+    value, gradient = _solve(Processes(part), Large(n, n_pos), loss, options)
+    slope = torch.from_numpy(gradient).to(compute_dtype(scores))
+    found: Tensor = _Known.apply(scores, slope, value, len(of_all) if times_world else 1)
+    return found
+
+
+def _solve(exchange: Processes, query: Large, loss: Loss, options: Options) -> tuple[float, NDArray[np.float64]]:
+    assert isinstance(loss, DiscountedLoss)
+    if options.update:
+        parts, (pending,) = solve_smooth_parts(exchange, [query], loss, options.scale, options.update)
+    else:
+        parts, (pending,) = solve_hinge(exchange, [query], loss, options.scale)
+    (total,) = parts.ask(totals_of)
+    gradient: NDArray[np.float64] = parts.state.shares[0].gradient  # type: ignore[attr-defined]
+    return pending.solved(total).value, gradient
+
+
+def _is_known(scores: Tensor, loss: Loss, options: Options) -> bool:
+    """Whether parts can rank such scores by such a loss."""
+    of_loss = loss.form is Form.DISCOUNT and loss.k is None and options.update in ("", "smooth")
+    of_call = options.ignore_index is None and options.backend != "tensor"
+    return of_loss and of_call and scores.dim() == 1 and scores.device.type == "cpu"
+
+
+def _relevant(scores: Tensor, target: Tensor) -> NDArray[np.bool_] | None:
+    """What is relevant, if it is binary and all scores are finite; what is to be refused is refused elsewhere."""
+    values = target.detach()
+    if values.dtype != torch.bool and not bool(((values == 0) | (values == 1)).all()):
+        return None
+    limit = torch.finfo(torch.float32).max
+    if not bool((scores.detach().abs() <= limit).all()):
+        return None
+    found: NDArray[np.bool_] = (values != 0).numpy()
+    return found
+
+
+class _Known(torch.autograd.Function):
+    """A value whose gradient in the scores is known."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, slope: Tensor, value: float, factor: int) -> Tensor:
+        ctx.save_for_backward(slope)
+        ctx.factor, ctx.dtype = factor, scores.dtype
+        return torch.tensor(value, dtype=slope.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (slope,) = ctx.saved_tensors
+        return (grads[0] * ctx.factor * slope).to(ctx.dtype), None, None, None

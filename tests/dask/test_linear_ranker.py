@@ -1,0 +1,54 @@
+"""LinearRanker on a cluster: what one machine chooses, and what it fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dask_problems import in_parts, rare
+from distributed import Client
+from scipy import sparse
+
+import rankwise as rw
+from rankwise.dask import DaskLinearRanker
+
+pytestmark = pytest.mark.distributed
+RTOL = 1e-6
+
+
+def assert_same(found: Any, local: Any) -> None:
+    for name in ("model", "at", "pull"):
+        np.testing.assert_array_equal(found.history_[name], local.history_[name])
+    np.testing.assert_allclose(found.best_score_, local.best_score_, rtol=1e-10)
+    scale = np.abs(local.coef_).max()
+    np.testing.assert_allclose(found.coef_ / scale, local.coef_ / scale, rtol=0, atol=RTOL)
+    np.testing.assert_allclose(found.intercept_ / scale, local.intercept_ / scale, rtol=0, atol=RTOL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_many_samples_of_one_query(client: Client, rng: np.random.Generator, kind: str) -> None:
+    X, y = rare(rng, 40_000, 4)
+    X = X + 5.0 if kind == "dense" else sparse.csr_matrix(X * (np.abs(X) > 0.7))
+    sizes = [15_000, 0, 25_000]
+    local = rw.LinearRanker("ap", cv=2).fit(X, y)
+    found = DaskLinearRanker("ap", cv=2).fit(in_parts(X, sizes), in_parts(y, sizes))
+    assert_same(found, local)
+    assert found.exchanged_["rounds"] > 0
+    assert type(found.to_local()) is rw.LinearRanker
+
+
+def test_few_samples_and_grades_in_queries(client: Client, rng: np.random.Generator) -> None:
+    X, _ = rare(rng, 2_000, 5)
+    grades = np.clip(np.round(X[:, 0] + rng.normal(size=2_000)), 0, 3)
+    qid, sizes = rng.integers(0, 40, 2_000), [900, 1_100]
+    local = rw.LinearRanker("ndcg@10", cv=2).fit(X, grades, qid)
+    found = DaskLinearRanker("ndcg@10", cv=2).fit(*(in_parts(values, sizes) for values in (X, grades, qid)))
+    assert_same(found, local)
+
+
+def test_a_scorer_is_refused(client: Client, rng: np.random.Generator) -> None:
+    X, y = rare(rng, 100)
+    with pytest.raises(TypeError, match="on Dask, metric must be a name or a Metric"):
+        DaskLinearRanker(lambda model, X, y: 0.0).fit(in_parts(X, [50, 50]), in_parts(y, [50, 50]))

@@ -1,0 +1,84 @@
+"""A worker, the scheduler or the user goes: the result is the same, or the best so far is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+from dask_problems import assert_same_fit, evenly, in_parts, rare
+from distributed import Client, LocalCluster
+
+import rankwise as rw
+from rankwise.dask import DaskRankSVM, SchedulerLostError
+from rankwise.dask.objective import DaskObjective
+
+pytestmark = [pytest.mark.distributed, pytest.mark.kill]
+
+
+def at_step(monkeypatch: pytest.MonkeyPatch, k: int, act: Any) -> None:
+    """Act before the k-th evaluation."""
+    real, count = DaskObjective.evaluate, [0]
+
+    def evaluate(self: DaskObjective, v: Any) -> Any:
+        count[0] += 1
+        if count[0] == k:
+            act()
+        return real(self, v)
+
+    monkeypatch.setattr(DaskObjective, "evaluate", evaluate)
+
+
+def two_workers() -> LocalCluster:
+    return LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50)
+
+
+def test_a_worker_that_is_killed_costs_time_and_not_the_result(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    X, y = rare(rng, 15_000)
+    local = rw.RankSVM("ap", C=10.0).fit(X, y)
+    with two_workers() as cluster, Client(cluster) as client:
+        pids = client.run(os.getpid)
+
+        def kill() -> None:
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+        at_step(monkeypatch, 4, kill)
+        found = DaskRankSVM("ap", C=10.0).fit(in_parts(X, evenly(15_000, 5)), in_parts(y, evenly(15_000, 5)))
+        assert set(client.run(os.getpid).values()) != set(pids.values())
+    assert_same_fit(found, local)
+
+
+def test_a_scheduler_that_goes_leaves_the_best_model_so_far(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    X, y = rare(rng, 15_000)
+    with two_workers() as cluster, Client(cluster) as client:
+        at_step(monkeypatch, 5, lambda: cluster.close(timeout=10))
+        model = DaskRankSVM("ap", C=10.0, client=client)
+        with pytest.raises(
+            SchedulerLostError, match=r"cannot be reached any more; the best model so far is in partial_"
+        ):
+            model.fit(in_parts(X, evenly(15_000, 3)), in_parts(y, evenly(15_000, 3)))
+    assert type(model.partial_) is rw.RankSVM
+    assert rw.metrics.average_precision(model.partial_.decision_function(X), y) > 5 * y.mean()
+    assert not hasattr(model, "coef_")
+
+
+def test_an_interrupt_keeps_the_best_model_so_far(
+    client: Client, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    X, y = rare(rng, 12_000)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    at_step(monkeypatch, 5, interrupt)
+    model = DaskRankSVM("ap", C=10.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(in_parts(X, [6_000, 6_000]), in_parts(y, [6_000, 6_000]))
+    assert not model.converged_
+    assert rw.metrics.average_precision(model.to_local().decision_function(X), y) > 5 * y.mean()

@@ -1,0 +1,52 @@
+"""Data larger than what the workers may hold in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask_problems import assert_same_fit
+from distributed import Client, LocalCluster
+
+import rankwise as rw
+from rankwise.dask import DaskRankSVM
+
+# A worker with NumPy, Numba, pandas and scikit-learn takes more than a third of this by itself.
+LIMIT, PARTS, ROWS, FEATURES = 700 << 20, 38, 50_000, 100
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_a_parquet_folder_larger_than_the_memory_limit(tmp_path: Path, rng: np.random.Generator) -> None:
+    names = [f"f{k}" for k in range(FEATURES)]
+    blocks: list[Any] = []
+    noise = rng.standard_normal((ROWS, FEATURES), dtype=np.float32)
+    for k in range(PARTS):
+        X = np.roll(noise, k, axis=1) + np.float32(k / 100)
+        y = X[:, 0] + 0.5 * np.roll(X[:, 50], k) > 3.2
+        pd.DataFrame(X, columns=names).assign(y=y).to_parquet(tmp_path / f"{k:03}.parquet", compression=None)
+        blocks.append((X, y))
+    assert sum(X.nbytes for X, _ in blocks) > LIMIT
+    local = rw.RankSVM("ap", C=1.0, max_iter=3, tol=0.5).fit(*map(np.concatenate, zip(*blocks, strict=True)))
+    blocks.clear()
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0", local_directory=tmp_path
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        frame = dd.read_parquet(tmp_path / "*.parquet")
+        pids = client.run(_pid)
+        found = DaskRankSVM("ap", C=1.0, max_iter=3, tol=0.5).fit(frame[names], frame.y)
+        assert client.run(_pid) == pids  # nobody ran out of memory
+    assert_same_fit(found, local)
+
+
+def _pid() -> int:
+    import os
+
+    return os.getpid()
