@@ -123,12 +123,15 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
 
     def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
         n, d = data.X.shape
-        known = self._known.derive(_heed, data.labels.grades is not None)
+        known = self._known.derive(_heed, False)
         self._task, _ = pose_parts(known, data.X.n_parts, refined_by(metric))
+        graded = self._task
+        if data.labels.grades is not None:
+            graded, _ = pose_parts(self._known.derive(_heed, True), data.X.n_parts, refined_by(metric))
         scaling, is_dense = measure(known, n, d)
         self._scaling = scaling
         largest = 1.0 if data.weight is None else float(data.weight.max())
-        search.whole = DaskPaths(self._task, scaling, n, is_dense, largest, share)
+        search.whole = DaskPaths((self._task, graded), scaling, n, is_dense, largest, share)
 
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
         if search.whole is None:

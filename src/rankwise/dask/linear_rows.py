@@ -45,25 +45,36 @@ def measure(exchange: Exchange, n: int, d: int) -> tuple[Scaling, bool]:
 
 
 class DaskPaths(Paths):
-    """Paths of candidates that are fitted to all samples. weight: by which each sample's own is multiplied."""
+    """Paths of candidates that are fitted to all samples. weight: by which each sample's own is multiplied.
 
-    def __init__(self, task: DaskTask, scaling: Scaling, n: int, is_dense: bool, largest_weight: float, weight: float):
-        self._task = replace(task, exchange=task.exchange.derive(_scale, scaling))
+    tasks: by relevance, and by grades, which is the same task where there are none.
+    """
+
+    def __init__(
+        self,
+        tasks: tuple[DaskTask, DaskTask],
+        scaling: Scaling,
+        n: int,
+        is_dense: bool,
+        largest_weight: float,
+        weight: float,
+    ) -> None:
+        self._task, self._graded = (replace(one, exchange=one.exchange.derive(_scale, scaling)) for one in tasks)
         self._n, self._is_dense, self._d = n, is_dense, scaling.rate.size
         self._weight = weight / largest_weight
         self.stop = threading.Event()
 
     def risk(self) -> DaskObjective:
-        """The structured hinge."""
+        """The structured hinge, by relevance."""
         return DaskObjective(self._task, self._d)
 
     def classifier(self, name: str) -> Classifier:
         """A classifier by its name."""
         return Classifier(_DaskRows(self._task.exchange, self._d, self._is_dense, self._weight, name), name)
 
-    def smooth(self) -> _DaskSmooth:
-        """The smooth loss."""
-        return _DaskSmooth(self._task, self._n)
+    def smooth(self, graded: bool) -> _DaskSmooth:
+        """The smooth loss, by grades or by relevance."""
+        return _DaskSmooth(self._graded if graded else self._task, self._n)
 
     def unit(self, coef: Vector) -> Vector:
         """The same ranking by scores of unit spread."""

@@ -45,9 +45,10 @@ class Samples(NamedTuple):
     Cs: tuple[float, ...] = ()
     starts: tuple[str, ...] = ()
 
-    def pose(self, rows: NDArray[np.int64] | None = None) -> Task:
-        """The task of ranking some of the samples."""
-        return pose(self.labels.truth, self.loss, self.qid, self.query_weight, rows)
+    def pose(self, rows: NDArray[np.int64] | None = None, graded: bool = True) -> Task:
+        """The task of ranking some of the samples. graded: by their grades, if they have any."""
+        truth = self.labels.truth if graded else self.labels.relevant
+        return pose(truth, self.loss, self.qid, self.query_weight, rows)
 
     def part(self, rows: NDArray[np.int64]) -> Samples:
         """A copy of some of the samples."""
@@ -66,15 +67,15 @@ class Paths:
     stop: threading.Event
 
     def risk(self) -> LinearRisk:
-        """The structured hinge."""
+        """The structured hinge, by relevance: one by grades was the worse start on MQ2008."""
         raise NotImplementedError
 
     def classifier(self, name: str) -> Classifier:
         """A classifier by its name."""
         raise NotImplementedError
 
-    def smooth(self) -> SmoothRisk:
-        """The smooth loss."""
+    def smooth(self, graded: bool) -> SmoothRisk:
+        """The smooth loss, by grades or by relevance."""
         raise NotImplementedError
 
     def unit(self, coef: Vector) -> Vector:
@@ -96,7 +97,7 @@ class Paths:
 
     def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
         """Refinements of unit spread, for falling strength."""
-        refinement = Refinement(self.smooth(), start, way)
+        refinement = Refinement(self.smooth(way.graded), start, way)
         for strength in STRENGTHS:
             yield self.unit(refinement.fit(strength))
 
@@ -116,17 +117,17 @@ class Part(Paths):
         self._weights[self.rows] = samples.weights[self.rows]
 
     def risk(self) -> Objective:
-        """The structured hinge."""
-        return Objective(self._samples.features, self._samples.pose(self._given))
+        """The structured hinge, by relevance."""
+        return Objective(self._samples.features, self._samples.pose(self._given, graded=False))
 
     def classifier(self, name: str) -> Classifier:
         """A classifier by its name."""
         samples = self._samples
         return Classifier(RowsHere(samples.features, samples.labels.relevant, self._weights, name), name)
 
-    def smooth(self) -> SmoothHere:
-        """The smooth loss."""
-        return SmoothHere(self._samples.features, self._samples.pose(self._given), self.rows)
+    def smooth(self, graded: bool) -> SmoothHere:
+        """The smooth loss, by grades or by relevance."""
+        return SmoothHere(self._samples.features, self._samples.pose(self._given, graded), self.rows)
 
     def unit(self, coef: Vector) -> Vector:
         """The same ranking by scores of unit spread."""

@@ -254,7 +254,7 @@ class LinearRanker(BaseLinearRanker):
         weights = data.row_weights
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
         samples = Samples(features, data.labels, weights, loss, data.qid, data.weight, starts=starts)
-        task = samples.pose()
+        task = samples.pose(graded=False)
         n_Cs, ends = _QUERIES if task.n_queries > 1 else _ONE_QUERY
         try:
             Cs = grid_of_C(n_Cs, Objective(features, task), ends)

@@ -25,10 +25,11 @@ Rows = NDArray[np.int64] | slice
 
 
 class Way(NamedTuple):
-    """How a start is refined. pull: on "weights" or on "scores". width: of the ramp."""
+    """How a start is refined. pull: on "weights" or on "scores". width: of the ramp. graded: heed grades, if any."""
 
     pull: str
     width: float
+    graded: bool = True
 
 
 def unit_spread(features: Features, coef: Vector, rows: Rows) -> Vector:

@@ -1,7 +1,8 @@
 """The search behind LinearRanker: starts along C, their mean refined along strengths, all of them judged by folds.
 
 1. Logistic regression, the squared hinge and the structured hinge of the loss for ascending C, in every fold.
-2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, along two ways of falling strength.
+2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, along two ways of falling strength;
+   grades do so twice, by grades and by who is relevant. Starts know relevance only.
 3. A path ends after two candidates in a row that are worse than the best by more standard errors than is worth it.
 4. The ranker is the mean of all candidates, fitted to all samples, weighted by exp(−z/τ): z standard errors below the
    best. To choose one of them would be misled by chance where positives are few; the mean hardly is.
@@ -85,6 +86,8 @@ class Search:
     def __post_init__(self) -> None:
         self._stop = threading.Event()
         names = [*self.samples.starts, *([HINGE] if self.samples.Cs else [])]
+        by_relevance = [] if self.samples.labels.grades is None else [way._replace(graded=False) for way in _WAYS]
+        self._ways = (*_WAYS, *by_relevance)
         self._Cs = {name: _CS.get(name, self.samples.Cs) for name in names}
         self._first = {name: _CS[name][len(_CS[name]) // 2] if name in _CS else self.samples.Cs[-1] for name in names}
 
@@ -133,7 +136,7 @@ class Search:
             part.unit(np.asarray(sum(w * models[p] for w, (_, models) in zip(weight, best, strict=True))))
             for p, part in enumerate(parts)
         ]
-        for way in _WAYS:
+        for way in self._ways:
             ways = [(p.refined(start, way), scores) for p, start, scores in zip(parts, starts, held, strict=True)]
             for tried, _ in self._follow(each, ways, REFINED, STRENGTHS, way, self.tried):
                 self.tried.append(tried)
@@ -187,7 +190,7 @@ class Search:
             yield self._mean(fitted)
         weight = self._start_shares()
         start = whole.unit(np.asarray(sum(w * fitted[id(tried)] for w, tried in zip(weight, starts, strict=True))))
-        for way in _WAYS:
+        for way in self._ways:
             wanted = {tried.at: tried for tried in self.tried if tried.way == way and tried.share > 0.0}
             for strength, coef in zip(STRENGTHS if wanted else (), whole.refined(start, way), strict=False):
                 self.say(f"all samples, {way.pull}, strength {strength:.3g}")

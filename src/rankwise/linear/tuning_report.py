@@ -13,7 +13,8 @@ from rankwise.linear.tuning import HINGE, REFINED, Tried
 __all__ = ["TuningReport", "check_columns", "columns_of"]
 
 _NAMES = ("logistic", "squared hinge", HINGE, REFINED, "balanced logistic", "balanced squared hinge")
-_PULLS = ("", "weights", "scores")
+_BY_RELEVANCE = ", by relevance"
+_PULLS = ("", "weights", "scores", f"weights{_BY_RELEVANCE}", f"scores{_BY_RELEVANCE}")
 _FOLD = "fold"
 
 
@@ -21,7 +22,7 @@ def columns_of(tried: Sequence[Tried]) -> dict[str, NDArray[Any]]:
     """What was tried as columns of numbers, for a model file."""
     columns: dict[str, NDArray[Any]] = {
         "model": np.array([_NAMES.index(t.name) for t in tried]),
-        "pull": np.array([_PULLS.index("" if t.way is None else t.way.pull) for t in tried]),
+        "pull": np.array([_PULLS.index(_pull_of(t)) for t in tried]),
         "width": np.array([np.nan if t.way is None else t.way.width for t in tried]),
         "at": np.array([t.at for t in tried]),
         "worse_by": np.array([t.z for t in tried]),
@@ -30,6 +31,13 @@ def columns_of(tried: Sequence[Tried]) -> dict[str, NDArray[Any]]:
     for k in range(tried[0].folds.size):
         columns[f"{_FOLD}{k}"] = np.array([t.folds[k] for t in tried])
     return columns
+
+
+def _pull_of(tried: Tried) -> str:
+    """What holds a refined candidate, and by what it was refined, where it has grades."""
+    if tried.way is None:
+        return ""
+    return tried.way.pull if tried.way.graded else f"{tried.way.pull}{_BY_RELEVANCE}"
 
 
 def check_columns(columns: Mapping[str, NDArray[Any]]) -> None:
@@ -70,7 +78,9 @@ class TuningReport:
     def _name(model: int, pull: int, width: float, at: float) -> str:
         if _NAMES[int(model)] != REFINED:
             return f"{_NAMES[int(model)]}, C = {at:.3g}"
-        return f"refined, width {width:g}, pull on {_PULLS[int(pull)]} {at:g}"
+        held = _PULLS[int(pull)]
+        by = _BY_RELEVANCE if held.endswith(_BY_RELEVANCE) else ""
+        return f"refined{by.replace(',', '')}, width {width:g}, pull on {held.removesuffix(_BY_RELEVANCE)} {at:g}"
 
     @property
     def folds(self) -> NDArray[np.float64]:
