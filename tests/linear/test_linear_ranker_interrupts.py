@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 import rankwise as rw
-from rankwise.linear import tuning
+from rankwise.linear import candidates, tuning
 
 Data = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 Interrupt = Callable[[int], list[int]]
@@ -69,7 +69,7 @@ def assert_whole(model: rw.LinearRanker, data: Data) -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("k", [20, 75])
 def test_ctrl_c_in_the_search_chooses_from_what_was_tried(data: Data, stop_at: At, n_jobs: int, k: int) -> None:
-    stop_at(tuning.Classifier, k)
+    stop_at(candidates.Classifier, k)
     model = interrupted(data, n_jobs=n_jobs)
     assert_whole(model, data)
     names = [name.split(",")[0] for name in model.report_.names]
@@ -81,14 +81,14 @@ def test_ctrl_c_in_the_search_chooses_from_what_was_tried(data: Data, stop_at: A
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals cannot be sent to a thread here")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_signal_ends_the_search(data: Data, stop_at: At, n_jobs: int) -> None:
-    stop_at(tuning.Classifier, 30, signals=True)
+    stop_at(candidates.Classifier, 30, signals=True)
     model = interrupted(data, n_jobs=n_jobs)
     assert_whole(model, data)
     assert {name.split(",")[0] for name in model.report_.names} <= {"logistic", "squared hinge"}
 
 
 def test_ctrl_c_before_anything_was_tried_leaves_a_ranker_of_middling_strength(data: Data, stop_at: At) -> None:
-    stop_at(tuning.Classifier, 1)
+    stop_at(candidates.Classifier, 1)
     model = interrupted(data)
     assert_whole(model, data)
     assert model.report_.folds.shape == (5, 0)
@@ -96,7 +96,7 @@ def test_ctrl_c_before_anything_was_tried_leaves_a_ranker_of_middling_strength(d
 
 
 def test_ctrl_c_again_before_anything_is_fitted_leaves_no_model(data: Data, stop_at: At) -> None:
-    stop_at(tuning.Classifier, 1, 2)
+    stop_at(candidates.Classifier, 1, 2)
     model = interrupted(data)
     with pytest.raises(NotFittedError):
         model.predict(data[0])
@@ -106,7 +106,7 @@ def test_ctrl_c_again_before_anything_is_fitted_leaves_no_model(data: Data, stop
 def test_ctrl_c_again_leaves_a_fitted_model_as_it_was(data: Data, stop_at: At) -> None:
     model = rw.LinearRanker(cv=2).fit(*data[:2])
     before = model.coef_.copy()
-    stop_at(tuning.Classifier, 1, 2)
+    stop_at(candidates.Classifier, 1, 2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data[:2])
     np.testing.assert_array_equal(model.coef_, before)
@@ -118,7 +118,7 @@ def test_ctrl_c_while_refining_keeps_the_starts(
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "_WAYS", ())
         whole = rw.LinearRanker(cv=2).fit(*data)
-    stop_at(tuning.Refinement, 1)
+    stop_at(candidates.Refinement, 1)
     model = interrupted(data, queries=True)
     assert_whole(model, data)
     starts = ["logistic", "squared hinge", "balanced logistic", "balanced squared hinge", "structured hinge"]
@@ -129,9 +129,9 @@ def test_ctrl_c_while_refining_keeps_the_starts(
 
 
 def test_ctrl_c_in_the_last_fits_keeps_what_is_fitted(data: Data, stop_at: At) -> None:
-    count = stop_at(tuning.Refinement)
+    count = stop_at(candidates.Refinement)
     whole = rw.LinearRanker(cv=2).fit(*data[:2])
-    stop_at(tuning.Refinement, count[0] - 2)
+    stop_at(candidates.Refinement, count[0] - 2)
     model = interrupted(data)
     assert_whole(model, data)
     np.testing.assert_array_equal(model.report_.folds, whole.report_.folds)
@@ -151,7 +151,7 @@ def test_ctrl_c_in_the_last_structured_hinge_is_heard(
 
 
 def test_ctrl_c_in_the_first_of_the_last_fits_leaves_no_model(data: Data, stop_at: At) -> None:
-    count = stop_at(tuning.Classifier)
+    count = stop_at(candidates.Classifier)
     of_search: list[int] = []
     real = tuning.Search.conclude
 
@@ -162,7 +162,7 @@ def test_ctrl_c_in_the_first_of_the_last_fits_leaves_no_model(data: Data, stop_a
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning.Search, "conclude", conclude)
         rw.LinearRanker(cv=2).fit(*data[:2])
-    stop_at(tuning.Classifier, of_search[0] + 1)
+    stop_at(candidates.Classifier, of_search[0] + 1)
     model = interrupted(data)
     with pytest.raises(NotFittedError):
         model.predict(data[0])
