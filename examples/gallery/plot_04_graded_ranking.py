@@ -7,8 +7,9 @@ match higher everywhere. The file has the LETOR format, ``grade qid:number index
 its place.
 
 **What to see**: both models are linear and see the same features. One regresses the grade, and distrusts the text
-match, which varies between queries for no reason. The other is trained for NDCG@10 and compares documents of one query
-only. Where features are comparable between queries the two are level: on handwritten digits they had 0.689 and 0.688.
+match, which varies between queries for no reason. The other is trained for ``NDCG@10`` and compares documents of one
+query only. The data are made up to show this. Where features are comparable between queries the two are level: on
+handwritten digits they had 0.689 and 0.688.
 """
 
 import tempfile
