@@ -103,3 +103,14 @@ def test_a_script_of_the_gallery_says_what_to_see(path: Path) -> None:
 
 def test_the_gallery_has_ten_scripts() -> None:
     assert len(GALLERY) >= 10
+
+
+def test_gains_in_the_readme_are_those_of_the_benchmarks() -> None:
+    number = re.compile(r"[+−]?\d\.\d{3,4}")
+    section = (
+        (ROOT / "README.md").read_text(encoding="utf-8").partition("## When to use what")[2].partition("\n\nSpeed")[0]
+    )
+    measured = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("benchmarks.md", "trees.md"))
+    quoted = set(number.findall(section))
+    assert len(quoted) > 10
+    assert quoted <= set(number.findall(measured))
