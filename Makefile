@@ -2,6 +2,7 @@
 # make test    install into $(VENV), then lint, check types and run every test
 # make quick   the same with the tests that an edit of the library needs: those of tests/ without a slow mark
 # make bench   time inference on this machine
+# make docs    install what builds the site, build it, warnings being errors: build/docs/index.html
 # VENV, PYTHON and WORKERS (processes that tests are run in) may be set: make test VENV=/elsewhere WORKERS=4
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 NOT_QUICK := slow or browser or kill or distributed or examples
 
-.PHONY: demo test quick checked lint kernels bench install clean
+.PHONY: demo test quick checked lint kernels bench docs install clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/rankwise demo
@@ -43,6 +44,10 @@ kernels: install
 bench: install
 	$(BIN)/rankwise bench inference
 
+# Nothing is downloaded. What is written beside the sources, the pages of the gallery and of the API, git ignores.
+docs: $(VENV)/.installed-docs
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+
 install: $(VENV)/.installed-test
 
 $(BIN)/python:
@@ -57,6 +62,10 @@ $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
 	$(PIP) install -e '.[test]' -e ./lab -c constraints-test.txt
 	touch $@
 
+$(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
+	$(PIP) install -e '.[docs]' -c constraints-test.txt
+	touch $@
+
 clean:
-	rm -rf .venv build dist src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/gallery docs/api/generated docs/sg_execution_times.rst src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src lab tests -name __pycache__ -type d -prune -exec rm -rf {} +

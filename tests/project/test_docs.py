@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Documents that need no Python block.
-WITHOUT_CODE = {"benchmarks.md", "results.md"}
+WITHOUT_CODE = {"benchmarks.md", "changelog.md", "contributing.md", "results.md"}
 # Where PyTorch is not installed, blocks that import it are left out, and documents whose every block builds on it.
 WITH_TORCH = {"detection.md", "layerwise.md", "torch.md"}
 TORCH_IS_THERE = importlib.util.find_spec("torch") is not None

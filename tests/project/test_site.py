@@ -1,0 +1,117 @@
+"""The site lists every public name, and its pages lead to one another and to files that are there."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(DOCS.glob("*.md"))
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+# A page of docs/api and the module whose names it lists.
+PAGES = {
+    "boosting": "rankwise.boosting",
+    "dask": "rankwise.dask",
+    "detection": "rankwise.detection",
+    "functional": "rankwise.torch.functional",
+    "inference": "rankwise.inference",
+    "io": "rankwise.io",
+    "latent": "rankwise.latent",
+    "layerwise": "rankwise.torch.layerwise",
+    "linear": "rankwise.linear",
+    "metrics": "rankwise.metrics",
+    "rankwise": "rankwise",
+    "torch": "rankwise.torch",
+}
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+
+
+def listed(page: str) -> list[str]:
+    """The names in the lists of a page: lines of a single indented word."""
+    return re.findall(r"^   (\w+)$", (DOCS / "api" / f"{page}.rst").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_every_page_of_the_reference_is_checked_and_in_the_contents() -> None:
+    assert {path.stem for path in (DOCS / "api").glob("*.rst")} == {*PAGES, "index"}
+    assert set(listed("index")) == set(PAGES)
+
+
+@pytest.mark.parametrize(("page", "module"), PAGES.items())
+def test_the_reference_lists_every_public_name_once(page: str, module: str) -> None:
+    if module.startswith("rankwise.torch") and importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    names = listed(page)
+    assert f".. currentmodule:: {module}\n" in (DOCS / "api" / f"{page}.rst").read_text(encoding="utf-8")
+    assert len(names) == len(set(names))
+    public = set(importlib.import_module(module).__all__)
+    # A module has a page of its own, and what `rankwise` has is listed there.
+    elsewhere = {"functional"} | (set(listed("rankwise")) if module == "rankwise.latent" else set())
+    assert set(names) == public - elsewhere
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as the code host and the site both make them."""
+    headings = HEADING.findall(FENCE.sub("", path.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    broken = []
+    for link in LINK.findall(text):
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken, f"{path.name} leads nowhere: {broken}"
+
+
+@pytest.mark.parametrize("name", ["guides", "background", "index"])
+def test_contents_name_pages_that_are_there(name: str) -> None:
+    entries = re.findall(r"^   ([\w/]+)$", (DOCS / f"{name}.rst").read_text(encoding="utf-8"), re.MULTILINE)
+    made = {"gallery/index"}  # by the build
+    assert entries
+    assert not [one for one in entries if one not in made and not list(DOCS.glob(f"{one}.*"))]
+
+
+def test_every_document_is_in_the_contents() -> None:
+    contents = "".join((DOCS / f"{name}.rst").read_text(encoding="utf-8") for name in ("guides", "background", "index"))
+    missing = [path.name for path in DOCS.glob("*.md") if not re.search(rf"^   {path.stem}$", contents, re.MULTILINE)]
+    assert not missing
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_says_what_to_see(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert path.name.startswith("plot_")
+    assert "**What to see**" in text.split('"""')[1]
+    assert "plt.show()" in text
+
+
+def test_the_gallery_has_ten_scripts() -> None:
+    assert len(GALLERY) >= 10
+
+
+def test_gains_in_the_readme_are_those_of_the_benchmarks() -> None:
+    number = re.compile(r"[+−]?\d\.\d{3,4}")
+    section = (
+        (ROOT / "README.md").read_text(encoding="utf-8").partition("## When to use what")[2].partition("\n\nSpeed")[0]
+    )
+    measured = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("benchmarks.md", "trees.md"))
+    quoted = set(number.findall(section))
+    assert len(quoted) > 10
+    assert quoted <= set(number.findall(measured))
