@@ -16,6 +16,7 @@ PUBLIC = (
     "rankwise",
     "rankwise.boosting",
     "rankwise.cli",
+    "rankwise.dask",
     "rankwise.detection",
     "rankwise.figures",
     "rankwise.inference",

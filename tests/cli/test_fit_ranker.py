@@ -15,7 +15,7 @@ from commands import ATOL, COMMAND, PNG, RTOL, Capture, Samples, draw, run, scor
 
 import rankwise as rw
 from rankwise.io import read_model, read_scores, write_data
-from rankwise.linear import tuning
+from rankwise.linear import candidates
 
 FAST = ("--cv", 2, "--quiet")
 
@@ -161,7 +161,7 @@ def interrupted_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Ctrl-C at the k-th fit of a classifier."""
 
     def at(k: int) -> None:
-        real, count = tuning.Classifier.fit, [0]
+        real, count = candidates.Classifier.fit, [0]
 
         def fit(self: Any, C: float) -> Any:
             count[0] += 1
@@ -169,7 +169,7 @@ def interrupted_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
                 raise KeyboardInterrupt
             return real(self, C)
 
-        monkeypatch.setattr(tuning.Classifier, "fit", fit)
+        monkeypatch.setattr(candidates.Classifier, "fit", fit)
 
     return at
 
@@ -193,7 +193,7 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
     def fit(self: Any, C: float) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tuning.Classifier, "fit", fit)
+    monkeypatch.setattr(candidates.Classifier, "fit", fit)
     run("fit", "train-flat.csv", "-o", "m.rw", *FAST, status=130)
     assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
     assert not Path("m.rw").exists()

@@ -191,7 +191,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "tol 0": ({"tol": 0.0}, ValueError, "tol must be a positive number"),
     "epochs": ({"max_epochs": -1}, ValueError, "max_epochs must be a whole number, not negative, got -1"),
     "half an epoch": ({"max_epochs": 1.5}, ValueError, "max_epochs must be a whole number"),
-    "loss": ({"loss": "f1"}, ValueError, "unknown loss 'f1'"),
+    "loss": ({"loss": "f2"}, ValueError, "unknown loss 'f2'"),
     "scale": ({"scale": -1.0}, ValueError, "scale must be"),
     "method": ({"method": "bubblesort"}, ValueError, "unknown method 'bubblesort'"),
     "a hinge of one class": ({"loss": "hinge", "labels": 0 * Y}, ValueError, "at least 2 classes, got 1"),

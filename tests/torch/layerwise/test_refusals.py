@@ -54,7 +54,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": "hinge", "method": "yue"}, ValueError, "method='yue' is for rank losses"),
     ({"loss": "precision"}, ValueError, "unknown loss 'precision'"),
     ({"loss": 3}, TypeError, "loss must be a name or a Loss"),
-    ({"score": "f1"}, ValueError, "unknown score 'f1'; use one of 'accuracy', 'ap'"),
+    ({"score": "f2"}, ValueError, "unknown score 'f2'; use one of 'accuracy', 'ap'"),
     ({"score": "auc@5"}, ValueError, "auc is not cut"),
     ({"score": 1.0}, TypeError, "score must be a name or a function"),
 ]
