@@ -22,7 +22,6 @@ _BLOCK = 1 << 16
 _SPARSE_BLOCK = 1 << 20
 # Entries up to this size count as small; those of the largest sums of their multiples of 2⁻⁴⁰ still have all digits.
 _SMALL, _GRID = 1024.0, 1.5 * 2.0**12
-_FIRST = 256
 # Rows are gathered when fewer than this part of them has a weight.
 _FEW = 0.2
 
@@ -57,12 +56,12 @@ def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Fe
 
 
 def is_whole_numbers(X: Any, known: bool | None = None) -> bool:
-    """Whether all entries of a matrix are whole numbers, and small; the first few tell of most that are not."""
+    """Whether all entries of a matrix are whole numbers, and small; the first block tells of most that are not."""
     if known is not None:
         return known
-    entries = np.asarray(X).ravel(order="K") if isinstance(X, np.ndarray) else X.data
-    parts = (entries[:_FIRST], *(entries[k : k + _SPARSE_BLOCK] for k in range(_FIRST, entries.size, _SPARSE_BLOCK)))
-    return all(bool(((part == np.rint(part)) & (np.abs(part) <= _SMALL)).all()) for part in parts)
+    entries = X if isinstance(X, np.ndarray) else X.data  # by rows: a view of some columns is not copied
+    blocks = (entries[part] for part in _slices(entries.shape[0], entries[:1].size))
+    return all(bool(((block == np.rint(block)) & (np.abs(block) <= _SMALL)).all()) for block in blocks)
 
 
 def on_grid(weights: NDArray[np.floating]) -> tuple[Vector, Vector]:
