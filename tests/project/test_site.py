@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from public_names import PAGES, is_missing
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(DOCS.glob("*.md"))
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
-# A page of docs/api and the module whose names it lists.
-PAGES = {
-    "boosting": "rankwise.boosting",
-    "dask": "rankwise.dask",
-    "detection": "rankwise.detection",
-    "functional": "rankwise.torch.functional",
-    "inference": "rankwise.inference",
-    "io": "rankwise.io",
-    "latent": "rankwise.latent",
-    "layerwise": "rankwise.torch.layerwise",
-    "linear": "rankwise.linear",
-    "metrics": "rankwise.metrics",
-    "rankwise": "rankwise",
-    "torch": "rankwise.torch",
-}
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -45,8 +30,8 @@ def test_every_page_of_the_reference_is_checked_and_in_the_contents() -> None:
 
 @pytest.mark.parametrize(("page", "module"), PAGES.items())
 def test_the_reference_lists_every_public_name_once(page: str, module: str) -> None:
-    if module.startswith("rankwise.torch") and importlib.util.find_spec("torch") is None:
-        pytest.skip("PyTorch is not installed")
+    if missing := is_missing(module):
+        pytest.skip(f"{missing} is not installed")
     names = listed(page)
     assert f".. currentmodule:: {module}\n" in (DOCS / "api" / f"{page}.rst").read_text(encoding="utf-8")
     assert len(names) == len(set(names))
