@@ -2,7 +2,7 @@
 # make test    install into $(VENV), then lint, check types and run every test
 # make quick   the same with the tests that an edit of the library needs: those of tests/ without a slow mark
 # make bench   time inference on this machine
-# make docs    install what builds the site, build it, warnings being errors: build/docs/index.html
+# make docs    install what builds the site, build it with warnings as errors, check its links: build/docs/index.html
 # VENV, PYTHON and WORKERS (processes that tests are run in) may be set: make test VENV=/elsewhere WORKERS=4
 
 PYTHON ?= python3
@@ -47,6 +47,7 @@ bench: install
 # Nothing is downloaded. What is written beside the sources, the pages of the gallery and of the API, git ignores.
 docs: $(VENV)/.installed-docs
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+	$(BIN)/python docs/check_links.py build/docs
 
 install: $(VENV)/.installed-test
 

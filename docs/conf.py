@@ -55,6 +55,8 @@ html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "rankwise"},
     "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "show_prev_next": False,
     "navigation_depth": 3,
     "show_nav_level": 2,

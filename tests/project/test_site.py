@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,23 @@ def test_gains_in_the_readme_are_those_of_the_benchmarks() -> None:
     quoted = set(number.findall(section))
     assert len(quoted) > 10
     assert quoted <= set(number.findall(measured))
+
+
+def test_the_check_of_a_built_site_finds_links_that_lead_nowhere(tmp_path: Path) -> None:
+    def check() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, DOCS / "check_links.py", tmp_path]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert check().returncode == 2  # no site
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "page.html").write_text('<h1 id="there">x</h1><img src="../a%20b.png">', encoding="utf-8")
+    (tmp_path / "a b.png").touch()
+    links = '<a href="sub/page.html#there">x</a> <a href="#here" id="here">x</a> <a href="https://example.org/x">x</a>'
+    (tmp_path / "index.html").write_text(links, encoding="utf-8")
+    done = check()
+    assert (done.returncode, done.stdout) == (0, "2 pages, every link inside the site resolves\n")
+    wrong = ["sub/none.html", "sub/page.html#gone", "#gone", "none.png"]
+    (tmp_path / "index.html").write_text(" ".join(f'<a href="{link}">x</a>' for link in wrong), encoding="utf-8")
+    done = check()
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"broken link: index.html: {link}" for link in wrong]
