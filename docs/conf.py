@@ -59,7 +59,7 @@ html_theme_options = {
     "navbar_persistent": ["search-button"],
     "show_prev_next": False,
     "navigation_depth": 3,
-    "show_nav_level": 2,
+    "show_nav_level": 1,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
