@@ -44,44 +44,76 @@ def retrieval_loss(
     gather: Gather = False,
     backend: str = "auto",
 ) -> Tensor:
-    """A rank loss of every embedding as a query against the others, or against reference embeddings.
+    """
+    Compute a rank loss with every embedding as a query, for retrieval and metric learning.
+
+    Each embedding ranks the others of the batch by similarity, or ranks reference embeddings. Those with the label of
+    the query are relevant.
 
     Parameters
     ----------
-    embeddings, labels : Tensor of shapes (B, d) and (B,)
-        The queries, and integers: those of its label are relevant to a query. It is not ranked itself.
-    loss : str or Loss
-        As in `structured_hinge`.
-    reference, reference_labels : Tensor of shapes (R, d) and (R,), optional
-        Then all of these are ranked, and no query is left out of them.
+    embeddings : Tensor of shape (B, d)
+        One query per row, in floating point.
+    labels : Tensor of shape (B,)
+        Integer label of each embedding. Items with the label of a query are relevant to it.
+    loss : str or Loss, default "ap"
+        Rank loss: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
+    reference : Tensor of shape (R, d), optional
+        Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the
+        batch, and not itself.
+    reference_labels : Tensor of shape (R,), optional
+        Integer label of each reference. Required with reference.
     memory : EmbeddingMemory, optional
-        A queue of past embeddings, ranked together with the batch, without gradient. The batch is put in at the end.
-    surrogate : {"hinge", "smooth", "error-driven"}
-        The structured hinge; or `smooth_loss`; or `error_driven_loss`, interpolated, whose gradient is an update and
-        not a derivative.
-    scale : float
-        Of the hinge.
-    width : float
-        Of the two others, in units of similarity.
-    similarity : {"cosine", "dot"}
-        "dot" takes embeddings as they are.
-    empty : {"zero", "skip", "error"}
-        A query alone in its label has no positives: "skip" leaves it out of the mean.
-    reduction, backend
-        As in `structured_hinge`.
+        Queue of past embeddings, ranked along with the batch and without gradient. The batch is added to it at the end.
+        Cannot be combined with reference.
+    surrogate : {"hinge", "smooth", "error-driven"}, default "hinge"
+        How the rank loss is minimised: by `structured_hinge`, by `smooth_loss`, or by `error_driven_loss` with
+        interpolation, whose gradient is an update and not a derivative.
+    scale : float, default 1.0
+        Weight of the rank loss in the hinge. 0.3 to 1 suits cosines. Other surrogates do not use it.
+    width : float, default 0.1
+        Half the width of the ramp of the other two surrogates, in units of similarity. The hinge does not use it.
+    similarity : {"cosine", "dot"}, default "cosine"
+        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+    empty : {"zero", "skip", "error"}, default "skip"
+        Treatment of queries without positives (alone in their label) or without negatives. "zero" counts them as 0 in
+        the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query.
     chunk_size : int, optional
-        Queries whose similarities are held at a time; backward computes them again, so memory is O(chunk_size·R).
-        None: as many as fit 256 MiB.
-    gather : bool or "ddp"
-        Queries and references of all processes; reduction="none" returns this one's queries.
+        Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
+        similarities again. None takes as many as fit in 256 MiB.
+    gather : bool or "ddp", default False
+        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
+        the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
+        those of this process's queries.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
 
     Returns
     -------
     Tensor
-        As in `structured_hinge`.
+        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
+        float64 embeddings.
+
+    Raises
+    ------
+    ValueError
+        If shapes, types or devices do not agree, an embedding is not finite, or both reference and memory are given.
+    TypeError
+        If an argument has the wrong type.
+
+    See Also
+    --------
+    rankwise.torch.RetrievalLoss : The same loss as a module.
+    rankwise.torch.EmbeddingMemory : A queue of past embeddings.
+    structured_hinge : For scores that a model gives directly.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch.functional import retrieval_loss
     >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)
     >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
     >>> round(value.item(), 4)
