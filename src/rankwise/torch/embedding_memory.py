@@ -13,8 +13,8 @@ class EmbeddingMemory(torch.nn.Module):
     Queue of the last embeddings and their labels, ranked along with each batch.
 
     Small batches give each query few items to rank. With a memory, queries also rank the embeddings of earlier batches,
-    which have no gradient. Pass it to `RetrievalLoss`: `loss(embeddings, labels, memory=memory)`. The batch then replaces
-    the oldest embeddings of the queue.
+    which have no gradient. Pass it to `RetrievalLoss`: `loss(embeddings, labels, memory=memory)`. The batch then
+    replaces the oldest embeddings of the queue.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class EmbeddingMemory(torch.nn.Module):
 
     Notes
     -----
-    In evaluation mode (`memory.eval()`) nothing is added. With gather, each process adds the batches of all processes. The
-    attributes are buffers: they are part of the `state_dict` and move with `.to()`.
+    In evaluation mode (`memory.eval()`) nothing is added. With gather, each process adds the batches of all processes.
+    The attributes are buffers: they are part of the `state_dict` and move with `.to()`.
 
     Examples
     --------
@@ -103,8 +103,8 @@ class EmbeddingMemory(torch.nn.Module):
         """
         if embeddings.shape[1] != self.embeddings.shape[1]:
             raise ValueError(
-                f"embeddings have {embeddings.shape[1]} columns but the memory has dim={self.embeddings.shape[1]}; make "
-                "them equal"
+                f"embeddings have {embeddings.shape[1]} columns but the memory has dim={self.embeddings.shape[1]}; "
+                "make them equal"
             )
         if embeddings.device != self.embeddings.device:
             raise ValueError(

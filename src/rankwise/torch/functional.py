@@ -284,7 +284,7 @@ def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     """
     if as_loss(loss).form is Form.LABELS:
         raise ValueError(
-            "direct loss minimisation needs a loss of rankings; zero-one is a loss of labels, so use another"
+            "direct loss minimisation needs a loss of rankings, and zero-one is a loss of labels; use 'ap'"
         )
     check_known("update", update, UPDATES)
     if as_loss(loss).form is Form.THRESHOLD and update == "negative":

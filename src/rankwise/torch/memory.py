@@ -29,8 +29,9 @@ class ScoreMemory(torch.nn.Module):
     """
     Last scores and labels of all n samples of a data set, to rank a batch among all of them.
 
-    The AP of a small batch is much easier than the AP of the data set. With a memory, the loss is that of all samples seen
-    so far: those of the batch with their new scores, the others with the scores of their last batch, without gradient.
+    The AP of a small batch is much easier than the AP of the data set. With a memory, the loss is that of all samples
+    seen so far: those of the batch with their new scores, the others with the scores of their last batch, without
+    gradient.
 
     Pass it to a loss of scores together with the indices of the samples:
     `loss(scores, target, index=index, memory=memory)`. Each call overwrites the entries of the batch.
@@ -61,9 +62,9 @@ class ScoreMemory(torch.nn.Module):
     The gradient of the batch is multiplied by (samples seen)/(samples in the batch), which is n/b once all samples have
     been seen. Its mean over batches then equals the gradient of the loss of all samples.
 
-    Masked and ignored entries are not written, and their earlier scores stay. In evaluation mode (`memory.eval()`), batches
-    are ranked in the same way and nothing is written. All three attributes are buffers: they are part of the `state_dict`
-    and move with `.to()`.
+    Masked and ignored entries are not written, and their earlier scores stay. In evaluation mode (`memory.eval()`),
+    batches are ranked in the same way and nothing is written. All three attributes are buffers: they are part of the
+    `state_dict` and move with `.to()`.
 
     Examples
     --------
@@ -132,9 +133,7 @@ class ScoreMemory(torch.nn.Module):
         """
         n_outputs, n = self.scores.shape
         if dim % scores.dim() != 0 or scores.dim() > 2:
-            raise ValueError(
-                f"with a memory, scores must be (b,), or (b, C) with dim=0; got {tuple(scores.shape)}, {dim=}"
-            )
+            raise ValueError(f"a memory needs scores (b,), or (b, C) with dim=0; got {tuple(scores.shape)}, {dim=}")
         if scores.shape[1:] != (n_outputs,) and (n_outputs > 1 or scores.dim() > 1):
             raise ValueError(
                 f"scores have shape {tuple(scores.shape)} but the memory has n_outputs={n_outputs}; create it with "
@@ -177,7 +176,8 @@ class ScoreMemory(torch.nn.Module):
         Raises
         ------
         ValueError
-            If an index is out of range or repeated, a label differs from that of an earlier batch, or a score is not finite.
+            If an index is out of range or repeated, a label differs from that of an earlier batch, or a score is not
+            finite.
         """
         flat, index = scores.dim() == 1, index.long()
         _refuse_index(index, self.scores.shape[1])
@@ -243,7 +243,7 @@ class ScoreMemory(torch.nn.Module):
 
 
 class _Place(torch.autograd.Function):
-    """Put scores of a batch (C, b) among all (C, n). Backward multiplies their part of the gradient by factor (C, 1)."""
+    """Put scores of a batch (C, b) among all (C, n). Backward multiplies their gradient by factor (C, 1)."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, whole: Tensor, index: Tensor, valid: Tensor, factor: Tensor) -> Tensor:

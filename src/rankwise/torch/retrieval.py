@@ -1,4 +1,4 @@
-"""Metric learning: every sample a query, the others ranked by similarity, those of its label relevant."""
+"""Metric learning: every sample is a query that ranks the others by similarity; those with its label are relevant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankwise.torch.outcome import Goal, Options, queries_counted, refuse_empty,
 from rankwise.torch.registry import key_of
 
 SIMILARITIES = ("cosine", "dot")
-# By name, what is done with soft counts; the hinge has none.
+# By name, the way soft counts are used; the hinge has none.
 SURROGATES = {"hinge": "", "smooth": "smooth", "error-driven": "interpolated"}
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26
@@ -137,7 +137,7 @@ def retrieval_loss(
     if memory is not None:
         past, past_labels = memory.recall(reference.dtype)
         reference, reference_labels = torch.cat([reference, past]), torch.cat([reference_labels, past_labels])
-    # Of an empty query the operator knows its place in a chunk only.
+    # The operator knows only the place of an empty query within its chunk.
     refused_here = empty == "error" and is_plain(queries)
     options = Options(None, key_of(loss), *goal, "zero" if refused_here else empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
@@ -157,14 +157,14 @@ def retrieval_loss(
 
 
 def check_retrieval(similarity: str, chunk_size: int | None) -> None:
-    """Refuse an unknown similarity and a chunk that is no number of queries."""
+    """Raise for an unknown similarity or an invalid chunk size."""
     check_known("similarity", similarity, SIMILARITIES)
     if chunk_size is not None and (not is_whole(chunk_size) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
 
 
 def goal_of(loss: LossLike, surrogate: str, scale: float, width: float) -> Goal:
-    """What a surrogate asks for; refuses an unknown one, and what it cannot do."""
+    """The goal of a surrogate; raises for an unknown one, or if it does not support the loss."""
     check_known("surrogate", surrogate, SURROGATES)
     hinge, soft = Goal(as_scale(scale), ""), as_width(width)
     way = SURROGATES[surrogate]
@@ -179,15 +179,15 @@ def _prepare(
     memory: EmbeddingMemory | None,
     similarity: str,
 ) -> tuple[Tensor, Tensor, Tensor, int | None]:
-    """Queries, reference and its labels, checked, and which reference is the first query: None if none is."""
+    """Queries, reference and its labels, checked; and which reference is the first query, or None."""
     if (reference is None) != (reference_labels is None):
-        raise ValueError("reference and reference_labels go together; one of them is missing")
+        raise ValueError("reference and reference_labels must be given together; pass both or neither")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
     if memory is not None:
         if not isinstance(memory, EmbeddingMemory):
             raise TypeError(f"memory must be an EmbeddingMemory, got {type(memory).__name__}")
         if reference is not None:
-            raise ValueError("queries are ranked against a reference, or against their batch and a memory; not both")
+            raise ValueError("reference and memory cannot be combined; pass only one of them")
         refuse_transforms()
         memory.check(queries)
     if reference is None or reference_labels is None:
@@ -198,7 +198,7 @@ def _prepare(
 
 
 class _Given(NamedTuple):
-    """Queries (B, d) with labels (B,), and what they rank, (R, d) with labels (R,)."""
+    """Queries (B, d) with labels (B,), and the embeddings they rank, (R, d) with labels (R,)."""
 
     queries: Tensor
     labels: Tensor
@@ -233,7 +233,7 @@ def _part(
 ) -> tuple[Tensor, Tensor]:
     """Values of some queries; query i is reference own + i and not ranked, unless own is None.
 
-    again: backward computes this again, and nothing may be kept for it.
+    again: backward computes this again, so nothing may be kept for it.
     """
     scores = queries @ reference.T
     target = labels[:, None] == reference_labels
@@ -261,9 +261,9 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
         raise TypeError(f"{name_of_labels} must be integers, got {labels.dtype}")
     if labels.device != embeddings.device:
         raise ValueError(
-            f"{name_of_labels} is on {labels.device} and {name} on {embeddings.device}; move it with .to()"
+            f"{name_of_labels} is on {labels.device} but {name} is on {embeddings.device}; move it with .to()"
         )
-    if is_plain(embeddings):  # elsewhere the operator refuses the similarities that come of it
+    if is_plain(embeddings):  # otherwise the operator raises for the resulting similarities
         _refuse_not_finite(embeddings, name)
     return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
 
@@ -272,14 +272,16 @@ def _refuse_not_finite(embeddings: Tensor, name: str) -> None:
     finite = embeddings.detach().isfinite().all(1)
     if not bool(finite.all()):
         row = int((~finite).nonzero()[0])
-        raise ValueError(f"{name}[{row}] has entries that are not finite; look for their cause in the model")
+        raise ValueError(f"{name}[{row}] has entries that are not finite; look for the cause in the model")
 
 
 def _check_alike(embeddings: Tensor, reference: Tensor) -> None:
     if reference.shape[1] != embeddings.shape[1]:
-        raise ValueError(f"reference has {reference.shape[1]} columns and embeddings {embeddings.shape[1]}")
+        raise ValueError(
+            f"reference has {reference.shape[1]} columns but embeddings have {embeddings.shape[1]}; make them equal"
+        )
     if (reference.device, reference.dtype) != (embeddings.device, embeddings.dtype):
         raise ValueError(
-            f"reference is {reference.dtype} on {reference.device} and embeddings {embeddings.dtype} on "
-            f"{embeddings.device}; bring them together with .to()"
+            f"reference is {reference.dtype} on {reference.device} but embeddings are {embeddings.dtype} on "
+            f"{embeddings.device}; convert one of them with .to()"
         )
