@@ -103,7 +103,7 @@ def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) 
 def _by_levels(
     scores: Tensor, found: _Grades, loss: DiscountedTensors, width: float, step: Tensor, discount: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """W of every sample, (Q, n), and the gradient through places among samples of at least some grade; discount: D/Z."""
+    """W of every sample, (Q, n), and the gradient through places among samples of some grade or more; discount: D/Z."""
     check_number(found.level.shape[1])
     weight = torch.zeros_like(discount)
     gradient = torch.zeros_like(discount)

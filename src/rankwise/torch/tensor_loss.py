@@ -158,7 +158,7 @@ class StepTensors:
             steps = torch.as_tensor(steps, dtype=dtype, device=self._device)
         except (TypeError, RuntimeError, IndexError) as error:
             raise TypeError(
-                f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function fails for tensors "
-                f"({error}); use operators that take both arrays and tensors, or move the scores to the CPU"
+                f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function fails for "
+                f"tensors ({error}); use operators that take both arrays and tensors, or move the scores to the CPU"
             ) from error
         return steps.expand(k.shape)
