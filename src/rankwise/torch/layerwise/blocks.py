@@ -330,7 +330,8 @@ def _pair(data: Any, name: str) -> tuple[Any, Any]:
         image = _as_tensor(item[0], f"{name}: image {k}")
         if images and image.shape != images[0].shape:
             raise ValueError(
-                f"{name}: image {k} has shape {tuple(image.shape)} but image 0 has {tuple(images[0].shape)}; make them equal"
+                f"{name}: image {k} has shape {tuple(image.shape)} but image 0 has {tuple(images[0].shape)}; make "
+                "them equal"
             )
         images.append(image)
         labels.append(_as_tensor(item[1], f"{name}: label {k}"))

@@ -17,7 +17,7 @@ from rankwise.torch.layerwise.block_loss import HINGE, BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks
 from rankwise.torch.layerwise.network import PLCNN
 
-# Of labels (n,) and scores (n, C).
+# A function of labels (n,) and scores (n, C).
 Score = Callable[[NDArray[np.int64], NDArray[np.floating]], float]
 ACCURACY = "accuracy"
 
