@@ -85,7 +85,7 @@ class Checkpoint:
             raise ValueError(f"checkpoint={os.fspath(folder)!r} is a file; pass a folder") from None
 
     def load(self, device: torch.device) -> State | None:
-        """The saved state, with weights on the device; None if there is none yet, ValueError if it is of another run."""
+        """The saved state, with weights on the device, or None if there is none; ValueError if it is of another run."""
         if not self._path.exists():
             return None
         file = read_model(self._path)

@@ -12,16 +12,22 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from rankwise.inputs import check_whole, is_number
-from rankwise.io.fingerprint import fingerprint
+from rankwise.inputs import check_whole
 from rankwise.losses import LossLike
 from rankwise.progress import Progress
 from rankwise.torch.layerwise.block_loss import BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks, as_images
 from rankwise.torch.layerwise.checkpoint import INITIAL, Checkpoint, weights_digest
-from rankwise.torch.layerwise.evaluation import Score, as_score, in_mode, score_name, scores_of
+from rankwise.torch.layerwise.evaluation import Score, as_score, score_name, scores_of
 from rankwise.torch.layerwise.log import STAGES, Log, Row
 from rankwise.torch.layerwise.network import PLCNN
+from rankwise.torch.layerwise.preparing import (
+    check_numbers,
+    check_output,
+    loss_identity,
+    network_identity,
+    place_of,
+)
 from rankwise.torch.layerwise.problem import DECOMPOSITIONS
 from rankwise.torch.layerwise.run import Run, Settings
 from rankwise.torch.layerwise.training import STAGE, placed
@@ -39,7 +45,7 @@ class LWSVM:
     each of which ranks the samples of the block. Training has three stages: softmax pre-training, a warm-up on the loss
     itself by Adadelta, and LW-SVM. LW-SVM takes one layer after another, from last to first, and solves
 
-        minimise over W   (lam/2)‖W‖² + (mu/2)‖W − W₀‖² + a convex upper model of the risk that is equal at W₀
+        minimise over W   (lam/2)‖W‖² + (mu/2)‖W − W₀‖² + a convex model of the risk that is equal at W₀
 
     by block-coordinate Frank–Wolfe, where W₀ are the current weights of the layer. There is no learning rate, and F
     never rises.
@@ -168,9 +174,9 @@ class LWSVM:
         if not isinstance(net, nn.Sequential):
             raise TypeError(f"net must be a PLCNN or an nn.Sequential, got {type(net).__name__}")
         self.net = net if isinstance(net, PLCNN) else PLCNN(net)
-        self._dtype, self._device = _place(self.net)
-        _check_numbers(0.0, lam=lam, mu=mu, tol=tol)
-        _check_numbers(None, learning_rate=learning_rate, memory=memory)
+        self._dtype, self._device = place_of(self.net)
+        check_numbers(0.0, lam=lam, mu=mu, tol=tol)
+        check_numbers(None, learning_rate=learning_rate, memory=memory)
         if lam + mu == 0.0:
             raise ValueError("lam and mu are both 0; make at least one of them positive")
         check_whole(1, block_size=block_size, batch_size=batch_size, max_epochs=max_epochs)
@@ -356,7 +362,7 @@ class LWSVM:
         progress: bool,
         checkpoint: str | os.PathLike[str] | None,
     ) -> LWSVM:
-        self._dtype, self._device = _place(self.net)
+        self._dtype, self._device = place_of(self.net)
         loss = self._block_loss()
         samples = self._samples(train, "train")
         nothing = torch.zeros(samples.size(0), loss.n_classes, dtype=self._dtype, device=self._device)
@@ -394,35 +400,14 @@ class LWSVM:
             data, self.net.n_classes, name=name, block_size=self.block_size, seed=self.settings.seed,
             dtype=self._dtype, device=self._device,
         )  # fmt: skip
-        image = found.take(np.arange(1))[0]
-        try:
-            with in_mode(self.net, False), torch.no_grad():
-                shape = tuple(self.net(image).shape)
-        except (RuntimeError, ValueError) as error:
-            why = " ".join(str(error).split())[:200]
-            raise ValueError(
-                f"{name}: the network cannot process images of shape {tuple(image.shape[1:])}: {why}"
-            ) from None
-        if shape != (1, self.net.n_classes):
-            raise ValueError(
-                f"{name}: the network returns shape {shape[1:]} per image; it must return one score per class, "
-                f"({self.net.n_classes},)"
-            )
+        check_output(self.net, found)
         return found
 
     def _identity(self, what: str, train: Blocks, val: Blocks | None) -> dict[str, Any]:
-        """All that determines a run, as plain data; a loss is identified by its values for some scores."""
-        rng = np.random.default_rng(0)
-        labels = torch.from_numpy(rng.integers(self.net.n_classes, size=50))
-        loss = BlockLoss(self.loss, self.net.n_classes)
-        said = [loss.solve(torch.from_numpy(size * rng.normal(size=(50, loss.n_classes))), labels) for size in (0.1, 1)]
-        parts = [
-            str(self._dtype),
-            *(f"{part!r} {[one.requires_grad for one in part.parameters()]}" for part in self.net),
-        ]
+        """All that determines a run, as plain data."""
         return {
             "method of LWSVM": what,
-            "loss": f"{loss.name} {fingerprint({}, [part.numpy() for pair in said for part in pair])}",
+            "loss": loss_identity(self.loss, self.net.n_classes),
             "scale": float(self.scale),
             "method": self.method,
             "score": score_name(self.score),
@@ -430,36 +415,6 @@ class LWSVM:
             **asdict(self.settings),
             "train": train.digest(),
             "val": None if val is None else val.digest(),
-            "network": fingerprint({"parts": parts}, []),
+            "network": network_identity(self.net, self._dtype),
             INITIAL: weights_digest(self.net.state_dict()),
         }
-
-
-def _place(net: PLCNN) -> tuple[torch.dtype, torch.device]:
-    """The dtype and device that all weights of a network share."""
-    if not any(net[k].weight.requires_grad for k in net.trainable):
-        raise ValueError(
-            "no weights of the network require gradients, so there is nothing to train; call requires_grad_() on a layer"
-        )
-    for k in net.trainable:
-        if len({one.requires_grad for one in net[k].parameters()}) > 1:
-            raise ValueError(
-                f"in part {k} only one of weight and bias requires gradients; set requires_grad alike for both"
-            )
-    found = {(part.dtype, part.device) for part in net.parameters()}
-    if len(found) > 1:
-        raise ValueError(f"the weights have several dtypes or devices, {found}; call net.to(device, dtype) first")
-    dtype, device = found.pop()
-    if dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"the weights are {dtype}; convert them to float32 or float64, for example with net.float()")
-    return dtype, device
-
-
-def _check_numbers(least: float | None, **numbers: Any) -> None:
-    for name, value in numbers.items():
-        if not is_number(value):
-            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
-        above = value > 0.0 if least is None else value >= least
-        if not above or not np.isfinite(value):
-            what = "above 0" if least is None else f"at least {least:g}"
-            raise ValueError(f"{name} must be finite and {what}, got {value!r}")
