@@ -1,6 +1,6 @@
-"""Detection learnt from labels of whole images: windows, their features, PASCAL VOC files and rules, pictures.
+"""Object detection learnt from labels of whole images: windows, features, PASCAL VOC files and rules, pictures.
 
-Importing this imports neither torch nor OpenCV nor Pillow: they are imported by what needs them, when it is used.
+Importing this package imports neither torch nor OpenCV nor Pillow. They are imported when they are first needed.
 """
 
 from typing import TYPE_CHECKING, Any

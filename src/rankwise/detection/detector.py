@@ -1,6 +1,6 @@
-"""Detectors learnt from labels of whole images: which classes an image has, never where.
+"""Detectors learnt from labels of whole images: which classes an image has, but not where.
 
-An image is a bag of windows, and its score that of its best window. In training, boxes of objects are not looked at.
+An image is a bag of windows, and its score is that of its best window. Training does not use the boxes of objects.
 """
 
 from __future__ import annotations
@@ -29,10 +29,44 @@ STARTS = ("mean", "whole", "centre", "random")
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a detector is trained; but for `starts` and `seed`, as `LatentRankSVM` has it.
+    """
+    Settings for training a detector.
 
-    starts: where positive images begin, of several the lowest objective wins: at the best window under a ranker of the
-    images' mean windows ("mean"), at the whole image, at the centre (see `central_window`), or at random.
+    Parameters
+    ----------
+    loss : str or Loss, default "ap"
+        Rank loss of the images: a name such as "ap" or "auc", or a `rankwise.Loss`.
+    starts : tuple of str, default ("mean",)
+        Which window represents a positive image at the start: the best window under a ranker of the images' mean
+        windows ("mean"), the whole image ("whole"), the window nearest the centre ("centre"), or a random one
+        ("random"). With several starts, the lowest objective wins.
+    self_paced : float, optional
+        Share of positive images to learn from after the first step, those with the highest scores. It grows by a factor
+        of 1.3 per step until all are used. None uses all from the start.
+    method : str, default "auto"
+        How the most violating ranking is found, as in `rankwise.RankSVM`.
+    tol : float, default 1e-3
+        Relative duality gap of each convex problem.
+    outer_tol : float, default 1e-3
+        Training ends when a step lowers the objective by less than this fraction, or changes no window.
+    max_outer : int, default 50
+        Largest number of steps, each of which chooses the windows of positive images and then solves a convex problem.
+    n_threads : int, default 1
+        Number of threads.
+    seed : int, default 0
+        Seed for random starts.
+
+    See Also
+    --------
+    train : Trains a detector by a recipe.
+    rankwise.latent.LatentRankSVM : The estimator, with details of these settings.
+
+    Examples
+    --------
+    >>> from rankwise.detection import Recipe, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> recipe = Recipe(starts=("mean", "centre"), max_outer=20)
+    >>> model = train(shapes_store(), "disc", recipe=recipe, C=10.0)
     """
 
     loss: LossLike = "ap"
@@ -46,26 +80,40 @@ class Recipe:
     seed: int = 0
 
     def parameters(self, store: FeatureStore, images: NDArray[np.intp]) -> dict[str, Any]:
-        """As the estimators take them, for these images."""
+        """
+        Convert the recipe to parameters of the estimators.
+
+        Parameters
+        ----------
+        store : FeatureStore
+            Images with the features of their windows.
+        images : ndarray of shape (m,)
+            Indices of the training images, for starts that depend on them.
+
+        Returns
+        -------
+        dict
+            Keyword arguments of `rankwise.latent.LatentRankSVM`.
+        """
         names = ("loss", "self_paced", "method", "tol", "outer_tol", "max_outer", "n_threads")
         shared = {name: getattr(self, name) for name in names}
         return shared | {"init": _init(self.starts, store, images), "random_state": self.seed}
 
 
 class Labelled(NamedTuple):
-    """Images by index, (m,), and whether the class is in each, (m,)."""
+    """Indices of images, (m,), and whether the class is in each, (m,)."""
 
     images: NDArray[np.intp]
     relevant: NDArray[np.bool_]
 
     def without(self, images: NDArray[np.intp]) -> Labelled:
-        """All but some images."""
+        """All except some images."""
         keep = ~np.isin(self.images, images)
         return Labelled(self.images[keep], self.relevant[keep])
 
 
 class Choice(NamedTuple):
-    """The C chosen, and the image-level AP of every C tried."""
+    """The chosen C, and the average precision over images for every C tried."""
 
     C: float
     Cs: NDArray[np.float64]
@@ -73,9 +121,42 @@ class Choice(NamedTuple):
 
 
 def labelled(store: FeatureStore, name: str, sets: Sets) -> Labelled:
-    """The images of the sets that say whether they have the class; refused if all do, or none does.
+    """
+    Return the images of some sets with their labels for one class.
 
-    Images whose only objects of the class are difficult say neither.
+    Images whose only objects of the class are difficult are left out.
+
+    Parameters
+    ----------
+    store : FeatureStore
+        Images with the features of their windows.
+    name : str
+        Class.
+    sets : str or sequence of str
+        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+
+    Returns
+    -------
+    Labelled
+        Named tuple of images (m,), their indices in the store, and relevant (m,), whether each has the class.
+
+    Raises
+    ------
+    ValueError
+        If all images have the class, or none has.
+
+    See Also
+    --------
+    FeatureStore.labels : The same without the check.
+
+    Examples
+    --------
+    >>> from rankwise.detection import labelled
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> images, relevant = labelled(shapes_store(), "disc", "test")
+    >>> images.tolist(), relevant.astype(int).tolist()
+    ([16, 17, 18, 19, 20, 21, 22, 23], [0, 1, 0, 1, 0, 1, 0, 1])
     """
     images, y = store.labels(name, sets)
     _check_both(y == 1, name, sets)
@@ -92,7 +173,51 @@ def train(
     checkpoint: Folder | None = None,
     verbose: int = 0,
 ) -> LatentRankSVM:
-    """A detector of class `name`. C, checkpoint: as in `LatentRankSVM`."""
+    """
+    Train a detector of one class from labels of whole images.
+
+    An image is a bag of windows, and its score is that of its best window. The ranking of the images is optimised;
+    boxes of objects are not used.
+
+    Parameters
+    ----------
+    store : FeatureStore
+        Images with the features of their windows.
+    name : str
+        Class to detect.
+    sets : str or sequence of str, default "trainval"
+        Training images: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+    recipe : Recipe, optional
+        Settings of training. None takes the defaults.
+    C : float, optional
+        Weight of the loss against the norm of the weights. None takes a value from the data, as in
+        `rankwise.latent.LatentRankSVM`.
+    checkpoint : path-like, optional
+        Folder for the state of training, from which an interrupted run resumes.
+    verbose : int, default 0
+        Level of progress output.
+
+    Returns
+    -------
+    LatentRankSVM
+        The trained detector, a ranker of windows.
+
+    See Also
+    --------
+    choose_C : Chooses C on validation images.
+    detect : Applies a detector.
+    evaluate : Evaluates a detector by the rules of VOC.
+
+    Examples
+    --------
+    >>> from rankwise.detection import image_ap, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> model = train(store, "disc", C=10.0)
+    >>> image_ap(model, store, "disc", "test")
+    1.0
+    """
     return _fit(store, labelled(store, name, sets), recipe or Recipe(), C, checkpoint, verbose)
 
 
@@ -107,7 +232,7 @@ def train_cv(
     checkpoint: Folder | None = None,
     verbose: int = 0,
 ) -> LatentRankSVMCV:
-    """A detector whose C is chosen on folds of the images, by the average precision of their ranking."""
+    """Train a detector whose C is chosen on folds of the images, by the average precision of their ranking."""
     known = labelled(store, name, sets)
     parameters = (recipe or Recipe()).parameters(store, known.images)
     model = LatentRankSVMCV(Cs=Cs, cv=cv, scoring="ap", checkpoint=checkpoint, verbose=verbose, **parameters)
@@ -115,7 +240,7 @@ def train_cv(
 
 
 def grid(store: FeatureStore, name: str, sets: Sets, recipe: Recipe, n: int) -> NDArray[np.float64]:
-    """Values of C, (n,), laid out around the natural one of the images' mean windows."""
+    """Values of C, (n,), spread around the natural one for the mean windows of the images."""
     known = labelled(store, name, sets)
     return grid_of_bags(n, store.bags[known.images], pose(known.relevant, as_loss(recipe.loss)))
 
@@ -131,10 +256,49 @@ def choose_C(
     checkpoint: Folder | None = None,
     progress: Callable[[float, float], None] | None = None,
 ) -> Choice:
-    """The C whose detector, trained on images of `sets` that are not in `val`, ranks the images of `val` best.
+    """
+    Choose C by the average precision of the ranking of validation images.
 
-    The measure is average precision over images: labels of whole images are all that is used. Of equal ones, the least
-    C. progress: called with C and the measure when they are known.
+    For each C, a detector is trained on the images of sets that are not in val, and ranks the images of val. Only
+    labels of whole images are used.
+
+    Parameters
+    ----------
+    store : FeatureStore
+        Images with the features of their windows.
+    name : str
+        Class to detect.
+    sets : str or sequence of str
+        Training images: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+    val : str or sequence of str
+        Validation images, as sets of the store.
+    Cs : array-like of shape (k,)
+        Values of C to try.
+    recipe : Recipe, optional
+        Settings of training. None takes the defaults.
+    checkpoint : path-like, optional
+        Folder for the state of training, from which an interrupted run resumes.
+    progress : callable, optional
+        Function that is called with C and its average precision as soon as they are known.
+
+    Returns
+    -------
+    Choice
+        Named tuple of C, the best value (of equal ones, the first), Cs, the values tried, and scores, their average
+        precisions.
+
+    See Also
+    --------
+    train : Trains a detector with a given C.
+
+    Examples
+    --------
+    >>> from rankwise.detection import choose_C
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> choice = choose_C(shapes_store(), "disc", "train", "val", [1.0, 10.0])
+    >>> choice.C, choice.scores.tolist()
+    (1.0, [1.0, 1.0])
     """
     values = np.asarray(Cs, np.float64)
     held = labelled(store, name, val)
@@ -160,9 +324,41 @@ def _fit(
 def detect(
     model: Any, store: FeatureStore, sets: Sets = "test", *, threshold: float = 0.3, max_per_image: int = 100
 ) -> Detections:
-    """The windows of the images of the sets by score, after non-maximum suppression within each image.
+    """
+    Find the windows of images that a detector scores highest, after non-maximum suppression.
 
-    Detections.image: the place of an image in `store.members(sets)`, as `store.truth` has them. threshold: of `nms`.
+    Parameters
+    ----------
+    model : LatentRankSVM
+        Detector of the class, such as `train` returns.
+    store : FeatureStore
+        Images with the features of their windows.
+    sets : str or sequence of str, default "test"
+        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+    threshold : float, default 0.3
+        Largest IoU of a detection with a better one in its image, as in `nms`.
+    max_per_image : int, default 100
+        Largest number of detections per image.
+
+    Returns
+    -------
+    Detections
+        Boxes and scores. The image of a detection is its position in `store.members(sets)`, as in `store.truth`.
+
+    See Also
+    --------
+    evaluate : Evaluates the detections.
+    draw : Draws detections on an image.
+
+    Examples
+    --------
+    >>> from rankwise.detection import detect, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> found = detect(train(store, "disc", C=10.0), store, "test", max_per_image=2)
+    >>> found.image.tolist(), found.boxes.shape
+    ([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7], (16, 4))
     """
     images = store.members(sets)
     bags = store.bags[images]
@@ -188,18 +384,126 @@ def evaluate(
     threshold: float = 0.3,
     max_per_image: int = 100,
 ) -> VocAP:
-    """Average precision of the detections of class `name` in the images of the sets, by the rules of VOC."""
+    """
+    Compute the average precision of a detector by the rules of PASCAL VOC.
+
+    Parameters
+    ----------
+    model : LatentRankSVM
+        Detector of the class, such as `train` returns.
+    store : FeatureStore
+        Images with the features of their windows.
+    name : str
+        Class to detect.
+    sets : str or sequence of str, default "test"
+        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+    overlap : float, default 0.5
+        Smallest IoU of a true detection with its object.
+    kind : {"area", "2007"}, default "area"
+        How precision is averaged over recall, as in `average_precision`.
+    threshold : float, default 0.3
+        Largest IoU of a detection with a better one in its image, as in `nms`.
+    max_per_image : int, default 100
+        Largest number of detections per image.
+
+    Returns
+    -------
+    VocAP
+        Average precision, with the precision-recall curve.
+
+    See Also
+    --------
+    detect : Returns the detections themselves.
+    image_ap : Evaluates the ranking of whole images.
+
+    Examples
+    --------
+    >>> from rankwise.detection import evaluate, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> model = train(store, "disc", C=10.0)
+    >>> round(evaluate(model, store, "disc", overlap=0.3).value, 2)
+    0.79
+    """
     found = detect(model, store, sets, threshold=threshold, max_per_image=max_per_image)
     return average_precision(found, store.truth(name, sets), overlap=overlap, kind=kind)
 
 
 def image_ap(model: Any, store: FeatureStore, name: str, sets: Sets = "test") -> float:
-    """Average precision of the images of the sets, ranked by the score of their best window; no box is looked at."""
+    """
+    Compute the average precision of images, ranked by the score of their best window.
+
+    No box is used: this measures which images have the class, not where.
+
+    Parameters
+    ----------
+    model : LatentRankSVM
+        Detector of the class, such as `train` returns.
+    store : FeatureStore
+        Images with the features of their windows.
+    name : str
+        Class to detect.
+    sets : str or sequence of str, default "test"
+        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+
+    Returns
+    -------
+    float
+        Average precision in [0, 1].
+
+    See Also
+    --------
+    evaluate : Evaluates boxes by the rules of VOC.
+    localised : Evaluates the best window of each positive image.
+
+    Examples
+    --------
+    >>> from rankwise.detection import image_ap, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> image_ap(train(store, "square", C=10.0), store, "square")
+    1.0
+    """
     return _ranked(model, store, labelled(store, name, sets))
 
 
 def localised(model: Any, store: FeatureStore, name: str, sets: Sets = "trainval", *, overlap: float = 0.5) -> float:
-    """The share of images with the class whose best window has an IoU of at least `overlap` with an object of it."""
+    """
+    Compute the share of positive images whose best window overlaps an object of the class.
+
+    Parameters
+    ----------
+    model : LatentRankSVM
+        Detector of the class, such as `train` returns.
+    store : FeatureStore
+        Images with the features of their windows.
+    name : str
+        Class to detect.
+    sets : str or sequence of str, default "trainval"
+        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
+        set.
+    overlap : float, default 0.5
+        Smallest IoU of the best window with an object.
+
+    Returns
+    -------
+    float
+        Share of images in [0, 1], also known as CorLoc.
+
+    See Also
+    --------
+    evaluate : Evaluates boxes by the rules of VOC.
+
+    Examples
+    --------
+    >>> from rankwise.detection import localised, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> localised(train(store, "disc", C=10.0), store, "disc", overlap=0.3)
+    0.375
+    """
     known = labelled(store, name, sets)
     images = known.images[known.relevant]
     best = model.best_candidate(store.bags[images])
@@ -211,7 +515,7 @@ def localised(model: Any, store: FeatureStore, name: str, sets: Sets = "trainval
 
 
 def central_window(boxes: ArrayLike, width: int, height: int) -> int:
-    """The window that has the highest IoU with the middle half of the image, half as wide and half as high.
+    """Return the window with the highest IoU with the middle half of the image, half as wide and half as high.
 
     >>> central_window([[1, 1, 100, 80], [1, 1, 50, 40], [30, 25, 70, 60]], 100, 80)
     2
@@ -222,7 +526,7 @@ def central_window(boxes: ArrayLike, width: int, height: int) -> int:
 
 
 def _init(starts: Sequence[str], store: FeatureStore, images: NDArray[np.intp]) -> Any:
-    """Starts as `LatentRankSVM` takes them."""
+    """Starts in the form that `LatentRankSVM` takes."""
     unknown = [start for start in starts if start not in STARTS]
     if unknown or not starts:
         raise ValueError(f"unknown start {unknown[0] if unknown else starts!r}; use {', '.join(STARTS)}")

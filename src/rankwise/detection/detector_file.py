@@ -1,4 +1,4 @@
-"""Detectors in model files: the ranker, and a note of its class and of the features it is for."""
+"""Detectors in model files: the ranker, with a note of its class and its features."""
 
 from __future__ import annotations
 
@@ -11,12 +11,38 @@ from rankwise.io.models import read_model
 from rankwise.linear.model_file import write_linear
 from rankwise.models import from_file
 
-# Settings that say what a row of features is; others, such as the number of windows, may differ.
+# Settings that determine a row of features; others, such as the number of windows, may differ.
 _ROW = ("dim", "model", "weights", "crop", "context")
 
 
 class Detector(NamedTuple):
-    """A ranker of windows, the class that it detects, and how the features it was trained on were prepared."""
+    """
+    Ranker of windows for one class, with the settings of its features.
+
+    Parameters
+    ----------
+    model : LatentRankSVM
+        Ranker of windows.
+    name : str
+        Class that it detects.
+    features : dict
+        Settings of the store that it was trained on.
+    note : dict
+        Everything that the file says about the detector.
+
+    See Also
+    --------
+    read_detector : Reads a detector from a file.
+    detect : Applies a ranker to the windows of images.
+
+    Examples
+    --------
+    >>> from rankwise.detection import Detector, train
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> detector = Detector(train(store, "disc", C=10.0), "disc", store.settings, {})
+    >>> detector.check(store)  # raises if the features differ
+    """
 
     model: Any
     name: str
@@ -24,22 +50,68 @@ class Detector(NamedTuple):
     note: dict[str, Any]
 
     def check(self, store: FeatureStore) -> None:
-        """Refuse features of another kind than those it was trained on."""
+        """
+        Check that a store has features of the kind that the detector was trained on.
+
+        Parameters
+        ----------
+        store : FeatureStore
+            Images with the features of their windows.
+
+        Raises
+        ------
+        ValueError
+            If the features were prepared with other settings.
+        """
         settings = store.settings
         differ = [key for key in _ROW if self.features.get(key) != settings.get(key)]
         if differ:
             key = differ[0]
             raise ValueError(
-                f"{store.folder} was prepared with {key} {_shown(settings.get(key))}, and the model was trained with "
-                f"{_shown(self.features.get(key))}; prepare the images alike, or train a model on these features"
+                f"{store.folder} was prepared with {key} {_shown(settings.get(key))}, but the model was trained with "
+                f"{_shown(self.features.get(key))}; prepare the images with the same settings, or train a model on "
+                "these features"
             )
 
 
 def write_detector(
     path: str | Path, model: Any, name: str, features: Mapping[str, Any], note: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a detector of class `name`; features: the settings of its store. Whole or not at all."""
-    checkpoint, model.checkpoint = model.checkpoint, None  # of this machine, and of no use to others
+    """
+    Write a detector to a file, atomically.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    model : LatentRankSVM
+        Ranker of windows.
+    name : str
+        Class that it detects.
+    features : mapping
+        Settings of the store that it was trained on, `store.settings`.
+    note : mapping, optional
+        More to keep in the file, as plain data.
+
+    See Also
+    --------
+    read_detector : Reads the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rankwise.detection import read_detector, train, write_detector
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> model = train(store, "disc", C=10.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_detector(Path(folder, "disc.rw"), model, "disc", store.settings)
+    ...     detector = read_detector(Path(folder, "disc.rw"))
+    >>> detector.name, detector.features
+    ('disc', {'model': 'mean colour', 'dim': 3})
+    """
+    checkpoint, model.checkpoint = model.checkpoint, None  # a folder of this machine, of no use elsewhere
     try:
         write_linear(path, model._kind, model, {**(note or {}), "class": name, "features": dict(features)})
     finally:
@@ -47,17 +119,52 @@ def write_detector(
 
 
 def read_detector(path: str | Path) -> Detector:
-    """The detector in a file that `write_detector` wrote."""
+    """
+    Read a detector that `write_detector` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to read.
+
+    Returns
+    -------
+    Detector
+        The ranker, its class and the settings of its features.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a detector.
+
+    See Also
+    --------
+    write_detector : Writes the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rankwise.detection import read_detector, train, write_detector
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> model = train(store, "disc", C=10.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_detector(Path(folder, "disc.rw"), model, "disc", store.settings)
+    ...     detector = read_detector(Path(folder, "disc.rw"))
+    >>> detector.name, detector.features
+    ('disc', {'model': 'mean colour', 'dim': 3})
+    """
     file = read_model(path)
     note = file.header.get("note")
     note = note if isinstance(note, dict) else {}
     name, features = note.get("class"), note.get("features")
     if not isinstance(name, str) or not isinstance(features, dict) or not file.kind.startswith("latent-rank-svm"):
-        raise ValueError(f"{path} is no detector; make one by `rankwise detect train`")
+        raise ValueError(f"{path} is not a detector; create one with `rankwise detect train`")
     model = from_file(file, path)
     return Detector(model, name, features, note)
 
 
 def _shown(value: Any) -> str:
-    text = "nothing of the kind" if value is None else str(value)
+    text = "no value" if value is None else str(value)
     return text if len(text) <= 24 else f"{text[:12]}…"

@@ -1,8 +1,9 @@
-"""Average precision of detections by the rules of PASCAL VOC, as its VOCevaldet has them.
+"""Average precision of detections by the rules of PASCAL VOC, as in its VOCevaldet.
 
-Detections of all images are taken by falling score. One whose best truth in its image (by IoU in pixels, the first of
-equals) is overlapped by at least the threshold is true if that truth is not yet found, false if it is (a duplicate),
-and counts neither way if the truth is difficult; every other is false. A detection has no second choice.
+Detections of all images are taken by descending score. Each is compared with the object of its image that it overlaps
+most (by IoU in pixels; of equals, the first). If the overlap is below the threshold, the detection is false. Otherwise
+it is true if the object has not been found yet, and false if it has (a duplicate). If the object is difficult, the
+detection is ignored. No second object is tried.
 """
 
 from __future__ import annotations
@@ -17,18 +18,41 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.detection.boxes import as_boxes, as_scores, iou
 from rankwise.inputs import as_array, check_known, first_true, is_number
 
-# What is to be found in an image: boxes (k, 4), and which of them are difficult (k,).
+# The objects of an image: boxes (k, 4), and which of them are difficult (k,).
 Truth = tuple[ArrayLike, ArrayLike]
 Kind = Literal["area", "2007"]
 
 _KINDS = ("area", "2007")
-# MATLAB's 0:0.1:1, from both ends to the middle, to the last bit: its 0.3 is a little more than 3/10.
+# MATLAB's 0:0.1:1, computed from both ends to the middle, to the last bit: its 0.3 is slightly more than 3/10.
 _POINTS = np.concatenate([0.1 * np.arange(6), 1.0 - 0.1 * np.arange(5)[::-1]])
 
 
 @dataclass(frozen=True)
 class Detections:
-    """Boxes (m, 4) of one class with scores (m,), each in the image (m,) of that index, in any order."""
+    """
+    Detections of one class in several images, in any order.
+
+    Parameters
+    ----------
+    image : array-like of shape (m,)
+        Index of the image of each detection.
+    boxes : array-like of shape (m, 4)
+        Boxes x1, y1, x2, y2 in pixels, counted from 1 with both ends inside.
+    scores : array-like of shape (m,)
+        Score of each detection.
+
+    See Also
+    --------
+    detect : Finds the detections of a model.
+    average_precision : Evaluates detections.
+
+    Examples
+    --------
+    >>> from rankwise.detection import Detections
+    >>> found = Detections(image=[0, 1], boxes=[[1, 1, 10, 10], [5, 5, 20, 20]], scores=[0.9, 0.4])
+    >>> found.scores
+    [0.9, 0.4]
+    """
 
     image: ArrayLike
     boxes: ArrayLike
@@ -37,12 +61,40 @@ class Detections:
 
 @dataclass(frozen=True, eq=False)
 class VocAP:
-    """Average precision, and what it comes from.
+    """
+    Average precision of detections, and the curve it comes from.
 
-    value: in [0, 1]; nan if there is nothing to be found, 0 if nothing is detected. n_positives: truths that are not
-    difficult. true, ignored: (m,), by detection as given; the others are false. order: (m,), detections by falling
-    score, of equal scores the first given; and in this order scores, precision and recall, (m,). Precision is nan as
-    long as all are ignored, recall if there is nothing to be found.
+    Parameters
+    ----------
+    value : float
+        Average precision in [0, 1]. It is nan if there are no objects to find, and 0 if nothing is detected.
+    precision : ndarray of shape (m,)
+        Precision after each detection, by descending score. It is nan while all detections so far are ignored.
+    recall : ndarray of shape (m,)
+        Recall after each detection, by descending score. It is nan if there are no objects to find.
+    scores : ndarray of shape (m,)
+        Scores in descending order.
+    n_positives : int
+        Number of objects that are not difficult.
+    true : ndarray of shape (m,)
+        Whether each detection, as given, is true.
+    ignored : ndarray of shape (m,)
+        Whether each detection, as given, is ignored because its object is difficult. Detections that are neither true
+        nor ignored are false.
+    order : ndarray of shape (m,)
+        Indices of the detections by descending score. Of equal scores, the first given comes first.
+
+    See Also
+    --------
+    average_precision : Returns this result.
+
+    Examples
+    --------
+    >>> from rankwise.detection import Detections, average_precision
+    >>> truth = [([[1, 1, 10, 10]], [False])]
+    >>> result = average_precision(Detections([0, 0], [[1, 1, 10, 11], [31, 1, 40, 10]], [0.9, 0.4]), truth)
+    >>> result.value, result.precision.tolist()
+    (1.0, [1.0, 0.5])
     """
 
     value: float
@@ -58,12 +110,43 @@ class VocAP:
 def average_precision(
     detections: Detections, truth: Sequence[Truth], *, overlap: float = 0.5, kind: Kind = "area"
 ) -> VocAP:
-    """Average precision of the detections of one class, in all images at once.
+    """
+    Compute the average precision of the detections of one class, in all images at once.
 
-    truth: for each image boxes (k, 4) of that class and whether they are difficult (k,). overlap: the least IoU of a
-    find. kind: how precision p is averaged over recall r, interpolated as p̂(r) = max of p at recall r or more:
-    "area" is ∫ p̂(r) dr, as from VOC 2010 on; "2007" is the mean of p̂ at r = 0, 0.1, …, 1, as in VOC 2007.
+    Precision p is averaged over recall r, interpolated as p̂(r), the largest p at recall r or more.
 
+    Parameters
+    ----------
+    detections : Detections
+        Boxes and scores, each with the index of its image in truth.
+    truth : sequence of (boxes, difficult)
+        For each image, the boxes (k, 4) of objects of the class, and whether each is difficult (k,).
+    overlap : float, default 0.5
+        Smallest IoU of a true detection with its object, in (0, 1].
+    kind : {"area", "2007"}, default "area"
+        How precision is averaged. "area" is ∫ p̂(r) dr, as in VOC 2010 and later. "2007" is the mean of p̂ at r = 0,
+        0.1, …, 1, as in VOC 2007.
+
+    Returns
+    -------
+    VocAP
+        Average precision, with the precision-recall curve and the verdict on each detection.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, or an image index is not in truth.
+    TypeError
+        If an argument has the wrong type.
+
+    See Also
+    --------
+    evaluate : Detects objects with a model and evaluates the detections.
+    rankwise.metrics.average_precision : Average precision of a ranking.
+
+    Examples
+    --------
+    >>> from rankwise.detection import Detections, average_precision
     >>> truth = [([[1, 1, 10, 10]], [False]), ([[1, 1, 10, 10], [21, 1, 30, 10]], [False, True])]
     >>> found = Detections([0, 0, 1, 1], [[1, 1, 10, 11], [2, 2, 10, 10], [21, 1, 30, 10], [1, 1, 9, 9]], [9, 8, 7, 6])
     >>> ap = average_precision(found, truth)
@@ -80,7 +163,7 @@ def average_precision(
     difficult = np.concatenate([hard for _, hard in objects]) if objects else np.empty(0, np.bool_)
     order = np.argsort(-scores, kind="stable")
     ignored, true = np.zeros(len(boxes), np.bool_), np.zeros(len(boxes), np.bool_)
-    number = first[image] + best  # of the truth, among all
+    number = first[image] + best  # of the object, among all
     ignored[found] = difficult[number[found]]
     by_score = order[(found & ~ignored)[order]]
     _, earliest = np.unique(number[by_score], return_index=True)
@@ -101,7 +184,7 @@ def _best_truth(
     objects: Sequence[tuple[NDArray[np.float64], NDArray[np.bool_]]],
     overlap: float,
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """For each detection the truth in its image that it overlaps most, and whether by enough."""
+    """For each detection, the object of its image that it overlaps most, and whether the overlap suffices."""
     best, found = np.zeros(len(boxes), np.intp), np.zeros(len(boxes), np.bool_)
     by_image = np.argsort(image, kind="stable")
     ends = np.cumsum(np.bincount(image, minlength=len(objects)))
@@ -114,7 +197,7 @@ def _best_truth(
 
 
 def _averaged(precision: NDArray[np.float64], recall: NDArray[np.float64], kind: Kind) -> float:
-    """Interpolated precision averaged over recall, which does not fall."""
+    """Interpolated precision, averaged over recall, which never falls."""
     reached = np.maximum.accumulate(np.nan_to_num(precision)[::-1])[::-1]
     if kind == "2007":
         return float(np.append(reached, 0.0)[np.searchsorted(recall, _POINTS)].sum() / len(_POINTS))
@@ -125,31 +208,33 @@ def _check(overlap: float, kind: str) -> None:
     if not is_number(overlap):
         raise TypeError(f"overlap must be a number, got {type(overlap).__name__}")
     if not 0.0 < overlap <= 1.0:
-        raise ValueError(f"overlap must be over 0 and at most 1, got {overlap}")
+        raise ValueError(f"overlap must be greater than 0 and at most 1, got {overlap}")
     check_known("kind", kind, _KINDS)
 
 
 def _as_images(image: ArrayLike, n: int, n_images: int) -> NDArray[np.intp]:
     array = as_array(image, "detections.image")
     if array.shape != (n,):
-        raise ValueError(f"detections.image has shape {array.shape} and there are {n} boxes; give one image a box")
+        raise ValueError(f"detections.image has shape {array.shape} but there are {n} boxes; pass one image per box")
     if n and array.dtype.kind not in "iu":
-        raise TypeError(f"detections.image must be integers, got dtype {array.dtype}; give indices into truth")
+        raise TypeError(f"detections.image must be integers, got dtype {array.dtype}; pass indices into truth")
     if (k := first_true((array < 0) | (array >= n_images))) is not None:
-        raise ValueError(f"detections.image[{k}] is {array[k]}, and truth has {n_images} images; index them from 0")
+        raise ValueError(f"detections.image[{k}] is {array[k]}, but truth has {n_images} images; number them from 0")
     return array.astype(np.intp)
 
 
 def _as_truth(
     truth: Sequence[Truth],
 ) -> tuple[list[tuple[NDArray[np.float64], NDArray[np.bool_]]], NDArray[np.intp]]:
-    """The truths by image, and how many are in the images before each."""
+    """The objects by image, and the number of objects in the images before each."""
     objects = []
     for k, (boxes, difficult) in enumerate(truth):
         there = as_boxes(boxes, f"the boxes of truth[{k}]")
         hard = as_array(difficult, f"difficult of truth[{k}]")
         if hard.shape != (len(there),):
-            raise ValueError(f"truth[{k}] has {len(there)} boxes and difficult of shape {hard.shape}; give one a box")
+            raise ValueError(
+                f"truth[{k}] has {len(there)} boxes but difficult has shape {hard.shape}; pass one per box"
+            )
         if len(there) and hard.dtype != np.bool_:
             raise TypeError(f"difficult of truth[{k}] must be boolean, got dtype {hard.dtype}")
         objects.append((there, hard.astype(np.bool_)))

@@ -1,14 +1,16 @@
-"""A small VOC folder of coloured shapes, to try detection on: drawn in a moment, with objects that can be found."""
+"""Small images of coloured shapes to try detection on, as a VOC folder or as features in memory."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.detection.proposals import sliding_windows
+from rankwise.detection.store import FeatureStore
 from rankwise.io.atomic import write_bytes
 
 CLASSES = ("disc", "square")
@@ -18,35 +20,74 @@ _SIDES = (16, 28)
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
-def write_shapes(folder: str | Path, sizes: Mapping[str, int] | None = None, seed: int = 0) -> Path:
-    """Write a VOC folder, and return it: images of noise, half of them with a red disc, half with a blue square.
+_Found = list[tuple[str, tuple[int, int, int, int]]]
 
-    sizes: images by set; 24 in train, 16 in val and 16 in test if not given. The same seed draws the same images.
+
+def write_shapes(folder: str | Path, sizes: Mapping[str, int] | None = None, seed: int = 0) -> Path:
+    """Write a VOC folder and return it: images of noise, half of them with a red disc, half with a blue square.
+
+    sizes: number of images by set; by default 24 in train, 16 in val and 16 in test. Equal seeds draw equal images.
     """
     root = Path(folder)
     for part in ("JPEGImages", "Annotations", "ImageSets/Main"):
         (root / "VOC2007" / part).mkdir(parents=True, exist_ok=True)
-    rng, number = np.random.default_rng(seed), 0
-    for name, size in (sizes or {"train": 24, "val": 16, "test": 16}).items():
-        ids = [f"{number + k:06d}" for k in range(size)]
-        number += size
-        for place, image_id in enumerate(ids):
-            # Each set has images with neither, with one, with the other and with both.
-            there = [shape for bit, shape in enumerate(CLASSES) if place >> bit & 1]
-            _write_image(root / "VOC2007", image_id, there, rng)
-        text = "".join(f"{image_id}\n" for image_id in ids)
+    sizes = sizes or {"train": 24, "val": 16, "test": 16}
+    ids: dict[str, list[str]] = {name: [] for name in sizes}
+    for name, image_id, pixels, found in _images(sizes, seed):
+        _write_image(root / "VOC2007", image_id, pixels, found)
+        ids[name].append(image_id)
+    for name, members in ids.items():
+        text = "".join(f"{image_id}\n" for image_id in members)
         write_bytes(root / "VOC2007" / "ImageSets" / "Main" / f"{name}.txt", text.encode())
     return root
 
 
-def _write_image(root: Path, image_id: str, shapes: list[str], rng: np.random.Generator) -> None:
+def shapes_store(sizes: Mapping[str, int] | None = None, seed: int = 0) -> FeatureStore:
+    """Such images as a store in memory, for examples: sliding windows, described by their mean colours.
+
+    sizes: number of images by set; by default 8 in each of train, val and test. No file is written.
+
+    >>> store = shapes_store()
+    >>> len(store), store.features.shape, store.classes
+    (24, (1440, 3), ('disc', 'square'))
+    """
+    boxes = sliding_windows(_HEIGHT, _WIDTH, max_windows=60)
+    features, images = [], []
+    sets: dict[str, list[str]] = {}
+    for name, image_id, pixels, found in _images(sizes or {"train": 8, "val": 8, "test": 8}, seed):
+        corners = boxes.astype(int).tolist()
+        means = np.array([pixels[y1 - 1 : y2, x1 - 1 : x2].mean(axis=(0, 1)) for x1, y1, x2, y2 in corners])
+        features.append(means / np.linalg.norm(means, axis=1, keepdims=True))
+        objects = [{"name": shape, "box": list(box), "difficult": False} for shape, box in found]
+        images.append({"id": image_id, "width": _WIDTH, "height": _HEIGHT, "objects": objects})
+        sets.setdefault(name, []).append(image_id)
+    settings = {"model": "mean colour", "dim": 3}
+    manifest = {"settings": settings, "classes": list(CLASSES), "sets": sets, "images": images}
+    rows = np.concatenate(features).astype(np.float32)
+    offsets = np.arange(len(images) + 1, dtype=np.int64) * len(boxes)
+    return FeatureStore(Path("shapes"), manifest, rows, np.tile(boxes, (len(images), 1)).astype(np.float32), offsets)
+
+
+def _images(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, str, NDArray[np.uint8], _Found]]:
+    """The set, the id, the pixels and the objects of each image."""
+    rng, number = np.random.default_rng(seed), 0
+    for name, size in sizes.items():
+        for place in range(size):
+            # Each set has images with neither, with one, with the other and with both.
+            there = [shape for bit, shape in enumerate(CLASSES) if place >> bit & 1]
+            pixels = rng.integers(90, 150, (_HEIGHT, _WIDTH, 3)).astype(np.uint8)
+            # Each object has its own half of the image, so none covers another.
+            halves = [(k * _WIDTH // 2, (k + 1) * _WIDTH // 2) for k in range(len(there))]
+            found = [(shape, _draw(pixels, shape, half, rng)) for shape, half in zip(there, halves, strict=True)]
+            yield name, f"{number:06d}", pixels, found
+            number += 1
+
+
+def _write_image(root: Path, image_id: str, pixels: NDArray[np.uint8], found: _Found) -> None:
     from PIL import Image
 
-    pixels = rng.integers(90, 150, (_HEIGHT, _WIDTH, 3)).astype(np.uint8)
     objects = []
-    for number, shape in enumerate(shapes):
-        # In halves of their own, so that none covers another.
-        box = _draw(pixels, shape, (number * _WIDTH // 2, (number + 1) * _WIDTH // 2), rng)
+    for shape, box in found:
         sides = "".join(f"<{side}>{value}</{side}>" for side, value in zip(_CORNERS, box, strict=True))
         objects.append(f"<object><name>{shape}</name><bndbox>{sides}</bndbox></object>")
     buffer = io.BytesIO()
@@ -60,7 +101,7 @@ def _write_image(root: Path, image_id: str, shapes: list[str], rng: np.random.Ge
 def _draw(
     pixels: NDArray[np.uint8], shape: str, within: tuple[int, int], rng: np.random.Generator
 ) -> tuple[int, int, int, int]:
-    """Draw a shape between two columns; its box, from 1."""
+    """Draw a shape between two columns, and return its box, counted from 1."""
     side = int(rng.integers(*_SIDES))
     x, y = int(rng.integers(within[0], within[1] - side)), int(rng.integers(0, _HEIGHT - side))
     rows, columns = np.mgrid[:side, :side]

@@ -1,4 +1,4 @@
-"""A finished features folder: the windows of every image with their features, and what is known of the images."""
+"""A finished features folder: the windows of every image with their features, and the labels of the images."""
 
 from __future__ import annotations
 
@@ -22,11 +22,58 @@ _BOTH = ("train", "val")
 
 
 class FeatureStore:
-    """Images as bags of windows, on disk.
+    """
+    Images as bags of windows with features, on disk.
 
-    images: their ids; sizes (n, 2): width and height; offsets (n + 1,): image i has the rows offsets[i]:offsets[i + 1]
-    of features (rows, dim) and boxes (rows, 4), both memory maps; classes: names, sorted; sets: name → indices of
-    images; settings: how the folder was prepared.
+    Open a folder that `prepare` wrote with `FeatureStore.open`.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the files.
+    manifest : mapping
+        Settings, classes, sets and images, as in manifest.json.
+    features : ndarray of shape (rows, dim)
+        Features of all windows.
+    boxes : ndarray of shape (rows, 4)
+        Boxes of all windows.
+    offsets : ndarray of shape (n + 1,)
+        Image i has the rows offsets[i]:offsets[i + 1].
+
+    Attributes
+    ----------
+    folder : Path
+        Folder of the files.
+    images : list of str
+        Ids of the n images.
+    sizes : ndarray of shape (n, 2)
+        Width and height of each image in pixels.
+    features : ndarray of shape (rows, dim)
+        Features of all windows, as a memory map.
+    boxes : ndarray of shape (rows, 4)
+        Boxes of all windows, as a memory map.
+    offsets : ndarray of shape (n + 1,)
+        Image i has the rows offsets[i]:offsets[i + 1].
+    classes : tuple of str
+        Names of the classes, sorted.
+    sets : dict
+        Indices of the images of each set, by name.
+    settings : dict
+        How the folder was prepared.
+
+    See Also
+    --------
+    prepare : Writes the folder.
+    train : Trains a detector on a store.
+
+    Examples
+    --------
+    >>> from rankwise.detection.shapes import shapes_store
+    >>> store = shapes_store()  # a small store in memory
+    >>> len(store), store.classes, list(store.sets)
+    (24, ('disc', 'square'), ['train', 'val', 'test'])
+    >>> store.windows(0).shape, [thing.name for thing in store.objects(3)]
+    ((60, 4), ['disc', 'square'])
     """
 
     def __init__(
@@ -48,23 +95,52 @@ class FeatureStore:
 
     @staticmethod
     def is_finished(folder: str | Path) -> bool:
-        """Whether a folder holds the features of all its images."""
+        """
+        Return whether a folder holds the features of all its images.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder that `prepare` writes.
+
+        Returns
+        -------
+        bool
+            True if `open` can read it.
+        """
         return (Path(folder) / OFFSETS).exists()
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the features are of: images, windows, network and settings."""
+        """SHA-256 of the manifest: images, windows, network and settings."""
         return hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
 
     @classmethod
     def open(cls, folder: str | Path) -> FeatureStore:
-        """The folder that `rankwise detect prepare` wrote; nothing is read into memory but offsets and names."""
+        """
+        Open a folder that `prepare` or `rankwise detect prepare` wrote.
+
+        Only offsets and names are read into memory.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder of the features.
+
+        Returns
+        -------
+        FeatureStore
+            The store, with features and boxes as memory maps.
+
+        Raises
+        ------
+        ValueError
+            If the folder is not finished, is damaged, or is not a features folder.
+        """
         root = Path(folder)
         manifest = _manifest(root)
         if not cls.is_finished(root):
-            raise ValueError(
-                f"{root} is not finished; run the same `rankwise detect prepare` again, it goes on from there"
-            )
+            raise ValueError(f"{root} is not finished; run the same `rankwise detect prepare` again to resume it")
         try:
             features, boxes = (np.load(root / f"{name}.npy", mmap_mode="r") for name in (FEATURES, BOXES))
             offsets = np.load(root / OFFSETS)
@@ -90,38 +166,93 @@ class FeatureStore:
 
     @property
     def bags(self) -> Bags:
-        """A bag of candidates an image, for LatentRankSVM: one window each, the whole image first."""
+        """One bag of candidate windows per image, for `rankwise.latent.LatentRankSVM`. The whole image comes first."""
         from rankwise.latent import Bags
 
         return Bags(self.features, self.offsets)
 
     def windows(self, i: int) -> NDArray[np.float32]:
-        """Boxes (m, 4) of image i, in the order of its bag."""
+        """
+        Return the windows of an image.
+
+        Parameters
+        ----------
+        i : int
+            Index of the image.
+
+        Returns
+        -------
+        ndarray of shape (m, 4)
+            Boxes, in the order of its bag.
+        """
         return self.boxes[self.offsets[i] : self.offsets[i + 1]]
 
     def objects(self, i: int) -> tuple[Object, ...]:
-        """The objects of image i, for evaluation; training sees only which classes are there."""
+        """
+        Return the objects of an image, for evaluation.
+
+        Training uses only which classes are in an image.
+
+        Parameters
+        ----------
+        i : int
+            Index of the image.
+
+        Returns
+        -------
+        tuple of Object
+            Objects with their classes and boxes.
+        """
         return self._objects[i]
 
     def members(self, sets: str | Sequence[str]) -> NDArray[np.intp]:
-        """Indices of the images of a set, or of several together, each once, in the order of the folder.
+        """
+        Return the images of some sets, each once, in the order of the folder.
 
-        "trainval" is train and val together where the folder has no set of that name.
+        Parameters
+        ----------
+        sets : str or sequence of str
+            Name of a set, or several. "trainval" is train and val together if there is no set of that name.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Indices of the images.
+
+        Raises
+        ------
+        ValueError
+            If there is no such set.
         """
         names = [sets] if isinstance(sets, str) else list(sets)
         if "trainval" in names and "trainval" not in self.sets and set(_BOTH) <= set(self.sets):
             names = [name for name in names if name != "trainval"] + list(_BOTH)
         for name in names:
             if name not in self.sets:
-                raise ValueError(f"{self.folder} has no set {name!r}; choose among {', '.join(self.sets)}")
+                raise ValueError(f"{self.folder} has no set {name!r}; choose from {', '.join(self.sets)}")
         if not names:
-            raise ValueError(f"no set is named; choose among {', '.join(self.sets)}")
+            raise ValueError(f"no set is given; choose from {', '.join(self.sets)}")
         return np.unique(np.concatenate([self.sets[name] for name in names]))
 
     def labels(self, name: str, sets: str | Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """Images of the sets and whether class `name` is in each, 1 or 0; (m,), (m,).
+        """
+        Return the images of some sets and whether they have a class.
 
-        An image whose only objects of the class are difficult says neither, and is left out.
+        An image whose only objects of the class are difficult is left out.
+
+        Parameters
+        ----------
+        name : str
+            Class.
+        sets : str or sequence of str
+            Name of a set, or several. "trainval" is train and val together if there is no set of that name.
+
+        Returns
+        -------
+        images : ndarray of shape (m,)
+            Indices of the images.
+        labels : ndarray of shape (m,)
+            1 for images with the class, otherwise 0.
         """
         self._check_class(name)
         found = {int(i): [o.difficult for o in self._objects[i] if o.name == name] for i in self.members(sets)}
@@ -129,7 +260,21 @@ class FeatureStore:
         return np.array(list(kept), np.intp), np.array([int(bool(d)) for d in kept.values()], np.int64)
 
     def truth(self, name: str, sets: str | Sequence[str]) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """Boxes (k, 4) of class `name` and whether each is difficult, (k,), for every image of `members(sets)`."""
+        """
+        Return the boxes of a class in the images of some sets.
+
+        Parameters
+        ----------
+        name : str
+            Class.
+        sets : str or sequence of str
+            Name of a set, or several. "trainval" is train and val together if there is no set of that name.
+
+        Returns
+        -------
+        list of (boxes, difficult)
+            For every image of `members(sets)`, boxes (k, 4) and whether each is difficult (k,).
+        """
         self._check_class(name)
         there = ([o for o in self._objects[i] if o.name == name] for i in self.members(sets))
         return [
@@ -142,7 +287,7 @@ class FeatureStore:
 
     def _check_class(self, name: str) -> None:
         if name not in self.classes:
-            raise ValueError(f"{self.folder} has no class {name!r}; choose among {', '.join(self.classes)}")
+            raise ValueError(f"{self.folder} has no class {name!r}; choose from {', '.join(self.classes)}")
 
 
 def _object(thing: Mapping[str, Any]) -> Object:
@@ -153,7 +298,9 @@ def _object(thing: Mapping[str, Any]) -> Object:
 def _manifest(root: Path) -> dict[str, Any]:
     path = root / MANIFEST
     if not path.is_file():
-        raise ValueError(f"{root} is no features folder: no {MANIFEST} in it; make one by `rankwise detect prepare`")
+        raise ValueError(
+            f"{root} is not a features folder, because it has no {MANIFEST}; create one with `rankwise detect prepare`"
+        )
     try:
         manifest = json.loads(path.read_bytes())
         known = manifest["format"] == FORMAT
@@ -161,7 +308,7 @@ def _manifest(root: Path) -> dict[str, Any]:
     except (ValueError, LookupError, TypeError):
         known, version, manifest = False, 0, {}
     if not known:
-        raise ValueError(f"{path} is not a manifest of features; make one by `rankwise detect prepare`")
+        raise ValueError(f"{path} is not a manifest of features; create one with `rankwise detect prepare`")
     if version != VERSION:
-        raise ValueError(f"{path} is of version {version}, and this reads version {VERSION}; prepare it again")
+        raise ValueError(f"{path} has version {version}, but this release reads version {VERSION}; prepare it again")
     return dict(manifest)

@@ -1,8 +1,8 @@
-"""PASCAL VOC folders: images, their objects in XML, and the sets of images; every doubt is raised.
+"""PASCAL VOC folders: images, their objects in XML, and sets of images; anything doubtful raises an error.
 
-A devkit holds years (VOC2007, …), a year JPEGImages, Annotations (an XML file an image) and ImageSets/Main (a text
-file a set, an image's name a line). Files such as aeroplane_train.txt there, with −1, 0 or 1 after each name, label
-the images of a set for one class: they follow from the XML, and are not sets.
+A devkit holds years (VOC2007, …). A year holds JPEGImages, Annotations (one XML file per image) and ImageSets/Main (one
+text file per set, with one image name per line). Files such as aeroplane_train.txt, with −1, 0 or 1 after each name,
+label the images of a set for one class. They follow from the XML and are not read as sets.
 """
 
 from __future__ import annotations
@@ -21,17 +21,55 @@ _LARGEST = 1e8
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _LABELS = {"-1", "0", "1", "+1"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-# Would leave the folder, or cannot be shown.
+# Characters that would leave the folder, or cannot be printed.
 _BAD_ID = re.compile(r"[/\\:\x00-\x1f\x7f]")
 
 
 class VocError(ValueError):
-    """A VOC folder that is not as it should be: names the file, what is wrong with it, and what to do."""
+    """
+    Error in a VOC folder.
+
+    The message names the file, says what is wrong with it, and what to do.
+
+    See Also
+    --------
+    read_voc : Raises this error.
+
+    Examples
+    --------
+    >>> from rankwise.detection import VocError, read_voc
+    >>> try:
+    ...     read_voc("no/such/folder")
+    ... except VocError as error:
+    ...     print(error)
+    no/such/folder: no such folder; pass a VOCdevkit folder, or its VOC2007
+    """
 
 
 @dataclass(frozen=True)
 class Object:
-    """An object of class `name`: its box x1, y1, x2, y2 in pixels from 1, and whether it is hard to recognise."""
+    """
+    Object in an image.
+
+    Parameters
+    ----------
+    name : str
+        Class of the object.
+    box : tuple of float
+        Box x1, y1, x2, y2 in pixels, counted from 1 with both ends inside.
+    difficult : bool
+        Whether it is hard to recognise. Difficult objects do not count in evaluation.
+
+    See Also
+    --------
+    Annotated : An image with its objects.
+
+    Examples
+    --------
+    >>> from rankwise.detection import Object
+    >>> Object("fish", (1.0, 1.0, 40.0, 20.0), difficult=False).name
+    'fish'
+    """
 
     name: str
     box: tuple[float, float, float, float]
@@ -40,7 +78,33 @@ class Object:
 
 @dataclass(frozen=True)
 class Annotated:
-    """An image and its objects; width and height as the XML says, 0 where it does not."""
+    """
+    Image of a VOC folder with its objects.
+
+    Parameters
+    ----------
+    image_id : str
+        Name of the image without extension.
+    path : Path
+        File of the image.
+    width : int
+        Width in pixels by the XML, or 0 if it does not say.
+    height : int
+        Height in pixels by the XML, or 0 if it does not say.
+    objects : tuple of Object
+        Objects in the image.
+
+    See Also
+    --------
+    read_voc : Reads a VOC folder.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from rankwise.detection import Annotated
+    >>> Annotated("000001", Path("JPEGImages/000001.jpg"), 353, 500, ()).path.name
+    '000001.jpg'
+    """
 
     image_id: str
     path: Path
@@ -51,7 +115,34 @@ class Annotated:
 
 @dataclass(frozen=True)
 class Devkit:
-    """One year of a devkit: every image once, in the order of the sets; the ids of each set; the classes by name."""
+    """
+    One year of a VOC devkit.
+
+    Parameters
+    ----------
+    name : str
+        Name of the year, such as "VOC2007".
+    images : tuple of Annotated
+        Every image once, in the order of the sets.
+    sets : mapping
+        Image ids of each set, by name.
+    classes : tuple of str
+        Names of the classes, sorted.
+
+    See Also
+    --------
+    read_voc : Reads a VOC folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwise.detection import read_voc
+    >>> from rankwise.detection.shapes import write_shapes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     devkit = read_voc(write_shapes(folder, {"train": 4, "test": 2}))
+    >>> devkit.name, devkit.classes, devkit.sets["test"]
+    ('VOC2007', ('disc', 'square'), ('000004', '000005'))
+    """
 
     name: str
     images: tuple[Annotated, ...]
@@ -60,10 +151,42 @@ class Devkit:
 
 
 def read_voc(devkit: str | Path, year: str | None = None, sets: Sequence[str] | None = None) -> Devkit:
-    """Read a VOCdevkit folder, or one of its years.
+    """
+    Read a VOCdevkit folder, or one of its years.
 
-    year: "VOC2007" or "2007", needed where the devkit has several. sets: names of files in ImageSets/Main without
-    .txt; all if not given: train, val, trainval and test, then others by name. Only images of these sets are read.
+    Parameters
+    ----------
+    devkit : str or Path
+        VOCdevkit folder, or the folder of a year in it.
+    year : str, optional
+        Year, such as "VOC2007" or "2007". Required if the devkit has several.
+    sets : sequence of str, optional
+        Names of files in ImageSets/Main without .txt. None reads all: train, val, trainval and test, then others by
+        name. Only images of these sets are read.
+
+    Returns
+    -------
+    Devkit
+        Images with their objects, sets and classes.
+
+    Raises
+    ------
+    VocError
+        If a file is missing or wrong.
+
+    See Also
+    --------
+    prepare : Computes the features of a VOC folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwise.detection import read_voc
+    >>> from rankwise.detection.shapes import write_shapes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     devkit = read_voc(write_shapes(folder, {"train": 4, "test": 2}))
+    >>> devkit.name, devkit.classes, devkit.sets["test"]
+    ('VOC2007', ('disc', 'square'), ('000004', '000005'))
     """
     root = _find_year(Path(devkit), year)
     ids = _read_sets(root / _MAIN, sets)
@@ -75,15 +198,15 @@ def read_voc(devkit: str | Path, year: str | None = None, sets: Sequence[str] | 
 
 def _find_year(devkit: Path, year: str | None) -> Path:
     if not devkit.is_dir():
-        raise VocError(f"{devkit}: no such folder; give a VOCdevkit folder, or its VOC2007")
+        raise VocError(f"{devkit}: no such folder; pass a VOCdevkit folder, or its VOC2007")
     wanted = None if year is None else year if year.startswith("VOC") else f"VOC{year}"
     if (devkit / _MAIN).is_dir():
         if wanted not in (None, devkit.resolve().name):
-            raise VocError(f"{devkit} is one year, and not {wanted}; leave out the year, or give the folder above it")
+            raise VocError(f"{devkit} is one year, but not {wanted}; leave out the year, or pass the folder above it")
         return devkit
     years = sorted(folder.name for folder in devkit.iterdir() if (folder / _MAIN).is_dir())
     if not years:
-        raise VocError(f"{devkit} has no {_MAIN}, nor has a folder in it; give a VOCdevkit folder, or its VOC2007")
+        raise VocError(f"neither {devkit} nor a folder in it has {_MAIN}; pass a VOCdevkit folder, or its VOC2007")
     if wanted is None and len(years) > 1:
         raise VocError(f"{devkit} has several years; choose one of {', '.join(years)}")
     if wanted is not None and wanted not in years:
@@ -92,26 +215,26 @@ def _find_year(devkit: Path, year: str | None) -> Path:
 
 
 def _read_sets(folder: Path, names: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
-    """The ids in each set of that folder; the sets named, or all."""
+    """The ids in each set of that folder, for the given sets or all."""
     present = {path.stem: path for path in sorted(folder.glob("*.txt")) if not path.name.startswith(".")}
     if names is None:
         first = [name for name in _FIRST_SETS if name in present]
         read = {name: _read_set(present[name]) for name in [*first, *(name for name in present if name not in first)]}
         sets = {name: ids for name, ids in read.items() if ids is not None}
         if not sets:
-            raise VocError(f"{folder} has no set; write a file such as train.txt there, the name of an image a line")
+            raise VocError(f"{folder} has no set; write a file such as train.txt there, with one image name per line")
         return sets
     if isinstance(names, str):
-        raise TypeError(f"sets must be names, got {names!r}; give [{names!r}]")
+        raise TypeError(f"sets must be a sequence of names, got {names!r}; pass [{names!r}]")
     if not names:
-        raise VocError("sets is empty; name at least one, or leave it out for all")
+        raise VocError("sets is empty; pass at least one name, or None for all")
     sets = {}
     for name in names:
         if name not in present:
-            raise VocError(f"{folder} has no {name}.txt; choose among {', '.join(present) or 'none at all'}")
+            raise VocError(f"{folder} has no {name}.txt; choose from {', '.join(present) or 'nothing (it is empty)'}")
         ids = _read_set(present[name])
         if ids is None:
-            raise VocError(f"{present[name]} labels images for one class, and is not a set; give the set it is of")
+            raise VocError(f"{present[name]} labels images for one class and is not a set; pass the set that it labels")
         sets[name] = ids
     return sets
 
@@ -121,21 +244,23 @@ def _read_set(path: Path) -> tuple[str, ...] | None:
     try:
         lines = _bytes_of(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise VocError(f"{path} is not UTF-8 text; write the name of an image a line") from None
+        raise VocError(f"{path} is not UTF-8 text; write one image name per line") from None
     rows = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
     if not rows:
-        raise VocError(f"{path} is empty; write the name of an image a line, or remove the file")
+        raise VocError(f"{path} is empty; write one image name per line, or remove the file")
     if all(len(row) == 2 and row[1] in _LABELS for row in rows.values()):
         return None
     line_of: dict[str, int] = {}
     for number, row in rows.items():
         image_id, where = row[0], f"{path}, line {number}"
         if len(row) > 1:
-            raise VocError(f"{where}: {' '.join(row)[:60]!r} is more than the name of an image; write one a line")
+            raise VocError(
+                f"{where}: {' '.join(row)[:60]!r} is more than the name of an image; write one name per line"
+            )
         if _BAD_ID.search(image_id) or image_id.startswith("."):
-            raise VocError(f"{where}: {image_id[:60]!r} leads out of JPEGImages; write the name of an image in it")
+            raise VocError(f"{where}: {image_id[:60]!r} is outside JPEGImages; write the name of an image in it")
         if image_id in line_of:
-            raise VocError(f"{where}: {image_id!r} is on line {line_of[image_id]}, too; write each image once")
+            raise VocError(f"{where}: {image_id!r} is also on line {line_of[image_id]}; write each image once")
         line_of[image_id] = number
     return tuple(line_of)
 
@@ -165,14 +290,14 @@ class _Files:
         self._folder = folder
 
     def read(self, image_id: str, named_by: Path) -> Annotated:
-        """The image of that id and what its XML says; named_by: the set it is in."""
+        """The image with that id and its annotation; named_by: the set that names it."""
         found = self._images.get(image_id, [])
         if not found:
             raise VocError(
-                f"{self._folder / image_id}.jpg: no such image, but {named_by} names it; add it, or take it out there"
+                f"{self._folder / image_id}.jpg: no such image, but {named_by} names it; add it, or remove it there"
             )
         if len(found) > 1:
-            raise VocError(f"{found[0]} and {found[1].name} have one name; remove one of them")
+            raise VocError(f"{found[0]} and {found[1].name} have the same name; remove one of them")
         xml = self._annotations / f"{image_id}.xml"
         if not xml.exists():
             raise VocError(f"{xml}: no such file, but {named_by} names its image; add it, or read other sets")
@@ -181,7 +306,7 @@ class _Files:
 
 
 class _NoDoctype(ElementTree.TreeBuilder):
-    """Builds a tree, and refuses a document type at its start: entities that grow or read files are declared there."""
+    """Builds a tree, and raises for a document type, which can declare entities that expand or read files."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         raise _DoctypeError
@@ -196,17 +321,19 @@ def _read_xml(path: Path) -> tuple[int, int, tuple[Object, ...]]:
     try:
         root = ElementTree.fromstring(_bytes_of(path), ElementTree.XMLParser(target=_NoDoctype()))
     except _DoctypeError:
-        raise VocError(f"{path} has a <!DOCTYPE>, which no annotation needs and which may harm; remove it") from None
+        raise VocError(
+            f"{path} has a <!DOCTYPE>, which no annotation needs and which can be harmful; remove it"
+        ) from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise VocError(f"{path} is not XML ({error}); write or unpack it again") from None
     if root.tag != "annotation":
-        raise VocError(f"{path} begins with <{root.tag[:60]}>, not <annotation>; write it as VOC has it")
+        raise VocError(f"{path} begins with <{root.tag[:60]}> instead of <annotation>; write it as in VOC")
     sides = []
     for side in ("width", "height"):
         text = root.findtext(f"size/{side}", "").strip()
         value = _number(path, f"the {side}", text) if text else 0.0
         if value < 0.0 or value != int(value):
-            raise VocError(f"{path}: the {side} is {text}; give whole pixels, or 0 if it is not known")
+            raise VocError(f"{path}: the {side} is {text}; write whole pixels, or 0 if it is unknown")
         sides.append(int(value))
     things = (_read_object(path, number, thing, *sides) for number, thing in enumerate(root.findall("object"), 1))
     return sides[0], sides[1], tuple(things)
@@ -215,7 +342,7 @@ def _read_xml(path: Path) -> tuple[int, int, tuple[Object, ...]]:
 def _read_object(path: Path, number: int, thing: ElementTree.Element, width: int, height: int) -> Object:
     name = thing.findtext("name", "").strip()
     if not name or not name.isprintable():
-        raise VocError(f"{path}, object {number} has {'no' if not name else 'an unprintable'} <name>; give its class")
+        raise VocError(f"{path}, object {number} has {'no' if not name else 'an unprintable'} <name>; write its class")
     where = f"object {number} ({name[:60]})"
     box = thing.find("bndbox")
     if box is None:
@@ -223,7 +350,7 @@ def _read_object(path: Path, number: int, thing: ElementTree.Element, width: int
     x1, y1, x2, y2 = (_number(path, f"<{side}> of {where}", box.findtext(side, "").strip()) for side in _SIDES)
     shown = f"{path}, {where}: the box {x1:g}, {y1:g}, {x2:g}, {y2:g}"
     if x2 < x1 or y2 < y1:
-        raise VocError(f"{shown} is inverted; make xmin ≤ xmax and ymin ≤ ymax")
+        raise VocError(f"{shown} is inverted; write xmin ≤ xmax and ymin ≤ ymax")
     # Tools that count from 0 write a 0 for the first pixel.
     if x1 < 0.0 or y1 < 0.0 or (width and x2 > width) or (height and y2 > height):
         size = f"{width} × {height}" if width and height else "image"

@@ -1,8 +1,8 @@
-"""Exact rank losses for PyTorch: average precision, NDCG and your own as the last line of a network, on any device.
+"""Exact rank losses for PyTorch, on any device: average precision, NDCG, and your own.
 
-Scores come in, a loss goes out: one query (n,), one a row of (B, n) with dim=1, one a class of (n, C) with dim=0, or
-ragged with qid.
-The forward pass finds the most violating ranking, the backward pass returns its semi-gradient.
+A loss takes scores: one query (n,), one query per row of (B, n) with dim=1, one query per class of (n, C) with dim=0,
+or queries of different lengths in flat scores with qid. The forward pass of a hinge finds the most violating ranking,
+and the backward pass returns its semi-gradient.
 """
 
 try:
@@ -11,25 +11,19 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError(
-        "rankwise.torch needs PyTorch, which is not installed: pip install '.[torch]' in a checkout", name="torch"
+        "rankwise.torch needs PyTorch, which is not installed; run pip install '.[torch]' in a checkout", name="torch"
     ) from None
 
 from rankwise.torch import functional
-from rankwise.torch.detectors import ALRPLoss, RankSortLoss
+from rankwise.torch.detector_modules import ALRPLoss, RankSortLoss
 from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.layerwise.last_layer import LastLayer, fit_last_layer
 from rankwise.torch.layerwise.lwsvm import LWSVM
 from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.memory import IndexedDataset, ScoreMemory
-from rankwise.torch.modules import (
-    APHingeLoss,
-    DirectLoss,
-    ErrorDrivenLoss,
-    NDCGHingeLoss,
-    RankHingeLoss,
-    RetrievalLoss,
-    SmoothRankLoss,
-)
+from rankwise.torch.modules import APHingeLoss, NDCGHingeLoss, RankHingeLoss
+from rankwise.torch.retrieval_module import RetrievalLoss
+from rankwise.torch.surrogate_modules import DirectLoss, ErrorDrivenLoss, SmoothRankLoss
 
 __all__ = [
     "LWSVM",

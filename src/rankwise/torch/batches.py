@@ -1,4 +1,4 @@
-"""From what the caller gave to a reduced value: the part that all rank losses share."""
+"""The part that all rank losses share: from the arguments of a call to the reduced value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Gather = bool | Literal["ddp"]
 
 
 class Batch(NamedTuple):
-    """The tensors of a call; all but scores and target may lack. at: their indices in a memory."""
+    """The tensors of a call; all except scores and target are optional. at: their indices in a memory."""
 
     scores: Tensor
     target: Tensor
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 def loss_of_batch(
     batch: Batch, options: Options, dim: int | None, gather: Gather, memory: ScoreMemory | None
 ) -> Tensor:
-    """Check, join, solve and reduce: what every rank loss does with a batch, alone or among all samples of a memory."""
+    """Check, join, solve and reduce a batch, alone or among all samples of a memory."""
     if memory is not None and torch.compiler.is_compiling():
         from rankwise.torch.uncompiled import loss_among_samples
 
@@ -72,25 +72,27 @@ def loss_of_batch(
 
 
 def _check(batch: Batch, dim: int | None, memory: ScoreMemory | None) -> int:
-    """The dimension to rank along; refuses what does not go together."""
+    """The dimension to rank along; raises if the arguments do not agree."""
     ranked = check_samples(*batch[:4], dim)
     if (memory is None) != (batch.at is None):
-        raise ValueError("index and memory go together; one of them is missing")
+        raise ValueError("index and memory must be given together; pass both or neither")
     if memory is None or batch.at is None:
         return ranked
     if not isinstance(memory, ScoreMemory):
         raise TypeError(f"memory must be a ScoreMemory, got {type(memory).__name__}")
     if batch.qid is not None:
-        raise ValueError("a memory holds one query an output, so qid has no place beside it; leave one of them out")
+        raise ValueError(
+            "qid and memory cannot be combined, because a memory holds one query per output; pass only one of them"
+        )
     refuse_transforms()
     memory.check(batch.scores, batch.at, ranked)
     return ranked
 
 
 def refuse_transforms() -> None:
-    """Refuse torch.func, which knows no memory that is written to."""
+    """Raise under torch.func, which cannot handle writes to a memory."""
     if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
-        raise NotImplementedError("torch.func cannot map or differentiate a loss with a memory; use backward")
+        raise NotImplementedError("torch.func cannot map or differentiate a loss with a memory; use backward()")
 
 
 def is_distributed(gather: Gather) -> bool:
@@ -99,7 +101,7 @@ def is_distributed(gather: Gather) -> bool:
 
 
 def check_options(empty: str, reduction: str, gather: Gather, backend: str) -> None:
-    """Refuse unknown names."""
+    """Raise for unknown names."""
     check_empty(empty)
     check_known("reduction", reduction, REDUCTIONS)
     if gather not in (False, True, "ddp"):

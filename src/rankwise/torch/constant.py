@@ -1,4 +1,4 @@
-"""The key of a loss object, which the compiler takes as a constant of the graph."""
+"""The key of a loss object, as a constant of a compiled graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU tensors: the compiled core, on the very memory of contiguous float32 and float64 scores."""
+"""CPU tensors: the compiled core, which reads contiguous float32 and float64 scores without a copy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _DYNAMIC = Method("dynamic")
 def solve_batch(
     scores: Tensor, samples: Samples, qid: Tensor | None, loss: Loss, goal: Goal
 ) -> tuple[Outcome, Tensor | None]:
-    """One query a row, scores (Q, n); or one, (n,); or by qid (n,), and then the query of each sample.
+    """Solve scores (Q, n) with one query per row, one query (n,), or queries given by qid (n,).
 
-    That is Q for samples that do not count.
+    With qid, the query of each sample is returned too; it is Q for samples that do not count.
     """
     truth = _array(samples.relevant if samples.grades is None else samples.grades)
     flat, kept, grouping = _array(scores), None, None
@@ -46,13 +46,13 @@ def solve_batch(
         if goal.is_soft:
             values, gradient = solve_smooth(flat, queries, loss, goal.scale, n_threads, goal.update)
         else:
-            # A negative scale rewards the loss, and needs the dynamic programme.
+            # A negative scale rewards the loss, which needs the dynamic programme.
             scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
             solved = solve(flat, queries, loss, scale, method, n_threads)
             updated = _updated(goal, flat, queries, loss, solved) if goal.update else None
             values, gradient = (solved.value, solved.gradient) if updated is None else updated
     except NotFiniteError as error:
-        raise not_finite(scores, samples.valid) or error from None  # by its place as it was given
+        raise not_finite(scores, samples.valid) or error from None  # names the place in the tensor that was given
     query = None
     if grouping is not None:
         n_queries = queries.sizes.size
@@ -74,7 +74,7 @@ def _starts(scores: Tensor, valid: Tensor | None) -> NDArray[np.int64]:
 
 
 def _array(values: Tensor) -> NDArray[Any]:
-    """A tensor's own memory, flat, where it is contiguous and of a type of the core's; else a copy."""
+    """A flat view of a tensor if it is contiguous and of a type that the core takes, otherwise a copy."""
     if values.is_floating_point():
         values = values.detach()
         if values.dtype != compute_dtype(values):
@@ -90,7 +90,7 @@ def _placed(part: NDArray[Any], kept: NDArray[np.int64], whole: NDArray[Any]) ->
 def _updated(
     goal: Goal, scores: NDArray[Any], queries: Queries, loss: Loss, solved: Solved
 ) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
-    """Δ of the ranking by scores, and the direct-loss update of which the ranking that was solved for is a part."""
+    """Δ of the ranking by scores, and the direct-loss update from that ranking and the one that was solved for."""
     from rankwise.inference.predicted import predict
 
     lost, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=True)

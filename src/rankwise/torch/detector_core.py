@@ -18,7 +18,7 @@ from rankwise.torch.outcome import Outcome
 
 
 def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor | None]:
-    """Values (2, Q), gradients (2, n), and with qid the query of each sample, Q of those that do not count.
+    """Values (2, Q), gradients (2, n), and with qid the query of each sample (Q for samples that do not count).
 
     A query is filled if it has positives.
     """
@@ -35,7 +35,7 @@ def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor |
     try:
         solved = solver(scores, queries, found.told.numpy()[at], width, torch.get_num_threads())
     except NotFiniteError as error:
-        raise not_finite(found.scores, found.valid) or error from None  # by its place as it was given
+        raise not_finite(found.scores, found.valid) or error from None  # names the place in the tensor that was given
     gradients, query = torch.from_numpy(solved.gradients), None
     if not isinstance(at, slice):
         gradients = gradients.new_zeros(2, n).index_copy_(1, torch.from_numpy(at), gradients)

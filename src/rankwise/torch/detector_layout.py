@@ -1,4 +1,4 @@
-"""What a caller of a detector's loss gave, checked once: qualities in [0, 1], localisation losses that are numbers."""
+"""The checked input of a detector's loss: qualities in [0, 1], and finite localisation losses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rankwise.torch.layout import check_samples, precise, samples
 
 
 class Given(NamedTuple):
-    """The tensors of a call, each (n,). localisation: for aLRP; mask and qid may lack."""
+    """The tensors of a call, each (n,). localisation: for aLRP only; mask and qid are optional."""
 
     scores: Tensor
     target: Tensor
@@ -21,9 +21,9 @@ class Given(NamedTuple):
 
 
 class Detections(NamedTuple):
-    """Flat samples, each (n,): which are positive, which count (None: all do), and what is told of each.
+    """Flat samples, each (n,): which are positive, which count (None: all), and what is known about each positive.
 
-    told: of RankSort (`sorts`) the quality, of aLRP the localisation loss; anything where a sample is not positive.
+    told: the quality for RankSort (`sorts`), the localisation loss for aLRP; any value where a sample is not positive.
     """
 
     scores: Tensor
@@ -35,11 +35,11 @@ class Detections(NamedTuple):
 
 
 def check_flat(given: Given) -> None:
-    """Refuse shapes, dtypes and devices that do not go together."""
+    """Raise if shapes, dtypes or devices do not agree."""
     scores, target, localisation, mask, qid = given
     if getattr(scores, "ndim", 1) > 1:
         raise ValueError(
-            f"scores have shape {tuple(scores.shape)} and must be flat, (n,); pass scores.flatten(), target.flatten() "
+            f"scores have shape {tuple(scores.shape)} but must be flat, (n,); pass scores.flatten(), target.flatten() "
             "and, for several images, qid= with the image of each sample"
         )
     check_samples(scores, target, mask, qid, None)
@@ -50,30 +50,34 @@ def check_flat(given: Given) -> None:
             f"localisation must be a tensor, got {type(localisation).__name__}; convert it with torch.as_tensor"
         )
     if not localisation.is_floating_point():
-        raise TypeError(f"localisation must be floating point, got {localisation.dtype}; it is a loss of each positive")
+        raise TypeError(f"localisation must be floating point, got {localisation.dtype}; pass one loss per positive")
     if localisation.device != scores.device:
-        raise ValueError(f"localisation is on {localisation.device} and scores on {scores.device}; move it with .to()")
+        raise ValueError(
+            f"localisation is on {localisation.device} but scores are on {scores.device}; move it with .to()"
+        )
     if localisation.dim() != 1:
-        raise ValueError(f"localisation has shape {tuple(localisation.shape)} and must be flat: (n,), or (positives,)")
+        raise ValueError(
+            f"localisation has shape {tuple(localisation.shape)} but must be flat; pass (n,) or (positives,)"
+        )
 
 
 @torch.compiler.disable
 def by_sample(given: Given, ignore_index: int | None) -> Given:
-    """With localisation losses (n,), given those of the positives that count, in order; breaks compiled graphs."""
+    """Spread the localisation losses of positives that count, in order, to (n,); breaks compiled graphs."""
     losses, target = given.localisation, given.target
     assert losses is not None
     positive = samples(target, given.mask, ignore_index).relevant
     n_pos = int(positive.sum())
     if losses.shape[0] != n_pos:
         raise ValueError(
-            f"localisation has {losses.shape[0]} entries and must have one for each of the {target.shape[0]} samples, "
-            f"or one for each of the {n_pos} positives that count, in their order"
+            f"localisation has {losses.shape[0]} entries; pass one for each of the {target.shape[0]} samples, or one "
+            f"for each of the {n_pos} positives that count, in their order"
         )
     return given._replace(localisation=losses.new_zeros(target.shape).masked_scatter(positive, losses))
 
 
 def detections(given: Given, ignore_index: int | None) -> Detections:
-    """What is told of each sample; refuses qualities and localisation losses that are none."""
+    """The samples of a call; raises for invalid qualities and localisation losses."""
     scores, target, localisation, mask, qid = given
     if localisation is not None:
         relevant, valid, _ = samples(target, mask, ignore_index)
@@ -81,8 +85,8 @@ def detections(given: Given, ignore_index: int | None) -> Detections:
         if not bool(losses.isfinite().all()):
             k = int(relevant.nonzero()[~losses.isfinite()][0])
             raise ValueError(
-                f"the localisation loss of sample {k} is {localisation[k].item()}, not finite; mask the sample, or "
-                "look for its cause in the model"
+                f"the localisation loss of sample {k} is {localisation[k].item()}, which is not finite; mask the "
+                "sample, or look for the cause in the model"
             )
         return Detections(scores, relevant, valid, _plain(localisation), qid, False)
     valid = None if mask is None else mask.bool()
@@ -94,13 +98,13 @@ def detections(given: Given, ignore_index: int | None) -> Detections:
     if not bool((low >= 0) & (high <= 1)):
         k = int((~((quality >= 0) & (quality <= 1))).nonzero()[0])
         raise ValueError(
-            f"target[{k}] is {quality[k].item()}: the quality of a positive, such as its IoU, lies in (0, 1], that of "
-            "a negative is 0; clamp it, or pass ignore_index= for a value that means no label"
+            f"target[{k}] is {quality[k].item()}, but the quality of a positive, such as its IoU, must be in (0, 1] "
+            "and that of a negative 0; clamp it, or pass ignore_index= for a value that means no label"
         )
     return Detections(scores, quality > 0, valid, quality, qid, True)
 
 
 def _plain(values: Tensor) -> Tensor:
-    """Values of a type that NumPy knows, too, and that holds them exactly."""
+    """Values in a type that NumPy also has and that holds them exactly."""
     values = values.detach()
     return values if values.dtype in (torch.float32, torch.float64) else values.to(precise(values.device))

@@ -1,7 +1,7 @@
-"""The losses of detectors as one operator that PyTorch knows: two values, and the update of each by sample.
+"""The losses of detectors as one PyTorch operator: two values, and the update of each by sample.
 
-It compiles (a fake kernel gives the shapes). Backward multiplies the updates found on the way forward, and refuses to
-be differentiated again.
+It can be compiled (a fake kernel gives the shapes). Backward multiplies the updates found in the forward pass, and
+cannot be differentiated again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rankwise.torch.operator import OnlyOnce
 from rankwise.torch.outcome import share_of_query
 
 _Outputs = tuple[Tensor, Tensor, Tensor]
-_NO_GRADIENTS = (None,) * 9  # of all that follows the scores
+_NO_GRADIENTS = (None,) * 9  # of all arguments after the scores
 
 
 @torch.library.custom_op("rankwise::detector_loss", mutates_args=())
@@ -36,10 +36,10 @@ def detector_loss(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """RankSort, or aLRP where localisation (n,) is given: values (2,), gradients (2, n).
 
-    With reduction="none" and qid, values are (2, Q), and the query of each sample is given, too.
+    With reduction="none" and qid, values are (2, Q), and the query of each sample is returned too.
     """
     if backend == "core" and scores.device.type != "cpu":
-        raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
+        raise ValueError(f"backend='core' runs on the CPU but scores are on {scores.device}; use backend='auto'")
     found = detections(Given(scores, target, localisation, mask, qid), ignore_index)
     on_host = scores.device.type == "cpu" and backend != "tensor"
     outcome, query = (detector_core if on_host else tensor_detectors).solve_detections(found, width)
@@ -73,19 +73,19 @@ def _refuse_empty(filled: Tensor, query: Tensor, qid: Tensor | None) -> None:
     """Raise for the first query without positives."""
     q = int((~filled).nonzero()[0])
     which = "the query" if qid is None else f"the query with qid {int(qid[query == q][0])}"
-    raise ValueError(f"{which} has no positives and so no loss; leave it out, or pass empty='zero' or empty='skip'")
+    raise ValueError(f"{which} has no positives and so no loss; remove it, or pass empty='zero' or empty='skip'")
 
 
 def scaled(grad: Tensor, gradients: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
-    """Each part's gradients (n,) times what the loss is to its value, or to its query's."""
+    """Each part's gradients (n,), multiplied by the incoming gradient of its value, or of its query's value."""
     if grad.dim() == 1:
         return grad[0] * gradients[0], grad[1] * gradients[1]
-    by_sample = torch.nn.functional.pad(grad, (0, 1))[:, query]  # samples that do not count find the 0 at the end
+    by_sample = torch.nn.functional.pad(grad, (0, 1))[:, query]  # samples that do not count read the 0 at the end
     return by_sample[0] * gradients[0], by_sample[1] * gradients[1]
 
 
 class _Update(OnlyOnce):
-    """`scaled` as a function of the scores, too."""
+    """`scaled` as a function that also takes the scores."""
 
     @staticmethod
     def forward(grad: Tensor, gradients: Tensor, query: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,9 +93,9 @@ class _Update(OnlyOnce):
 
 
 class DetectorLoss(torch.autograd.Function):
-    """`detector_loss` with both parts' updates of the scores; of aLRP, the second is a gradient in localisation."""
+    """`detector_loss` with the updates of both parts; for aLRP, the second is a gradient in localisation."""
 
-    # One by one: the compiler counts them.
+    # Separate arguments: the compiler counts them.
     @staticmethod
     def forward(
         scores: Tensor,

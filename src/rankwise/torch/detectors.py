@@ -1,4 +1,4 @@
-"""The losses of detectors, RankSort and aLRP, as functions and as modules."""
+"""The losses of detectors, RankSort and aLRP, as functions."""
 
 from __future__ import annotations
 
@@ -28,47 +28,76 @@ def rank_sort_loss(
     gather: Gather = False,
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
-    """RankSort (Oksuz et al., ICCV 2021): positives above negatives, and among themselves by quality; minimise the sum.
+    """
+    Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021).
+
+    It ranks positives above negatives, and positives among themselves by quality. Minimise the sum of both parts:
 
         ranking_i = FP_i/(a_i + FP_i),  a_i = Σ_k H(s_k − s_i) over positives,  FP_i = Σ_j H(s_j − s_i) over negatives
         sorting_i = mean of 1 − t_k weighted by H(s_k − s_i), less the same over those of t_k ≥ t_i
 
-    with H(x) = clip(x/(2·width) + ½, 0, 1), each part the mean over positives. The gradient is an update, not the
-    derivative of the value: a positive hands its ranking error to the negatives above it, and its sorting error to the
-    positives of lesser quality above it, in proportion to H.
+    with H(x) = clip(x/(2·width) + ½, 0, 1). Each part is the mean over positives.
 
     Parameters
     ----------
     scores : Tensor of shape (n,)
-        Raw outputs of a model, floating point, flat.
+        Raw outputs of a model, in floating point, flat.
     target : Tensor of shape (n,)
-        The quality of each positive, in (0, 1], such as the IoU of its box; 0 of negatives.
-    width : float
-        Half the width of the ramp by which scores are compared.
-    mask, ignore_index, reduction, gather
-        As in `structured_hinge`; ignore_index and reduction apply to both parts.
+        Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
+    width : float, default 0.5
+        Half the width of the ramp H by which scores are compared, in units of the scores.
+    mask : Tensor of shape (n,), optional
+        True where a sample counts. Masked entries may hold anything and get no gradient.
     qid : Tensor of shape (n,), optional
-        Integers: the image of each sample, in any order. The parts are then means over images.
-    empty : {"zero", "skip", "error"}
-        A query without positives is 0, also left out of the mean, or refused. One without negatives has a sorting part.
-    backend : {"auto", "core", "tensor"}
-        "core" runs on the CPU, at the cost of a sort; "tensor" on any device, all positives against all samples of
-        their query, in chunks.
+        Integer image id of each sample, in any order. Each image is then a query of its own, and the parts are means
+        over images.
+    ignore_index : int, optional
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of queries without positives. "zero" counts them as 0 in the mean, "skip" leaves them out of the mean,
+        and "error" raises ValueError. A query without negatives still
+        has a sorting part.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined, for both parts. "none" returns one value per query, sorted by qid.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
+        that a single process would compute. "ddp" multiplies it by the number of processes, because
+        DistributedDataParallel averages gradients.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU, at the cost of a sort. "tensor" runs on any device and
+        compares all positives with all samples of their query, in chunks. "auto" takes "core" for CPU tensors and
+        "tensor" for others.
 
     Returns
     -------
-    ranking, sorting : Tensor
-        float32, or float64 for scores of float64: a number each, or with reduction="none" one a query.
+    ranking : Tensor
+        Ranking part: a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
+        float64 scores.
+    sorting : Tensor
+        Sorting part, of the same shape.
 
     Raises
     ------
     ValueError
-        If shapes do not agree, a score is not finite or a target not in [0, 1].
+        If shapes do not agree, a score is not finite, or a target is not in [0, 1].
     TypeError
-        If an argument is of the wrong type.
+        If an argument has the wrong type.
+
+    See Also
+    --------
+    rankwise.torch.RankSortLoss : The same loss as a module.
+    alrp_loss : For a localisation loss instead of a quality.
+    error_driven_loss : For positives without a quality (AP-loss).
+
+    Notes
+    -----
+    The gradient is an update, not the derivative of the value. A positive hands its ranking error to the negatives
+    above it, and its sorting error to positives of lower quality above it, in proportion to H.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch.functional import rank_sort_loss
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
     >>> ranking, sorting = rank_sort_loss(scores, torch.tensor([0.0, 0.6, 0.0, 0.9]))
     >>> (ranking + sorting).backward()
@@ -93,37 +122,79 @@ def alrp_loss(
     gather: Gather = False,
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
-    """aLRP (Oksuz et al., NeurIPS 2020): positives above negatives, well localised ones first; minimise the sum.
+    """
+    Compute the aLRP loss of a detector (Oksuz et al., NeurIPS 2020).
+
+    It ranks positives above negatives, well localised positives first. Minimise the sum of both parts:
 
         classification_i = FP_i/r_i,  r_i = 1 + Σ_{k≠i} H(s_k − s_i) + FP_i,  FP_i = Σ_j H(s_j − s_i) over negatives
         localisation_i = (Σ ℓ over i and the positives above it)/r_i
 
-    with H(x) = clip(x/(2·width) + ½, 0, 1), each part the mean over positives. The gradient of the classification part
-    is an update of the scores, not the derivative of its value: a positive hands (Σ_{k≠i} H(s_k − s_i)·ℓ_k + FP_i)/r_i
-    to the negatives above it. The localisation part is differentiable in ℓ, and has no gradient in the scores.
+    with H(x) = clip(x/(2·width) + ½, 0, 1). Each part is the mean over positives.
 
     Parameters
     ----------
-    scores, width, mask, qid, ignore_index, empty, reduction, gather, backend
-        As in `rank_sort_loss`.
+    scores : Tensor of shape (n,)
+        Raw outputs of a model, in floating point, flat.
     target : Tensor of shape (n,)
-        Boolean, or 0 and 1.
+        Booleans, or 0 and 1: which samples are positive.
     localisation : Tensor of shape (n,) or (positives,)
-        ℓ, such as 1 − GIoU: of each sample, where only positives' entries are read, or of the positives that count, in
-        their order. The latter breaks a compiled graph.
+        Localisation loss ℓ, such as 1 − GIoU. It has one entry per sample, of which only those of positives are read,
+        or one entry per positive that counts, in their order. The latter breaks a compiled graph.
+    width : float, default 1.0
+        Half the width of the ramp H by which scores are compared, in units of the scores.
+    mask : Tensor of shape (n,), optional
+        True where a sample counts. Masked entries may hold anything and get no gradient.
+    qid : Tensor of shape (n,), optional
+        Integer image id of each sample, in any order. Each image is then a query of its own, and the parts are means
+        over images.
+    ignore_index : int, optional
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of queries without positives. "zero" counts them as 0 in the mean, "skip" leaves them out of the mean,
+        and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined, for both parts. "none" returns one value per query, sorted by qid.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
+        that a single process would compute. "ddp" multiplies it by the number of processes, because
+        DistributedDataParallel averages gradients.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU, at the cost of a sort. "tensor" runs on any device and
+        compares all positives with all samples of their query, in chunks. "auto" takes "core" for CPU tensors and
+        "tensor" for others.
 
     Returns
     -------
-    classification, localisation : Tensor
-        As in `rank_sort_loss`. Positives that tie in score are in any order, of which the mean is taken.
+    classification : Tensor
+        Classification part: a scalar tensor, or one value per query with reduction="none". The type is float32, or
+        float64 for float64 scores.
+    localisation : Tensor
+        Localisation part, of the same shape. Positives that tie in score count with the mean over their orders.
 
     Raises
     ------
-    ValueError, TypeError
-        As in `rank_sort_loss`; and if a target is not binary or a localisation loss of a positive not finite.
+    ValueError
+        If shapes do not agree, a score or the localisation loss of a positive is not finite, or a target is not binary.
+    TypeError
+        If an argument has the wrong type.
+
+    See Also
+    --------
+    rankwise.torch.ALRPLoss : The same loss as a module.
+    rank_sort_loss : For a quality of each positive, such as its IoU.
+    error_driven_loss : For positives without localisation (AP-loss).
+
+    Notes
+    -----
+    The gradient of the classification part is an update of the scores, not the derivative of its value: a positive
+    hands (Σ_{k≠i} H(s_k − s_i)·ℓ_k + FP_i)/r_i to the negatives above it. The localisation part is differentiable in ℓ
+    and has no gradient in the scores.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch.functional import alrp_loss
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
     >>> losses = torch.tensor([0.2, 0.4], requires_grad=True)
     >>> parts = alrp_loss(scores, torch.tensor([0, 1, 0, 1]), losses, width=0.5)
@@ -158,89 +229,10 @@ def _parts(given: Given, options: tuple[Any, ...], gather: Gather) -> tuple[Tens
 
 
 def _checked(given: Given, ignore_index: int | None) -> Given:
-    """What was given, localisation losses by sample; refuses what does not go together."""
+    """Check the tensors of a call, and return them with localisation losses by sample."""
     check_flat(given)
-    given = given._replace(target=given.target.detach())  # an IoU may hang on the boxes' graph, which is not ours
+    given = given._replace(target=given.target.detach())  # an IoU may belong to the graph of the boxes
     if given.localisation is None or given.localisation.shape == given.scores.shape:
         return given
     spread: Given = by_sample(given, ignore_index)
     return spread
-
-
-class _DetectorLoss(torch.nn.Module):
-    """The options of a functional twin."""
-
-    def __init__(
-        self,
-        width: float,
-        *,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__()
-        check_options(empty, reduction, gather, backend)
-        self.options: dict[str, Any] = {
-            "width": as_width(width), "ignore_index": ignore_index, "empty": empty, "reduction": reduction,
-            "gather": gather, "backend": backend,
-        }  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-
-
-class RankSortLoss(_DetectorLoss):
-    """RankSort: positives above negatives, and among themselves by quality. Returns two parts: minimise their sum.
-
-    Called with scores and target (n,), and mask= or qid=.
-
-    Parameters
-    ----------
-    width, ignore_index, empty, reduction, gather, backend
-        As in `functional.rank_sort_loss`.
-
-    Examples
-    --------
-    >>> ranking, sorting = RankSortLoss()(torch.tensor([2.0, 1.0, 0.0]), torch.tensor([0.5, 0.0, 1.0]))
-    >>> round(ranking.item(), 4), round(sorting.item(), 4)
-    (0.2, 0.1667)
-    """
-
-    def __init__(self, width: float = 0.5, **options: Any) -> None:
-        super().__init__(width, **options)
-
-    def forward(
-        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Ranking and sorting part of one batch."""
-        return rank_sort_loss(scores, target, mask=mask, qid=qid, **self.options)
-
-
-class ALRPLoss(_DetectorLoss):
-    """aLRP: positives above negatives, well localised ones first. Returns two parts: minimise their sum.
-
-    Called with scores and target (n,), localisation (n,) or (positives,), and mask= or qid=.
-
-    Parameters
-    ----------
-    width, ignore_index, empty, reduction, gather, backend
-        As in `functional.alrp_loss`.
-    """
-
-    def __init__(self, width: float = 1.0, **options: Any) -> None:
-        super().__init__(width, **options)
-
-    def forward(
-        self,
-        scores: Tensor,
-        target: Tensor,
-        localisation: Tensor,
-        *,
-        mask: Tensor | None = None,
-        qid: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Classification and localisation part of one batch."""
-        return alrp_loss(scores, target, localisation, mask=mask, qid=qid, **self.options)

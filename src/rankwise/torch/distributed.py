@@ -1,8 +1,8 @@
 """Batches of several processes joined along their first dimension, with the gradient that one process would have.
 
 A rank loss is not a sum over samples: the union must be ranked as one. Every process ranks the union of all scores,
-which costs less than sending them, and keeps the gradient of its own part, so nothing is sent on the way back. What
-one process refuses, all refuse: none is left waiting for it. Compiled graphs break here, and run as they do eagerly.
+which costs less than sending them, and keeps the gradient of its own part, so backward sends nothing. If one process
+raises, all raise, and none is left waiting. Compiled graphs break here and run eagerly.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def join(
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Scores, target, mask, qid and index of all processes, joined along dimension 0 in the order of their ranks.
 
-    Where queries are rows of different widths, narrower ones are padded and masked. times_world: multiply gradients by
-    the number of processes. Every process has the values of all queries; its scores receive the gradient of what it
-    makes of them, so that where it weighs them itself (reduction="none") the weights must be those of the others.
+    Rows of different widths are padded and masked. times_world: multiply gradients by the number of processes. Every
+    process has the values of all queries, and its scores receive the gradient of what it computes from them. With
+    reduction="none" all processes must therefore weigh the values alike.
     """
     alike = {
         "dtype": (compute_dtype(scores), _SCORES),
@@ -51,7 +51,9 @@ def join(
     widths = {shape[ranked] for shape in shapes} if ranked > 0 else set()
     others = {tuple(size for at, size in enumerate(shape) if at not in (0, ranked)) for shape in shapes}
     if len(others) > 1:
-        raise ValueError(f"scores of the processes differ beyond dimensions 0 and {ranked}: {shapes}")
+        raise ValueError(
+            f"with gather, scores may differ between processes only in dimensions 0 and {ranked}, got {shapes}"
+        )
     target = target.to(_TARGETS[max(kinds)])
     mask = None if mask is None else mask.bool()
     if len(widths) > 1:
@@ -72,8 +74,8 @@ def join_embeddings(
 ) -> tuple[Tensor, Tensor, int]:
     """Embeddings (n, d) and labels (n,) of all processes, and where those of this one begin.
 
-    are_queries: whether these are the queries themselves, in all processes or in none; has_memory, likewise. Every
-    process must go backward: the gradients that all of them have of these embeddings are added up.
+    are_queries: whether these are the queries themselves, in all processes or in none; likewise has_memory. Every
+    process must run backward, because the gradients of all processes are added up.
     """
     needs_gradient = embeddings.requires_grad and torch.is_grad_enabled()
     alike = {
@@ -84,7 +86,7 @@ def join_embeddings(
     }
     shapes, _ = _meet(embeddings, alike)
     if len({shape[1:] for shape in shapes}) > 1:
-        raise ValueError(f"embeddings of the processes differ in width: {shapes}")
+        raise ValueError(f"with gather, embeddings must have the same width in all processes, got {shapes}")
     sizes = [shape[0] for shape in shapes]
     joined = _JoinEmbeddings.apply(embeddings, sizes)
     return joined, gather_parts(labels.to(torch.int64), sizes), _own_part(sizes).start
@@ -99,7 +101,7 @@ def sum_over_processes(value: Tensor) -> Tensor:
 
 @torch.compiler.disable
 def together(run: Callable[[], _Found], device: torch.device) -> _Found:
-    """What run() returns, if no process raises; if one does, all raise."""
+    """Return run() if no process raises; if one raises, all raise."""
     found: list[_Found] = []
     error = None
     try:
@@ -120,19 +122,19 @@ def together(run: Callable[[], _Found], device: torch.device) -> _Found:
 def _meet(
     values: Tensor, alike: Mapping[str, tuple[Any, Sequence[Any]]], number: int = 0
 ) -> tuple[list[tuple[int, ...]], list[int]]:
-    """The shape of every process's values, and its number; refuses, in all of them, what cannot be joined.
+    """The shape of every process's values, and its number; raises in all processes if they cannot be joined.
 
-    alike: by name, what must not differ between processes, and what it is one of.
+    alike: by name, a value that must be the same in all processes, and the values it can take.
     """
     if values.dim() > _MOST_DIMS:
-        raise ValueError(f"gather takes tensors of up to {_MOST_DIMS} dimensions, got {values.dim()}")
+        raise ValueError(f"gather takes tensors of at most {_MOST_DIMS} dimensions, got {values.dim()}; reshape them")
     alike = {"number of dimensions": (values.dim(), range(_MOST_DIMS + 1)), **alike}
     size = list(values.shape) + [0] * (_MOST_DIMS - values.dim())
     of_all = tell_all([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
     for at, (name, (_, choices)) in enumerate(alike.items(), start=1):
         if len({one[at] for one in of_all}) > 1:
             raise ValueError(
-                f"with gather, processes must not differ in {name}: {[choices[one[at]] for one in of_all]}"
+                f"with gather, all processes must have the same {name}, got {[choices[one[at]] for one in of_all]}"
             )
     begin = 1 + len(alike)
     return [tuple(one[begin : begin + values.dim()]) for one in of_all], [one[0] for one in of_all]
@@ -153,7 +155,7 @@ def _widen(values: Tensor, dim: int, width: int) -> Tensor:
 
 
 def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:
-    """Parts of unequal length, joined: padded for the journey to the longest, and sent as bytes."""
+    """Join parts of unequal length: each is padded to the longest and sent as bytes."""
     padded = values.new_zeros(max(sizes), *values.shape[1:])
     padded[: values.shape[0]] = values
     parts = [torch.empty_like(padded) for _ in sizes]
@@ -163,7 +165,7 @@ def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:
 
 
 class _JoinScores(torch.autograd.Function):
-    """Joined scores, whose gradient every process knows whole: each takes its own part of it."""
+    """Joined scores. Every process knows their whole gradient and takes its own part of it."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, sizes: list[int], times_world: bool) -> Tensor:
@@ -178,7 +180,7 @@ class _JoinScores(torch.autograd.Function):
 
 
 class _JoinEmbeddings(torch.autograd.Function):
-    """Joined embeddings, of whose gradient every process has a share: each takes its own part of the sum."""
+    """Joined embeddings. Every process has a share of their gradient; each takes its own part of the sum."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, sizes: list[int]) -> Tensor:

@@ -1,4 +1,4 @@
-"""What losses of embeddings remember between batches: a queue, written as scores are in memory.py."""
+"""Queue of past embeddings, for losses of embeddings. Writes are ordered as in memory.py."""
 
 from __future__ import annotations
 
@@ -9,30 +9,47 @@ from rankwise.inputs import check_whole
 
 
 class EmbeddingMemory(torch.nn.Module):
-    """A queue of the last embeddings and their labels, which queries are ranked against beside their batch.
+    """
+    Queue of the last embeddings and their labels, ranked along with each batch.
 
-    Pass it to `RetrievalLoss`: `loss(embeddings, labels, memory=memory)`. The queue has no gradient. After the loss the
-    batch is put into it, in place of the oldest; as it was ranked, that is normalised for similarity="cosine". In eval
-    mode (`memory.eval()`) nothing is put in. With gather, all processes put in the batches of all.
+    Small batches give each query few items to rank. With a memory, queries also rank the embeddings of earlier batches,
+    which have no gradient. Pass it to `RetrievalLoss`: `loss(embeddings, labels, memory=memory)`. The batch then
+    replaces the oldest embeddings of the queue.
 
     Parameters
     ----------
     size : int
-        The most embeddings that are kept.
+        Largest number of embeddings to keep.
     dim : int
-        Their length.
+        Length of an embedding.
 
     Attributes
     ----------
-    embeddings, labels, span : Tensor of shapes (size, dim), (size,), (2,)
-        Buffers: they are in the `state_dict` and move with `.to()`. The k-th embedding ever put in is at k mod size;
-        span: the first of those kept, and the next.
+    embeddings : Tensor of shape (size, dim)
+        Embeddings as they were ranked: normalised for similarity="cosine". The k-th embedding ever added is in row
+        k mod size.
+    labels : Tensor of shape (size,)
+        Their labels.
+    span : Tensor of shape (2,)
+        Number of the oldest embedding that is kept, and of the next one to come.
+
+    See Also
+    --------
+    RetrievalLoss : The loss that takes this memory.
+    ScoreMemory : Last scores of all samples, for losses of scores.
+
+    Notes
+    -----
+    In evaluation mode (`memory.eval()`) nothing is added. With gather, each process adds the batches of all processes.
+    The attributes are buffers: they are part of the `state_dict` and move with `.to()`.
 
     Examples
     --------
-    >>> from rankwise.torch import RetrievalLoss
-    >>> memory, loss = EmbeddingMemory(100, dim=2), RetrievalLoss()
-    >>> value = loss(torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), torch.tensor([7, 7, 3]), memory=memory)
+    >>> import torch
+    >>> from rankwise.torch import EmbeddingMemory, RetrievalLoss
+    >>> memory, criterion = EmbeddingMemory(100, dim=2), RetrievalLoss()
+    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
+    >>> value = criterion(points, torch.tensor([7, 7, 3]), memory=memory)
     >>> len(memory), memory.labels[:3].tolist()
     (3, [7, 7, 3])
     """
@@ -53,10 +70,17 @@ class EmbeddingMemory(torch.nn.Module):
         return int(stop - first)
 
     def __bool__(self) -> bool:
-        return True  # an empty queue is one, too
+        return True  # also when empty
 
     def extra_repr(self) -> str:
-        """Sizes, and how many are kept."""
+        """
+        List the sizes and the number of embeddings kept, for the printed form of the module.
+
+        Returns
+        -------
+        str
+            The options and the count.
+        """
         return f"{self.embeddings.shape[0]}, dim={self.embeddings.shape[1]}, kept={len(self)}"
 
     def reset(self) -> None:
@@ -64,10 +88,23 @@ class EmbeddingMemory(torch.nn.Module):
         self.span.zero_()
 
     def check(self, embeddings: Tensor) -> None:
-        """Refuse embeddings of another length or device."""
+        """
+        Check that embeddings fit this memory. Losses call this.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (B, dim)
+            Embeddings of a batch.
+
+        Raises
+        ------
+        ValueError
+            If the length or the device differs.
+        """
         if embeddings.shape[1] != self.embeddings.shape[1]:
             raise ValueError(
-                f"embeddings have {embeddings.shape[1]} columns and the memory dim={self.embeddings.shape[1]}"
+                f"embeddings have {embeddings.shape[1]} columns but the memory has dim={self.embeddings.shape[1]}; "
+                "make them equal"
             )
         if embeddings.device != self.embeddings.device:
             raise ValueError(
@@ -75,12 +112,35 @@ class EmbeddingMemory(torch.nn.Module):
             )
 
     def recall(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """The embeddings that are kept, and their labels."""
+        """
+        Return the embeddings that are kept. Losses call this.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+            Type of the embeddings to return.
+
+        Returns
+        -------
+        embeddings : Tensor of shape (kept, dim)
+            The embeddings, oldest first.
+        labels : Tensor of shape (kept,)
+            Their labels.
+        """
         at = self._slots(*self.span.tolist())
         return self.embeddings[at].to(dtype), self.labels[at]
 
     def enqueue(self, embeddings: Tensor, labels: Tensor) -> None:
-        """Put these in, the oldest making room, unless in eval mode."""
+        """
+        Add embeddings in place of the oldest ones, except in evaluation mode. Losses call this.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (B, dim)
+            Embeddings of a batch.
+        labels : Tensor of shape (B,)
+            Their labels.
+        """
         if not self.training:
             return
         size = self.embeddings.shape[0]
@@ -88,7 +148,7 @@ class EmbeddingMemory(torch.nn.Module):
         first, stop = self.span.tolist()
         end = stop + new.shape[0]
         at = self._slots(stop, end)
-        # Those that make room are gone before they are written over, the new ones there when all is written.
+        # The oldest leave the span before they are overwritten. The new ones enter it once all is written.
         self.span[0] = max(first, end - size)
         self.embeddings.index_copy_(0, at, new)
         self.labels.index_copy_(0, at, names)

@@ -1,7 +1,7 @@
-"""One very large query over several processes: its scores stay where they are, `rankwise.parts` ranks them by exchange.
+"""One very large query over several processes: scores stay where they are, and `rankwise.parts` ranks them.
 
-Every process is a part, and carries out what is decided from all replies; these are the same everywhere, and so is what
-is decided. Of fewer scores, gathering all of them takes less time than several rounds of messages.
+Every process is a part. All receive the same replies, so all reach the same decisions. For smaller queries, gathering
+all scores takes less time than several rounds of messages.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from rankwise.torch.registry import loss_of
 
 __all__ = ["Processes", "rank_together"]
 
-# Scores of all processes from which on they are not gathered.
+# From this number of scores in all processes on, they are not gathered.
 _MANY = 1 << 20
 _DTYPES = (torch.float32, torch.float64)
 
 
 class Processes:
-    """An `Exchange` with a part in each process; this is the one that is here."""
+    """An `Exchange` with one part per process; `state` is the part of this process."""
 
     def __init__(self, state: Any, traffic: Traffic | None = None) -> None:
         self.state = state
@@ -43,7 +43,7 @@ class Processes:
     def derive(
         self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None
     ) -> Processes:
-        """See `Exchange`; a part has no data, and no argument of its own."""
+        """See `Exchange`; a part has no data and no argument of its own."""
         assert not reads
         assert each is None
         return Processes(function(self.state, *args), self.traffic)
@@ -62,9 +62,9 @@ class Processes:
 
 @torch.compiler.disable
 def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Options, times_world: bool) -> Tensor | None:
-    """The loss of one query of all processes' scores; None where scores are to be gathered: all processes agree.
+    """The loss of one query over the scores of all processes, or None, in all of them, if scores must be gathered.
 
-    is_plain: whether there is nothing but scores and a target. times_world: multiply gradients by the processes.
+    is_plain: whether only scores and target are given. times_world: multiply gradients by the number of processes.
     """
     loss = loss_of(options.loss)
     relevant = _relevant(scores, target) if is_plain and _is_known(scores, loss, options) else None
@@ -104,7 +104,7 @@ def _is_known(scores: Tensor, loss: Loss, options: Options) -> bool:
 
 
 def _relevant(scores: Tensor, target: Tensor) -> NDArray[np.bool_] | None:
-    """What is relevant, if it is binary and all scores are finite; what is to be refused is refused elsewhere."""
+    """Binary relevance, or None if it is not binary or a score is not finite; errors are raised elsewhere."""
     values = target.detach()
     if values.dtype != torch.bool and not bool(((values == 0) | (values == 1)).all()):
         return None

@@ -1,19 +1,18 @@
-"""Rank losses as functions of tensors; the modules of the same meaning are in modules.py."""
+"""Rank losses as functions of tensors. The same losses as modules are in `rankwise.torch`."""
 
 from __future__ import annotations
 
-import torch  # noqa: F401  # the examples' own
 from torch import Tensor
 
 from rankwise.inputs import as_scale, check_known, is_number
 from rankwise.losses import Form, LossLike, as_loss
-from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
 from rankwise.torch.detectors import alrp_loss, rank_sort_loss
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Options, soft_goal
+from rankwise.torch.outcome import Options
 from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
+from rankwise.torch.soft_functional import error_driven_loss, smooth_loss
 
 __all__ = [
     "alrp_loss",
@@ -46,64 +45,91 @@ def structured_hinge(
     index: Tensor | None = None,
     memory: ScoreMemory | None = None,
 ) -> Tensor:
-    """J = max_R scale·Δ(R*, R) + F(R) − F(R*), an upper bound on scale·Δ of the ranking that scores induce.
+    """
+    Compute the structured hinge of a rank loss.
+
+        J = max_R scale·Δ(R*, R) + F(R) − F(R*)
+
+    Δ(R*, R) is the loss of a ranking R against a perfect ranking R*, and F(R) says how well R agrees with the scores.
+    The maximum is attained by the most violating ranking, which is found exactly. J is convex in the scores and an
+    upper bound on scale·Δ of the ranking by scores.
 
     Parameters
     ----------
-    scores : Tensor of shape (n,) or (…)
-        Raw outputs of a model, floating point. One query (n,); several, ranked along dim; or ragged ones with qid.
-    target : Tensor, shape as scores
-        Boolean, or 0 and 1; other numbers are grades, finite and at least 0, for which J = Σ_l α_l J_l over thresholds,
-        as in `rankwise.structured_hinge`.
-    loss : str or Loss
-        A name, such as "ap", "ndcg" or "ndcg@10", or a `rankwise.Loss`.
-    mask : Tensor, shape as scores, optional
-        True where a sample counts; the rest may hold anything.
+    scores : Tensor of shape (n,) or (...)
+        Raw outputs of a model, in floating point. Shape (n,) is one query, or several queries of any lengths with qid.
+        Scores with more dimensions are ranked along dim.
+    target : Tensor of the same shape as scores
+        Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, finite and at least 0, for which
+        J = Σ_l α_l J_l over thresholds, as in `rankwise.structured_hinge`.
+    loss : str or Loss, default "ap"
+        Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr", "auc" or "f1", or a `rankwise.Loss`.
+    mask : Tensor of the same shape as scores, optional
+        True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
     qid : Tensor of shape (n,), optional
-        Integers: the query of each sample, in any order.
+        Integer query id of each sample, in any order, for queries of different lengths in flat scores.
     dim : int, optional
-        The dimension that is ranked. It must be given for scores of two dimensions or more. On (n, C), dim=0 ranks
-        the samples of each column, one query a class; dim=1 (or −1) takes each row for one list.
-    scale : float
-        The weight of Δ against F.
+        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
+        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
+        row.
+    scale : float, default 1.0
+        Weight of Δ against the scores: how large a margin an error is worth. 1 suits logits, 0.3 to 1 cosines.
     ignore_index : int, optional
-        The value of target that means no label.
-    empty : {"zero", "skip", "error"}
-        A query without positives or without negatives, or of one grade only, is 0, also left out of the mean, or
-        refused.
-    reduction : {"mean", "sum", "none"}
-        Over queries. "none": one value a query, sorted by qid where that is given.
-    gather : bool or "ddp"
-        Rank the batches of all processes of torch.distributed together, joined along their first dimension. True gives
-        each score the gradient one process would, "ddp" that times the number of processes, since
-        DistributedDataParallel averages. With reduction="none" all processes must weigh the values alike.
-    backend : {"auto", "core", "tensor"}
-        "core" runs on the CPU, "tensor" on any device.
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
+        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension.
+        True gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of
+        processes, because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh
+        the values alike.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
     index : Tensor of shape (b,), optional
-        Which samples of the data set these are, with memory.
+        Position of each sample of the batch in the data set. Required with memory.
     memory : ScoreMemory, optional
-        The last scores of all samples, against which the batch is ranked; it is written to.
+        Last scores of all samples of the data set. The batch is ranked among them and then written to the memory.
+        Cannot be combined with qid.
 
     Returns
     -------
     Tensor
-        float32, or float64 for scores of float64: a number, or with reduction="none" one a query.
+        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
+        float64 scores.
 
     Raises
     ------
     ValueError
         If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
-        finite or a target neither binary nor a grade.
+        finite, or a target is not allowed.
     TypeError
-        If an argument is of the wrong type.
+        If an argument has the wrong type.
 
     Warns
     -----
     UserWarning
-        If dim=0 ranks a batch of a single sample, as the last one of a DataLoader may be. Its queries are empty.
+        If dim=0 ranks a batch of a single sample, such as the last batch of a DataLoader. All its queries are empty.
+
+    See Also
+    --------
+    rankwise.torch.RankHingeLoss : The same loss as a module.
+    direct_loss : The rank loss itself, with an estimate of its gradient.
+    smooth_loss : The rank loss made continuous, with its true gradient.
+    error_driven_loss : Bounded updates, for fine-tuning and for noisy labels.
+    rankwise.structured_hinge : The same for NumPy arrays.
+
+    Notes
+    -----
+    The backward pass returns the semi-gradient: the gradient of J with the most violating ranking held fixed.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch.functional import structured_hinge
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
     >>> value = structured_hinge(scores, torch.tensor([0, 1, 0, 1]))
     >>> value.backward()
@@ -132,164 +158,139 @@ def direct_loss(
     index: Tensor | None = None,
     memory: ScoreMemory | None = None,
 ) -> Tensor:
-    """Δ of the ranking R_w that scores induce, ties counted as wrong, with the gradient of direct loss minimisation.
+    """
+    Compute a rank loss, with the gradient of direct loss minimisation (Song et al., 2016).
+
+    The value is Δ of the ranking R_w that scores induce, with ties counted as errors. The gradient is
 
         positive: (∇F(R_ε) − ∇F(R_w))/ε,   R_ε = argmax_R F(R) + ε·Δ(R*, R)
         negative: (∇F(R_w) − ∇F(R_−ε))/ε,  R_−ε = argmax_R F(R) − ε·Δ(R*, R)
 
-    As ε falls, this tends to the gradient of the expected Δ. The negative update is found by an exact dynamic
-    programme, in time of the number of misordered pairs.
+    As ε falls, it tends to the gradient of the expected Δ.
 
     Parameters
     ----------
-    scores, target, loss, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
-        As in `structured_hinge`, but for binary target only; scores of two dimensions or more need dim.
-    epsilon : float
-        ε, positive.
-    update : {"positive", "negative"}
-        Which of the two gradients.
+    scores : Tensor of shape (n,) or (...)
+        Raw outputs of a model, in floating point. Shape (n,) is one query, or several queries of any lengths with qid.
+        Scores with more dimensions are ranked along dim.
+    target : Tensor of the same shape as scores
+        Relevance of each sample: booleans, or 0 and 1. Grades are not supported.
+    loss : str or Loss, default "ap"
+        Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
+    epsilon : float, default 1.0
+        Weight ε of Δ in the second ranking, positive. Larger values move more samples per step.
+    update : {"positive", "negative"}, default "positive"
+        Which of the two gradients is returned. The negative one is found by an exact dynamic programme, whose time
+        grows with the number of misordered pairs.
+    mask : Tensor of the same shape as scores, optional
+        True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
+    qid : Tensor of shape (n,), optional
+        Integer query id of each sample, in any order, for queries of different lengths in flat scores.
+    dim : int, optional
+        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
+        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
+        row.
+    ignore_index : int, optional
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of empty queries, which have no positives or no negatives and so nothing to rank. "zero" counts them
+        as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension.
+        True gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of
+        processes, because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh
+        the values alike.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
+    index : Tensor of shape (b,), optional
+        Position of each sample of the batch in the data set. Required with memory.
+    memory : ScoreMemory, optional
+        Last scores of all samples of the data set. The batch is ranked among them and then written to the memory.
+        Cannot be combined with qid.
 
     Returns
     -------
     Tensor
-        As in `structured_hinge`.
+        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
+        float64 scores.
 
     Raises
     ------
-    ValueError, TypeError
-        As in `structured_hinge`; and if epsilon is not positive or the loss is not one of rankings.
+    ValueError
+        If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
+        finite, or a target is not allowed, or epsilon is not
+        positive, or the loss is not one of rankings.
+    TypeError
+        If an argument has the wrong type.
+
+    See Also
+    --------
+    rankwise.torch.DirectLoss : The same loss as a module.
+    structured_hinge : A convex upper bound on the loss.
+    smooth_loss : The rank loss made continuous, with its true gradient.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch.functional import direct_loss
     >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = direct_loss(scores, torch.tensor([0, 1, 0, 1]), epsilon=1.0)
+    >>> value = direct_loss(scores, torch.tensor([0, 1, 0, 1]), epsilon=4.0)
     >>> value.backward()
     >>> round(value.item(), 4), scores.grad.tolist()
-    (0.5, [0.0, 0.0, 0.0, 0.0])
+    (0.5, [0.0, -0.125, 0.125, 0.0])
     """
     step = check_update(loss, epsilon, update)
     options = Options(ignore_index, key_of(loss), step, update, empty, reduction, backend)
     return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
 
 
-def smooth_loss(
-    scores: Tensor,
-    target: Tensor,
-    loss: LossLike = "ap",
-    *,
-    width: float = 1.0,
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-    dim: int | None = None,
-    ignore_index: int | None = None,
-    empty: str = "zero",
-    reduction: str = "mean",
-    gather: Gather = False,
-    backend: str = "auto",
-    index: Tensor | None = None,
-    memory: ScoreMemory | None = None,
-) -> Tensor:
-    """The loss with every comparison of a positive and a negative softened over a width, and its true gradient.
-
-    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)) with c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1), as in
-    `rankwise.smooth_loss`: continuous, bounded, not convex. With grades it is by soft ranks of all samples, as there; a
-    batch whose target is 0 and 1 only counts as binary.
-
-    Parameters
-    ----------
-    scores, target, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
-        As in `structured_hinge`; scores of two dimensions or more need dim.
-    loss : str or DiscountedLoss
-        "ap", "ndcg", "mrr", "auc", "f1", "ndcg@10", …, or a `rankwise.DiscountedLoss`. (C2) is not needed.
-    width : float
-        Half the width of the ramp, in units of the scores.
-
-    Returns
-    -------
-    Tensor
-        As in `structured_hinge`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As in `structured_hinge`; and if the width is not positive or the loss has no discount.
-
-    Examples
-    --------
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = smooth_loss(scores, torch.tensor([0, 1, 0, 1]), width=0.75)
-    >>> value.backward()
-    >>> round(value.item(), 4), [round(one, 4) for one in scores.grad.tolist()]
-    (0.5084, [0.0, -0.071, 0.1164, -0.0454])
-    """
-    options = Options(ignore_index, key_of(loss), *soft_goal(loss, width, "smooth"), empty, reduction, backend)
-    return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
-
-
-def error_driven_loss(
-    scores: Tensor,
-    target: Tensor,
-    loss: LossLike = "ap",
-    *,
-    width: float = 1.0,
-    interpolate: bool = True,
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-    dim: int | None = None,
-    ignore_index: int | None = None,
-    empty: str = "zero",
-    reduction: str = "mean",
-    gather: Gather = False,
-    backend: str = "auto",
-    index: Tensor | None = None,
-    memory: ScoreMemory | None = None,
-) -> Tensor:
-    """The error-driven loss, AP-loss of Chen et al. (2019) for loss="ap", with its update in place of a gradient.
-
-    Each positive's error is handed on to the negatives above it, in proportion to how far above they are, as in
-    `rankwise.error_driven_loss`. What `backward` gives is this update, not the derivative of the value: bounded, a
-    positive's by its share of the loss, it does not vanish while a positive is misranked, however far below it lies.
-
-    Parameters
-    ----------
-    scores, target, loss, width, mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory
-        As in `smooth_loss`; positives are compared among themselves, too.
-    interpolate : bool
-        Whether a positive's precision counts as the highest among those that score no higher. A loss whose discount
-        is not positive, such as "auc", has no precision, and is not interpolated.
-
-    Returns
-    -------
-    Tensor
-        As in `structured_hinge`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As in `smooth_loss`.
-
-    Examples
-    --------
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = error_driven_loss(scores, torch.tensor([0, 1, 0, 1]), width=0.5)
-    >>> value.backward()
-    >>> value.item(), scores.grad.tolist()
-    (0.5, [0.375, -0.25, 0.125, -0.25])
-    """
-    goal = soft_goal(loss, width, error_driven_way(interpolate))
-    options = Options(ignore_index, key_of(loss), *goal, empty, reduction, backend)
-    return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
-
-
 def check_update(loss: LossLike, epsilon: float, update: str) -> float:
-    """ε; refuses one that is not positive, an unknown update, and a loss that is not of rankings."""
+    """
+    Check the options of `direct_loss`.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        Rank loss.
+    epsilon : float
+        Weight of the loss in the second ranking, positive.
+    update : {"positive", "negative"}
+        Which gradient is returned.
+
+    Returns
+    -------
+    float
+        The value of epsilon.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive, the update is unknown, or the loss does not support it.
+    TypeError
+        If epsilon is not a number.
+
+    See Also
+    --------
+    direct_loss : The loss with these options.
+
+    Examples
+    --------
+    >>> from rankwise.torch.functional import check_update
+    >>> check_update("ap", 2, "positive")
+    2.0
+    """
     if as_loss(loss).form is Form.LABELS:
-        raise ValueError("direct loss minimisation is for losses of rankings; zero-one is a loss of labels")
+        raise ValueError(
+            "direct loss minimisation needs a loss of rankings, and zero-one is a loss of labels; use 'ap'"
+        )
     check_known("update", update, UPDATES)
     if as_loss(loss).form is Form.THRESHOLD and update == "negative":
-        raise ValueError(f"the negative update is not known for {as_loss(loss).name}; use update='positive'")
+        raise ValueError(f"update='negative' is not available for {as_loss(loss).name}; use update='positive'")
     if not is_number(epsilon):
         raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
     if not 0.0 < epsilon < float("inf"):
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon}: it is what the update is divided by")
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon}; the update is divided by it")
     return float(epsilon)

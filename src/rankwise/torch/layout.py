@@ -1,4 +1,4 @@
-"""What the caller gave, checked once: which samples count, which are relevant, where a score is not a number."""
+"""The checked input of a call: which samples count, which are relevant, and which scores are not finite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankwise.inputs import NotFiniteError, is_whole, limit_of
 
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)
-# Whole numbers of which PyTorch finds the extremes.
+# Integer types whose extremes PyTorch can find.
 _QUICK = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _LIMITS = {
     torch.float32: limit_of(np.empty(0, np.float32)),
@@ -22,17 +22,17 @@ _LIMITS = {
 
 
 def precise(device: torch.device) -> torch.dtype:
-    """The most precise type of a device: float64, but where there is none."""
+    """The most precise type of a device: float64, or float32 where that is missing."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def compute_dtype(scores: Tensor) -> torch.dtype:
-    """The precision of values and gradients: float32, or that of the scores if it is better."""
+    """The type of values and gradients: float32, or that of the scores if it is more precise."""
     return torch.float32 if scores.dtype in _HALVES else scores.dtype
 
 
 def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int | None) -> int:
-    """The dimension to rank along; refuses shapes, dtypes and devices that do not go together."""
+    """The dimension to rank along; raises if shapes, dtypes or devices do not agree."""
     others = {name: given for name, given in (("mask", mask), ("qid", qid)) if given is not None}
     given: Any
     for name, given in {"scores": scores, "target": target, **others}.items():
@@ -42,25 +42,25 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
             raise TypeError(f"{name} must be a dense tensor, got {given.layout}; convert it with .to_dense()")
     if scores.dtype not in _KNOWN:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _KNOWN)
-        raise TypeError(f"scores must be floating point ({known}), got {scores.dtype}; a model's raw outputs are")
+        raise TypeError(f"scores must be floating point ({known}), got {scores.dtype}; pass the raw outputs of a model")
     if dim is not None and not is_whole(dim):
         raise TypeError(f"dim must be an integer or None, got {type(dim).__name__}")
     if scores.dim() == 0:
-        raise ValueError("scores must have at least one dimension, got a single number; keep that of the samples")
+        raise ValueError("scores must have at least one dimension, got a scalar; keep the dimension of the samples")
     for name, other in {"target": target, **others}.items():
         if other.shape != scores.shape:
             hint = ": pass scores.squeeze(-1)" if scores.shape == (*other.shape, 1) else ""
             raise ValueError(
-                f"{name} has shape {tuple(other.shape)} and scores {tuple(scores.shape)}; they must agree{hint}"
+                f"{name} has shape {tuple(other.shape)} but scores have {tuple(scores.shape)}; make them equal{hint}"
             )
         if other.device != scores.device:
-            raise ValueError(f"{name} is on {other.device} and scores on {scores.device}; move it with .to()")
+            raise ValueError(f"{name} is on {other.device} but scores are on {scores.device}; move it with .to()")
     if mask is not None and (mask.is_floating_point() or mask.is_complex()):
         raise TypeError(f"mask must be boolean, True where a sample counts, got {mask.dtype}")
     if target.is_complex():
         raise TypeError(f"target must be boolean, or 0 and 1, got {target.dtype}")
     if qid is not None and scores.dim() != 1:
-        raise ValueError(f"with qid, scores are flat, (n,); got {tuple(scores.shape)}: flatten them, or leave qid out")
+        raise ValueError(f"qid needs flat scores (n,), got {tuple(scores.shape)}; flatten them, or leave qid out")
     if qid is not None and (qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool):
         raise TypeError(f"qid must be integers, got {qid.dtype}")
     if dim is None:
@@ -73,12 +73,12 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
 
 
 def check_ranked(scores: Tensor, dim: int) -> None:
-    """Refuse lists of one sample each, which have nothing to rank; of one sample in a batch, ranked by dim=0, warn.
+    """Raise if every list has a single sample and so nothing to rank; warn for a batch of one sample with dim=0.
 
-    A flat query of one sample is an empty one, as others are that have one class only.
+    A flat query of one sample is an empty query, like any query with one class only.
     """
     ranked = dim % scores.dim()
-    # Compiled, the size of a batch may be unknown, and is not asked for.
+    # In a compiled graph the size of a batch may be unknown, and asking would break the graph.
     if ranked == 0 and (scores.dim() == 1 or torch.compiler.is_compiling()):
         return
     if scores.shape[ranked] != 1:
@@ -86,13 +86,13 @@ def check_ranked(scores: Tensor, dim: int) -> None:
     shape = tuple(scores.shape)
     if ranked > 0:
         raise ValueError(
-            f"dim={dim} of scores of shape {shape} has length 1, so every list is a single sample and there is nothing "
-            f"to rank; pass dim=0 to rank the {shape[0]} samples of the batch, or scores.squeeze({dim}) and "
+            f"dim={dim} of scores of shape {shape} has length 1, so every list has a single sample and there is "
+            f"nothing to rank; pass dim=0 to rank the {shape[0]} samples of the batch, or scores.squeeze({dim}) and "
             f"target.squeeze({dim})"
         )
     warnings.warn(
         f"dim=0 of scores of shape {shape} has length 1: a batch of a single sample has nothing to rank, and its loss "
-        "is 0. Leave it out (drop_last=True in a DataLoader); if it is one list, pass dim=-1",
+        "is 0. Drop such batches (drop_last=True in a DataLoader). If the sample is one list, pass dim=-1",
         stacklevel=2,
     )
 
@@ -102,18 +102,18 @@ def _readings(scores: Tensor) -> str:
     first, last = scores.shape[0], scores.shape[-1]
     if scores.dim() > 2:
         return (
-            f"the dimension to rank along. dim=0: the {first} samples are ranked, one query for each place in the "
-            f"other dimensions; dim=-1: each row of the last dimension is one list of {last}"
+            f"the dimension to rank along. dim=0: the {first} samples are ranked, one query per position in the other "
+            f"dimensions; dim=-1: each row of the last dimension is one list of {last}"
         )
     column = f"; for one query of {first} pass scores.squeeze(1) and target.squeeze(1)" if last == 1 else ""
     return (
-        f"the dimension to rank along. dim=0: each column's {first} samples are ranked, one query a class ({last} in "
+        f"the dimension to rank along. dim=0: each column's {first} samples are ranked, one query per class ({last} in "
         f"all); dim=1 (or -1): each row is one list of {last} ({first} in all){column}"
     )
 
 
 def as_rows(values: Tensor | None, dim: int) -> Tensor | None:
-    """Values with one query a row (Q, n), ranked along dim; of a single query as they are."""
+    """Values with one query per row (Q, n), ranked along dim; those of a single query are unchanged."""
     if values is None or values.dim() == 1 or (values.dim() == 2 and dim in (1, -1)):
         return values
     rows = values.movedim(dim, -1)
@@ -121,7 +121,7 @@ def as_rows(values: Tensor | None, dim: int) -> Tensor | None:
 
 
 def _count(rows: Tensor) -> int:
-    """The number of queries: the product of all dimensions but the last, also where that has no entries."""
+    """The number of queries: the product of all dimensions except the last, even if that one is empty."""
     count = 1
     for size in rows.shape[:-1]:
         count *= size
@@ -140,7 +140,7 @@ class Samples(NamedTuple):
 
 
 def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, graded: bool = False) -> Samples:
-    """What target, mask and ignore_index say of each sample; numbers other than 0 and 1 are grades, if they may be."""
+    """Read target, mask and ignore_index; numbers other than 0 and 1 are grades, if grades are allowed."""
     valid = None if mask is None else mask.bool()
     if ignore_index is not None:
         kept = target != ignore_index
@@ -159,7 +159,7 @@ def _neither(target: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def _grades(target: Tensor, valid: Tensor | None) -> Tensor:
-    """Grades of the samples that count; refuses what is none."""
+    """Grades of the samples that count; raises for invalid ones."""
     grades = target.to(precise(target.device))
     wrong = ~((grades >= 0.0) & (grades < torch.inf))
     if valid is not None:
@@ -167,7 +167,7 @@ def _grades(target: Tensor, valid: Tensor | None) -> Tensor:
     if bool(wrong.any()):
         at = wrong.nonzero()[0].tolist()
         raise ValueError(
-            f"{_place('target', at)} is {target[tuple(at)].item()}: grades must be finite and at least 0; pass "
+            f"{_place('target', at)} is {target[tuple(at)].item()}; grades must be finite and at least 0. Pass "
             "booleans, or ignore_index= for a value that means no label"
         )
     return grades
@@ -190,26 +190,26 @@ def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:
-    """Whether each score is finite and not too large to be compared; those that do not count are."""
+    """Whether each score is finite and small enough to compare; True for samples that do not count."""
     dtype = compute_dtype(scores)
     good = scores.to(dtype).abs() <= _LIMITS[dtype]
     return good if valid is None else good | ~valid
 
 
 def not_finite(scores: Tensor, valid: Tensor | None) -> NotFiniteError | None:
-    """An error that names the first score that counts and is not finite, or too large; None if there is none."""
+    """An error for the first score that counts and is not finite or too large; None if there is none."""
     wrong = ~within_limits(scores, valid)
     if not bool(wrong.any()):
         return None
     at = wrong.nonzero()[0].tolist()
     value = scores[tuple(at)].item()
-    why = "too large to be compared; rescale the scores" if abs(value) < float("inf") else "not finite"
+    why = "too large to compare; rescale the scores" if abs(value) < float("inf") else "not finite"
     place = _place("scores", at[-1:] if wrong.shape[0] == 1 else at)
-    return NotFiniteError(f"{place} is {value}: {why}; mask it, or look for its cause in the model")
+    return NotFiniteError(f"{place} is {value}: {why}; mask it, or look for the cause in the model")
 
 
 def refuse_scores(scores: Tensor, valid: Tensor | None) -> None:
-    """Raise for the first score that counts and is not finite, or too large."""
+    """Raise for the first score that counts and is not finite or too large."""
     error = not_finite(scores, valid)
     if error is not None:
         raise error

@@ -1,7 +1,7 @@
-"""What losses of scores remember between batches: the last scores of all samples; and a data set that tells indices.
+"""Memory of the last scores of all samples, for losses of scores; and a data set that also returns indices.
 
-A step computes first and writes last, in an order in which every state between two writes is one that may be ranked:
-whatever is refused or interrupted leaves no entry half-written.
+A step computes first and writes last. The order of the writes keeps every state between two of them valid, so an error
+or an interruption never leaves a half-written entry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rankwise.torch.layout import compute_dtype, refuse_scores, samples
 
 
 class Entries(NamedTuple):
-    """What is to be written to a `ScoreMemory`: samples (b,), and their scores, labels and whether seen, (C, b)."""
+    """Entries to write to a `ScoreMemory`: samples (b,), and their scores, labels and seen flags, (C, b)."""
 
     at: Tensor
     scores: Tensor
@@ -26,34 +26,53 @@ class Entries(NamedTuple):
 
 
 class ScoreMemory(torch.nn.Module):
-    """The last scores and the labels of all n samples of a data set, so that a batch is ranked among all of them.
+    """
+    Last scores and labels of all n samples of a data set, to rank a batch among all of them.
 
-    Pass it to a loss of scores with the samples' indices: `loss(scores, target, index=index, memory=memory)`. The
-    batch's entries are written over, and the value is the loss of all samples seen so far, the others' scores being
-    those of their last batch, without gradient. The batch has its part of the gradient times (samples seen)/(samples
-    in the batch), that is n/b once all were seen: what the gradient of all samples is on average.
+    The AP of a small batch is much easier than the AP of the data set. With a memory, the loss is that of all samples
+    seen so far: those of the batch with their new scores, the others with the scores of their last batch, without
+    gradient.
 
-    Entries that are masked or ignored are not written, and an earlier score of theirs stays. In eval mode
-    (`memory.eval()`) batches are ranked in the same way and nothing is written.
+    Pass it to a loss of scores together with the indices of the samples:
+    `loss(scores, target, index=index, memory=memory)`. Each call overwrites the entries of the batch.
 
     Parameters
     ----------
     n : int
-        The number of samples; indices are 0 … n − 1.
-    n_outputs : int
-        Scores of a sample: 1 for scores (b,), C for scores (b, C) with dim=0.
+        Number of samples in the data set. Indices are 0 to n − 1.
+    n_outputs : int, default 1
+        Number of scores per sample: 1 for scores (b,), C for scores (b, C) with dim=0.
 
     Attributes
     ----------
-    scores, labels, seen : Tensor of shape (n_outputs, n)
-        Buffers: they are in the `state_dict` and move with `.to()`. Scores that were not seen yet mean nothing.
+    scores : Tensor of shape (n_outputs, n)
+        Last score of each sample. Entries that have not been seen yet have no meaning.
+    labels : Tensor of shape (n_outputs, n)
+        Label of each sample, boolean.
+    seen : Tensor of shape (n_outputs, n)
+        True where a sample has been seen.
+
+    See Also
+    --------
+    IndexedDataset : A data set that also returns the index of each sample.
+    EmbeddingMemory : A queue of embeddings, for `RetrievalLoss`.
+
+    Notes
+    -----
+    The gradient of the batch is multiplied by (samples seen)/(samples in the batch), which is n/b once all samples have
+    been seen. Its mean over batches then equals the gradient of the loss of all samples.
+
+    Masked and ignored entries are not written, and their earlier scores stay. In evaluation mode (`memory.eval()`),
+    batches are ranked in the same way and nothing is written. All three attributes are buffers: they are part of the
+    `state_dict` and move with `.to()`.
 
     Examples
     --------
-    >>> from rankwise.torch import APHingeLoss
-    >>> memory, loss = ScoreMemory(4), APHingeLoss()
-    >>> first = loss(torch.tensor([2.0, 1.0]), torch.tensor([0, 1]), index=torch.tensor([0, 1]), memory=memory)
-    >>> loss(torch.tensor([0.5, 0.0]), torch.tensor([0, 1]), index=torch.tensor([2, 3]), memory=memory).item()
+    >>> import torch
+    >>> from rankwise.torch import APHingeLoss, ScoreMemory
+    >>> memory, criterion = ScoreMemory(4), APHingeLoss()
+    >>> first = criterion(torch.tensor([2.0, 1.0]), torch.tensor([0, 1]), index=torch.tensor([0, 1]), memory=memory)
+    >>> criterion(torch.tensor([0.5, 0.0]), torch.tensor([0, 1]), index=torch.tensor([2, 3]), memory=memory).item()
     2.25
     >>> memory
     ScoreMemory(4, n_outputs=1, seen=4)
@@ -73,26 +92,51 @@ class ScoreMemory(torch.nn.Module):
         self._full: tuple[Tensor | None, int] = (None, 0)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is known of this very buffer: a copy counts its own writes."""
+        """The state without what is known about this buffer: a copy counts its own writes."""
         return {**self.__dict__, "_full": (None, 0)}
 
     def extra_repr(self) -> str:
-        """Sizes, and how many samples were seen."""
+        """
+        List the sizes and the number of samples seen, for the printed form of the module.
+
+        Returns
+        -------
+        str
+            The options and the count.
+        """
         n_outputs, n = self.scores.shape
         return f"{n}, n_outputs={n_outputs}, seen={int(self.seen.any(0).sum())}"
 
     def reset(self) -> None:
-        """Forget all samples."""
+        """Forget all samples, for example when labels have changed."""
         self.seen.zero_()
 
     def check(self, scores: Tensor, index: Tensor, dim: int) -> None:
-        """Refuse a batch that does not go with this memory; dim is the dimension that is ranked."""
+        """
+        Check that a batch fits this memory. Losses call this.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (b,) or (b, n_outputs)
+            Scores of the batch.
+        index : Tensor of shape (b,)
+            Position of each sample in the data set.
+        dim : int
+            Dimension that is ranked.
+
+        Raises
+        ------
+        ValueError
+            If shapes or devices do not agree.
+        TypeError
+            If index is not a tensor of integers.
+        """
         n_outputs, n = self.scores.shape
         if dim % scores.dim() != 0 or scores.dim() > 2:
-            raise ValueError(f"with a memory, scores are (b,), or (b, C) with dim=0; got {tuple(scores.shape)}, {dim=}")
+            raise ValueError(f"a memory needs scores (b,), or (b, C) with dim=0; got {tuple(scores.shape)}, {dim=}")
         if scores.shape[1:] != (n_outputs,) and (n_outputs > 1 or scores.dim() > 1):
             raise ValueError(
-                f"scores have shape {tuple(scores.shape)} and the memory n_outputs={n_outputs}; make it as "
+                f"scores have shape {tuple(scores.shape)} but the memory has n_outputs={n_outputs}; create it with "
                 f"ScoreMemory({n}, n_outputs={scores.shape[1] if scores.dim() > 1 else 1})"
             )
         if self.scores.device != scores.device:
@@ -102,7 +146,39 @@ class ScoreMemory(torch.nn.Module):
     def place(
         self, scores: Tensor, target: Tensor, mask: Tensor | None, index: Tensor, ignore_index: int | None
     ) -> tuple[Tensor, Tensor, Tensor | None, Entries]:
-        """Scores, target and mask of all samples, a batch among them, as a batch is laid out; and what to write."""
+        """
+        Put a batch among all samples. Losses call this.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (b,) or (b, n_outputs)
+            Scores of the batch.
+        target : Tensor of the same shape as scores
+            Labels of the batch, binary.
+        mask : Tensor of the same shape as scores or None
+            True where an entry counts.
+        index : Tensor of shape (b,)
+            Position of each sample in the data set.
+        ignore_index : int or None
+            Value of target that means "no label".
+
+        Returns
+        -------
+        scores : Tensor of shape (n,) or (n, n_outputs)
+            Scores of all samples.
+        target : Tensor of the same shape as scores
+            Labels of all samples.
+        mask : Tensor of the same shape as scores or None
+            True where a sample has been seen, or None if all have been.
+        entries : Entries
+            The changes, for `write`.
+
+        Raises
+        ------
+        ValueError
+            If an index is out of range or repeated, a label differs from that of an earlier batch, or a score is not
+            finite.
+        """
         flat, index = scores.dim() == 1, index.long()
         _refuse_index(index, self.scores.shape[1])
         relevant, valid, _ = samples(target.t(), None if mask is None else mask.t(), ignore_index)
@@ -114,7 +190,7 @@ class ScoreMemory(torch.nn.Module):
         self._refuse_labels(valid & known & (labels != relevant), index, relevant)
         kept = torch.where(valid, rows.detach().to(self.scores.dtype), self.scores[:, index])
         if not bool(kept.isfinite().all()):
-            raise ValueError(f"a score is too large for a memory of {self.scores.dtype}; use memory.float()")
+            raise ValueError(f"a score is too large for a memory of type {self.scores.dtype}; use memory.float()")
         entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
         labels, seen = self.labels, None
         if not self._all_seen():  # else no label changes
@@ -127,8 +203,8 @@ class ScoreMemory(torch.nn.Module):
         return whole.t(), labels.t(), None if seen is None else seen.t(), entries
 
     def _all_seen(self) -> bool:
-        """Whether all samples were seen; once they were, this is asked again only after the buffer was written to."""
-        if self.seen.is_inference():  # which count no writes
+        """Whether all samples were seen. Once they were, the buffer is read again only after a write to it."""
+        if self.seen.is_inference():  # inference tensors do not count writes
             return bool(self.seen.all())
         seen, version = self._full
         if (seen is not self.seen or version != self.seen._version) and bool(self.seen.all()):
@@ -136,10 +212,17 @@ class ScoreMemory(torch.nn.Module):
         return seen is self.seen and version == self.seen._version
 
     def write(self, entries: Entries) -> None:
-        """Write what `place` found, unless in eval mode."""
+        """
+        Write the entries found by `place`, except in evaluation mode. Losses call this.
+
+        Parameters
+        ----------
+        entries : Entries
+            The changes that `place` returned.
+        """
         if not self.training:
             return
-        # Scores of samples not seen yet do not count, and labels of those seen are the same: every step is consistent.
+        # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
         self.scores.index_copy_(1, entries.at, entries.scores)
         if self._all_seen():
             return
@@ -153,14 +236,14 @@ class ScoreMemory(torch.nn.Module):
         place = f"target[{row}]" if self.scores.shape[0] == 1 else f"target[{row}, {output}]"
         now, sample = int(relevant[output, row]), int(index[row])
         raise ValueError(
-            f"{place} is {now}, and the memory has {1 - now} for sample {sample}: an index must mean the same sample "
-            "in every batch. Look at where indices come from (IndexedDataset gives them); if labels did change, call "
-            "memory.reset()"
+            f"{place} is {now}, but the memory has {1 - now} for sample {sample}; an index must mean the same sample "
+            "in every batch. Check where the indices come from (IndexedDataset returns them). If labels have changed, "
+            "call memory.reset()"
         )
 
 
 class _Place(torch.autograd.Function):
-    """Scores of a batch (C, b) put among all (C, n); their part of the gradient comes back times a factor (C, 1)."""
+    """Put scores of a batch (C, b) among all (C, n). Backward multiplies their gradient by factor (C, 1)."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, whole: Tensor, index: Tensor, valid: Tensor, factor: Tensor) -> Tensor:
@@ -174,21 +257,30 @@ class _Place(torch.autograd.Function):
 
 
 class Indexable(Sized, Protocol):
-    """A data set of the map style: it has a length, and a sample for every index."""
+    """A map-style data set: it has a length and a sample for every index."""
 
     def __getitem__(self, index: int) -> Any: ...
 
 
 class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
-    """A data set that yields the index, too: (*sample, index) of a sample that is a tuple, else (sample, index).
+    """
+    Data set that returns the index of each sample along with it.
+
+    A sample that is a tuple becomes (*sample, index), and any other sample becomes (sample, index).
 
     Parameters
     ----------
     dataset : Dataset
-        Of the map style, with a length; a `Subset` is counted by its own indices.
+        Map-style data set with a length. Samples of a `torch.utils.data.Subset` are numbered within the subset.
+
+    See Also
+    --------
+    ScoreMemory : Needs the indices, to know which samples a batch holds.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch import IndexedDataset
     >>> pairs = torch.utils.data.TensorDataset(torch.arange(4.0), torch.tensor([0, 1, 0, 1]))
     >>> loader = torch.utils.data.DataLoader(IndexedDataset(pairs), batch_size=2)
     >>> [index.tolist() for _, _, index in loader]
@@ -197,7 +289,7 @@ class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
 
     def __init__(self, dataset: Indexable) -> None:
         if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
-            raise TypeError(f"dataset must have a length and take indices; {type(dataset).__name__} does not")
+            raise TypeError(f"dataset must be map-style, with __len__ and __getitem__; got {type(dataset).__name__}")
         self.dataset = dataset
 
     def __len__(self) -> int:
@@ -223,17 +315,17 @@ def _check_index(scores: Tensor, index: Any) -> None:
 
 
 def _refuse_index(index: Tensor, n: int) -> None:
-    """Raise for the first index that is out of range, and for one that is there twice."""
+    """Raise for the first index that is out of range or repeated."""
     wrong = (index < 0) | (index >= n)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
-        raise ValueError(f"index[{row}] is {int(index[row])}; a memory of {n} samples has 0 to {n - 1}")
+        raise ValueError(f"index[{row}] is {int(index[row])}, but a memory of {n} samples has indices 0 to {n - 1}")
     ordered, order = index.sort(stable=True)
     twice = ordered[1:] == ordered[:-1]
     if bool(twice.any()):
         at = int(twice.nonzero()[0])
         first, second = order[at : at + 2].tolist()
         raise ValueError(
-            f"index[{first}] and index[{second}] are both {int(ordered[at])}: a sample can be in a batch once; sample "
-            "without replacement (of several processes, DistributedSampler needs drop_last=True)"
+            f"index[{first}] and index[{second}] are both {int(ordered[at])}; a batch can hold a sample only "
+            "once. Sample without replacement (with several processes, DistributedSampler needs drop_last=True)"
         )

@@ -1,4 +1,4 @@
-"""Rank losses as modules without parameters or state: options when made, tensors when called."""
+"""Rank losses as modules without parameters or state: the base classes, and the structured hinge."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ from torch import Tensor
 from rankwise.gains import Gain
 from rankwise.inputs import as_scale
 from rankwise.losses import NDCG, LossLike, as_loss
-from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Batch, Gather, check_options, loss_of_batch
-from rankwise.torch.embedding_memory import EmbeddingMemory
-from rankwise.torch.functional import check_update
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Goal, Options, soft_goal
+from rankwise.torch.outcome import Goal, Options
 from rankwise.torch.registry import key_of
-from rankwise.torch.retrieval import check_retrieval, goal_of, retrieval_loss
 
 
-class _RankLoss(torch.nn.Module):
-    """A loss and the options of its functional twin."""
+class RankLoss(torch.nn.Module):
+    """A loss and its options, which are the keyword arguments of the function with the same meaning."""
 
-    def __init__(self, loss: LossLike, **options: Any) -> None:
+    def __init__(self, loss: LossLike, options: dict[str, Any]) -> None:
         super().__init__()
         as_loss(loss)
         check_options(options["empty"], options["reduction"], options["gather"], options["backend"])
@@ -31,12 +27,19 @@ class _RankLoss(torch.nn.Module):
         self.options = options
 
     def extra_repr(self) -> str:
-        """The loss and the options."""
+        """
+        List the loss and the options, for the printed form of the module.
+
+        Returns
+        -------
+        str
+            The loss, then each option as name=value.
+        """
         return ", ".join([repr(self.loss), *(f"{name}={value!r}" for name, value in self.options.items())])
 
 
-class _ScoresLoss(_RankLoss):
-    """A loss of scores and target."""
+class ScoresLoss(RankLoss):
+    """A loss that is called with scores and target."""
 
     def _goal(self) -> Goal:
         raise NotImplementedError
@@ -51,7 +54,32 @@ class _ScoresLoss(_RankLoss):
         index: Tensor | None = None,
         memory: ScoreMemory | None = None,
     ) -> Tensor:
-        """The loss of one batch, or of all samples in the memory, of which the batch has these indices."""
+        """
+        Compute the loss of a batch.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (n,) or (...)
+            Raw outputs of a model, in floating point. Shape (n,) is one query, or several with qid. More dimensions
+            need the option dim.
+        target : Tensor of the same shape as scores
+            Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, where the loss takes grades.
+        mask : Tensor of the same shape as scores, optional
+            True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
+        qid : Tensor of shape (n,), optional
+            Integer query id of each sample, in any order, for queries of different lengths in flat scores.
+        index : Tensor of shape (b,), optional
+            Position of each sample of the batch in the data set. Required with memory.
+        memory : ScoreMemory, optional
+            Last scores of all samples of the data set. The batch is ranked among them and then written to the memory.
+            Cannot be combined with qid.
+
+        Returns
+        -------
+        Tensor
+            The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
+            for float64 scores.
+        """
         asked = self.options
         rest = (asked["empty"], asked["reduction"], asked["backend"])
         options = Options(asked["ignore_index"], key_of(self.loss), *self._goal(), *rest)
@@ -59,23 +87,68 @@ class _ScoresLoss(_RankLoss):
         return loss_of_batch(batch, options, asked["dim"], asked["gather"], memory)
 
 
-class RankHingeLoss(_ScoresLoss):
-    """The structured hinge of a rank loss, J = max_R scale·Δ(R*, R) + F(R) − F(R*).
+class RankHingeLoss(ScoresLoss):
+    """
+    Structured hinge of any rank loss.
 
-    Called with scores and target of one shape, and mask= or qid=, or index= and memory=. Scores (n,) are one query.
-    Scores of two dimensions or more need dim: on (n, C), dim=0 ranks each column's samples, one query a class; dim=1
-    (or −1) takes each row for one list.
+        J = max_R scale·Δ(R*, R) + F(R) − F(R*)
+
+    Δ(R*, R) is the loss of a ranking R against a perfect ranking R*, and F(R) says how well R agrees with the scores.
+    The maximum is attained by the most violating ranking, which is found exactly. J is convex in the scores and an
+    upper bound on scale·Δ of the ranking by scores.
+
+    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
-    loss, dim, scale, ignore_index, empty, reduction, gather, backend
-        As in `functional.structured_hinge`.
+    loss : str or Loss, default "ap"
+        Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr", "auc" or "f1", or a `rankwise.Loss`.
+    dim : int, optional
+        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
+        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
+        row.
+    scale : float, default 1.0
+        Weight of Δ against the scores: how large a margin an error is worth. About a third of the difference between
+        the mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
+    ignore_index : int, optional
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
+        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
+        that a single process would compute. "ddp" multiplies it by the number of processes, because
+        DistributedDataParallel averages gradients.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
+
+    See Also
+    --------
+    functional.structured_hinge : The same loss as a function.
+    APHingeLoss : The hinge of average precision.
+    NDCGHingeLoss : The hinge of NDCG, with a cut-off and a choice of gains.
+    ErrorDrivenLoss : Bounded updates, for fine-tuning and for noisy labels.
+
+    Notes
+    -----
+    The backward pass returns the semi-gradient: the gradient of J with the most violating ranking held fixed. It
+    sums to zero for each query, so a constant added to all scores changes nothing.
 
     Examples
     --------
-    >>> scores = torch.tensor([[2.0, 1.0, 0.5, 0.0]])
-    >>> round(RankHingeLoss("mrr", dim=1)(scores, torch.tensor([[0, 1, 0, 1]])).item(), 4)
-    2.25
+    Only the first hit of each list counts, so reciprocal rank is the loss. Each row is one list:
+
+    >>> import torch
+    >>> from rankwise.torch import RankHingeLoss
+    >>> criterion = RankHingeLoss("mrr", dim=1)
+    >>> scores = torch.tensor([[2.0, 1.0, 0.5, 0.0]], requires_grad=True)  # the output of a network
+    >>> loss = criterion(scores, torch.tensor([[0, 1, 0, 1]]))
+    >>> loss.backward()
+    >>> loss.item(), scores.grad.tolist()
+    (2.25, [[1.0, -0.5, 0.5, -1.0]])
     """
 
     def __init__(
@@ -90,10 +163,11 @@ class RankHingeLoss(_ScoresLoss):
         gather: Gather = False,
         backend: str = "auto",
     ) -> None:
-        super().__init__(
-            loss, dim=dim, scale=scale, ignore_index=ignore_index, empty=empty, reduction=reduction, gather=gather,
-            backend=backend,
-        )  # fmt: skip
+        options = {
+            "dim": dim, "scale": scale, "ignore_index": ignore_index, "empty": empty, "reduction": reduction,
+            "gather": gather, "backend": backend,
+        }  # fmt: skip
+        super().__init__(loss, options)
         as_scale(scale)
 
     def _goal(self) -> Goal:
@@ -101,193 +175,167 @@ class RankHingeLoss(_ScoresLoss):
 
 
 class APHingeLoss(RankHingeLoss):
-    """The structured hinge of average precision.
+    """
+    Structured hinge of average precision (AP).
+
+    It replaces `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives and the metric is AP. The
+    value is an upper bound on scale·(1 − AP), convex in the scores. Scores are raw outputs: no sigmoid is needed.
+
+    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
-    **options
-        Those of `RankHingeLoss` but loss; scores of two dimensions or more need dim.
+    dim : int, optional
+        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
+        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
+        row.
+    scale : float, default 1.0
+        Weight of the AP loss against the scores: how large a margin an error is worth. About a third of the difference
+        between the mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
+    ignore_index : int, optional
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
+        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
+        that a single process would compute. "ddp" multiplies it by the number of processes, because
+        DistributedDataParallel averages gradients.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
+
+    See Also
+    --------
+    functional.structured_hinge : The same loss as a function, with loss="ap".
+    ErrorDrivenLoss : Bounded updates, for fine-tuning after cross-entropy and for noisy labels.
+    SmoothRankLoss : A continuous version of 1 − AP with its true gradient, to refine a good model.
+    DirectLoss : The value 1 − AP itself, with an estimate of its gradient.
+    NDCGHingeLoss : For graded relevance and ranked lists.
+    ScoreMemory : Ranks small batches among all samples of the data set.
+
+    Notes
+    -----
+    The further a positive lies below the negatives, the more it counts, without limit. A wrong label can therefore
+    dominate the loss; `ErrorDrivenLoss` limits each positive to its share. The AP of a small batch is easier than that
+    of the data set, so use large batches or a `ScoreMemory`.
 
     Examples
     --------
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> APHingeLoss()(scores, torch.tensor([0, 1, 0, 1])).item()
-    2.25
+    A training step for one binary task:
+
+    >>> import torch
+    >>> from rankwise.torch import APHingeLoss
+    >>> model = torch.nn.Linear(3, 1)
+    >>> optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> criterion = APHingeLoss()
+    >>> inputs, target = torch.eye(4, 3), torch.tensor([0, 1, 0, 1])
+    >>> optimiser.zero_grad()
+    >>> criterion(model(inputs).squeeze(1), target).backward()
+    >>> optimiser.step()
+
+    Several labels per sample, one query per label:
+
+    >>> logits = torch.tensor([[2.0, 0.0], [1.0, 3.0], [0.5, 1.0], [0.0, 2.0]], requires_grad=True)
+    >>> labels = torch.tensor([[0, 1], [1, 0], [0, 1], [1, 0]])
+    >>> values = APHingeLoss(dim=0, reduction="none")(logits, labels)
+    >>> [round(value, 4) for value in values.tolist()]
+    [2.25, 4.5833]
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__("ap", **options)
+    def __init__(
+        self,
+        *,
+        dim: int | None = None,
+        scale: float = 1.0,
+        ignore_index: int | None = None,
+        empty: str = "zero",
+        reduction: str = "mean",
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__(
+            "ap", dim=dim, scale=scale, ignore_index=ignore_index, empty=empty, reduction=reduction, gather=gather,
+            backend=backend,
+        )  # fmt: skip
 
 
 class NDCGHingeLoss(RankHingeLoss):
-    """The structured hinge of NDCG.
+    """
+    Structured hinge of normalised discounted cumulative gain (NDCG).
+
+    The usual choice for learning to rank lists of documents, with binary or graded relevance. The value is an upper
+    bound on scale·(1 − NDCG) for binary relevance, and the weighted sum of such bounds over the grades otherwise.
+
+    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
     k : int, optional
-        The last place that counts; None for all of them.
-    gain : {"exp2", "linear"} or callable
-        What a grade is worth, as in `rankwise.NDCG`.
-    **options
-        Those of `RankHingeLoss` but loss; scores of two dimensions or more need dim.
+        Cut-off: only the first k places count. None counts all places.
+    gain : {"exp2", "linear"} or callable, default "exp2"
+        What a grade is worth, as in `rankwise.NDCG`. "exp2" is 2^grade − 1.
+    dim : int, optional
+        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
+        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
+        row.
+    scale : float, default 1.0
+        Weight of the NDCG loss against the scores: how large a margin an error is worth. About a third of the
+        difference between the mean scores of positives and negatives works well.
+    ignore_index : int, optional
+        Value of target that means "no label". Such samples are left out, as if masked.
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
+        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
+    gather : bool or "ddp", default False
+        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
+        that a single process would compute. "ddp" multiplies it by the number of processes, because
+        DistributedDataParallel averages gradients.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
+
+    See Also
+    --------
+    functional.structured_hinge : The same loss as a function, with loss="ndcg".
+    APHingeLoss : For binary relevance measured by average precision.
+    SmoothRankLoss : A continuous version of 1 − NDCG with its true gradient.
+    rankwise.NDCG : The loss itself, with the definition of gains and discounts.
+
+    Examples
+    --------
+    Two queries of different lengths in one flat batch, with grades from 0 to 2:
+
+    >>> import torch
+    >>> from rankwise.torch import NDCGHingeLoss
+    >>> criterion = NDCGHingeLoss()
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 1.0, 0.0], requires_grad=True)  # the output of a network
+    >>> grades, query = torch.tensor([0, 1, 2, 1, 0]), torch.tensor([7, 7, 7, 9, 9])
+    >>> loss = criterion(scores, grades, qid=query)
+    >>> loss.backward()
+    >>> round(loss.item(), 4)
+    1.3189
     """
 
-    def __init__(self, *, k: int | None = None, gain: Gain = "exp2", **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        k: int | None = None,
+        gain: Gain = "exp2",
+        dim: int | None = None,
+        scale: float = 1.0,
+        ignore_index: int | None = None,
+        empty: str = "zero",
+        reduction: str = "mean",
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
         plain = k is None and gain == "exp2"
-        super().__init__("ndcg" if plain else NDCG(k=k, gain=gain), **options)
-
-
-class DirectLoss(_ScoresLoss):
-    """A rank loss itself, Δ of the ranking by scores, with the gradient of direct loss minimisation.
-
-    Called as `RankHingeLoss` is: scores of two dimensions or more need dim.
-
-    Parameters
-    ----------
-    loss, epsilon, update, dim, ignore_index, empty, reduction, gather, backend
-        As in `functional.direct_loss`.
-    """
-
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        *,
-        epsilon: float = 1.0,
-        update: str = "positive",
-        dim: int | None = None,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
         super().__init__(
-            loss, epsilon=epsilon, update=update, dim=dim, ignore_index=ignore_index, empty=empty, reduction=reduction,
-            gather=gather, backend=backend,
-        )  # fmt: skip
-        check_update(loss, epsilon, update)
-
-    def _goal(self) -> Goal:
-        update = self.options["update"]
-        return Goal(check_update(self.loss, self.options["epsilon"], update), update)
-
-
-class SmoothRankLoss(_ScoresLoss):
-    """A rank loss with its comparisons softened over a width, and its true gradient.
-
-    Called as `RankHingeLoss` is: scores of two dimensions or more need dim.
-
-    Parameters
-    ----------
-    loss, width, dim, ignore_index, empty, reduction, gather, backend
-        As in `functional.smooth_loss`.
-
-    Examples
-    --------
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0])
-    >>> round(SmoothRankLoss("ndcg", width=0.5)(scores, torch.tensor([0, 1, 0, 1])).item(), 4)
-    0.3491
-    """
-
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        *,
-        width: float = 1.0,
-        dim: int | None = None,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__(
-            loss, width=width, dim=dim, ignore_index=ignore_index, empty=empty, reduction=reduction, gather=gather,
-            backend=backend,
-        )  # fmt: skip
-        self._goal()
-
-    def _goal(self) -> Goal:
-        return soft_goal(self.loss, self.options["width"], "smooth")
-
-
-class ErrorDrivenLoss(_ScoresLoss):
-    """The error-driven loss, AP-loss for "ap": its gradient is an update rule, not the derivative of the value.
-
-    Called as `RankHingeLoss` is: scores of two dimensions or more need dim.
-
-    Parameters
-    ----------
-    loss, width, interpolate, dim, ignore_index, empty, reduction, gather, backend
-        As in `functional.error_driven_loss`.
-
-    Examples
-    --------
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0])
-    >>> ErrorDrivenLoss(width=0.5)(scores, torch.tensor([0, 1, 0, 1])).item()
-    0.5
-    """
-
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        *,
-        width: float = 1.0,
-        interpolate: bool = True,
-        dim: int | None = None,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__(
-            loss, width=width, interpolate=interpolate, dim=dim, ignore_index=ignore_index, empty=empty,
+            "ndcg" if plain else NDCG(k=k, gain=gain), dim=dim, scale=scale, ignore_index=ignore_index, empty=empty,
             reduction=reduction, gather=gather, backend=backend,
         )  # fmt: skip
-        self._goal()
-
-    def _goal(self) -> Goal:
-        return soft_goal(self.loss, self.options["width"], error_driven_way(self.options["interpolate"]))
-
-
-class RetrievalLoss(_RankLoss):
-    """A rank loss with every embedding as a query against the others, or against reference embeddings.
-
-    Called with embeddings (B, d) and labels (B,), and reference (R, d) with reference_labels (R,), or a memory, if
-    there are any; arguments are those of `functional.retrieval_loss`.
-    """
-
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        *,
-        surrogate: str = "hinge",
-        scale: float = 1.0,
-        width: float = 0.1,
-        similarity: str = "cosine",
-        empty: str = "skip",
-        reduction: str = "mean",
-        chunk_size: int | None = None,
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__(
-            loss, surrogate=surrogate, scale=scale, width=width, similarity=similarity, empty=empty,
-            reduction=reduction, chunk_size=chunk_size, gather=gather, backend=backend,
-        )  # fmt: skip
-        goal_of(loss, surrogate, scale, width)
-        check_retrieval(similarity, chunk_size)
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor,
-        reference: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        memory: EmbeddingMemory | None = None,
-    ) -> Tensor:
-        """The loss of one batch."""
-        given: dict[str, Any] = {"reference": reference, "reference_labels": reference_labels, "memory": memory}
-        return retrieval_loss(embeddings, labels, self.loss, **given, **self.options)

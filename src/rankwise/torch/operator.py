@@ -1,8 +1,8 @@
-"""The rank losses as one operator that PyTorch knows: how it runs, what it returns, and its semi-gradient.
+"""The rank losses as one PyTorch operator: how it runs, what it returns, and its semi-gradient.
 
-`solve` solves a batch without gradient, and is what the operator `rankwise::rank_loss` does, which compiles (a fake
-kernel gives the shapes) and can be mapped by torch.func.vmap. `function_for` gives it a gradient: backward multiplies
-the semi-gradient found on the way forward, and refuses to be differentiated again.
+`solve` solves a batch without gradient. The operator `rankwise::rank_loss` calls it, can be compiled (a fake kernel
+gives the shapes) and can be mapped by torch.func.vmap. `function_for` adds the gradient: backward multiplies the
+semi-gradient found in the forward pass, and cannot be differentiated again.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from rankwise.torch.registry import loss_of
 
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
-# Gradients of what a function is given beside scores: target, mask, qid and the options.
+# Gradients of the arguments other than scores: target, mask, qid and the options.
 _NO_GRADIENTS = (None,) * (3 + len(Options._fields))
 
 
 def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options) -> _Outputs:
     """The value and its gradient by sample.
 
-    scores: (n,) one query, (Q, n) one a row, or (n,) with qid (n,). With reduction="none" there is a value for each
-    query, the gradient of a sample is that of its own query's value, and two more are given: which queries have
-    something to rank (Q,), and with qid the query of each sample (n,), Q for those that do not count.
+    scores: (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,). With reduction="none" there is one
+    value per query, the gradient of a sample is that of its own query's value, and two more tensors are returned: which
+    queries have something to rank (Q,), and with qid the query of each sample (n,), Q for those that do not count.
     """
     ignore_index, key, scale, update, empty, reduction, backend = options
     loss, goal = loss_of(key), Goal(scale, update)
     labelled = samples(target, mask, ignore_index, goal.takes_grades)
     if backend == "core" and scores.device.type != "cpu":
-        raise ValueError(f"backend='core' runs on the CPU and scores are on {scores.device}; use backend='auto'")
+        raise ValueError(f"backend='core' runs on the CPU but scores are on {scores.device}; use backend='auto'")
     on_host = scores.device.type == "cpu" and backend != "tensor"
     solver = core_backend if on_host else tensor_backend
     outcome, query = solver.solve_batch(scores, labelled, qid, loss, goal)
@@ -66,7 +66,7 @@ def rank_loss(
     reduction: str,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`solve` as an operator, whose arguments are one by one: it has no records."""
+    """`solve` as an operator, with separate arguments because operators take no named tuples."""
     options = Options(ignore_index, loss, scale, update, empty, reduction, backend)
     return solve(scores, target, mask, qid, options)
 
@@ -88,12 +88,14 @@ def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, *options: Any) -> _Ou
 
 @rank_loss.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs, tuple[int, ...]]:
-    """Mapped over a batch, rows of all its members are rows of one call."""
+    """Map over a batch: the rows of all its members become the rows of one call."""
     scores, target, mask, qid = args[:4]
     options = Options(*args[4:])
     empty, reduction = options.empty, options.reduction
     if qid is not None:
-        raise NotImplementedError("vmap over ragged queries (qid=) has no common shape; loop, or pad and pass mask=")
+        raise NotImplementedError(
+            "vmap cannot map queries of different lengths (qid=); use a loop, or pad them and pass mask="
+        )
     size = info.batch_size
     spread: list[Any] = [
         None if one is None else one.expand(size, *one.shape) if dim is None else one.movedim(dim, 0)
@@ -119,12 +121,12 @@ def semi_gradient(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor)
 def _by_sample(grad: Tensor, gradient: Tensor, query: Tensor) -> Tensor:
     if grad.dim() == 0:
         return grad
-    # Samples that do not count belong to no query: they find the 0 at the end.
+    # Samples that do not count belong to no query; they read the 0 at the end.
     return grad[:, None] if gradient.dim() == 2 else torch.nn.functional.pad(grad, (0, 1))[query]
 
 
 class OnlyOnce(torch.autograd.Function):
-    """What backward computes, as a function that has no derivative; `forward` is for those that inherit."""
+    """The computation of a backward pass, as a function without derivative; subclasses define `forward`."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -133,8 +135,8 @@ class OnlyOnce(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
-            "rank losses have no second derivative: what they send back is a semi-gradient, constant between kinks, or "
-            "an update rule; use create_graph=False, or a method that needs first derivatives only"
+            "rank losses have no second derivative: their gradient is a semi-gradient, constant between kinks, or an "
+            "update rule; use create_graph=False, or a method that needs first derivatives only"
         )
 
 
@@ -153,7 +155,7 @@ class _Traced(torch.autograd.Function):
 
     generate_vmap_rule = True
 
-    # One by one: the compiler counts them.
+    # Separate arguments: the compiler counts them.
     @staticmethod
     def forward(
         scores: Tensor,
@@ -192,15 +194,15 @@ def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
 
 
 class _Mapped(_Traced):
-    """The same under torch.func, where forward mode may be asked for; the compiler takes no jvp at all."""
+    """The same under torch.func, where forward mode may be requested; the compiler accepts no jvp at all."""
 
     jvp = staticmethod(_refuse_forward_mode)
 
 
 class _Eager(torch.autograd.Function):
-    """`solve` with its semi-gradient, without the operator around it; backward gives the gradient's own memory away.
+    """`solve` with its semi-gradient, without the operator around it; backward gives away the gradient's memory.
 
-    Going backward once more, after retain_graph=True, solves once more.
+    A second backward pass, after retain_graph=True, solves again.
     """
 
     jvp = staticmethod(_refuse_forward_mode)
@@ -225,14 +227,14 @@ class _Eager(torch.autograd.Function):
             factor = _by_sample(grad, gradient, ctx.query)
             try:
                 found = gradient if factor.dim() == 0 and factor.item() == 1.0 else gradient.mul_(factor)
-            except RuntimeError:  # a batch of gradients at once (is_grads_batched=True) needs more than one memory
+            except RuntimeError:  # a batch of gradients (is_grads_batched=True) does not fit in place
                 found = factor * gradient
             found = found.to(ctx.dtype)
         return found, *_NO_GRADIENTS
 
 
 def function_for(scores: Tensor, traced: bool = False) -> type[torch.autograd.Function]:
-    """The function of (scores, target, mask, qid, *options) that gives the value with its semi-gradient.
+    """The function of (scores, target, mask, qid, *options) that returns the value with its semi-gradient.
 
     With reduction="none", its second output says which queries count. traced: keep what backward needs where PyTorch's
     checkpoints see it.
@@ -244,7 +246,7 @@ def function_for(scores: Tensor, traced: bool = False) -> type[torch.autograd.Fu
 
 
 def is_plain(values: Tensor) -> bool:
-    """Whether this is a tensor with numbers in it that nothing traces, compiles or maps."""
+    """Whether this is a tensor with data that is not being traced, compiled or mapped."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     known = type(values) is Tensor or type(values) is torch.nn.Parameter

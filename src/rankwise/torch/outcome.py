@@ -1,4 +1,4 @@
-"""What either implementation finds for a batch of queries."""
+"""What is asked of an implementation for a batch of queries, and what it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankwise.torch.layout import precise
 
 
 class Goal(NamedTuple):
-    """What is asked for: the hinge with this scale, a direct-loss update with scale = ε, a soft loss of width scale.
+    """What to compute: the hinge with this scale, a direct-loss update with ε = scale, a soft loss with width = scale.
 
     update: "" for the structured hinge, "positive" or "negative" for direct loss minimisation; "smooth",
     "error-driven" or "interpolated", the names of `rankwise.soft_ways.WAYS`, for losses of soft counts.
@@ -25,25 +25,25 @@ class Goal(NamedTuple):
 
     @property
     def takes_grades(self) -> bool:
-        """Whether it is known for grades, too."""
+        """Whether it also takes grades."""
         return not self.update or self.is_soft
 
     @property
     def is_soft(self) -> bool:
-        """Whether comparisons are softened, so that there is no ranking to look for and (C2) is not needed."""
+        """Whether comparisons are softened, in which case no ranking is searched for and (C2) is not needed."""
         return self.update in WAYS
 
 
 def soft_goal(loss: LossLike, width: float, way: str) -> Goal:
-    """A loss of soft counts; refuses a loss that has no discount, and a width that is not positive."""
+    """A loss of soft counts; raises for a loss without a discount and for a width that is not positive."""
     as_smooth(loss, way)
     return Goal(as_width(width), way)
 
 
 class Options(NamedTuple):
-    """All that is asked of a batch beside its tensors, as plain data, which is what an operator can be given.
+    """All options of a call besides its tensors, as plain data that an operator can take.
 
-    loss: its key. update: as in `Goal`. Others: as in `functional.structured_hinge`.
+    loss: the key of the loss. update: as in `Goal`. Others: as in `functional.structured_hinge`.
     """
 
     ignore_index: int | None
@@ -72,7 +72,7 @@ def queries_counted(filled: Tensor, empty: str) -> Tensor:
 
 
 def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor:
-    """What a query's value is multiplied by before all are added up."""
+    """The factor of each query's value in the sum over queries."""
     if reduction == "sum":
         return filled.new_ones((), dtype=torch.float32)
     return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
@@ -85,5 +85,5 @@ def refuse_empty(filled: Tensor, names: list[int] | None = None, graded: bool = 
         which = f"query {q}" if names is None else f"the query with qid {names[q]}"
         lacks = "two different grades" if graded else "positives or no negatives"
         raise ValueError(
-            f"{which} has no {lacks} and so no ranking loss; leave it out, or pass empty='zero' or empty='skip'"
+            f"{which} has no {lacks} and so no ranking loss; remove it, or pass empty='zero' or empty='skip'"
         )

@@ -6,12 +6,12 @@ from weakref import WeakValueDictionary
 
 from rankwise.losses import Loss, LossLike, as_loss
 
-# Losses of the user's own, while they are alive. Those with a name of ours need no entry.
+# Loss objects, while they are alive. Losses given by name need no entry.
 _OWN: WeakValueDictionary[str, Loss] = WeakValueDictionary()
 
 
 def key_of(loss: LossLike) -> str:
-    """The key of a loss: its name, or one made for the object; refuses what is no loss."""
+    """The key of a loss: its name, or one made for the object; raises if it is not a loss."""
     if isinstance(loss, str):
         return loss
     from rankwise.torch.constant import constant_key  # imports PyTorch's compiler, which takes seconds
@@ -29,10 +29,12 @@ def register(loss: LossLike) -> str:
 
 
 def loss_of(key: str) -> Loss:
-    """The loss of that key."""
+    """The loss with that key."""
     if not key.startswith("#"):
         return as_loss(key)
     loss = _OWN.get(key)
     if loss is None:
-        raise RuntimeError("the loss object behind this call is gone; keep a reference to it for as long as it is used")
+        raise RuntimeError(
+            "the loss object of this call has been deleted; keep a reference to it as long as it is used"
+        )
     return loss

@@ -1,4 +1,4 @@
-"""Metric learning: every sample a query, the others ranked by similarity, those of its label relevant."""
+"""Metric learning: every sample is a query that ranks the others by similarity; those with its label are relevant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankwise.torch.outcome import Goal, Options, queries_counted, refuse_empty,
 from rankwise.torch.registry import key_of
 
 SIMILARITIES = ("cosine", "dot")
-# By name, what is done with soft counts; the hinge has none.
+# By name, the way soft counts are used; the hinge has none.
 SURROGATES = {"hinge": "", "smooth": "smooth", "error-driven": "interpolated"}
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26
@@ -44,44 +44,76 @@ def retrieval_loss(
     gather: Gather = False,
     backend: str = "auto",
 ) -> Tensor:
-    """A rank loss of every embedding as a query against the others, or against reference embeddings.
+    """
+    Compute a rank loss with every embedding as a query, for retrieval and metric learning.
+
+    Each embedding ranks the others of the batch by similarity, or ranks reference embeddings. Those with the label of
+    the query are relevant.
 
     Parameters
     ----------
-    embeddings, labels : Tensor of shapes (B, d) and (B,)
-        The queries, and integers: those of its label are relevant to a query. It is not ranked itself.
-    loss : str or Loss
-        As in `structured_hinge`.
-    reference, reference_labels : Tensor of shapes (R, d) and (R,), optional
-        Then all of these are ranked, and no query is left out of them.
+    embeddings : Tensor of shape (B, d)
+        One query per row, in floating point.
+    labels : Tensor of shape (B,)
+        Integer label of each embedding. Items with the label of a query are relevant to it.
+    loss : str or Loss, default "ap"
+        Rank loss: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
+    reference : Tensor of shape (R, d), optional
+        Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the
+        batch, and not itself.
+    reference_labels : Tensor of shape (R,), optional
+        Integer label of each reference. Required with reference.
     memory : EmbeddingMemory, optional
-        A queue of past embeddings, ranked together with the batch, without gradient. The batch is put in at the end.
-    surrogate : {"hinge", "smooth", "error-driven"}
-        The structured hinge; or `smooth_loss`; or `error_driven_loss`, interpolated, whose gradient is an update and
-        not a derivative.
-    scale : float
-        Of the hinge.
-    width : float
-        Of the two others, in units of similarity.
-    similarity : {"cosine", "dot"}
-        "dot" takes embeddings as they are.
-    empty : {"zero", "skip", "error"}
-        A query alone in its label has no positives: "skip" leaves it out of the mean.
-    reduction, backend
-        As in `structured_hinge`.
+        Queue of past embeddings, ranked along with the batch and without gradient. The batch is added to it at the end.
+        Cannot be combined with reference.
+    surrogate : {"hinge", "smooth", "error-driven"}, default "hinge"
+        How the rank loss is minimised: by `structured_hinge`, by `smooth_loss`, or by `error_driven_loss` with
+        interpolation, whose gradient is an update and not a derivative.
+    scale : float, default 1.0
+        Weight of the rank loss in the hinge. 0.3 to 1 suits cosines. Other surrogates do not use it.
+    width : float, default 0.1
+        Half the width of the ramp of the other two surrogates, in units of similarity. The hinge does not use it.
+    similarity : {"cosine", "dot"}, default "cosine"
+        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+    empty : {"zero", "skip", "error"}, default "skip"
+        Treatment of queries without positives (alone in their label) or without negatives. "zero" counts them as 0 in
+        the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query.
     chunk_size : int, optional
-        Queries whose similarities are held at a time; backward computes them again, so memory is O(chunk_size·R).
-        None: as many as fit 256 MiB.
-    gather : bool or "ddp"
-        Queries and references of all processes; reduction="none" returns this one's queries.
+        Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
+        similarities again. None takes as many as fit in 256 MiB.
+    gather : bool or "ddp", default False
+        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
+        the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
+        those of this process's queries.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
 
     Returns
     -------
     Tensor
-        As in `structured_hinge`.
+        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
+        float64 embeddings.
+
+    Raises
+    ------
+    ValueError
+        If shapes, types or devices do not agree, an embedding is not finite, or both reference and memory are given.
+    TypeError
+        If an argument has the wrong type.
+
+    See Also
+    --------
+    rankwise.torch.RetrievalLoss : The same loss as a module.
+    rankwise.torch.EmbeddingMemory : A queue of past embeddings.
+    structured_hinge : For scores that a model gives directly.
 
     Examples
     --------
+    >>> import torch
+    >>> from rankwise.torch.functional import retrieval_loss
     >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)
     >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
     >>> round(value.item(), 4)
@@ -105,7 +137,7 @@ def retrieval_loss(
     if memory is not None:
         past, past_labels = memory.recall(reference.dtype)
         reference, reference_labels = torch.cat([reference, past]), torch.cat([reference_labels, past_labels])
-    # Of an empty query the operator knows its place in a chunk only.
+    # The operator knows only the place of an empty query within its chunk.
     refused_here = empty == "error" and is_plain(queries)
     options = Options(None, key_of(loss), *goal, "zero" if refused_here else empty, "none", backend)
     step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
@@ -125,14 +157,14 @@ def retrieval_loss(
 
 
 def check_retrieval(similarity: str, chunk_size: int | None) -> None:
-    """Refuse an unknown similarity and a chunk that is no number of queries."""
+    """Raise for an unknown similarity or an invalid chunk size."""
     check_known("similarity", similarity, SIMILARITIES)
     if chunk_size is not None and (not is_whole(chunk_size) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
 
 
 def goal_of(loss: LossLike, surrogate: str, scale: float, width: float) -> Goal:
-    """What a surrogate asks for; refuses an unknown one, and what it cannot do."""
+    """The goal of a surrogate; raises for an unknown one, or if it does not support the loss."""
     check_known("surrogate", surrogate, SURROGATES)
     hinge, soft = Goal(as_scale(scale), ""), as_width(width)
     way = SURROGATES[surrogate]
@@ -147,15 +179,15 @@ def _prepare(
     memory: EmbeddingMemory | None,
     similarity: str,
 ) -> tuple[Tensor, Tensor, Tensor, int | None]:
-    """Queries, reference and its labels, checked, and which reference is the first query: None if none is."""
+    """Queries, reference and its labels, checked; and which reference is the first query, or None."""
     if (reference is None) != (reference_labels is None):
-        raise ValueError("reference and reference_labels go together; one of them is missing")
+        raise ValueError("reference and reference_labels must be given together; pass both or neither")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
     if memory is not None:
         if not isinstance(memory, EmbeddingMemory):
             raise TypeError(f"memory must be an EmbeddingMemory, got {type(memory).__name__}")
         if reference is not None:
-            raise ValueError("queries are ranked against a reference, or against their batch and a memory; not both")
+            raise ValueError("reference and memory cannot be combined; pass only one of them")
         refuse_transforms()
         memory.check(queries)
     if reference is None or reference_labels is None:
@@ -166,7 +198,7 @@ def _prepare(
 
 
 class _Given(NamedTuple):
-    """Queries (B, d) with labels (B,), and what they rank, (R, d) with labels (R,)."""
+    """Queries (B, d) with labels (B,), and the embeddings they rank, (R, d) with labels (R,)."""
 
     queries: Tensor
     labels: Tensor
@@ -201,7 +233,7 @@ def _part(
 ) -> tuple[Tensor, Tensor]:
     """Values of some queries; query i is reference own + i and not ranked, unless own is None.
 
-    again: backward computes this again, and nothing may be kept for it.
+    again: backward computes this again, so nothing may be kept for it.
     """
     scores = queries @ reference.T
     target = labels[:, None] == reference_labels
@@ -229,9 +261,9 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
         raise TypeError(f"{name_of_labels} must be integers, got {labels.dtype}")
     if labels.device != embeddings.device:
         raise ValueError(
-            f"{name_of_labels} is on {labels.device} and {name} on {embeddings.device}; move it with .to()"
+            f"{name_of_labels} is on {labels.device} but {name} is on {embeddings.device}; move it with .to()"
         )
-    if is_plain(embeddings):  # elsewhere the operator refuses the similarities that come of it
+    if is_plain(embeddings):  # otherwise the operator raises for the resulting similarities
         _refuse_not_finite(embeddings, name)
     return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
 
@@ -240,14 +272,16 @@ def _refuse_not_finite(embeddings: Tensor, name: str) -> None:
     finite = embeddings.detach().isfinite().all(1)
     if not bool(finite.all()):
         row = int((~finite).nonzero()[0])
-        raise ValueError(f"{name}[{row}] has entries that are not finite; look for their cause in the model")
+        raise ValueError(f"{name}[{row}] has entries that are not finite; look for the cause in the model")
 
 
 def _check_alike(embeddings: Tensor, reference: Tensor) -> None:
     if reference.shape[1] != embeddings.shape[1]:
-        raise ValueError(f"reference has {reference.shape[1]} columns and embeddings {embeddings.shape[1]}")
+        raise ValueError(
+            f"reference has {reference.shape[1]} columns but embeddings have {embeddings.shape[1]}; make them equal"
+        )
     if (reference.device, reference.dtype) != (embeddings.device, embeddings.dtype):
         raise ValueError(
-            f"reference is {reference.dtype} on {reference.device} and embeddings {embeddings.dtype} on "
-            f"{embeddings.device}; bring them together with .to()"
+            f"reference is {reference.dtype} on {reference.device} but embeddings are {embeddings.dtype} on "
+            f"{embeddings.device}; convert one of them with .to()"
         )

@@ -1,4 +1,4 @@
-"""Any device: the same answers in tensor operations only. Scores stay where they are; the host learns sizes."""
+"""Any device: the same results from tensor operations only. Scores stay on the device; the host reads sizes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def solve_batch(
     """As in `core_backend`."""
     if loss.form is Form.THRESHOLD:
         raise ValueError(
-            f"{loss.name} is computed on the CPU only, by the compiled core; pass scores.cpu() and backend='core'"
+            f"{loss.name} runs on the CPU only, in the compiled core; pass scores.cpu() and backend='core'"
         )
     if qid is not None:
         return _solve_ragged(scores, samples, qid, loss, goal)
@@ -37,7 +37,7 @@ def solve_batch(
 
 
 def _solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
-    """One query a row, scores (Q, n)."""
+    """Solve scores (Q, n) with one query per row."""
     scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
         return Outcome(scores.new_zeros(scores.shape[0]), scores.new_zeros(scores.shape[0]).bool(), scores.clone())
@@ -56,9 +56,9 @@ def _solve_binary(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> O
 
 
 def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
-    """Queries by qid, scores (n,): and the query of each sample, Q for those that do not count.
+    """Solve scores (n,) with queries by qid; also return the query of each sample, Q for those that do not count.
 
-    Queries of like size, by powers of two, are padded to rows together, so that memory stays O(n).
+    Queries of similar size (by powers of two) are padded to rows together, so memory stays O(n).
     """
     flat = scores.detach().to(compute_dtype(scores))
     refuse_scores(flat, samples.valid)
@@ -109,14 +109,14 @@ def _solve(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
 
 
 def _outcome(scores: Tensor, rows: SortedRows, filled: Tensor, values: Tensor, slope: Tensor) -> Outcome:
-    """Values (Q,), and gradients (Q, n) by rank, of queries that are filled (Q, 1), each at its place again."""
+    """Values (Q,) of queries that are filled (Q, 1), and their gradients (Q, n), moved from ranks back to places."""
     values = torch.where(filled.squeeze(1), values, 0.0)
     slope = torch.where(filled, slope, 0.0).to(scores.dtype)
     return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
 
 
 def _most_violating(rows: SortedRows, in_tensors: TensorLoss, loss: Loss, scale: float) -> Tensor:
-    """By Algorithm 1, but for a loss of the first places, which has no (C2), by the dynamic programme."""
+    """By Algorithm 1; or by the dynamic programme for a loss with a cut-off, which does not satisfy (C2)."""
     if loss.k is None:
         return most_violating(rows, in_tensors, scale)
     return best_rewarded(rows, in_tensors, scale, rows.most_neg)
@@ -128,7 +128,7 @@ def _direct(rows: SortedRows, in_tensors: TensorLoss, loss: Loss, goal: Goal, un
     if goal.update == "positive":
         higher, lower = _most_violating(rows, in_tensors, loss, goal.scale), bisect(rows, worst=False)
     else:
-        # Fewer negatives above than by scores, unless some loss falls as they grow in number.
+        # No more negatives above than by scores, unless the loss falls as their number grows.
         most = int(worst.amax()) if in_tensors.rises else rows.most_neg
         higher, lower = worst, best_rewarded(rows, in_tensors, -goal.scale, most)
     slope = (gradient(rows, higher) - gradient(rows, lower)) * (unit / goal.scale)
@@ -140,7 +140,7 @@ def _in_tensors(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
         return _discounted(loss, rows)
     if loss.step is not None:
         return StepTensors(cast(StepLoss, loss), rows.most_pos, rows.most_neg, rows.pos.device, has_c2)
-    raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss: it can be computed on the CPU only")
+    raise TypeError(f"{loss!r} is neither a DiscountedLoss nor a StepLoss and runs on the CPU only; pass scores.cpu()")
 
 
 def _discounted(loss: Loss, rows: SortedRows) -> DiscountedTensors:
@@ -149,7 +149,7 @@ def _discounted(loss: Loss, rows: SortedRows) -> DiscountedTensors:
 
 
 def _check(loss: Loss, rows: SortedRows, goal: Goal) -> None:
-    """Refuse a loss of the user's own that breaks (C2), or has no normaliser, for the counts of some query."""
+    """Raise for a custom loss that breaks (C2), or has no normaliser, for the counts of some query."""
     if loss.proven:
         return
     for n_pos, n_neg in torch.cat([rows.n_pos, rows.n_neg], 1).unique(dim=0).tolist():

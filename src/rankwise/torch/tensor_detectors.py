@@ -1,7 +1,7 @@
 """The losses of detectors on any device, in tensor operations: positives are compared with all samples, in chunks.
 
-O(P·n) comparisons, as in the published loops, of which so many at a time that memory stays O(n) for large queries.
-Queries follow one another.
+There are O(P·n) comparisons, as in the published loops, in chunks small enough that memory stays O(n) for large
+queries. Queries are solved one after the other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rankwise.torch.detector_layout import Detections
 from rankwise.torch.layout import compute_dtype, precise, refuse_scores
 from rankwise.torch.outcome import Outcome
 
-# Comparisons at a time, of positives with all samples of their query.
+# Number of comparisons of positives with all samples of their query at a time.
 _AT_ONCE = 1 << 21
 
 
@@ -43,7 +43,7 @@ def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor |
 
 
 class _Errors(NamedTuple):
-    """Of some positives, (c,): both errors (2, c), the update, and its weight in those of negatives.
+    """For some positives, (c,): both errors (2, c), the update, and its weight in the updates of negatives.
 
     of_positives: (P,) the gradient of the second error.
     """
@@ -92,7 +92,7 @@ def _rank_sort(some: Tensor, level: Tensor, beside: Tensor, false: Tensor, quali
 
 
 def _alrp(some: Tensor, level: Tensor, beside: Tensor, false: Tensor, localisation: Tensor) -> _Errors:
-    """As `_rank_sort`; positives that tie in score are in any order, of which the mean is taken."""
+    """Like `_rank_sort`; positives that tie in score count with the mean over their orders."""
     row = torch.arange(some.shape[0], device=some.device)
     beside[row, some] = 0.0
     rank = 1.0 + beside.sum(1) + false

@@ -1,7 +1,7 @@
 """argmax F − ε·Δ in tensors: the dynamic programme over positives, a running maximum over negatives for each.
 
-V_k(c) = h_k(c) + max_{c' ≤ c} V_{k−1}(c'). Values are kept for every √P-th positive only, and those between are
-computed again on the way back: O(PN) work and O(N √P) memory a query.
+V_k(c) = h_k(c) + max_{c' ≤ c} V_{k−1}(c'). Values are kept for every √P-th positive only. The others are computed
+again on the way back: O(PN) work and O(N √P) memory per query.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def best_rewarded(rows: SortedRows, loss: TensorLoss, scale: float, most: int) -
     negatives = rows.negative(j[1:]).minimum(ceiling)
 
     def advance(k: int, values: Tensor) -> tuple[Tensor, Tensor]:
-        """max over c' ≤ c of V_k(c'), and where it is attained, from the same for the positive before."""
+        """max over c' ≤ c of V_k(c') and its position, from the same maximum for the previous positive."""
         step = negatives - pos[:, k : k + 1] + weight * loss.gain(torch.full_like(j[1:], k + 1), j[1:])
         best, origin = (values + torch.nn.functional.pad(step.cumsum(1), (1, 0))).cummax(1)
         return torch.where(k < rows.n_pos, best, values), origin

@@ -1,4 +1,4 @@
-"""Grades in tensors: sums over thresholds of what binary relevance gives, and soft ranks; see `rankwise.grades`."""
+"""Grades in tensors: sums over thresholds of binary results, and soft ranks; see `rankwise.grades`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Binary = Callable[[Tensor, Samples], Outcome]
 class _Grades(NamedTuple):
     """Grades of a batch, (Q, n) in rows. valid: which samples count. level: (Q, L) different grades by row, ascending.
 
-    Beyond those of a row it is infinite. on_host: the same as `rankwise.grades` has them; sizes: (Q,) samples by row,
-    there.
+    Entries beyond the levels of a row are infinite. on_host: the same for `rankwise.grades`, on the host. sizes: (Q,)
+    samples per row, on the host.
     """
 
     grades: Tensor
@@ -42,7 +42,7 @@ class _Grades(NamedTuple):
 
 
 def solve_graded(scores: Tensor, samples: Samples, loss: Loss, goal: Goal, binary: Binary) -> Outcome:
-    """One query a row, scores (Q, n), with grades; binary: how scores are solved for samples without."""
+    """Solve scores (Q, n) with grades, one query per row; binary: solves samples without grades."""
     found = _levels_of(samples)
     if goal.update == "smooth":
         return _smooth(scores, found, cast(DiscountedLoss, loss), goal.scale)
@@ -54,7 +54,7 @@ def solve_graded(scores: Tensor, samples: Samples, loss: Loss, goal: Goal, binar
         part = binary(scores, Samples((found.grades >= found.level[:, t : t + 1]) & found.valid, found.valid))
         values += weights[:, t] * part.values
         gradient += weights[:, t : t + 1].to(gradient.dtype) * part.gradient
-    if found.level.shape[1] < 2:  # no threshold has looked at the scores
+    if found.level.shape[1] < 2:  # no threshold has checked the scores
         sort_rows(scores, Samples(found.valid, found.valid))
     return Outcome(values, filled, gradient)
 
@@ -103,7 +103,7 @@ def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) 
 def _by_levels(
     scores: Tensor, found: _Grades, loss: DiscountedTensors, width: float, step: Tensor, discount: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """W of every sample, (Q, n), and what comes of places among samples of at least some grade. discount: D/Z."""
+    """W of every sample, (Q, n), and the gradient through places among samples of some grade or more; discount: D/Z."""
     check_number(found.level.shape[1])
     weight = torch.zeros_like(discount)
     gradient = torch.zeros_like(discount)

@@ -4,9 +4,9 @@ Seen from the positives, the objective is Σ_k h_k(c_k) over 0 ≤ c_1 ≤ … �
 
     h_k(m) − h_k(m − 1) = s*_m − s⁺_k + (PN/2)·scale·gain(k, m)   does not rise with m (units of 2/(PN)).
 
-So the c_k are found by halving. All positives whose c is known to lie in one interval form a block; whether c_k ≥ m, m
-the interval's middle, holds for the end of the block that adds most to the objective. Blocks never interact again, as
-in the paper's recursion. O(P) memory and work a halving; there are as many as N has binary digits.
+So the c_k are found by halving. All positives whose c is known to lie in one interval form a block. Let m be the middle
+of the interval: c_k ≥ m holds for the end of the block that adds most to the objective. Blocks never interact again, as
+in the paper's recursion. Each halving takes O(P) memory and work, and there are as many as N has binary digits.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = We
 
 
 class TensorLoss(Protocol):
-    """What the search asks of a loss.
+    """What the search needs from a loss.
 
-    rises: whether Δ is known never to fall as negatives pass positives. largest (Q, 1): no gain is larger in size.
+    rises: whether Δ is known never to fall as negatives pass positives. largest (Q, 1): a bound on the size of gains.
     """
 
     largest: Tensor
@@ -74,7 +74,7 @@ class DiscountedTensors:
         return (torch.where(k <= counts, terms, 0.0) / self.norm).sum(1)
 
     def continued(self, m: Tensor) -> tuple[Tensor, Tensor]:
-        """D and D′ at real places, as `DiscountedLoss.continued`; of a slope of the user's own, found on the host."""
+        """D and D′ at real places, as `DiscountedLoss.continued`; a custom slope is evaluated on the host."""
         k, last = self._loss.k, self._discount.shape[0] - 1
         if self._loss.closed_form is Tail.NONE and self._loss.is_continuous:
             found = self._loss.continued(m.double().cpu().numpy(), last)
@@ -101,7 +101,7 @@ class DiscountedTensors:
         return self._discount[below] + (m - below) * step, step
 
     def interpolated(self, place: Tensor) -> tuple[Tensor, Tensor]:
-        """w and its slope at real places, on lines between whole ones; constant from the last on."""
+        """w and its slope at real places: linear between whole places, constant after the last."""
         if self.weight.shape[0] == 1:
             return self.weight.expand(place.shape), torch.zeros_like(place)
         below = place.long().clamp(1, self.weight.shape[0] - 1)
@@ -110,7 +110,7 @@ class DiscountedTensors:
 
 
 def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """w_1..w_P and D(0)..D(n) on the device, made when first needed or outgrown."""
+    """w_1..w_P and D(0)..D(n) on the device, created when first needed or too short."""
     kept = _TABLES.setdefault(loss, {})
     weight, discount = kept.get(device, (torch.empty(0), torch.empty(0)))
     if weight.shape[0] < n_pos or discount.shape[0] <= n:
@@ -126,7 +126,7 @@ def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> t
 
 
 class StepTensors:
-    """A loss given by its step function, of a single query: the function is called with tensors."""
+    """A loss given by its step function, for a single query; the function is called with tensors."""
 
     rises = False
 
@@ -152,13 +152,13 @@ class StepTensors:
         return total
 
     def _steps(self, k: Tensor, m: Tensor) -> Tensor:
-        dtype = precise(self._device)  # of whole numbers, PyTorch's quotients would be float32
+        dtype = precise(self._device)  # the quotient of integers would be float32 in PyTorch
         try:
             steps = self._loss.step(k.to(dtype), m.to(dtype), self._n_pos, self._n_neg)
             steps = torch.as_tensor(steps, dtype=dtype, device=self._device)
         except (TypeError, RuntimeError, IndexError) as error:
             raise TypeError(
-                f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function refused tensors "
-                f"({error}); write it with operators that take arrays and tensors alike, or move the scores to the CPU"
+                f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function fails for "
+                f"tensors ({error}); use operators that take both arrays and tensors, or move the scores to the CPU"
             ) from error
         return steps.expand(k.shape)

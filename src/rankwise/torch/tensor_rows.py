@@ -1,7 +1,7 @@
-"""Queries of one batch sorted along their rows, in tensors only: what the search reads, and gradients of its answer.
+"""Queries of one batch sorted along their rows, in tensors only: the input of the search, and gradients of its result.
 
-A row holds a query's samples by descending score; samples that do not count come last. c_k, the number of negatives
-above the k-th positive, stand for a ranking: above (Q, P).
+A row holds the samples of a query by descending score; samples that do not count come last. A ranking is given by c_k,
+the number of negatives above the k-th positive: above (Q, P).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rankwise.torch.layout import Samples, precise, refuse_scores, within_limits
 
 
 class SortedRows(NamedTuple):
-    """Scores (Q, n) in descending order, their places in the rows given, and who is positive and who negative.
+    """Scores (Q, n) in descending order, their places in the given rows, and which are positive and negative.
 
     n_pos, n_neg: (Q, 1). pos: (Q, most positives) their scores, in descending order. neg: the negatives' scores of all
-    queries one after the other; a query's begin at first (Q, 1). most_pos, most_neg, the largest counts, are known to
-    the host.
+    queries one after the other; those of a query begin at first (Q, 1). most_pos, most_neg: the largest counts, on the
+    host.
     """
 
     scores: Tensor
@@ -35,17 +35,17 @@ class SortedRows(NamedTuple):
     most_neg: int
 
     def negative(self, j: Tensor) -> Tensor:
-        """The score of the j-th negative of each row, 1 ≤ j; of some sample where there is no j-th."""
+        """The score of the j-th negative of each row, 1 ≤ j; arbitrary where there is no j-th negative."""
         return self.neg[(self.first + j - 1).clamp(0, self.neg.shape[0] - 1)]
 
 
 def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
-    """Sort rows (Q, n) of which some sample counts; the only sort there is."""
+    """Sort rows (Q, n) in which some sample counts."""
     relevant, valid = samples.relevant, samples.valid
     n_pos = relevant.sum(1, keepdim=True)
     n_valid = torch.full_like(n_pos, scores.shape[1]) if valid is None else valid.sum(1, keepdim=True)
     n_neg = n_valid - n_pos
-    # All that the host needs to know, in one transfer: sizes, and whether scores can be compared.
+    # All that the host needs, in one transfer: sizes, and whether scores can be compared.
     facts = torch.stack([n_pos.amax(), n_neg.amax(), within_limits(scores, valid).all().to(n_pos.dtype)]).tolist()
     if not facts[2]:
         refuse_scores(scores, valid)
@@ -64,10 +64,10 @@ def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
 
 
 def tame(rows: SortedRows, reach: Tensor) -> tuple[Tensor, Tensor]:
-    """Positives (Q, P) brought down to where no negative passes them, and a ceiling (Q, 1) that passes them all.
+    """Positives (Q, P), lowered to where no negative passes them, and a ceiling (Q, 1) that passes them all.
 
-    reach (Q, 1): the most that the loss adds to a step, in size. With these, sums of steps have the same signs, and no
-    far-off score blurs them.
+    reach (Q, 1): the most that the loss adds to a step, in absolute value. Sums of steps keep their signs, and no
+    distant score makes them inexact.
     """
     highest = rows.negative(torch.ones_like(rows.n_neg))
     pos = rows.pos.minimum(highest + 2 * reach.abs())
@@ -75,7 +75,7 @@ def tame(rows: SortedRows, reach: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def bisect(rows: SortedRows, worst: bool) -> Tensor:
-    """above (Q, P) of the ranking that scores induce; a negative of a positive's score is above it if worst."""
+    """above (Q, P) of the ranking by scores; if worst, a negative with the score of a positive is above it."""
     low, high = torch.zeros_like(rows.pos, dtype=torch.int64), rows.n_neg.expand(rows.pos.shape)
     for _ in range(rows.most_neg.bit_length()):
         m = (low + high + 1) // 2
@@ -110,7 +110,7 @@ def gradient(rows: SortedRows, above: Tensor) -> Tensor:
 
 
 def _shared(rows: SortedRows, values: Tensor, member: Tensor) -> Tensor:
-    """Each value replaced by the mean over those of the same class that tie with it; sums are of integers, so exact."""
+    """Replace each value by the mean over samples of its class with the same score; sums of integers are exact."""
     new = torch.zeros_like(member, dtype=torch.int64)
     new[:, 1:] = rows.scores[:, 1:] != rows.scores[:, :-1]
     run = new.cumsum(1)
@@ -120,9 +120,9 @@ def _shared(rows: SortedRows, values: Tensor, member: Tensor) -> Tensor:
 
 
 def total(rows: SortedRows, steepness: Tensor) -> Tensor:
-    """Σ gradient·score (Q,), measured from each row's highest negative: gradients of a row sum to 0.
+    """Σ gradient·score (Q,), with scores measured from the highest negative of each row; gradients of a row sum to 0.
 
-    (Positives far above it, whose gradient is 0, do not blur the others.)
+    Positives far above it, whose gradient is 0, do not make the sum inexact.
     """
     counted = (rows.is_pos | rows.is_neg) & (steepness != 0)
     scores = rows.scores.to(steepness.dtype)

@@ -1,16 +1,16 @@
 """The smooth and the error-driven loss in tensors, for all queries of a batch at once; formulas: `rankwise.smooth`.
 
-Scores are looked at upside down, t = −s, so that positives, from the top, ascend: c_k = Σ_j H(t_k − t_j). A sample is
-told by two searches among the edges t_k ± width: it is below the windows of positives k < under, in those of
-under ≤ k < upto, above those from upto on. O(n log P) work and O(n) memory a query, nothing of P × N.
+Scores are negated, t = −s, so that positives ascend from the top: c_k = Σ_j H(t_k − t_j). Two searches among the edges
+t_k ± width place a sample: it is below the windows of positives k < under, in those of under ≤ k < upto, and above
+those from upto on. This takes O(n log P) work and O(n) memory per query, and no P × N matrix.
 
-A sum over a window is a difference of two prefix sums, and must not cancel. So positives fall into cells of two
-windows' length, numbered along the gaps between them, of which gaps longer than a cell count as one cell: however far
-apart scores lie, those in a window lie in one cell or two that follow each other. Offsets are taken from the first
-positive of the cell. Sums of offsets by positive are of whole numbers, of which as many bits are used as n leaves
-room for: exact but for the rounding of each offset, to 2⁻⁵⁰ of a window for n up to 1,000 and 2⁻⁴⁰ for a million, on
-any device in any order. Sums of weights by sample are differences of running sums in floating point, off by what
-rounding is of the sum of all: with a million samples, by less than 10⁻¹² of the largest gradient wherever it was tried.
+A sum over a window is a difference of two prefix sums, and must not cancel. So positives are divided into cells, each
+as long as two windows and numbered along the gaps between positives; a gap longer than a cell counts as one cell.
+However far apart scores lie, those in a window lie in one cell or in two consecutive ones. Offsets are measured from
+the first positive of the cell. Sums of offsets by positive are sums of integers, which use as many bits as n allows.
+They are exact except for the rounding of each offset, to 2⁻⁵⁰ of a window for n up to 1,000 and 2⁻⁴⁰ for a million, on
+any device in any order. Sums of weights by sample are differences of running sums in floating point, with the rounding
+error of the total: with a million samples, less than 10⁻¹² of the largest gradient in every trial.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _pad = torch.nn.functional.pad
 
 
 class _Positives(NamedTuple):
-    """Positives of each query from the top, (Q, P): t in level, ∞ where there are no more; real says where.
+    """Positives of each query from the top, (Q, P). level: t, or ∞ after the last positive; real: whether there is one.
 
-    lower, upper: the edges of their windows. head: the first positive of their cell; base: its level. offset: from
-    there, in units of 2·width.
+    lower, upper: the edges of their windows. head: the first positive of their cell. base: its level. offset: the
+    distance from base, in units of 2·width.
     """
 
     width: float
@@ -47,9 +47,9 @@ class _Positives(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """By sample (Q, n): it is in the windows of under ≤ k < upto, of which those from cut on are in the last cell.
+    """By sample (Q, n): it is in the windows of under ≤ k < upto; those from cut on belong to the last cell.
 
-    early, late: its offset from the first positive of the first of these cells and of the last.
+    early, late: its offset from the first positive of the first and of the last of these cells.
     """
 
     under: Tensor
@@ -60,7 +60,7 @@ class _Windows(NamedTuple):
 
 
 def softened(rows: SortedRows, loss: DiscountedTensors, goal: Goal) -> tuple[Tensor, Tensor]:
-    """Values (Q,), and by rank (Q, n) the gradient, or the update, of the goal."""
+    """Values (Q,), and the gradient (or update) of the goal by rank, (Q, n)."""
     positives = _positives(rows, goal.scale)
     windows = _windows(positives, -rows.scores.to(positives.level.dtype).contiguous())
     above, near = _count(positives, windows, rows.is_neg)
@@ -82,7 +82,7 @@ def softened(rows: SortedRows, loss: DiscountedTensors, goal: Goal) -> tuple[Ten
 
 
 class Among(NamedTuple):
-    """Soft places of members among themselves, by sample (Q, n), 1 where one is none, and what pulls them."""
+    """Soft places of members among themselves, by sample (Q, n), 1 for others, and what their gradient needs."""
 
     place: Tensor
     positives: _Positives
@@ -98,7 +98,7 @@ class Among(NamedTuple):
 
 
 def among(scores: Tensor, member: Tensor, width: float) -> Among:
-    """½ + Σ_e H(s_e − s_d) over the members of each query (Q, n), of which there are some."""
+    """½ + Σ_e H(s_e − s_d) over the members of each query (Q, n); there must be at least one member."""
     rows = sort_rows(scores, Samples(member, member))
     positives = _positives(rows, width)
     windows = _windows(positives, positives.level)
@@ -141,7 +141,7 @@ def _positives(rows: SortedRows, width: float) -> _Positives:
 
 
 def _first_near(x: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
-    """The least numbers near x that pass, as differences are rounded; they ascend along rows as x does."""
+    """The smallest numbers near x that pass, given rounded differences; like x, they ascend along rows."""
     for _ in range(2):
         below = x.nextafter(torch.full_like(x, -torch.inf))
         x = torch.where(passes(below), below, x)
@@ -164,7 +164,7 @@ def _windows(positives: _Positives, t: Tensor) -> _Windows:
 
 
 def _count(positives: _Positives, windows: _Windows, counted: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ H(t_k − t_j) of every positive (Q, P) over the samples that are counted, and how many are in its window."""
+    """Σ H(t_k − t_j) over the counted samples for every positive (Q, P), and how many are in its window."""
     dtype = positives.level.dtype
     bits = 60 - counted.shape[1].bit_length()  # offsets in units of 2·width are less than 4 in size
     one = counted.long()
@@ -173,7 +173,7 @@ def _count(positives: _Positives, windows: _Windows, counted: Tensor) -> tuple[T
     n_pos = positives.level.shape[1]
 
     def by_positive(*changes: tuple[Tensor, Tensor]) -> Tensor:
-        """What is added from a positive on, summed up to each."""
+        """Running sums of changes, each added from a positive on."""
         total = one.new_zeros(one.shape[0], n_pos + 1)
         for at, change in changes:
             total.scatter_add_(1, at, change)
@@ -186,7 +186,7 @@ def _count(positives: _Positives, windows: _Windows, counted: Tensor) -> tuple[T
 
 
 def _level_sums(windows: _Windows, weight: Tensor) -> Tensor:
-    """Σ of the weights of the positives in whose window a sample is, (Q, n)."""
+    """The sum of the weights of positives whose window contains a sample, (Q, n)."""
     sums = _pad(weight.cumsum(1), (1, 0))
     return sums.gather(1, windows.upto) - sums.gather(1, windows.under)
 
@@ -206,7 +206,7 @@ def _ramp_sums(positives: _Positives, windows: _Windows, weight: Tensor) -> Tens
 
 
 def _shared(positives: _Positives, values: Tensor) -> Tensor:
-    """Positives that tie share their mean."""
+    """Give positives that tie their mean."""
     level = positives.level
     run = _pad((level[:, 1:] != level[:, :-1]).cumsum(1), (1, 0))
     sums, sizes = (torch.zeros_like(values).scatter_add_(1, run, one) for one in (values, torch.ones_like(values)))

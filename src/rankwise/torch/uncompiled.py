@@ -1,4 +1,4 @@
-"""Losses with a memory, which a compiled graph leaves to Python: what they refuse depends on what the memory holds."""
+"""Losses with a memory, which run outside compiled graphs: their checks depend on what the memory holds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """LW-SVM: layer-wise training of piecewise-linear networks (Berrada et al., 2017), with any rank loss.
 
-Public here are its parts: the objective of a network over blocks of samples, for other ways to minimise it.
+This package exports the objective of a network over blocks of samples, so that it can be minimised in other ways.
 """
 
 from rankwise.torch.layerwise.block_loss import BlockLoss

@@ -1,8 +1,8 @@
-"""The loss of a block: of scores (B, C) of its samples for all classes, with its gradient and a bound on that.
+"""The loss of a block, from scores (B, C) of its samples for all classes, with its gradient and a bound on that.
 
-Each class is a query that ranks the block's samples, positives being those with its label; the loss of the block is
-the mean over classes. A class with no positives or no negatives in the block counts as 0. Beside the rank losses there
-is the multi-class hinge, (1/B) Σ max_y (scale·[y ≠ label] + s_y − s_label).
+Each class is a query that ranks the samples of the block; those with its label are the positives. The loss of the block
+is the mean over classes. A class with no positives or no negatives in the block counts as 0. Besides the rank losses
+there is the multi-class hinge, (1/B) Σ max_y (scale·[y ≠ label] + s_y − s_label).
 """
 
 from __future__ import annotations
@@ -22,12 +22,55 @@ from rankwise.solving import solve
 from rankwise.torch.functional import structured_hinge
 
 HINGE = "hinge"
-# Scores of a block from which on several threads are quicker than one.
+# From this number of scores in a block on, several threads are faster than one.
 _WORTH_THREADS = 100_000
 
 
 class BlockLoss:
-    """A loss by name, or a `rankwise.Loss`, for blocks; counts its calls and the seconds in them."""
+    """
+    Loss of a block of samples, with its gradient.
+
+    Each class is a query that ranks the samples of the block; those with its label are the positives. The loss is the
+    mean over classes. A class with no positives or no negatives in the block counts as 0. The object counts its calls
+    and the seconds they take.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        Rank loss ("ap", "ndcg", "mrr", "auc", "zero-one" or a `rankwise.Loss`), or "hinge" for the multi-class hinge,
+        (1/B) Σ max_y (scale·[y ≠ label] + s_y − s_label).
+    n_classes : int
+        Number of classes.
+    scale : float, default 1.0
+        Weight of the loss against the scores.
+    method : str, default "auto"
+        How the most violating ranking is found, as in `rankwise.RankSVM`.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes.
+    scale : float
+        Weight of the loss against the scores.
+    calls : int
+        Number of calls of `solve`.
+    seconds : float
+        Seconds spent in `solve`.
+
+    See Also
+    --------
+    Blocks : Samples in blocks.
+    rankwise.torch.APHingeLoss : A loss for any optimiser.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from rankwise.torch.layerwise import BlockLoss
+    >>> loss = BlockLoss("hinge", 2)
+    >>> values, gradient = loss.solve(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), torch.tensor([0, 1]))
+    >>> values.tolist(), gradient.tolist()
+    ([0.25], [[-0.5, 0.5], [0.0, 0.0]])
+    """
 
     def __init__(self, loss: LossLike, n_classes: int, *, scale: float = 1.0, method: str = "auto") -> None:
         self.n_classes, self.scale = n_classes, as_scale(scale)
@@ -35,7 +78,9 @@ class BlockLoss:
         self._method = AUTO
         if self._loss is None:
             if method != "auto":
-                raise ValueError(f"method={method!r} is for rank losses; the multi-class hinge has one, 'auto'")
+                raise ValueError(
+                    f"method={method!r} is for rank losses only; use method='auto' with the multi-class hinge"
+                )
             if n_classes < 2:
                 raise ValueError(f"the multi-class hinge needs at least 2 classes, got {n_classes}")
         else:
@@ -44,7 +89,7 @@ class BlockLoss:
 
     @property
     def name(self) -> str:
-        """The name of the rank loss, or "hinge" for the multi-class one."""
+        """Name of the rank loss, or "hinge" for the multi-class hinge."""
         return HINGE if self._loss is None else self._loss.name
 
     @property
@@ -53,9 +98,28 @@ class BlockLoss:
         return self._loss is not None
 
     def solve(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """J by class (C,), summing to the loss of the block, in float64; or (1,) where it is not a sum over classes.
+        """
+        Compute the loss of a block and its gradient.
 
-        And the gradient of the loss of the block, as the scores are.
+        Parameters
+        ----------
+        scores : Tensor of shape (B, C)
+            Scores of the samples of a block.
+        labels : Tensor of shape (B,)
+            Class of each sample.
+
+        Returns
+        -------
+        values : Tensor of shape (C,) or (1,)
+            Terms of the loss in float64, which sum to the loss of the block: one per class, or a single one for the
+            multi-class hinge.
+        gradient : Tensor of shape (B, C)
+            Gradient of the loss of the block in the scores.
+
+        Raises
+        ------
+        FloatingPointError
+            If a score is not finite.
         """
         began = time.perf_counter()
         scores = scores.detach()
@@ -69,7 +133,7 @@ class BlockLoss:
             try:
                 solved = solve(flat, self._queries(labels), self._loss, self.scale, self._method, threads)
             except NotFiniteError:
-                why = "scores are not finite: the weights have grown too large; raise lam or mu"
+                why = "scores are not finite because the weights have grown too large; raise lam or mu"
                 raise FloatingPointError(why) from None
             values = torch.from_numpy(solved.value / self.n_classes)
             gradient = torch.from_numpy(solved.gradient.reshape(self.n_classes, -1)).T / self.n_classes
@@ -78,13 +142,13 @@ class BlockLoss:
         return values, gradient
 
     def _queries(self, labels: Tensor) -> Queries:
-        """Each class ranks the samples."""
+        """One query per class, which ranks the samples."""
         relevant = self._relevant(labels).T.reshape(-1).numpy()
         return as_queries(relevant, np.arange(self.n_classes + 1) * labels.shape[0])
 
     def _on_device(self, scores: Tensor, labels: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
         if self._method != AUTO:
-            raise ValueError(f"method={self._method.name!r} runs on the CPU; use 'auto' on {scores.device}")
+            raise ValueError(f"method={self._method.name!r} runs on the CPU only; use method='auto' on {scores.device}")
         leaf = scores.clone().requires_grad_()
         with torch.enable_grad():
             values = structured_hinge(leaf, self._relevant(labels), loss, dim=0, scale=self.scale, reduction="none")
@@ -92,15 +156,42 @@ class BlockLoss:
         return values.detach().double().cpu() / self.n_classes, gradient
 
     def as_function(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """The loss of the block, for autograd."""
+        """
+        Compute the loss of a block as a tensor, for autograd.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (B, C)
+            Scores of the samples of a block.
+        labels : Tensor of shape (B,)
+            Class of each sample.
+
+        Returns
+        -------
+        Tensor
+            The loss as a scalar tensor.
+        """
         values, gradient = self.solve(scores, labels)
         found: Tensor = _WithGradient.apply(scores, values.sum().to(scores), gradient)
         return found
 
     def bounds(self, labels: Tensor) -> Tensor:
-        """(B, C): what the gradient of no ranking, or labelling, exceeds. Positives have it below 0, negatives above.
+        """
+        Bound the gradient of every ranking, or labelling, in absolute value.
 
-        2/P for a positive and 2/N for a negative, of a ranking; 1 for a sample of the hinges.
+        The bound is 2/P for a positive and 2/N for a negative of a ranking, and 1 for a sample of the hinges, each
+        divided by the number of terms in the mean. Gradients of positives are at most 0 and those of negatives at least
+        0.
+
+        Parameters
+        ----------
+        labels : Tensor of shape (B,)
+            Class of each sample.
+
+        Returns
+        -------
+        Tensor of shape (B, C)
+            Largest size of each entry of the gradient, float64.
         """
         count, classes = labels.shape[0], self.n_classes
         if self._loss is None:

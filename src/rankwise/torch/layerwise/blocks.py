@@ -1,4 +1,4 @@
-"""Images and labels, checked once and cut into fixed blocks: a block is what one plane of LW-SVM speaks of."""
+"""Images and labels, checked once and divided into fixed blocks; each plane of LW-SVM belongs to one block."""
 
 from __future__ import annotations
 
@@ -13,16 +13,57 @@ from torch.utils.data import TensorDataset
 
 from rankwise.inputs import is_whole
 
-# Images looked at, hashed or scored at a time.
+# Number of images checked, hashed or scored at a time.
 _AT_ONCE = 500
 
 
 class Blocks:
-    """Samples in a partition of ceil(n/block_size) blocks, whose sizes differ by at most one, drawn by seed.
+    """
+    Samples divided at random into fixed blocks, each of which is ranked by itself.
 
-    images: (n, …) floating point, an array or a tensor, kept as it is: blocks are moved to device and dtype when asked
-    for. labels: (n,) integers from 0 to n_classes − 1. name: what errors call the samples.
+    There are ceil(n/block_size) blocks, whose sizes differ by at most one.
 
+    Parameters
+    ----------
+    images : array-like or Tensor of shape (n, …)
+        Images in floating point. They are kept as they are, and blocks are moved to device and dtype when needed.
+    labels : array-like or Tensor of shape (n,)
+        Integer class of each image, from 0 to n_classes − 1.
+    n_classes : int
+        Number of classes.
+    block_size : int, default 200
+        Largest number of samples in a block.
+    seed : int, default 0
+        Seed for the division into blocks.
+    dtype : torch.dtype, default torch.float32
+        Type of the images that are returned.
+    device : torch.device or str, default "cpu"
+        Device of the images and labels that are returned.
+    name : str, default "train"
+        Name of the samples in errors.
+
+    Attributes
+    ----------
+    n : int
+        Number of samples.
+    n_classes : int
+        Number of classes.
+    dtype : torch.dtype
+        Type of the images that are returned.
+    device : torch.device
+        Device of the images and labels that are returned.
+    name : str
+        Name of the samples in errors.
+
+    See Also
+    --------
+    BlockLoss : The loss of a block.
+    objective : The objective of a network over all blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.torch.layerwise import Blocks
     >>> blocks = Blocks(np.zeros((5, 1, 2, 2)), [0, 1, 2, 1, 0], 3, block_size=2)
     >>> len(blocks), blocks.n, [blocks.size(b) for b in range(3)], blocks.share(0)
     (3, 5, [2, 2, 1], 0.4)
@@ -41,7 +82,7 @@ class Blocks:
         name: str = "train",
     ) -> None:
         if not is_whole(block_size) or block_size < 1:
-            raise ValueError(f"block_size must be a whole number of samples, at least 1, got {block_size!r}")
+            raise ValueError(f"block_size must be an integer, at least 1, got {block_size!r}")
         self.name, self.n_classes = name, int(n_classes)
         self.dtype, self.device = dtype, torch.device(device)
         self._images = as_images(images, name)
@@ -52,46 +93,157 @@ class Blocks:
         self._rows = [np.sort(part) for part in np.array_split(order, -(-self.n // int(block_size)))]
 
     @classmethod
-    def of(cls, data: Any, n_classes: int, *, name: str = "train", **options: Any) -> Blocks:
-        """Blocks of a pair (images, labels), or of a data set whose items are (image, label), read once, in order."""
-        return cls(*_pair(data, name), n_classes, name=name, **options)
+    def of(
+        cls,
+        data: Any,
+        n_classes: int,
+        *,
+        name: str = "train",
+        block_size: int = 200,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> Blocks:
+        """
+        Divide a pair (images, labels) or a data set into blocks.
+
+        Parameters
+        ----------
+        data : tuple (images, labels) or Dataset
+            Samples. A data set of (image, label) pairs is read once, in order.
+        n_classes : int
+            Number of classes.
+        name : str, default "train"
+            Name of the samples in errors.
+        block_size : int, default 200
+            Largest number of samples in a block.
+        seed : int, default 0
+            Seed for the division into blocks.
+        dtype : torch.dtype, default torch.float32
+            Type of the images that are returned.
+        device : torch.device or str, default "cpu"
+            Device of the images and labels that are returned.
+
+        Returns
+        -------
+        Blocks
+            The samples in blocks.
+        """
+        images, labels = _pair(data, name)
+        return cls(images, labels, n_classes, block_size=block_size, seed=seed, dtype=dtype, device=device, name=name)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def size(self, b: int) -> int:
-        """n_b, the samples of block b."""
+        """
+        Return the number of samples in a block.
+
+        Parameters
+        ----------
+        b : int
+            Number of the block, from 0.
+
+        Returns
+        -------
+        int
+            Number of samples n_b.
+        """
         return len(self._rows[b])
 
     def share(self, b: int) -> float:
-        """n_b/n, the weight of block b in the risk."""
+        """
+        Return the weight of a block in the risk.
+
+        Parameters
+        ----------
+        b : int
+            Number of the block, from 0.
+
+        Returns
+        -------
+        float
+            The share n_b/n of the samples.
+        """
         return len(self._rows[b]) / self.n
 
     def images(self, b: int) -> Tensor:
-        """The images of block b, (n_b, …)."""
+        """
+        Return the images of a block.
+
+        Parameters
+        ----------
+        b : int
+            Number of the block, from 0.
+
+        Returns
+        -------
+        Tensor of shape (n_b, …)
+            Images.
+        """
         return self.take(self._rows[b])[0]
 
     def labels(self, b: int) -> Tensor:
-        """The labels of block b, (n_b,) int64."""
+        """
+        Return the labels of a block.
+
+        Parameters
+        ----------
+        b : int
+            Number of the block, from 0.
+
+        Returns
+        -------
+        Tensor of shape (n_b,)
+            Labels, int64.
+        """
         return self._labels[torch.from_numpy(self._rows[b])].to(self.device)
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Images and labels of some samples, by their place in what was given."""
+        """
+        Return images and labels of some samples.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m,)
+            Positions of the samples in the data.
+
+        Returns
+        -------
+        images : Tensor of shape (m, …)
+            Their images.
+        labels : Tensor of shape (m,)
+            Their labels, int64.
+        """
         at = torch.from_numpy(np.ascontiguousarray(rows, np.int64))
         images = self._images[at.to(self._images.device)].to(self.device, self.dtype)
         return images, self._labels[at].to(self.device)
 
     @property
     def all_labels(self) -> NDArray[np.int64]:
-        """The labels of all samples, (n,), as given."""
+        """Labels of all samples, (n,), in the order of the data."""
         return self._labels.numpy()
 
     def runs(self) -> list[NDArray[np.int64]]:
-        """All samples in their order, a few hundred at a time."""
+        """
+        Divide all samples, in their order, into runs of a few hundred.
+
+        Returns
+        -------
+        list of ndarray
+            Positions of the samples of each run, for `take`.
+        """
         return np.array_split(np.arange(self.n), -(-self.n // _AT_ONCE))
 
     def digest(self) -> str:
-        """A digest of all images and labels, as they are used."""
+        """
+        Compute a digest of all images and labels, in the type in which they are used.
+
+        Returns
+        -------
+        str
+            SHA-256 in hexadecimal.
+        """
         found = hashlib.sha256(f"{tuple(self._images.shape)}{self.dtype}".encode())
         for rows in self.runs():
             found.update(self.take(rows)[0].cpu().contiguous().view(torch.uint8).numpy().tobytes())
@@ -105,7 +257,7 @@ class Blocks:
                 k = int(rows[int((~finite).int().argmax())])
                 raise ValueError(
                     f"{self.name}: image {k} has a value that is NaN, infinite or too large for {self.dtype}; remove "
-                    "or repair it"
+                    "or correct it"
                 )
 
 
@@ -114,12 +266,14 @@ def as_images(images: Any, name: str) -> Tensor:
     found = _as_tensor(images, f"{name}: images")
     if not found.is_floating_point():
         raise TypeError(
-            f"{name}: images have dtype {found.dtype}; scale them to floats, such as images.astype('float32') / 255"
+            f"{name}: images have dtype {found.dtype}; scale them to floats, for example images.astype('float32') / 255"
         )
     if found.dim() < 2:
-        raise ValueError(f"{name}: images must have shape (n, …), at least two dimensions, got {tuple(found.shape)}")
+        raise ValueError(
+            f"{name}: images must have shape (n, …) with at least two dimensions, got {tuple(found.shape)}"
+        )
     if not len(found):
-        raise ValueError(f"{name}: there are no images; give at least one")
+        raise ValueError(f"{name}: there are no images; pass at least one")
     return found
 
 
@@ -128,7 +282,9 @@ def _as_labels(labels: Any, n: int, n_classes: int, name: str) -> Tensor:
     if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
         raise TypeError(f"{name}: labels have dtype {found.dtype}; they must be integers, from 0 to {n_classes - 1}")
     if found.shape != (n,):
-        raise ValueError(f"{name}: {n} images and labels of shape {tuple(found.shape)}; give every image one label")
+        raise ValueError(
+            f"{name}: there are {n} images but labels have shape {tuple(found.shape)}; pass one label per image"
+        )
     found = found.to(torch.int64, copy=True)
     wrong = (found < 0) | (found >= n_classes)
     if bool(wrong.any()):
@@ -164,17 +320,18 @@ def _pair(data: Any, name: str) -> tuple[Any, Any]:
             f"{name} must be a pair (images, labels) or a data set of (image, label), got {type(data).__name__}"
         )
     if not len(data):
-        raise ValueError(f"{name}: the data set is empty")
+        raise ValueError(f"{name}: the data set is empty; pass at least one sample")
     images: list[Tensor] = []
     labels: list[Tensor] = []
     for k in range(len(data)):
         item = data[k]
         if not isinstance(item, tuple | list) or len(item) != 2:
-            raise TypeError(f"{name}: item {k} is {type(item).__name__}, wanted is a pair (image, label)")
+            raise TypeError(f"{name}: item {k} is {type(item).__name__}; it must be a pair (image, label)")
         image = _as_tensor(item[0], f"{name}: image {k}")
         if images and image.shape != images[0].shape:
             raise ValueError(
-                f"{name}: image {k} has shape {tuple(image.shape)}, image 0 {tuple(images[0].shape)}; make them equal"
+                f"{name}: image {k} has shape {tuple(image.shape)} but image 0 has {tuple(images[0].shape)}; make "
+                "them equal"
             )
         images.append(image)
         labels.append(_as_tensor(item[1], f"{name}: label {k}"))

@@ -1,6 +1,6 @@
-"""Where training stands, in memory and in a file: a run that is killed goes on from there as if it had not been.
+"""The state of training, in memory and in a file, from which an interrupted run resumes as if nothing had happened.
 
-Nothing random is kept: every shuffle is drawn anew from the seed, the stage, the pass, the layer and the epoch.
+No random state is kept: every shuffle is drawn from the seed, the stage, the pass, the layer and the epoch.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from rankwise.torch.layerwise.log import STAGES, Row, as_array, as_rows
 Weights = dict[str, Tensor]
 _KIND = "lwsvm-checkpoint"
 _FILE = "lwsvm.rw"
-# The setting that may differ, if the network holds weights of the run itself.
+# This setting may differ if the network holds weights of the run itself.
 INITIAL = "initial weights"
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A moment between two epochs. weights: the network's, where the epoch or the layer ended.
+    """The state between two epochs. weights: those of the network at the end of the epoch or layer.
 
-    epoch: done in the stage, or on the layer in hand; solved: whether that layer needs no more. layer: layers done in
-    the pass in hand. best, best_score: by validation, in this stage. objective, risk, score: of `weights`.
-    pass_objective, pass_score: the objective and the best score when the pass began. ended: no pass is to follow.
+    epoch: epochs done in the stage, or on the current layer; solved: whether that layer needs no more. layer: layers
+    done in the current pass. best, best_score: by validation, in this stage. objective, risk, score: of `weights`.
+    pass_objective, pass_score: the objective and the best score when the pass began. ended: whether no pass follows.
     """
 
     stage: str
@@ -74,7 +74,7 @@ _NUMBERS = (
 
 
 class Checkpoint:
-    """The file of one run in a folder; settings: plain data, all that decides the run, by name."""
+    """The file of one run in a folder; settings: all that determines the run, by name, as plain data."""
 
     def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
         self.folder, self._settings = Path(folder), dict(settings)
@@ -82,20 +82,22 @@ class Checkpoint:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            raise ValueError(f"checkpoint={os.fspath(folder)!r} is a file; name a folder") from None
+            raise ValueError(f"checkpoint={os.fspath(folder)!r} is a file; pass a folder") from None
 
     def load(self, device: torch.device) -> State | None:
-        """What was saved, its weights on the device; None if nothing was yet, ValueError if it was by another run."""
+        """The saved state, with weights on the device, or None if there is none; ValueError if it is of another run."""
         if not self._path.exists():
             return None
         file = read_model(self._path)
         if file.kind != _KIND:
-            raise ModelFileError(f"{self._path} is no checkpoint but a {file.kind}; name another folder")
+            raise ModelFileError(f"{self._path} is not a checkpoint but a {file.kind}; pass another folder")
         try:
             settings = file.header["settings"]
             state = _state(file.header, file.arrays, device)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ModelFileError(f"{self._path}: a checkpoint without {error}; remove it to begin afresh") from None
+            raise ModelFileError(
+                f"{self._path}: damaged checkpoint ({error} is missing or wrong); remove it to start again"
+            ) from None
         self._check(settings, state)
         return state
 
@@ -106,14 +108,14 @@ class Checkpoint:
             self._settings = there
             return
         if differ:
-            remedy = " (a run goes on with a network as it was made)" if differ == [INITIAL] else ""
+            remedy = " (resume with a network that has the initial weights of the run)" if differ == [INITIAL] else ""
             raise ValueError(
-                f"checkpoint={os.fspath(self.folder)!r} holds another run: it differs in {', '.join(differ)}{remedy}; "
-                f"name another folder, or remove {self._path} to begin afresh"
+                f"checkpoint={os.fspath(self.folder)!r} holds another run, which differs in {', '.join(differ)}"
+                f"{remedy}; pass another folder, or remove {self._path} to start again"
             )
 
     def save(self, state: State) -> None:
-        """Replace the file by one of this state."""
+        """Replace the file by one with this state."""
         header = {name: getattr(state, name) for name in _PLAIN} | {"settings": self._settings}
         arrays: dict[str, NDArray[Any]] = {"history": as_array(state.history)}
         arrays["numbers"] = np.array([getattr(state, name) for name in _NUMBERS], np.float64)
@@ -127,7 +129,7 @@ class Checkpoint:
 def _state(header: dict[str, Any], arrays: dict[str, NDArray[Any]], device: torch.device) -> State:
     parts: dict[str, Any] = {name: header[name] for name in _PLAIN}
     if any(type(parts[name]) is not kind for name, kind in _PLAIN.items()) or parts["stage"] not in STAGES:
-        raise ValueError("where it stands")
+        raise ValueError("the state")
     numbers = dict(zip(_NUMBERS, arrays["numbers"].tolist(), strict=True))
     parts |= {name: None if value != value else value for name, value in numbers.items()}
     for group in ("weights", "best", "optimiser", "solver"):
@@ -140,7 +142,7 @@ def _state(header: dict[str, Any], arrays: dict[str, NDArray[Any]], device: torc
 
 
 def copied(weights: Mapping[str, Tensor]) -> Weights:
-    """Weights that do not change with the network."""
+    """A copy of weights, which does not change with the network."""
     return {name: part.detach().clone() for name, part in weights.items()}
 
 

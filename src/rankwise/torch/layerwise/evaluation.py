@@ -1,4 +1,4 @@
-"""What a network is judged by: the objective on the training blocks, and a score on validation samples."""
+"""Evaluation of a network: the objective on the training blocks, and a score on validation samples."""
 
 from __future__ import annotations
 
@@ -17,14 +17,45 @@ from rankwise.torch.layerwise.block_loss import HINGE, BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks
 from rankwise.torch.layerwise.network import PLCNN
 
-# Of labels (n,) and scores (n, C).
+# A function of labels (n,) and scores (n, C).
 Score = Callable[[NDArray[np.int64], NDArray[np.floating]], float]
 ACCURACY = "accuracy"
 
 
 @contextmanager
 def in_mode(net: nn.Module, training: bool) -> Iterator[None]:
-    """Training or inference mode for a while; then each part is in the mode in which it was."""
+    """
+    Put a network in training or inference mode within a with block.
+
+    Afterwards each part is again in the mode it was in before.
+
+    Parameters
+    ----------
+    net : nn.Module
+        Network.
+    training : bool
+        True for training mode, False for inference mode.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    See Also
+    --------
+    objective : Evaluates a network in inference mode.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from rankwise.torch.layerwise import in_mode
+    >>> net = nn.Dropout()
+    >>> with in_mode(net, False):
+    ...     net.training
+    False
+    >>> net.training
+    True
+    """
     before = [(part, part.training) for part in net.modules()]
     net.train(training)
     try:
@@ -44,7 +75,43 @@ def risk(net: PLCNN, blocks: Blocks, loss: BlockLoss) -> float:
 
 
 def objective(net: PLCNN, blocks: Blocks, loss: BlockLoss, lam: float) -> float:
-    """F = risk + (lam/2) Σ_layers ‖W_l‖²."""
+    """
+    Compute the objective of a network over blocks, in inference mode.
+
+        F = Σ_b (n_b/n)·J_b + (lam/2) Σ_layers ‖W_l‖²
+
+    Parameters
+    ----------
+    net : PLCNN
+        Network.
+    blocks : Blocks
+        Samples in blocks.
+    loss : BlockLoss
+        Loss of a block.
+    lam : float
+        Weight of the squared norm of the weights.
+
+    Returns
+    -------
+    float
+        The value of F.
+
+    See Also
+    --------
+    rankwise.torch.LWSVM : Minimises this objective.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from rankwise.torch import PLCNN
+    >>> from rankwise.torch.layerwise import BlockLoss, Blocks, objective
+    >>> net = PLCNN(nn.Linear(2, 2, bias=False))
+    >>> _ = nn.init.eye_(net[0].weight)
+    >>> blocks = Blocks(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), [0, 1], 2)
+    >>> objective(net, blocks, BlockLoss("hinge", 2), lam=0.5)
+    0.75
+    """
     return risk(net, blocks, loss) + penalty(net, lam)
 
 
@@ -64,7 +131,7 @@ def score_of(net: PLCNN, samples: Blocks, score: Score) -> float:
     """The score of a network on some samples."""
     scores = scores_of(net, samples)
     if not np.isfinite(scores).all():
-        raise FloatingPointError(f"the network's scores of {samples.name} are not finite")
+        raise FloatingPointError(f"the scores of {samples.name} are not finite")
     found = score(samples.all_labels.copy(), scores)
     if not (is_number(found) and np.isfinite(found)):
         raise ValueError(f"score must return a finite number, got {found!r}")
@@ -72,9 +139,9 @@ def score_of(net: PLCNN, samples: Blocks, score: Score) -> float:
 
 
 def as_score(score: str | Score | None, loss: str) -> Score:
-    """A score by name, of the loss of that name if None: a metric's mean over classes, or accuracy.
+    """A score by name: the mean of a metric over classes, or accuracy; None takes the score of the loss.
 
-    A class is a query that ranks all samples; one that no sample has is left out.
+    Each class is a query that ranks all samples; classes without samples are left out.
     """
     if score is None:
         if loss in (HINGE, "zero-one"):
@@ -82,7 +149,9 @@ def as_score(score: str | Score | None, loss: str) -> Score:
         elif loss in METRICS:
             score = loss
         else:
-            raise ValueError(f"no metric goes by the loss's name, {loss!r}: pass score=, such as 'ap' or {ACCURACY!r}")
+            raise ValueError(
+                f"there is no metric with the name of the loss, {loss!r}; pass score=, such as 'ap' or {ACCURACY!r}"
+            )
     if isinstance(score, str):
         return _accuracy if score == ACCURACY else _mean_over_classes(score)
     if not callable(score):

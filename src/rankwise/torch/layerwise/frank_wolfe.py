@@ -2,15 +2,15 @@
 
     minimise (λ/2)‖W‖² + (μ/2)‖W − W₀‖² + Σ_b h_b(W)
 
-Every block keeps one convex combination of its planes, ℓ_b + ⟨G_b, W⟩ ≤ h_b(W); at first the plane 0, since h_b ≥ 0.
-Their sum is least at W = (μW₀ − Σ_b G_b)/(λ + μ), and that least value is the dual: a lower bound that every step
-raises. A step takes a block, finds its plane (G, ℓ) at W by inference, and moves to it by
+Every block keeps one convex combination of its planes, ℓ_b + ⟨G_b, W⟩ ≤ h_b(W). It begins with the plane 0, since
+h_b ≥ 0. The sum is smallest at W = (μW₀ − Σ_b G_b)/(λ + μ), and its value there is the dual: a lower bound that every
+step raises. A step takes a block, finds its plane (G, ℓ) at W by inference, and moves towards it by
 
     γ = clip((λ + μ)·(ℓ + ⟨G, W⟩ − ℓ_b − ⟨G_b, W⟩)/‖G − G_b‖², 0, 1).
 
-Where the problem is a sum over classes, each with its own row of W, each class has its own γ. Where a plane costs a
-pass through a network, a block's last planes are kept, and steps towards the best of them are taken between epochs, as
-Shah, Kolmogorov and Lampert do (CVPR 2015): they cost no inference.
+If the problem is a sum over classes, each with its own row of W, each class has its own γ. If a plane costs a pass
+through a network, the last planes of a block are kept, and steps towards the best of them are taken between epochs, as
+in Shah, Kolmogorov and Lampert (CVPR 2015). These steps need no inference.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from rankwise.torch.layerwise.problem import LayerProblem
 
 _MOST_KEPT = 10
 _MOST_ROUNDS = 20
-# Rounds over kept planes end when one gains less than this part of what the epoch gained.
+# Rounds over kept planes end when one gains less than this fraction of the gain of the epoch.
 _LEAST_ROUND = 0.05
 
 
 class LayerSolver:
     """The state of the method on one problem: W, its average, and the planes of the blocks.
 
-    memory: bytes that kept planes may take, beside the one combination a block that is always kept.
+    memory: bytes for kept planes, in addition to the one combination per block that is always kept.
     """
 
     def __init__(self, problem: LayerProblem, lam: float, mu: float, *, memory: float = 1e9) -> None:
         if lam < 0.0 or mu < 0.0 or lam + mu == 0.0:
-            raise ValueError(f"lam={lam} and mu={mu}: neither may be negative, nor both 0")
+            raise ValueError(f"lam={lam} and mu={mu} must not be negative, and at least one of them must be positive")
         self.problem, self.lam, self.mu = problem, lam, mu
         self._kept = self._how_many(memory)
         self._sum = torch.zeros_like(problem.start)
-        # By block: the combination, then kept planes, the newest in turn over the oldest.
+        # By block: the combination, then kept planes; the newest replaces the oldest.
         self._gradients: dict[int, Tensor] = {}
         self._offsets: dict[int, Tensor] = {}
         self.weights = self._best()
@@ -103,7 +103,7 @@ class LayerSolver:
             self._towards(b, gradients[best], offsets[best], change, (values[best] - values[0]).view(1))
 
     def _towards(self, b: int, gradient: Tensor, offset: Tensor, change: Tensor, gap: Tensor) -> None:
-        """The step of block b's combination towards a plane. change: their difference, as a matrix. gap: at W."""
+        """Move the combination of block b towards a plane. change: their difference, as a matrix. gap: at W."""
         length = self.problem.dot(change, change).cpu()
         whole = (self.lam + self.mu) * gap / length.clamp(min=1e-300)
         # Of two parallel planes, the higher one.
@@ -129,7 +129,7 @@ class LayerSolver:
         return float(0.5 * self.lam * W.square().sum() + 0.5 * self.mu * moved)
 
     def primal(self, W: Tensor | None = None) -> float:
-        """The convex problem's objective, at the current W if none is given."""
+        """The objective of the convex problem, at the current W by default."""
         at = self.weights if W is None else W
         total = sum(float(self.problem.value(b, at).sum()) for b in range(len(self.problem.blocks)))
         return total + self.penalty(at)
@@ -139,7 +139,7 @@ class LayerSolver:
         return self.problem.loss(W) + self.penalty(W)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
-        """All that is needed to go on."""
+        """All that is needed to resume."""
         arrays: dict[str, NDArray[np.float64]] = {
             "sum": _copied(self._sum),
             "weights": _copied(self.weights),
@@ -151,7 +151,7 @@ class LayerSolver:
         return arrays
 
     def restore(self, arrays: dict[str, NDArray[np.float64]]) -> None:
-        """Go on from a state of the same problem."""
+        """Resume from a state of the same problem."""
         start = self.problem.start
         self._sum, self.weights, self.average = (
             torch.from_numpy(arrays[name].copy()).to(start) for name in ("sum", "weights", "average")

@@ -19,9 +19,35 @@ from rankwise.torch.layerwise.problem import LayerProblem
 
 
 class LastLayer(NamedTuple):
-    """A linear model: weight (C, d), bias (C,); the objective found and a bound from below on the least one.
+    """
+    Linear model of all classes, the result of `fit_last_layer`.
 
-    epochs: how often each block was visited. converged: whether the gap is within the tolerance.
+    Parameters
+    ----------
+    weight : ndarray of shape (C, d)
+        Weights, one row per class.
+    bias : ndarray of shape (C,)
+        Bias of each class.
+    objective : float
+        Objective that was reached.
+    dual : float
+        Lower bound on the smallest possible objective.
+    epochs : int
+        Number of times each block was visited.
+    converged : bool
+        Whether the gap is within the tolerance.
+
+    See Also
+    --------
+    fit_last_layer : Returns this model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.torch import LastLayer
+    >>> model = LastLayer(np.eye(2), np.zeros(2), objective=1.0, dual=0.75, epochs=3, converged=False)
+    >>> model.gap, model.decision_function([[2.0, 1.0]]).tolist()
+    (0.25, [[2.0, 1.0]])
     """
 
     weight: NDArray[np.float64]
@@ -33,11 +59,23 @@ class LastLayer(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """(objective − dual)/objective."""
+        """Relative gap, (objective − dual)/objective."""
         return (self.objective - self.dual) / max(self.objective, 1e-300)
 
     def decision_function(self, features: Any) -> NDArray[np.float64]:
-        """Scores (n, C) of features (n, d)."""
+        """
+        Compute the scores of all classes.
+
+        Parameters
+        ----------
+        features : array-like of shape (n, d)
+            Features, one row per sample.
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+            Scores, one column per class.
+        """
         scores: NDArray[np.float64] = np.asarray(features, np.float64) @ self.weight.T + self.bias
         return scores
 
@@ -55,12 +93,60 @@ def fit_last_layer(
     method: str = "auto",
     seed: int = 0,
 ) -> LastLayer:
-    """Minimise (lam/2)(‖W‖² + ‖b‖²) + Σ_b (n_b/n)·loss of block b, until the relative gap is at most tol.
+    """
+    Fit a linear model of all classes to a loss of blocks, until the relative gap is at most tol.
 
-    features: (n, d), an array or a tensor; labels: (n,) from 0 to C − 1. loss: "hinge" (multi-class), or any rank loss,
-    each class being a query that ranks the samples of a block. block_size: samples of a block, None for all in one: a
-    loss of a ranking of all samples, but with a single block the method is slow; `rankwise.RankSVM` is made for that.
+        minimise (lam/2)(‖W‖² + ‖b‖²) + Σ_b (n_b/n)·loss of block b
 
+    The samples are divided into blocks at random. In each block every class is a query that ranks the samples; those
+    with its label are the positives.
+
+    Parameters
+    ----------
+    features : array-like or Tensor of shape (n, d)
+        Features, one row per sample, such as the input of the last layer of a network.
+    labels : array-like or Tensor of shape (n,)
+        Integer class of each sample, from 0 to C − 1.
+    loss : str or Loss, default "ap"
+        Any rank loss ("ap", "ndcg", "mrr", "auc", "zero-one" or a `rankwise.Loss`), or "hinge" for the multi-class
+        hinge.
+    lam : float, default 1e-3
+        Weight of the squared norm, positive.
+    scale : float, default 1.0
+        Weight of the loss against the scores in the hinge.
+    block_size : int or None, default 200
+        Number of samples in a block. None ranks all samples in one block, with which the method is slow;
+        `rankwise.RankSVM` is made for that case.
+    tol : float, default 1e-3
+        Largest relative gap between the objective and its lower bound.
+    max_epochs : int, default 1000
+        Largest number of visits to each block.
+    method : str, default "auto"
+        How the most violating ranking is found, as in `rankwise.RankSVM`.
+    seed : int, default 0
+        Seed for the blocks and their order.
+
+    Returns
+    -------
+    LastLayer
+        The linear model, its objective and the lower bound.
+
+    Raises
+    ------
+    ValueError
+        If a shape or a value is wrong, or a feature is not finite.
+    TypeError
+        If features are not numbers.
+
+    See Also
+    --------
+    LWSVM : Trains all layers of a network.
+    rankwise.RankSVM : Ranks all samples of a query at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.torch import fit_last_layer
     >>> rng = np.random.default_rng(0)
     >>> labels = np.arange(60) % 3
     >>> features = rng.normal(size=(60, 4)) + np.eye(3, 4)[labels]
@@ -70,13 +156,13 @@ def fit_last_layer(
     """
     check_positive(lam=lam, tol=tol)
     if not is_whole(max_epochs) or max_epochs < 0:
-        raise ValueError(f"max_epochs must be a whole number, not negative, got {max_epochs!r}")
+        raise ValueError(f"max_epochs must be an integer, at least 0, got {max_epochs!r}")
     array = features.detach().double() if isinstance(features, Tensor) else torch.from_numpy(_as_floats(features))
     if array.dim() != 2:
         raise ValueError(f"features must be (n, d), got shape {tuple(array.shape)}")
     wrong = ~array.isfinite().all(dim=1)
     if bool(wrong.any()):
-        raise ValueError(f"features: row {int(wrong.int().argmax())} holds NaN or infinity; remove or repair it")
+        raise ValueError(f"features: row {int(wrong.int().argmax())} contains NaN or infinity; remove or correct it")
     n_classes = _count_classes(labels, len(array))
     where: dict[str, Any] = {"dtype": torch.float64, "device": array.device}
     size = max(len(array), 1) if block_size is None else block_size
@@ -113,5 +199,7 @@ def _count_classes(labels: Any, n: int) -> int:
         raise ValueError(f"labels must be integers (n,), at least one; got dtype {array.dtype}, shape {array.shape}")
     largest = int(array.max())
     if largest >= max(n, 1):
-        raise ValueError(f"labels go up to {largest}, of {n} samples; number the classes from 0, such as by np.unique")
+        raise ValueError(
+            f"labels go up to {largest} for {n} samples; number the classes from 0, for example with np.unique"
+        )
     return max(largest + 1, 1)

@@ -1,4 +1,4 @@
-"""The end of a layer's step: how far to go to the solution of the convex problem, so that the true objective falls."""
+"""The end of a step of a layer: how far to move to the solution of the convex problem so that the objective falls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HALVINGS = 6
 
 
 class LayerStep(NamedTuple):
-    """What a layer's step did. start, end: the true objective, (λ/2)‖W‖² + (μ/2)‖W − W₀‖² + loss; end ≤ start.
+    """The result of a step of a layer. start, end: the true objective, (λ/2)‖W‖² + (μ/2)‖W − W₀‖² + loss; end ≤ start.
 
-    dual: a lower bound on the convex problem's; primal: its value at the solution found, where the problem is exact,
-    else None. fraction: how much of the way from W₀ to that solution was taken, 0 for none. loss: the risk at the end.
+    dual: a lower bound on the convex problem. primal: its value at the solution found if the problem is exact,
+    otherwise None. fraction: how far the step went from W₀ to that solution, 0 for none. loss: the risk at the end.
     """
 
     start: float
@@ -27,11 +27,11 @@ class LayerStep(NamedTuple):
 
 
 def finish(solver: LayerSolver, start_loss: float | None = None) -> LayerStep:
-    """Put the layer's new weights into the network, such that the layer's true objective does not rise.
+    """Put new weights of the layer into the network such that its true objective does not rise.
 
-    Tried is the average of the iterates, or, of an exact problem, the last one if that is better; then points half as
-    far from the start, for as long as they are better without the term in μ. start_loss: the risk at the start, where
-    it is known.
+    The average of the iterates is tried first, or, in an exact problem, the last iterate if that is better. Then points
+    half as far from the start are tried, as long as they are better without the term in μ. start_loss: the risk at the
+    start, if known.
     """
     began = time.perf_counter()
     problem, exact = solver.problem, solver.problem.kind == "exact"

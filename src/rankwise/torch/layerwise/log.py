@@ -1,4 +1,4 @@
-"""The rows that training leaves: in memory, in a CSV file, for TensorBoard and as one line on the terminal."""
+"""The log of training: rows in memory, in a CSV file, for TensorBoard and as one line on the terminal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Row = dict[str, Any]
 
 
 def as_row(stage: str, **values: float | None) -> Row:
-    """A row with all columns; None where nothing was measured."""
+    """A row with all columns; None for what was not measured."""
     assert values.keys() <= {*COLUMNS}
     return {"stage": stage} | {name: values.get(name) for name in COLUMNS[1:]}
 
 
 def as_array(rows: Sequence[Row]) -> NDArray[np.float64]:
-    """Rows as numbers, (rows, columns): a stage by its place, NaN for None."""
+    """Rows as numbers, (rows, columns): a stage as its index, None as NaN."""
     numbers = [[STAGES.index(row["stage"]), *(row[name] for name in COLUMNS[1:])] for row in rows]
     return np.array(numbers, np.float64).reshape(-1, len(COLUMNS))
 
@@ -47,7 +47,7 @@ def as_rows(array: NDArray[np.float64]) -> list[Row]:
 
 
 class Log:
-    """Where rows go: folder/log.csv and folder/tensorboard, if there is a folder; a line, if there is progress."""
+    """Writes rows to folder/log.csv and folder/tensorboard, if there is a folder, and to progress, if there is one."""
 
     def __init__(self, folder: Path | None, progress: Progress | None) -> None:
         self._folder, self._progress = folder, progress
@@ -55,14 +55,14 @@ class Log:
         self._said = 0
 
     def begin(self, rows: Sequence[Row]) -> None:
-        """Go on after these rows."""
+        """Continue after these rows."""
         self._said = len(rows)
         if self._folder is not None:
             self._write(rows)
             self._writer = _tensorboard(self._folder / "tensorboard", len(rows))
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Tell of the rows that are new; all of them are in the file."""
+        """Write all rows to the file, and show the new ones."""
         if self._folder is not None:
             self._write(rows)
         for at, row in enumerate(rows[self._said :], self._said):
@@ -73,7 +73,7 @@ class Log:
         self._said = len(rows)
 
     def close(self) -> None:
-        """Leave the last line standing, and the events written."""
+        """Keep the last line on the terminal, and write all events."""
         if self._writer is not None:
             self._writer.close()
         if self._progress is not None:
@@ -89,7 +89,7 @@ class Log:
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """A row in words."""
+    """A row as text."""
     parts = [row["stage"]]
     parts += [f"{name} {row[name]}" for name in ("pass", "layer", "epoch") if row[name] is not None]
     parts += [f"{name} {row[name]:.6g}" for name in ("objective", "risk", "dual", "score") if row[name] is not None]
@@ -97,7 +97,7 @@ def line(row: Mapping[str, Any]) -> str:
 
 
 def _tensorboard(folder: Path, step: int) -> Any:
-    """A writer of events, from this step on; None where TensorBoard is not installed."""
+    """A writer of events from this step on, or None if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -12,51 +12,125 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from rankwise.inputs import check_whole, is_number
-from rankwise.io.fingerprint import fingerprint
+from rankwise.inputs import check_whole
 from rankwise.losses import LossLike
 from rankwise.progress import Progress
 from rankwise.torch.layerwise.block_loss import BlockLoss
 from rankwise.torch.layerwise.blocks import Blocks, as_images
 from rankwise.torch.layerwise.checkpoint import INITIAL, Checkpoint, weights_digest
-from rankwise.torch.layerwise.evaluation import Score, as_score, in_mode, score_name, scores_of
+from rankwise.torch.layerwise.evaluation import Score, as_score, score_name, scores_of
 from rankwise.torch.layerwise.log import STAGES, Log, Row
 from rankwise.torch.layerwise.network import PLCNN
+from rankwise.torch.layerwise.preparing import (
+    check_numbers,
+    check_output,
+    loss_identity,
+    network_identity,
+    place_of,
+)
 from rankwise.torch.layerwise.problem import DECOMPOSITIONS
 from rankwise.torch.layerwise.run import Run, Settings
 from rankwise.torch.layerwise.training import STAGE, placed
 
 
 class LWSVM:
-    """Trains a piecewise-linear network by LW-SVM (Berrada et al., 2017): F = risk + (lam/2) Σ_layers ‖W_l‖².
+    """
+    Layer-wise training of a piecewise-linear network with a rank loss (LW-SVM, Berrada et al., 2017).
 
-    risk = Σ_b (n_b/n)·J_b over fixed blocks of the training samples, J_b the structured hinge of the block's scores,
-    a mean over classes, each of which ranks the block's samples. Three stages: softmax pre-training, a warm-up on the
-    loss by Adadelta, and LW-SVM, which takes one layer after another, from last to first, and solves
+    It minimises the objective
 
-        minimise over W   (lam/2)‖W‖² + (mu/2)‖W − W₀‖² + a convex stand-in for the risk that is equal at W₀
+        F = risk + (lam/2) Σ_layers ‖W_l‖²,   risk = Σ_b (n_b/n)·J_b
 
-    where W₀ is what the layer has, by block-coordinate Frank–Wolfe, with no learning rate; F never rises.
+    over fixed blocks b of the training samples. J_b is the structured hinge of the block's scores, a mean over classes,
+    each of which ranks the samples of the block. Training has three stages: softmax pre-training, a warm-up on the loss
+    itself by Adadelta, and LW-SVM. LW-SVM takes one layer after another, from last to first, and solves
 
-    net: a `PLCNN`, or an nn.Sequential of piecewise-linear parts, trained in place, on its device and in its dtype; a
-    layer whose weights do not require gradients is left as it is.
-    loss: "ap", "ndcg", "mrr", "auc", "zero-one" (each class against the others), a `rankwise.Loss`, or "hinge"
-    (multi-class). scale, method: of the loss, as in `RankSVM`. block_size: samples in a block. pretrain_epochs,
-    batch_size: of the first stage. warmup_epochs, learning_rate: of the second. max_passes: over all layers; they end
-    sooner when the validation score falls, or F by less than a millionth. max_epochs, tol: for a layer, which ends when
-    an epoch raises its dual by less than this part. layers: how many LW-SVM takes, from the last, None for all; below
-    the last few a pass costs more and gains less. decomposition: how the stand-in is made: "dc" (difference of
-    convex functions), "fixed" (choices of ReLU and max-pooling kept), or "auto" (dc for dense layers, fixed for
-    convolutions). score: what counts on validation samples: a metric's mean over classes ("ap", "ndcg", "mrr", "auc"),
-    "accuracy", or a function of labels (n,) and scores (n, C); None takes the one the loss is of. memory: bytes for a
-    layer's inputs. seed: of blocks, shuffles and Dropout; equal seeds and numbers of threads give equal bits.
+        minimise over W   (lam/2)‖W‖² + (mu/2)‖W − W₀‖² + a convex model of the risk that is equal at W₀
 
-    Batch normalisation learns its statistics, and Dropout is on, in pre-training only.
+    by block-coordinate Frank–Wolfe, where W₀ are the current weights of the layer. There is no learning rate, and F
+    never rises.
 
-    Fitted: history_ (rows of the log), objective_ (F of the last network; None after pre-training alone), score_ (by
-    validation, of the network that is kept; None without), n_passes_, timing_ (seconds in "inference" and in "total",
-    and "calls" of inference, one a block).
+    Parameters
+    ----------
+    net : PLCNN or nn.Sequential
+        Network of piecewise-linear parts that ends in a Linear layer. It is trained in place, on its device and in its
+        dtype. Layers whose weights do not require gradients are left as they are.
+    loss : str or Loss, default "ap"
+        Loss of a block: "ap", "ndcg", "mrr", "auc", "zero-one" (each class against the others), a `rankwise.Loss`, or
+        "hinge" (the multi-class hinge).
+    lam : float, default 1e-3
+        Weight λ of the squared norm of all weights, at least 0.
+    mu : float, default 1e-2
+        Weight μ of the squared distance from the current weights of a layer, at least 0. Larger values mean smaller,
+        safer steps. lam and mu must not both be 0.
+    scale : float, default 1.0
+        Weight of the loss against the scores in the hinge, as in `rankwise.RankSVM`.
+    block_size : int, default 200
+        Number of samples in a block, which are ranked together.
+    pretrain_epochs : int, default 10
+        Number of epochs of softmax pre-training.
+    warmup_epochs : int, default 5
+        Number of epochs of the warm-up on the loss.
+    max_passes : int, default 50
+        Largest number of passes of LW-SVM over all layers. Passes end sooner when one lowers the validation score, or
+        lowers F by less than a millionth.
+    max_epochs : int, default 100
+        Largest number of epochs of Frank–Wolfe for one layer.
+    tol : float, default 0.01
+        Tolerance for one layer, which ends when an epoch raises the dual objective by less than this fraction.
+    layers : int, optional
+        Number of layers that LW-SVM trains, counted from the last. None trains all. Earlier layers cost more per pass
+        and gain less.
+    decomposition : {"auto", "dc", "fixed"}, default "auto"
+        How the convex model is built. "dc" writes the risk as a difference of convex functions. "fixed" keeps the
+        choices of ReLU and max-pooling. "auto" takes "dc" for dense layers and "fixed" for convolutions.
+    method : str, default "auto"
+        How the most violating ranking is found, as in `rankwise.RankSVM`. On a GPU only "auto" is available.
+    score : str or callable, optional
+        Score on validation samples: "accuracy", the mean over classes of a metric ("ap", "ndcg", "mrr", "auc"), or a
+        function of labels (n,) and scores (n, C). None takes the score that belongs to the loss.
+    learning_rate : float, default 0.1
+        Learning rate of the warm-up.
+    batch_size : int, default 100
+        Number of samples in a batch of pre-training.
+    memory : float, default 1e9
+        Number of bytes for the inputs of a layer. What does not fit is computed again when needed.
+    seed : int, default 0
+        Seed for blocks, shuffles and Dropout. Equal seeds and equal numbers of threads give equal bits.
 
+    Attributes
+    ----------
+    net : PLCNN
+        The network.
+    settings : Settings
+        The numeric options, as given.
+    history_ : list of dict
+        Rows of the training log.
+    objective_ : float or None
+        F of the last network. None if only pre-training was run.
+    score_ : float or None
+        Validation score of the network that is kept. None without validation samples.
+    n_passes_ : int
+        Number of passes of LW-SVM.
+    timing_ : dict
+        Seconds spent in "inference" and in "total", and the number of "calls" of inference, one per block.
+
+    See Also
+    --------
+    PLCNN : The network to train.
+    fit_last_layer : The solver for the last layer alone.
+    APHingeLoss : The same loss for training with any optimiser.
+
+    Notes
+    -----
+    Batch normalisation learns its statistics, and Dropout is active, in pre-training only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from torch import nn
+    >>> from rankwise.torch import LWSVM, PLCNN
     >>> rng = np.random.default_rng(0)
     >>> labels = np.arange(60) % 3
     >>> images = (rng.normal(size=(60, 6)) + 3.0 * np.eye(3, 6)[labels]).astype("float32")
@@ -100,11 +174,11 @@ class LWSVM:
         if not isinstance(net, nn.Sequential):
             raise TypeError(f"net must be a PLCNN or an nn.Sequential, got {type(net).__name__}")
         self.net = net if isinstance(net, PLCNN) else PLCNN(net)
-        self._dtype, self._device = _place(self.net)
-        _check_numbers(0.0, lam=lam, mu=mu, tol=tol)
-        _check_numbers(None, learning_rate=learning_rate, memory=memory)
+        self._dtype, self._device = place_of(self.net)
+        check_numbers(0.0, lam=lam, mu=mu, tol=tol)
+        check_numbers(None, learning_rate=learning_rate, memory=memory)
         if lam + mu == 0.0:
-            raise ValueError("lam and mu are both 0; one of them must be above")
+            raise ValueError("lam and mu are both 0; make at least one of them positive")
         check_whole(1, block_size=block_size, batch_size=batch_size, max_epochs=max_epochs)
         check_whole(0, pretrain_epochs=pretrain_epochs, warmup_epochs=warmup_epochs, max_passes=max_passes, seed=seed)
         if layers is not None:
@@ -135,36 +209,127 @@ class LWSVM:
     def fit(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """The three stages. train, val: pairs (images, labels), or data sets of (image, label), which are read once.
+        """
+        Train the network in three stages: pre-training, warm-up and LW-SVM.
 
-        With val, every stage ends with the weights that had the best score in it (the last stage's start counts, too),
-        else with its last ones. progress: a line on stderr. checkpoint: a folder for a file of where training stands,
-        log.csv and, with TensorBoard installed, events: a run that was cut off and is begun again, with a network of
-        the same initial weights, goes on from there to the same end; one that was finished is only read. After Ctrl-C
-        the network holds the best weights so far, and KeyboardInterrupt goes on.
+        Parameters
+        ----------
+        train : tuple (images, labels) or Dataset
+            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
+            (image, label) pairs, which is read once.
+        val : tuple (images, labels) or Dataset, optional
+            Validation samples. With them, each stage ends with the weights that had the best score in it; the last
+            stage also considers the weights it began with. Without them, each stage ends with its last weights.
+        progress : bool, default False
+            Whether to show a line of progress on stderr.
+        checkpoint : path-like, optional
+            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run that
+            is started again, with a network of the same initial weights, resumes from there and reaches the same
+            result. A finished run is only read.
+
+        Returns
+        -------
+        LWSVM
+            The estimator itself.
+
+        Notes
+        -----
+        After Ctrl-C the network holds the best weights so far, and KeyboardInterrupt is raised again.
         """
         return self._run("fit", STAGES, train, val, progress, checkpoint)
 
     def pretrain(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """The first stage alone: softmax cross-entropy by Adadelta; arguments as in `fit`."""
+        """
+        Run the first stage alone: softmax cross-entropy by Adadelta.
+
+        Parameters
+        ----------
+        train : tuple (images, labels) or Dataset
+            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
+            (image, label) pairs, which is read once.
+        val : tuple (images, labels) or Dataset, optional
+            Validation samples. With them, the stage ends with its best weights by score.
+        progress : bool, default False
+            Whether to show a line of progress on stderr.
+        checkpoint : path-like, optional
+            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run
+            resumes from it.
+
+        Returns
+        -------
+        LWSVM
+            The estimator itself.
+        """
         return self._run("pretrain", STAGES[:1], train, val, progress, checkpoint)
 
     def warm_up(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """The second stage alone: the loss itself by Adadelta; arguments as in `fit`."""
+        """
+        Run the second stage alone: the loss itself by Adadelta.
+
+        Parameters
+        ----------
+        train : tuple (images, labels) or Dataset
+            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
+            (image, label) pairs, which is read once.
+        val : tuple (images, labels) or Dataset, optional
+            Validation samples. With them, the stage ends with its best weights by score.
+        progress : bool, default False
+            Whether to show a line of progress on stderr.
+        checkpoint : path-like, optional
+            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run
+            resumes from it.
+
+        Returns
+        -------
+        LWSVM
+            The estimator itself.
+        """
         return self._run("warm_up", STAGES[1:2], train, val, progress, checkpoint)
 
     def fit_layers(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """The third stage alone: LW-SVM, layer by layer; arguments as in `fit`."""
+        """
+        Run the third stage alone: LW-SVM, layer by layer.
+
+        Parameters
+        ----------
+        train : tuple (images, labels) or Dataset
+            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
+            (image, label) pairs, which is read once.
+        val : tuple (images, labels) or Dataset, optional
+            Validation samples. With them, the stage ends with its best weights by score.
+        progress : bool, default False
+            Whether to show a line of progress on stderr.
+        checkpoint : path-like, optional
+            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run
+            resumes from it.
+
+        Returns
+        -------
+        LWSVM
+            The estimator itself.
+        """
         return self._run("fit_layers", STAGES[2:], train, val, progress, checkpoint)
 
     def decision_function(self, images: Any) -> NDArray[np.floating]:
-        """Scores (n, C) of images (n, …), in inference mode."""
+        """
+        Compute the scores of all classes, in inference mode.
+
+        Parameters
+        ----------
+        images : array-like or Tensor of shape (n, …)
+            Images in floating point.
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+            Scores, one column per class.
+        """
         name = "decision_function"
         if tuple(getattr(images, "shape", ()))[:1] == (0,):
             return torch.zeros(0, self.net.n_classes, dtype=self._dtype).numpy()
@@ -172,7 +337,19 @@ class LWSVM:
         return scores_of(self.net, self._samples((checked, np.zeros(len(checked), np.int64)), name))
 
     def predict(self, images: Any) -> NDArray[np.int64]:
-        """The class with the highest score, (n,)."""
+        """
+        Predict the class with the highest score.
+
+        Parameters
+        ----------
+        images : array-like or Tensor of shape (n, …)
+            Images in floating point.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Class of each image.
+        """
         found: NDArray[np.int64] = np.argmax(self.decision_function(images), axis=1)
         return found
 
@@ -185,11 +362,11 @@ class LWSVM:
         progress: bool,
         checkpoint: str | os.PathLike[str] | None,
     ) -> LWSVM:
-        self._dtype, self._device = _place(self.net)
+        self._dtype, self._device = place_of(self.net)
         loss = self._block_loss()
         samples = self._samples(train, "train")
         nothing = torch.zeros(samples.size(0), loss.n_classes, dtype=self._dtype, device=self._device)
-        self._block_loss().solve(nothing, samples.labels(0))  # what is no loss of a ranking is refused now
+        self._block_loss().solve(nothing, samples.labels(0))  # raises now if the loss does not work
         held_out = None if val is None else self._samples(val, "val")
         score = None if val is None else as_score(self.score, loss.name)
         file = None if checkpoint is None else Checkpoint(checkpoint, self._identity(what, samples, held_out))
@@ -223,32 +400,14 @@ class LWSVM:
             data, self.net.n_classes, name=name, block_size=self.block_size, seed=self.settings.seed,
             dtype=self._dtype, device=self._device,
         )  # fmt: skip
-        image = found.take(np.arange(1))[0]
-        try:
-            with in_mode(self.net, False), torch.no_grad():
-                shape = tuple(self.net(image).shape)
-        except (RuntimeError, ValueError) as error:
-            why = " ".join(str(error).split())[:200]
-            raise ValueError(f"{name}: the network takes no images of shape {tuple(image.shape[1:])}: {why}") from None
-        if shape != (1, self.net.n_classes):
-            raise ValueError(
-                f"{name}: the network gives an image {shape[1:]} numbers, wanted are the scores of classes"
-            )
+        check_output(self.net, found)
         return found
 
     def _identity(self, what: str, train: Blocks, val: Blocks | None) -> dict[str, Any]:
-        """All that decides a run, as plain data; a loss by what it says of some scores, whatever it is made of."""
-        rng = np.random.default_rng(0)
-        labels = torch.from_numpy(rng.integers(self.net.n_classes, size=50))
-        loss = BlockLoss(self.loss, self.net.n_classes)
-        said = [loss.solve(torch.from_numpy(size * rng.normal(size=(50, loss.n_classes))), labels) for size in (0.1, 1)]
-        parts = [
-            str(self._dtype),
-            *(f"{part!r} {[one.requires_grad for one in part.parameters()]}" for part in self.net),
-        ]
+        """All that determines a run, as plain data."""
         return {
             "method of LWSVM": what,
-            "loss": f"{loss.name} {fingerprint({}, [part.numpy() for pair in said for part in pair])}",
+            "loss": loss_identity(self.loss, self.net.n_classes),
             "scale": float(self.scale),
             "method": self.method,
             "score": score_name(self.score),
@@ -256,32 +415,6 @@ class LWSVM:
             **asdict(self.settings),
             "train": train.digest(),
             "val": None if val is None else val.digest(),
-            "network": fingerprint({"parts": parts}, []),
+            "network": network_identity(self.net, self._dtype),
             INITIAL: weights_digest(self.net.state_dict()),
         }
-
-
-def _place(net: PLCNN) -> tuple[torch.dtype, torch.device]:
-    """The one dtype and device of a network."""
-    if not any(net[k].weight.requires_grad for k in net.trainable):
-        raise ValueError("no weights of the network require gradients; there is nothing to train")
-    for k in net.trainable:
-        if len({one.requires_grad for one in net[k].parameters()}) > 1:
-            raise ValueError(f"part {k} has a bias or a weight that requires gradients and one that does not; choose")
-    found = {(part.dtype, part.device) for part in net.parameters()}
-    if len(found) > 1:
-        raise ValueError(f"the network's weights are of several kinds, {found}; call net.to(device, dtype) first")
-    dtype, device = found.pop()
-    if dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"the network's weights are {dtype}; use float32 or float64, such as net.float()")
-    return dtype, device
-
-
-def _check_numbers(least: float | None, **numbers: Any) -> None:
-    for name, value in numbers.items():
-        if not is_number(value):
-            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
-        above = value > 0.0 if least is None else value >= least
-        if not above or not np.isfinite(value):
-            what = "above 0" if least is None else f"at least {least:g}"
-            raise ValueError(f"{name} must be finite and {what}, got {value!r}")

@@ -16,7 +16,7 @@ from rankwise.torch.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
 _KIND = "plcnn"
 _TYPES = {one.__name__: one for one in KNOWN}
-# What each part is made from.
+# The constructor arguments of each part.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "Conv2d": (
         "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode",
@@ -36,37 +36,75 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 class PLCNN(nn.Sequential):
-    """A network of piecewise-linear parts that ends in a Linear, whose outputs are the scores of the classes.
+    """
+    Network of piecewise-linear parts that ends in a Linear layer, for `LWSVM`.
 
-    Made of modules, or of one Sequential, whose modules it shares. Anything that LW-SVM cannot train is refused here,
-    by name.
+    The outputs of the last layer are the scores of the classes. Modules that LW-SVM cannot train raise a TypeError that
+    names them.
 
+    Parameters
+    ----------
+    *modules : nn.Module
+        Parts of the network, in order, or a single nn.Sequential, whose modules are shared and not copied.
+
+    Raises
+    ------
+    TypeError
+        If a part is not piecewise linear, or the last part is not a Linear layer.
+    ValueError
+        If two parts share weights.
+
+    See Also
+    --------
+    LWSVM : Trains the network layer by layer.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from rankwise.torch import PLCNN
     >>> net = PLCNN(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3))
     >>> net.trainable, net.n_classes
     ([1, 3], 3)
     >>> PLCNN(nn.Linear(16, 8), nn.Sigmoid(), nn.Linear(8, 3))
     Traceback (most recent call last):
-    TypeError: part 1 (Sigmoid) is not a piecewise-linear part that LW-SVM knows; known are ...
+    TypeError: part 1 (Sigmoid) is not a piecewise-linear part that LW-SVM supports; use one of ...
     """
 
     def __init__(self, *modules: nn.Module) -> None:
         for module in modules:
             if not isinstance(module, nn.Module):
-                raise TypeError(f"a network is made of modules, got {type(module).__name__}")
+                raise TypeError(f"the parts of a network must be modules, got {type(module).__name__}")
         inner = modules[0] if len(modules) == 1 and isinstance(modules[0], nn.Sequential) else modules
         parts = flatten(inner)
         if not parts or not isinstance(parts[-1], nn.Linear):
             last = type(parts[-1]).__name__ if parts else "nothing"
-            raise TypeError(f"the last part must be a Linear, the scores of the classes; it is {last}")
+            raise TypeError(f"the last part must be a Linear layer with the scores of the classes, got {last}")
         _refuse_shared(parts)
         super().__init__(*parts)
 
     @classmethod
     def cifar10(cls, width: int = 64, *, n_classes: int = 10, in_channels: int = 3, batch_norm: bool = True) -> PLCNN:
-        """The network of the paper's section 4.3, for images of 32 × 32 pixels: 6 convolutions and an SVM.
+        """
+        Build the network of section 4.3 of the paper, for images of 32 × 32 pixels.
 
-        width, width, pool, 2·width, 2·width, pool, 4·width, 4·width, pool; each convolution 3 × 3, then batch
-        normalisation and ReLU.
+        It has 6 convolutions and an SVM: width, width, pool, 2·width, 2·width, pool, 4·width, 4·width, pool. Each
+        convolution is 3 × 3, followed by batch normalisation and ReLU.
+
+        Parameters
+        ----------
+        width : int, default 64
+            Number of filters of the first two convolutions.
+        n_classes : int, default 10
+            Number of classes.
+        in_channels : int, default 3
+            Number of channels of an image.
+        batch_norm : bool, default True
+            Whether convolutions are followed by batch normalisation.
+
+        Returns
+        -------
+        PLCNN
+            The network, with random weights.
         """
         for name, value in (("width", width), ("n_classes", n_classes), ("in_channels", in_channels)):
             if not is_whole(value) or value < 1:
@@ -84,7 +122,7 @@ class PLCNN(nn.Sequential):
         return _in_channels_last(net)  # half the time on a CPU
 
     def __getitem__(self, which: Any) -> Any:
-        """A part, or a Sequential of several, which need not end in a Linear."""
+        """A part, or a Sequential of several parts, which need not end in a Linear layer."""
         return nn.Sequential(*list(self)[which]) if isinstance(which, slice) else super().__getitem__(which)
 
     @property
@@ -94,34 +132,86 @@ class PLCNN(nn.Sequential):
 
     @property
     def n_classes(self) -> int:
-        """The number of scores."""
+        """Number of classes, which is the number of scores."""
         last = self[len(self) - 1]
         assert isinstance(last, nn.Linear)
         return last.out_features
 
     def regulariser(self) -> Tensor:
-        """Σ ‖W‖² + ‖b‖² over the convolutions and dense layers."""
+        """
+        Compute Σ ‖W‖² + ‖b‖² over the convolutions and dense layers.
+
+        Returns
+        -------
+        Tensor
+            The sum as a scalar tensor, for autograd.
+        """
         squares = [parameter.square().sum() for k in self.trainable for parameter in self[k].parameters(recurse=False)]
         return torch.stack(squares).sum()
 
     def save(self, path: str | Path) -> None:
-        """Write the network to a file, atomically: its parts and their numbers, nothing that can run."""
+        """
+        Write the network to a file, atomically.
+
+        The file holds the parts and their numbers, and nothing that can be executed.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        """
         parts = [{"type": type(part).__name__, "options": _options(part)} for part in self]
         arrays = {name: value.detach().cpu().numpy() for name, value in self.state_dict().items()}
         write_model(path, _KIND, {"parts": parts, "channels_last": _channels_last(self)}, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> PLCNN:
-        """Read a network that `save` wrote; ModelFileError if the file is not one. It is in inference mode."""
+        """
+        Read a network that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to read.
+
+        Returns
+        -------
+        PLCNN
+            The network, in inference mode.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is not a network, or is damaged.
+        """
         return cls.from_file(read_model(path), path)
 
     @classmethod
     def from_file(cls, file: ModelFile, path: str | Path) -> PLCNN:
-        """The network of a model file that was read."""
+        """
+        Build the network of a model file that has been read.
+
+        Parameters
+        ----------
+        file : ModelFile
+            Content of the file.
+        path : str or Path
+            Name of the file, for errors.
+
+        Returns
+        -------
+        PLCNN
+            The network, in inference mode.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is not a network, or is damaged.
+        """
         if file.kind != _KIND:
             raise ModelFileError(f"{path} holds a model of kind {shown(file.kind)}, not a network; use rankwise.load")
         try:
-            with torch.device("meta"):  # no more memory is taken than the file has arrays
+            with torch.device("meta"):  # takes no more memory than the arrays of the file
                 net = cls(*(_made(part["type"], part["options"]) for part in file.header["parts"]))
             state = {name: torch.from_numpy(np.array(array)) for name, array in file.arrays.items()}
             net.load_state_dict(state, assign=True)
@@ -149,12 +239,12 @@ def _refuse_shared(parts: list[nn.Module]) -> None:
             first = owners.setdefault(id(parameter), k)
             if first != k:
                 raise ValueError(
-                    f"parts {first} and {k} share weights; layers are trained one by one, give each its own"
+                    f"parts {first} and {k} share weights, but layers are trained one by one; give each its own weights"
                 )
 
 
 def _in_channels_last(net: PLCNN) -> PLCNN:
-    untyped: Any = net  # whose stubs know no memory format
+    untyped: Any = net  # the type stubs do not have memory formats
     untyped.to(memory_format=torch.channels_last)
     return net
 
@@ -165,7 +255,7 @@ def _channels_last(net: nn.Module) -> bool:
 
 
 def _made(name: str, options: dict[str, Any]) -> nn.Module:
-    """The part of that name; options are numbers, words, None, and lists of numbers, which were tuples."""
+    """The part with that name; options are numbers, strings, None, or lists of numbers, which were tuples."""
     plain = (bool, int, float, str, type(None))
     for key, value in options.items():
         if not all(isinstance(one, plain) for one in (value if isinstance(value, list) else [value])):

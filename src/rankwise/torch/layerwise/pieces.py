@@ -1,13 +1,13 @@
-"""The parts a piecewise-linear network is made of, and what LW-SVM must know of each.
+"""The parts of piecewise-linear networks, and what LW-SVM needs to know about each.
 
 With all other layers fixed, everything above a layer is a difference of convex functions of its weights W,
-value = a − c. Beside the value itself, the concave part c is carried from part to part:
+value = a − c. In addition to the value itself, the concave part c is passed from part to part:
 
     W x + b above   c' = |V|·c + V⁻·value    (V = V⁺ − V⁻: positive weights keep the order, negative ones swap a and c)
     ReLU            c' = c                   since max(a − c, 0) = max(a, c) − c
     max-pooling     c' = Σ of c in a window  since max_k (a_k − c_k) = max_k (a_k + Σ_{j≠k} c_j) − Σ_j c_j
 
-so that both c and value + c are convex in W. The other way, for convolutions, is to keep the choices of ReLU and
+Both c and value + c are then convex in W. The alternative, for convolutions, is to keep the choices of ReLU and
 max-pooling as they were at the start of a step, which makes the scores linear in W.
 """
 
@@ -30,7 +30,7 @@ KNOWN: tuple[type[nn.Module], ...] = (*WEIGHTED, *_CHOOSING, *_AVERAGES, *_BATCH
 
 
 def flatten(modules: Iterable[nn.Module], where: str = "part") -> list[nn.Module]:
-    """The parts in order, those of a Sequential within in its place; refuses what LW-SVM does not know, by name."""
+    """The parts in order, with those of a nested Sequential in its place; raises for parts that are not supported."""
     found: list[nn.Module] = []
     for k, module in enumerate(modules):
         place = f"{where} {k}"
@@ -40,9 +40,9 @@ def flatten(modules: Iterable[nn.Module], where: str = "part") -> list[nn.Module
         name = type(module).__name__
         if type(module) not in KNOWN:
             known = ", ".join(one.__name__ for one in KNOWN)
-            raise TypeError(f"{place} ({name}) is not a piecewise-linear part that LW-SVM knows; known are {known}")
+            raise TypeError(f"{place} ({name}) is not a piecewise-linear part that LW-SVM supports; use one of {known}")
         if isinstance(module, nn.MaxPool2d) and (_pair(module.dilation) != (1, 1) or module.return_indices):
-            raise TypeError(f"{place} ({name}) has dilation or return_indices; use max-pooling without either")
+            raise TypeError(f"{place} ({name}) has dilation or return_indices; use max-pooling without them")
         if isinstance(module, nn.AvgPool2d) and (module.divisor_override or 1) < 0:
             raise TypeError(f"{place} ({name}) divides by {module.divisor_override}; use a positive divisor")
         if isinstance(module, _BATCH_NORMS) and module.running_mean is None:
@@ -61,7 +61,7 @@ def is_affine(part: nn.Module) -> bool:
 
 
 def value_of(part: nn.Module, value: Tensor) -> Tensor:
-    """What the part gives at inference; never written over its input."""
+    """The output of the part at inference; the input is never overwritten."""
     if isinstance(part, nn.ReLU):
         return functional.relu(value)
     if isinstance(part, nn.LeakyReLU):
@@ -77,7 +77,7 @@ def value_of(part: nn.Module, value: Tensor) -> Tensor:
 
 
 def choices_of(part: nn.Module, at: Tensor) -> Tensor | None:
-    """What a part chooses where its input is `at`: (at > 0) of ReLU, positions in the image of max-pooling."""
+    """The choices of a part for the input `at`: at > 0 for ReLU, positions in the image for max-pooling."""
     if isinstance(part, (nn.ReLU, nn.LeakyReLU)):
         return at > 0.0
     if isinstance(part, nn.MaxPool2d):
@@ -90,7 +90,7 @@ def choices_of(part: nn.Module, at: Tensor) -> Tensor | None:
 
 
 def with_choices(part: nn.Module, chosen: Tensor | None, value: Tensor) -> Tensor:
-    """The linear piece of a part that these choices are of, applied to value."""
+    """Apply the linear piece of a part that has these choices to value."""
     if chosen is None:
         return value_of(part, value)
     if isinstance(part, nn.LeakyReLU):
@@ -101,7 +101,7 @@ def with_choices(part: nn.Module, chosen: Tensor | None, value: Tensor) -> Tenso
 
 
 def concave_part(part: nn.Module, value: Tensor, concave: Tensor | None) -> Tensor | None:
-    """c' of what the part gives, from its input's value and c; None is 0."""
+    """c' of the output of the part, from the value and c of its input; None is 0."""
     if isinstance(part, WEIGHTED):
         below = _weighed(part, value, (-part.weight).clamp(min=0.0))
         return below if concave is None else below + _weighed(part, concave, part.weight.abs())
@@ -123,7 +123,7 @@ def concave_part(part: nn.Module, value: Tensor, concave: Tensor | None) -> Tens
 def _weighed(part: Any, value: Tensor, weight: Tensor) -> Tensor:
     if isinstance(part, nn.Linear):
         return functional.linear(value, weight)
-    found: Tensor = part._conv_forward(value, weight, None)  # as Conv2d itself calls it, whatever its padding
+    found: Tensor = part._conv_forward(value, weight, None)  # as Conv2d calls it, for any padding
     return found
 
 

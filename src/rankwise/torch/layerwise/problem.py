@@ -1,6 +1,6 @@
-"""The problem of one layer: each block's loss as a convex function of the layer's weights W, the others being fixed.
+"""The problem of one layer: the loss of each block as a convex function of the layer's weights W, others fixed.
 
-Three ways, by what is above the layer:
+There are three kinds, depending on what is above the layer:
 
     exact   nothing above chooses (the last layer): the block's loss is convex in W as it is
     dc      loss = (loss + Q) − Q with both parts convex, Q = Σ κ·c over negatives + κ·(score + c) over positives, where
@@ -28,10 +28,11 @@ DECOMPOSITIONS = ("auto", "dc", "fixed")
 
 
 class Plane(NamedTuple):
-    """A block's function at some W, from below: value (K,) there, and the gradient.
+    """A plane below the function of a block that touches it at some W: value (K,) there, and the gradient.
 
-    K is the number of classes where the problem is a sum over classes, each with its own row of W; else 1. The gradient
-    is as it is kept (`LayerProblem.expand` gives it as a matrix), and inner (K,) is its product with W.
+    K is the number of classes if the problem is a sum over classes, each with its own row of W, and 1 otherwise. The
+    gradient is in the form in which it is kept (`LayerProblem.expand` returns it as a matrix). inner (K,): its product
+    with W.
     """
 
     value: Tensor
@@ -40,9 +41,9 @@ class Plane(NamedTuple):
 
 
 class LayerProblem:
-    """The blocks' functions h_b of the weights of the layer at `position`, weighed by their share of the samples.
+    """The functions h_b of the weights of the layer at `position`, weighted by the share of each block.
 
-    memory: bytes that the layer's inputs, and choices above, may take; what needs more is computed anew each time.
+    memory: bytes for the layer's inputs and the choices above it; what does not fit is computed again each time.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class LayerProblem:
         parts = list(net)
         self._below, self._above = parts[:position], parts[position + 1 :]
         self.kind = self._kind(decomposition)
-        # A last layer's rows are problems of their own.
+        # Each row of a last layer is a separate problem.
         self.by_class = not self._above and loss.separable
         self.start = self.matrix(self._part.weight, self._part.bias)
         self._weights_at_start = self._weights(self.start)
@@ -81,7 +82,7 @@ class LayerProblem:
 
     @property
     def element_size(self) -> int:
-        """Bytes of a number of the layer."""
+        """Bytes per number of the layer."""
         return int(self._part.weight.element_size())
 
     # --- weights
@@ -92,7 +93,7 @@ class LayerProblem:
         return rows.clone() if bias is None else torch.cat([rows, bias.detach().double()[:, None]], 1)
 
     def _weights(self, W: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The weights as the layer has them."""
+        """The weights in the form of the layer."""
         weight, bias = self._part.weight, self._part.bias
         columns = W.shape[1] - (bias is not None)
         found = torch.empty_like(weight).copy_(W[:, :columns].view(weight.shape))  # in the same memory format
@@ -111,13 +112,13 @@ class LayerProblem:
         return self._by_row((A * B).sum(1))
 
     def _by_row(self, values: Tensor) -> Tensor:
-        """Numbers by row of W (or by class), as the problem takes them apart: (K,)."""
+        """Sum numbers by row of W (or by class) to the K parts of the problem."""
         return values if self.by_class else values.sum(0, keepdim=True)
 
     # --- forward
 
     def input(self, b: int) -> Tensor:
-        """What block b gives the layer."""
+        """The input of the layer for block b."""
         if b in self._inputs:
             return self._inputs[b]
         with torch.no_grad():
@@ -135,7 +136,7 @@ class LayerProblem:
         return found
 
     def _choices(self, b: int) -> list[Tensor | None]:
-        """What the parts above choose at the start's weights."""
+        """The choices of the parts above at the weights of the start."""
         if b in self._chosen:
             return self._chosen[b]
         found = []
@@ -149,7 +150,7 @@ class LayerProblem:
         return found
 
     def _fits(self, *tensors: Tensor) -> bool:
-        """Whether there is memory to keep tensors, which then counts as taken."""
+        """Whether there is memory to keep tensors; if so, it counts as used."""
         size = sum(one.numel() * one.element_size() for one in tensors)
         if size > self._free:
             return False
@@ -168,7 +169,7 @@ class LayerProblem:
         return output, (bounds * (lifted if concave is None else lifted + concave)).sum(dtype=torch.float64)
 
     def _scores(self, b: int, output: Tensor) -> Tensor:
-        """Scores of block b from the layer's output, with fixed choices where they are."""
+        """Scores of block b from the layer's output, with fixed choices if the kind is "fixed"."""
         if self.kind == "fixed":
             for part, chosen in zip(self._above, self._choices(b), strict=True):
                 output = with_choices(part, chosen, output)
@@ -194,7 +195,7 @@ class LayerProblem:
         return self.blocks.share(b) * (found - self._linearised(b, W)).view(1)
 
     def loss_of(self, b: int, W: Tensor) -> float:
-        """The block's true loss at W, whatever the decomposition, times its share."""
+        """The true loss of the block at W, for any decomposition, times its share."""
         with torch.no_grad():
             scores = self._true_scores(self._output(self.input(b), *self._weights(W)))
             return self.blocks.share(b) * float(self.block_loss.solve(scores, self.blocks.labels(b))[0].sum())
@@ -225,7 +226,7 @@ class LayerProblem:
         return Plane(share * value, gradient, self._inner(gradient, output, W))
 
     def _leaves(self, inputs: Tensor, W: Tensor) -> tuple[list[Tensor], Tensor]:
-        """What is differentiated in, and the layer's output: the output itself where gradients are kept compressed."""
+        """The variables of the gradient, and the layer's output, which is the variable if gradients are compressed."""
         weight, bias = self._weights(W)
         if self.compressed:
             with torch.no_grad():
@@ -243,9 +244,9 @@ class LayerProblem:
         return torch.cat([found[0].flatten(1), *(one[:, None] for one in found[1:])], 1)
 
     def _compresses(self) -> bool:
-        """Whether gradients are kept by sample and output, and not by input and output.
+        """Whether gradients are kept by sample and output instead of by input and output.
 
-        A dense layer's gradient is (its inputs)ᵀ·(the outputs' gradient): the latter is smaller where a block has fewer
+        A dense layer's gradient is (its inputs)ᵀ·(the outputs' gradient): the latter is smaller if a block has fewer
         samples than the layer has inputs.
         """
         largest = max(self.blocks.size(b) for b in range(len(self.blocks)))

@@ -1,4 +1,4 @@
-"""One run of training: what it works with, where it stands, and how it moves on from one moment to the next."""
+"""One run of training: its data, its state, and the move from one state to the next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rankwise.torch.layerwise.network import PLCNN
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers that decide a run; as in `LWSVM`."""
+    """The numbers that determine a run; as in `LWSVM`."""
 
     lam: float
     mu: float
@@ -40,7 +40,7 @@ class Settings:
 
 
 class Run:
-    """A network, its samples and the stages that it goes through; `state` is the last moment that was complete."""
+    """A network, its samples and its stages; `state` is the last complete state."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class Run:
         self._began = time.perf_counter()
         self.state = State(plan[0], copied(net.state_dict()))
         self.reread()
-        # What the state has counted already, less what the loss has.
+        # What the state has counted already, minus what the loss has counted.
         self._calls = self.state.calls - loss.calls
         self._inference = self.state.inference_seconds - loss.seconds
 
     def reread(self) -> None:
-        """Stand where the file says, if there is one: whatever was interrupted, that is what can be resumed."""
+        """Return to the state of the file, if there is one: a run can be resumed from there."""
         found = None if self._checkpoint is None else self._checkpoint.load(self.device)
         if found is not None:
             self.state = found
@@ -77,22 +77,22 @@ class Run:
 
     @property
     def saving(self) -> bool:
-        """Whether moments go to a file."""
+        """Whether states are written to a file."""
         return self._checkpoint is not None
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """The device of the network."""
         return self.train.device
 
     @property
     def layers(self) -> list[int]:
-        """Positions of the convolutions and dense layers that LW-SVM takes, last to first, frozen ones left out."""
+        """Positions of the convolutions and dense layers that LW-SVM trains, last to first, without frozen ones."""
         free = [k for k in self.net.trainable[::-1] if self.net[k].weight.requires_grad]
         return free[: self.settings.layers]
 
     def rng(self, *where: int) -> np.random.Generator:
-        """What shuffles at this place of the stage in hand."""
+        """The generator for shuffles at this place of the current stage."""
         return np.random.default_rng([self.settings.seed, STAGES.index(self.state.stage) + 1, *where])
 
     def validate(self) -> float | None:
@@ -102,14 +102,14 @@ class Run:
         return score_of(self.net, self._val, self._score)
 
     def judged(self, weights: dict[str, Tensor], score: float | None) -> dict[str, Any]:
-        """What changes by weights with this score: they are the best of the stage if none had a higher one."""
+        """The changes of the state by weights with this score; they become the best if no score was higher."""
         changes: dict[str, Any] = {"weights": weights, "score": score}
         if score is not None and (self.state.best_score is None or score >= self.state.best_score):
             changes |= {"best": weights, "best_score": score}
         return changes
 
     def commit(self, row: dict[str, Any] | None = None, **changes: Any) -> None:
-        """Move on to the next moment: in the file, and here."""
+        """Move to the next state, in the file and here."""
         clock: dict[str, Any] = {
             "seconds": self.state.seconds + time.perf_counter() - self._began,
             "inference_seconds": self._inference + self.loss.seconds,
@@ -124,7 +124,7 @@ class Run:
         self._log.show(state.history)
 
     def end_stage(self) -> None:
-        """Put the best weights of the stage into the network and go on to the next stage, if there is one."""
+        """Put the best weights of the stage into the network and move to the next stage, if there is one."""
         state, at = self.state, self._plan.index(self.state.stage) + 1
         self.net.load_state_dict(state.good)
         changes: dict[str, Any] = {"weights": state.good, "optimiser": {}, "solver": {}}
@@ -137,7 +137,7 @@ class Run:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """PyTorch's random numbers from this seed for a while; the caller's go on afterwards as if nothing had been."""
+    """Seed PyTorch's random numbers within a with block; the state of the caller is restored afterwards."""
     on_cpu = device.type == "cpu"
     devices = [] if on_cpu else [device]
     with torch.random.fork_rng(devices, device_type="cuda" if on_cpu else device.type):

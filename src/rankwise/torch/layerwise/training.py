@@ -20,10 +20,10 @@ from rankwise.torch.layerwise.layer_step import LayerStep, finish
 from rankwise.torch.layerwise.problem import LayerProblem
 from rankwise.torch.layerwise.run import Run, seeded
 
-# Passes end when one lowers the objective by less than this part.
+# Passes end when one lowers the objective by less than this fraction.
 _LEAST_GAIN = 1e-6
 _REMEDIES = {
-    "pretrain": "; scale the images to about unit variance, or begin from smaller weights",
+    "pretrain": "; scale the images to about unit variance, or start from smaller weights",
     "warm_up": "; use a smaller learning_rate",
     "fit_layers": "",
 }
@@ -31,7 +31,7 @@ _REMEDIES = {
 
 @contextmanager
 def placed(run: Run) -> Iterator[None]:
-    """Say of numbers that are no longer finite in which stage that was, where in it, and what to do."""
+    """If numbers are no longer finite, raise an error with the stage, the place in it, and what to do."""
     try:
         yield
     except FloatingPointError as error:
@@ -60,7 +60,7 @@ def pretrain(run: Run) -> None:
 
 
 def warm_up(run: Run) -> None:
-    """Adadelta on the loss of the blocks + (lam/2)·Σ‖W‖², in inference mode: statistics stay, nothing is dropped."""
+    """Adadelta on the loss of the blocks + (lam/2)·Σ‖W‖², in inference mode: statistics stay, and Dropout is off."""
     samples = run.train
     optimiser = _adadelta(run, run.settings.learning_rate)
     for epoch in _epochs(run, run.settings.warmup_epochs):
@@ -72,7 +72,7 @@ def warm_up(run: Run) -> None:
 
 
 def _epochs(run: Run, last: int) -> Iterator[int]:
-    """The epochs that are left, from 1."""
+    """The remaining epochs, counted from 1."""
     while run.state.epoch < last:
         yield run.state.epoch + 1
 
@@ -103,7 +103,7 @@ def _descend(
     batches: Iterator[tuple[Tensor, Tensor]],
     loss: Callable[[Tensor, Tensor], Tensor],
 ) -> float:
-    """A step for each batch; the mean loss over their samples, on the way."""
+    """Take a step for each batch, and return the mean loss over the samples."""
     total, count = 0.0, 0
     for images, labels in batches:
         optimiser.zero_grad()
@@ -136,9 +136,10 @@ def _end_epoch(run: Run, epoch: int, optimiser: torch.optim.Adadelta, objective:
 
 
 def fit_layers(run: Run) -> None:
-    """LW-SVM: passes over the layers from last to first, until one is worse by validation, or idle, or the last.
+    """LW-SVM: passes over the layers from last to first, until one lowers the score or hardly lowers the objective.
 
-    A CCCP step a layer: its convex problem by block-coordinate Frank–Wolfe, then as far there as is not worse.
+    Each layer takes one CCCP step: solve its convex problem by block-coordinate Frank–Wolfe, then move towards the
+    solution as far as the objective does not rise.
     """
     settings = run.settings
     if run.state.objective is None:
@@ -187,7 +188,7 @@ def _end_pass(run: Run) -> None:
 def _judge(
     run: Run, row: dict[str, Any], measured: tuple[float, float], *, begins: bool = False, **changes: Any
 ) -> None:
-    """Objective, risk and score of the network as it is, in a row; begins: a pass does so here."""
+    """Commit a row with objective, risk and score of the network; begins: whether a pass begins here."""
     objective, found = measured
     score = run.validate()
     changes |= run.judged(copied(run.net.state_dict()), score)
@@ -199,13 +200,15 @@ def _judge(
 
 
 def _measured(run: Run) -> tuple[float, float]:
-    """F and the risk, of the network as it is."""
+    """F and the risk of the network."""
     found = risk(run.net, run.train, run.loss)
     objective = found + penalty(run.net, run.settings.lam)
     if not math.isfinite(objective):
-        raise FloatingPointError(f"the objective is {objective}: the weights have grown too large; raise lam or mu")
+        raise FloatingPointError(
+            f"the objective is {objective} because the weights have grown too large; raise lam or mu"
+        )
     return objective, found
 
 
-# What a stage does, from where the run stands in it.
+# The function of each stage, which starts from the state of the run.
 STAGE = {"pretrain": pretrain, "warm_up": warm_up, "fit_layers": fit_layers}

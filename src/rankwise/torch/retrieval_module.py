@@ -1,0 +1,125 @@
+"""The retrieval loss as a module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from rankwise.losses import LossLike
+from rankwise.torch.batches import Gather
+from rankwise.torch.embedding_memory import EmbeddingMemory
+from rankwise.torch.modules import RankLoss
+from rankwise.torch.retrieval import check_retrieval, goal_of, retrieval_loss
+
+
+class RetrievalLoss(RankLoss):
+    """
+    Rank loss for retrieval and metric learning: every embedding is a query.
+
+    Each embedding of the batch ranks the others by similarity, or ranks reference embeddings. Those with the label of
+    the query are relevant. The value is the mean rank loss over the queries.
+
+    Call it as `loss(embeddings, labels)`, with a reference set or a memory as needed. See `forward`.
+
+    Parameters
+    ----------
+    loss : str or Loss, default "ap"
+        Rank loss: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
+    surrogate : {"hinge", "smooth", "error-driven"}, default "hinge"
+        How the rank loss is minimised: by the structured hinge (`RankHingeLoss`), with softened comparisons
+        (`SmoothRankLoss`), or by error-driven updates (`ErrorDrivenLoss`).
+    scale : float, default 1.0
+        Weight of the rank loss in the hinge. 0.3 to 1 suits cosines. Other surrogates do not use it.
+    width : float, default 0.1
+        Half the width of the ramp of the other two surrogates, in units of similarity. The hinge does not use it.
+    similarity : {"cosine", "dot"}, default "cosine"
+        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+    empty : {"zero", "skip", "error"}, default "skip"
+        Treatment of queries without positives (alone in their label) or without negatives. "zero" counts them as 0 in
+        the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query.
+    chunk_size : int, optional
+        Number of queries whose similarities are held in memory at a time. Smaller chunks need less memory, and backward
+        computes their similarities again. None takes as many as fit in 256 MiB.
+    gather : bool or "ddp", default False
+        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
+        the number of processes, because DistributedDataParallel averages them.
+    backend : {"auto", "core", "tensor"}, default "auto"
+        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
+        tensors and "tensor" for others.
+
+    See Also
+    --------
+    functional.retrieval_loss : The same loss as a function.
+    EmbeddingMemory : A queue of past embeddings to rank against, for small batches.
+    APHingeLoss : For scores that a model gives directly.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from rankwise.torch import RetrievalLoss
+    >>> criterion = RetrievalLoss("ap")
+    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)  # of a network
+    >>> loss = criterion(embeddings, torch.tensor([7, 7, 3]))
+    >>> loss.backward()
+    >>> round(loss.item(), 4)
+    0.05
+    """
+
+    def __init__(
+        self,
+        loss: LossLike = "ap",
+        *,
+        surrogate: str = "hinge",
+        scale: float = 1.0,
+        width: float = 0.1,
+        similarity: str = "cosine",
+        empty: str = "skip",
+        reduction: str = "mean",
+        chunk_size: int | None = None,
+        gather: Gather = False,
+        backend: str = "auto",
+    ) -> None:
+        options = {
+            "surrogate": surrogate, "scale": scale, "width": width, "similarity": similarity, "empty": empty,
+            "reduction": reduction, "chunk_size": chunk_size, "gather": gather, "backend": backend,
+        }  # fmt: skip
+        super().__init__(loss, options)
+        goal_of(loss, surrogate, scale, width)
+        check_retrieval(similarity, chunk_size)
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        reference: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        memory: EmbeddingMemory | None = None,
+    ) -> Tensor:
+        """
+        Compute the loss of a batch of embeddings.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (B, d)
+            One query per row, in floating point.
+        labels : Tensor of shape (B,)
+            Integer label of each embedding. Items with the label of a query are relevant to it.
+        reference : Tensor of shape (R, d), optional
+            Embeddings to rank. Without them, each query ranks the other embeddings of the batch.
+        reference_labels : Tensor of shape (R,), optional
+            Integer label of each reference. Required with reference.
+        memory : EmbeddingMemory, optional
+            Queue of past embeddings, ranked along with the batch. The batch is added to it. Cannot be combined with
+            reference.
+
+        Returns
+        -------
+        Tensor
+            The loss as a scalar tensor, or one value per query with reduction="none".
+        """
+        given: dict[str, Any] = {"reference": reference, "reference_labels": reference_labels, "memory": memory}
+        return retrieval_loss(embeddings, labels, self.loss, **given, **self.options)
