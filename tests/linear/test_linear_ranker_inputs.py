@@ -154,7 +154,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
     ({"metric": "accuracy"}, "unknown metric 'accuracy'"),
     ({"metric": "precision"}, "precision needs the last place"),
-    ({"metric": "map"}, "'map' is the mean of AP over queries: pass qid"),
+    ({"metric": "map"}, "metric='map' averages AP over queries and needs them; pass qid"),
     ({"metric": 3}, "metric"),
     ({"metric": None}, "metric"),
     *[({"n_jobs": n}, "n_jobs must be at least 1") for n in (0, -2, 1.5, "all")],

@@ -85,7 +85,7 @@ def test_one_measure_leaves_nothing_of_a_list_before(grouped: Grouped) -> None:
 
 @pytest.mark.parametrize(
     ("scoring", "said"),
-    [([], "scoring is an empty list"), (["ap", "auc", "ap"], "a measure twice: ap, auc, ap"), (["ap", "map"], "'map'")],
+    [([], "scoring is an empty list"), (["ap", "auc", "ap"], "a metric twice: ap, auc, ap"), (["ap", "map"], "'map'")],
     ids=str,
 )
 def test_lists_that_say_nothing_are_refused(grouped: Grouped, scoring: Any, said: str) -> None:

@@ -33,7 +33,7 @@ BAD_CV: list[tuple[dict[str, Any], str]] = [
     *[({"Cs": Cs}, "Cs must be") for Cs in (0, -3, 2.5, [], [1.0, 1.0], [2.0, 1.0], [0.0, 1.0], [1.0, np.inf], None)],
     *[({"Cs": Cs}, "Cs must be") for Cs in ([[1.0, 2.0]], ["a"], "abc", True, [np.nan])],
     *[({"cv": cv}, "cv") for cv in (1, 0, -2, 0.5, "five")],
-    ({"cv": 300}, "cv=300 folds need as many samples in the smaller class, and there are 212; pass a smaller cv"),
+    ({"cv": 300}, "cv=300 needs at least 300 samples in the smaller class, but there are only 212; pass a smaller"),
     ({"cv": []}, "no fold of cv"),
     ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
     ({"scoring": "accuracy"}, "unknown metric 'accuracy'"),
