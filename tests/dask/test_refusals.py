@@ -68,7 +68,7 @@ def test_labels_that_say_nothing(near_client: Client, rng: np.random.Generator) 
         DaskRankSVM().fit(parts, in_parts(np.arange(100) % 5 - 2.0, [50, 50]), ones)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         DaskRankSVM().fit(parts, in_parts(np.arange(100) % 5, [50, 50]))
-    with pytest.raises(ValueError, match="every query has one class only"):
+    with pytest.raises(ValueError, match="every query has only one class"):
         DaskRankSVM().fit(parts, in_parts(y, [50, 50]), in_parts(np.arange(100), [50, 50]))
 
 

@@ -118,5 +118,5 @@ def test_queries_of_one_document_or_one_grade_are_left_out(graded: Any) -> None:
     rest = alone < 1000
     whole, part = (rw.RankSVM("ndcg", C=5.0).fit(X[rows], grades[rows], alone[rows]) for rows in (slice(None), rest))
     np.testing.assert_allclose(whole.coef_, part.coef_, rtol=1e-9)
-    with pytest.raises(ValueError, match="every query has one class only"):
+    with pytest.raises(ValueError, match="every query has only one class"):
         rw.RankSVM("ndcg").fit(X, grades, np.arange(len(X)))

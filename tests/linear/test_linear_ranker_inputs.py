@@ -182,7 +182,7 @@ def test_bad_samples_are_refused_with_a_remedy(data: Data) -> None:
         (X, y[:-1], {}, "inconsistent numbers of samples"),
         (X, y, {"qid": y[:-1]}, "qid has"),
         (X, y, {"qid": np.stack([y, y])}, "qid has shape"),
-        (X, y, {"qid": y}, "every query has one class only"),
+        (X, y, {"qid": y}, "every query has only one class"),
         (X, y, {"qid": np.where(y > 0, np.nan, 0.0)}, r"qid\[\d+\] is nan"),
         (X, y, {"qid": grouped, "query_weight": np.ones(5)}, "query_weight has shape"),
         (X, y, {"qid": grouped, "query_weight": np.arange(90.0)}, "differs from that of other samples of its query"),

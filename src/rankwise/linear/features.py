@@ -47,10 +47,38 @@ class Features(Protocol):
 
 
 def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Features:
-    """The products of a dense array or a CSR or CSC matrix that was checked already.
+    """Wrap a feature matrix for training.
 
-    intercept: the value of one more column, if there is one. The larger it is, the less its coefficient is penalised.
-    whole: whether all entries are whole numbers, if that is known.
+    The returned features offer two products, both in float64: scores X·v (method `scores`) and gradients Xᵀ·g (method
+    `combine`). The matrix itself is not converted: float32 data and memory maps are read block by block.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or CSC matrix of shape (n_samples, n_features)
+        Features. They must be finite, which is not checked here.
+    intercept : float, default 0.0
+        Value of one more, constant column, whose coefficient is the intercept divided by this value. The larger the
+        value, the less the intercept is penalised. `INTERCEPT` is a good choice. 0 appends no column.
+    whole : bool, optional
+        Whether all entries are small whole numbers, which are summed exactly. By default this is found out.
+
+    Returns
+    -------
+    Features
+        Features with the attributes n_samples and n_coefs and the methods `scores`, `combine` and `rows`.
+
+    See Also
+    --------
+    with_intercept : Appends a constant column to features.
+    Objective : Regularised risk of a linear ranker over features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.linear import as_features
+    >>> features = as_features(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> features.scores(np.array([1.0, 1.0])).tolist(), features.combine(np.array([1.0, 0.0])).tolist()
+    ([3.0, 7.0], [1.0, 2.0])
     """
     features: Features = _Dense(X) if isinstance(X, np.ndarray) else _Sparse(X)
     return with_intercept(_Whole(features) if is_whole_numbers(X, whole) else features, intercept)
