@@ -23,7 +23,7 @@ from rankwise.metrics import average_precision
 
 Array = NDArray[np.float64]
 # A C that is too small for anything to be learnt is part of a search.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found no way down")
+pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
 
 
 def data(n: int = 60, seed: int = 0, shift: float = 4.0, width: int = 3) -> tuple[list[Array], NDArray[np.bool_]]:

@@ -34,7 +34,7 @@ def broken_csr() -> Any:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "empty bag": (lambda: [np.ones((2, 3)), np.ones((0, 3))], ValueError, r"bag 1 is empty; leave it out"),
+    "empty bag": (lambda: [np.ones((2, 3)), np.ones((0, 3))], ValueError, r"bag 1 is empty; remove it"),
     "no bags": (lambda: [], ValueError, "bags is empty; pass at least one bag"),
     "no bags of an array": (lambda: np.zeros((0, 2, 3)), ValueError, "bags is empty"),
     "widths": (lambda: [np.ones((2, 3)), np.ones((2, 4))], ValueError, r"bag 1 has 4 features and bag 0 has 3"),

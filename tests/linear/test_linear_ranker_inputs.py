@@ -150,7 +150,7 @@ def test_one_feature_is_ranked_up_or_down(data: Data, sparse: bool) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     *[({"cv": cv}, "cv") for cv in (0, -2, 0.5, "five")],
-    ({"cv": []}, "cv gives no fold; pass a number of folds"),
+    ({"cv": []}, "cv returns no folds; pass a number of folds"),
     ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
     ({"metric": "accuracy"}, "unknown metric 'accuracy'"),
     ({"metric": "precision"}, "precision needs the last place"),
