@@ -73,9 +73,9 @@ def test_bad_samples_are_refused_with_a_remedy(cancer: Data, kind: Any) -> None:
     cases: list[tuple[Any, Any, Any, str]] = [
         (np.where(X > 3.0, np.nan, X), y, None, "X contains NaN"),
         (np.where(X > 3.0, np.inf, X), y, None, "X contains infinity"),
-        (X, np.arange(y.size) % 3, None, "grades pass qid, .*; for several classes use .*OneVsRestClassifier"),
+        (X, np.arange(y.size) % 3, None, "grades, pass qid, .*; for several classes, use .*OneVsRestClassifier"),
         (X, X[:, 0], None, "type of the target is continuous"),
-        (X, np.ones(y.size), None, "only one class is present: y is 1.0"),
+        (X, np.ones(y.size), None, "only one class is present: every label is 1.0"),
         (X, y[:-1], None, "inconsistent numbers of samples"),
         (X, y, y[:-1], "qid has"),
         (X, y, np.stack([y, y]), "qid has shape"),

@@ -108,18 +108,16 @@ class DataSets:
                 raise ValueError("queries are given twice, by qid= and by group of the data set; pass only one of them")
             if n not in self._groupings:
                 known = ", ".join(map(str, self._groupings))
-                raise ValueError(
-                    f"qid= has {known} rows, but this data set has {n}; pass a list qid=[…], one array per data set"
-                )
+                raise ValueError(f"qid= has {known} rows, but this data set has {n}; pass qid=[…], one array for each")
             return self._groupings[n]
         if sizes is None:
             raise ValueError(
-                "the data set has no queries; pass it group= (sizes of consecutive queries), or pass rankwise qid= (the "
-                "query of each row, in any order); for a single query use group=[n]"
+                "the data set has no queries; give it group= (sizes of consecutive queries), or pass qid= (the query "
+                "of each row, in any order) to rankwise; for a single query use group=[n]"
             )
         if sizes.ndim != 1 or sizes.min() < 1 or sizes.sum() != n:
             raise ValueError(
-                f"group must be sizes of at least 1 that add up to the {n} rows, got a sum of {sizes.sum()}; correct group"
+                f"group must be sizes of at least 1 that add up to the {n} rows, got a sum of {sizes.sum()}"
             )
         return Grouping(np.arange(sizes.size), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), None)
 

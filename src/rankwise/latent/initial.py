@@ -123,8 +123,8 @@ def bag_means(bags: Bags) -> Any:
     Examples
     --------
     >>> from rankwise import Bags
-    >>> bag_means(Bags(np.arange(10.0).reshape(5, 2), [0, 2, 5])).tolist()
-    [[1.0, 2.0], [6.0, 7.0]]
+    >>> bag_means(Bags(np.arange(8.0).reshape(4, 2), [0, 2, 4])).tolist()
+    [[1.0, 2.0], [5.0, 6.0]]
     """
     sparse = issparse(bags.features)
     means = np.empty((len(bags), bags.width))

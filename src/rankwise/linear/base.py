@@ -91,9 +91,9 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Save the fitted model to a file, which `rankwise.load` reads.
 
-        The file is written completely or not at all, and it contains data only, no code. Parameters that are not plain
-        data, such as a splitter or an estimator, are not saved and have their defaults when the model is loaded. A
-        loss is saved by its name. Predictions do not depend on these parameters.
+        The file is written completely or not at all, and it contains data only, no code. A parameter that is not plain
+        data, such as a splitter or an estimator, is not saved and has its default when the model is loaded. A loss is
+        saved by its name. Predictions do not depend on these parameters.
 
         Parameters
         ----------
