@@ -96,7 +96,7 @@ def test_weights_are_of_queries(train: Any, dmatrix: Any) -> None:
     np.testing.assert_array_equal(by_row, by_group)
     uneven = weight[train.qid]
     uneven[train.qid == 7] = np.arange(np.count_nonzero(train.qid == 7))
-    with pytest.raises(ValueError, match=r"query 7 has rows of weights 0 and 1: .* one weight"):
+    with pytest.raises(ValueError, match=r"query 7 has rows with weights 0 and 1; .* the same weight"):
         objective("ap")(train.y, scores, uneven, train.group)
 
 
@@ -139,10 +139,10 @@ def test_queries_with_nothing_to_rank_have_no_gradient() -> None:
     [
         ([0, 1, 2], [2], None, r"add up to the 3 rows, got a sum of 2"),
         ([0, 1, 2], [3, 0], None, r"sizes of at least 1"),
-        ([0, 1, 2], None, None, r"no queries: give it group= .* or pass qid="),
-        ([0, 1, 2], None, [1, 1], r"qid= is of 2 rows and this data set has 3"),
+        ([0, 1, 2], None, None, r"no queries; give it group= .* or pass qid="),
+        ([0, 1, 2], None, [1, 1], r"qid= has 2 rows, but this data set has 3"),
         ([0, 1, 2], [3], [1, 1, 2], r"given twice"),
-        ([0, np.nan, 2], [3], None, r"label\[1\] is nan: labels must be finite and at least 0"),
+        ([0, np.nan, 2], [3], None, r"label\[1\] is nan; labels must be finite and at least 0"),
         ([0, 1, -2], [3], None, r"label\[2\] is -2"),
         ([0, 1], [3], None, r"label has 2 entries and predictions has 3"),
         (None, [3], None, r"no labels"),
@@ -157,7 +157,7 @@ def test_what_cannot_be_ranked_is_refused_with_a_reason(y: Any, group: Any, qid:
 def test_labels_predictions_and_arguments_of_other_kinds_are_refused() -> None:
     with pytest.raises(TypeError, match="labels must be grades"):
         objective("ap")(np.array(["a", "b"]), np.zeros(2), None, [2])
-    with pytest.raises(ValueError, match=r"shape \(2, 3\); a ranking needs one score a row"):
+    with pytest.raises(ValueError, match=r"shape \(2, 3\); a ranking needs one score per row"):
         objective("ap")([0, 1], np.zeros((2, 3)), None, [2])
     with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
         objective("ap", qid=["b", "a", "b"])([0, 1, 1], [0.0, np.nan, 1.0])

@@ -50,5 +50,5 @@ def test_few_samples_and_grades_in_queries(client: Client, rng: np.random.Genera
 
 def test_a_scorer_is_refused(client: Client, rng: np.random.Generator) -> None:
     X, y = rare(rng, 100)
-    with pytest.raises(TypeError, match="on Dask, metric must be a name or a Metric"):
+    with pytest.raises(TypeError, match="on Dask, metric cannot be a scorer"):
         DaskLinearRanker(lambda model, X, y: 0.0).fit(in_parts(X, [50, 50]), in_parts(y, [50, 50]))

@@ -59,9 +59,7 @@ def test_a_scheduler_that_goes_leaves_the_best_model_so_far(
     with two_workers() as cluster, Client(cluster) as client:
         at_step(monkeypatch, 5, lambda: cluster.close(timeout=10))
         model = DaskRankSVM("ap", C=10.0, client=client)
-        with pytest.raises(
-            SchedulerLostError, match=r"cannot be reached any more; the best model so far is in partial_"
-        ):
+        with pytest.raises(SchedulerLostError, match=r"can no longer be reached; the best model so far is in partial_"):
             model.fit(in_parts(X, evenly(15_000, 3)), in_parts(y, evenly(15_000, 3)))
     assert type(model.partial_) is rw.RankSVM
     assert rw.metrics.average_precision(model.partial_.decision_function(X), y) > 5 * y.mean()

@@ -66,5 +66,5 @@ def test_nothing_to_rank(client: Client) -> None:
     assert average_precision(scores, relevant, empty="one") == 1.0
     with pytest.raises(ValueError, match="the query has nothing to rank"):
         structured_hinge(scores, relevant, empty="error")
-    with pytest.raises(ValueError, match="a query has no positives and so no ap"):
+    with pytest.raises(ValueError, match="a query has no relevant samples, so ap is not defined"):
         average_precision(scores, relevant, empty="error")

@@ -20,14 +20,16 @@ from rankwise.dask.collections import as_dask_array
 
 def test_data_in_memory(near_client: Client, rng: np.random.Generator) -> None:
     X, y = rare(rng, 100)
-    with pytest.raises(TypeError, match=r"X must be a Dask array or dataframe, got ndarray; use rankwise.RankSVM"):
+    with pytest.raises(
+        TypeError, match=r"X must be a Dask array or dataframe, got ndarray; for data in memory, use rankwise.RankSVM"
+    ):
         DaskRankSVM().fit(X, y)
     with pytest.raises(TypeError, match="y must be a Dask array or dataframe, got list"):
         DaskRankSVM().fit(da.from_array(X), y.tolist())
 
 
 def test_no_client(rng: np.random.Generator) -> None:
-    with pytest.raises(ValueError, match=r"there is no Dask client; make one"):
+    with pytest.raises(ValueError, match=r"there is no Dask client; create one"):
         DaskRankSVM().fit(da.from_array(np.zeros((4, 2))), da.from_array(np.arange(4) % 2))
     with pytest.raises(TypeError, match=r"client must be a distributed.Client, got str"):
         DaskRankSVM(client="tcp://x").fit(da.from_array(np.zeros((4, 2))), da.from_array(np.arange(4) % 2))
@@ -35,15 +37,15 @@ def test_no_client(rng: np.random.Generator) -> None:
 
 def test_labels_of_another_length(near_client: Client, rng: np.random.Generator) -> None:
     X, y = rare(rng, 100)
-    with pytest.raises(ValueError, match="y has 99 entries and X has 100 rows"):
+    with pytest.raises(ValueError, match="y has 99 entries, but X has 100 rows"):
         DaskRankSVM().fit(da.from_array(X, chunks=(50, 8)), da.from_array(y[:99], chunks=30))
-    with pytest.raises(ValueError, match=r"partition 1: y has shape \(40,\) and X has 50 rows"):
+    with pytest.raises(ValueError, match=r"partition 1: y has shape \(40,\), but X has 50 rows"):
         DaskRankSVM().fit(in_parts(X, [50, 50], known=False), in_parts(y[:90], [50, 40], known=False))
 
 
 def test_partitions_of_unknown_size_that_do_not_go_together(near_client: Client, rng: np.random.Generator) -> None:
     X, y = rare(rng, 100)
-    with pytest.raises(ValueError, match=r"y has 3 partitions and X has 2, of unknown sizes; call compute_chunk_sizes"):
+    with pytest.raises(ValueError, match=r"y has 3 partitions, but X has 2, of unknown sizes; call compute_chunk"):
         DaskRankSVM().fit(in_parts(X, [50, 50], known=False), in_parts(y, [30, 30, 40]))
 
 
@@ -55,7 +57,7 @@ def test_values_that_are_no_numbers_are_refused_with_their_partition(
     with pytest.raises(ValueError, match="partition 1: Input X contains NaN"):
         DaskRankSVM().fit(in_parts(X, [50, 50]), in_parts(y, [50, 50]))
     blocks = [delayed(X[:50]), delayed(X[:50, :7])]
-    with pytest.raises(ValueError, match=r"partitions of X have \[7, 8\] features; they must have as many"):
+    with pytest.raises(ValueError, match=r"partitions of X have \[7, 8\] features; give all partitions the same"):
         DaskRankSVM().fit(as_dask_array(blocks, [50, 50], X[:0]), in_parts(y, [50, 50]))
 
 
@@ -68,7 +70,7 @@ def test_labels_that_say_nothing(near_client: Client, rng: np.random.Generator) 
         DaskRankSVM().fit(parts, in_parts(np.arange(100) % 5 - 2.0, [50, 50]), ones)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         DaskRankSVM().fit(parts, in_parts(np.arange(100) % 5, [50, 50]))
-    with pytest.raises(ValueError, match="every query has one class only"):
+    with pytest.raises(ValueError, match="every query has only one class"):
         DaskRankSVM().fit(parts, in_parts(y, [50, 50]), in_parts(np.arange(100), [50, 50]))
 
 
@@ -84,7 +86,7 @@ def test_what_only_one_machine_can_do(near_client: Client, rng: np.random.Genera
     parts = [in_parts(values, [50, 50]) for values in (X, np.arange(100) % 3 == 0, np.arange(100) % 2)]
     with pytest.raises(TypeError, match="on Dask, prior must be coefficients"):
         DaskRankSVM(prior=rw.RankSVM()).fit(*parts[:2])
-    with pytest.raises(ValueError, match="solver='frank-wolfe' takes queries one by one"):
+    with pytest.raises(ValueError, match="solver='frank-wolfe' supports only a single query"):
         DaskRankSVM(solver="frank-wolfe").fit(*parts)
 
 

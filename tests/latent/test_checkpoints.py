@@ -17,7 +17,7 @@ from rankwise.linear import objective as objective_module
 
 Array = NDArray[np.float64]
 # Zeros may be a minimum: it is said, and not what these tests are about.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found no way down")
+pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
 
 
 def data(seed: int = 0) -> tuple[list[Array], NDArray[np.bool_]]:

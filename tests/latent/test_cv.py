@@ -23,7 +23,7 @@ from rankwise.metrics import average_precision
 
 Array = NDArray[np.float64]
 # A C that is too small for anything to be learnt is part of a search.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found no way down")
+pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
 
 
 def data(n: int = 60, seed: int = 0, shift: float = 4.0, width: int = 3) -> tuple[list[Array], NDArray[np.bool_]]:
@@ -137,8 +137,8 @@ def test_scikit_learn_clones_it_and_a_splitter_may_be_given(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"cv": 1}, "cv must be at least 2 folds"),
-        ({"cv": 11}, "cv=11 folds need as many samples in the smaller class, and there are 10"),
+        ({"cv": 1}, "cv must be at least 2, got 1"),
+        ({"cv": 11}, "cv=11 needs at least 11 samples in the smaller class, but there are only 10"),
         ({"Cs": 0}, "Cs must be at least 1"),
         ({"Cs": [1.0, 0.5]}, "Cs must be positive numbers in ascending order"),
         ({"Cs": [-1.0]}, "Cs must be positive"),

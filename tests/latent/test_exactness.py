@@ -31,7 +31,7 @@ RTOL = 1e-6  # of clarabel's optimum
 ROUNDING = 1e-9
 TENS = 10.0  # the column of the 0-1 loss's intercept
 # Zeros may be a minimum: it is said, and not what these tests are about.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found no way down")
+pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
 
 
 class Tiny(NamedTuple):

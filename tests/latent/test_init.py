@@ -17,7 +17,7 @@ from rankwise.latent.state import State
 
 Array = NDArray[np.float64]
 # Zeros may be a minimum: it is said, and not what these tests are about.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found no way down")
+pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
 
 
 def data(n: int = 30, seed: int = 4) -> tuple[list[Array], NDArray[np.bool_]]:
@@ -153,11 +153,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "name": ("whole", ValueError, r"unknown init='whole'; use 'first', 'centre', 'random', 'mean', candidates or"),
     "name in a list": (["first", "whole"], ValueError, r"unknown init\[1\]='whole'"),
     "none": (None, TypeError, "init must be an array, got NoneType"),
-    "empty": ([], ValueError, "init is empty; name a start"),
+    "empty": ([], ValueError, "init is empty; pass a start"),
     "empty tuple": ((), ValueError, "init is empty"),
     "too few": (np.zeros(3, int), ValueError, r"init has shape \(3,\) and dtype int64; pass the number .* 30 bags"),
     "too many": (np.zeros(31, int), ValueError, r"init has shape \(31,\)"),
-    "too high": (np.full(30, 99), ValueError, r"init: bag 0 has no candidate 99, only 0 to \d"),
+    "too high": (np.full(30, 99), ValueError, r"init: bag 0 has no candidate 99; pass a number from 0 to \d"),
     "one too high": (np.array([len(bag) for bag in data()[0]]), ValueError, r"init: bag 0 has no candidate \d"),
     "negative": (-np.ones(30, int), ValueError, r"init: bag 0 has no candidate -1"),
     "in a list": (["first", np.full(30, 99)], ValueError, r"init\[1\]: bag 0 has no candidate 99"),
@@ -192,7 +192,7 @@ def test_a_model_of_other_features_is_no_start() -> None:
 def test_a_share_out_of_bounds_is_refused(share: Any) -> None:
     bags, y = data()
     for model in (rw.LatentRankSVM(self_paced=share), rw.LatentRankSVMCV(self_paced=share)):
-        with pytest.raises(ValueError, match="self_paced must be a share of the positives above 0 and at most 1"):
+        with pytest.raises(ValueError, match="self_paced must be a fraction above 0 and at most 1"):
             model.fit(bags, y)
 
 

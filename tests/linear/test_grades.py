@@ -98,7 +98,7 @@ def test_order_of_rows_and_sparse_features_do_not_matter(graded: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "with_qid", "match"),
     [
-        (lambda y: y, False, "Only binary classification is supported. .* For grades pass qid"),
+        (lambda y: y, False, "Only binary classification is supported. .* For grades, pass qid"),
         (lambda y: y - 1.0, True, r"y\[\d+\] is -1.0: grades must be finite and at least 0"),
         (lambda y: np.where(y == 1, np.nan, y), True, "NaN"),
         (lambda y: np.full(y.shape, 2), True, "only one class"),
@@ -118,5 +118,5 @@ def test_queries_of_one_document_or_one_grade_are_left_out(graded: Any) -> None:
     rest = alone < 1000
     whole, part = (rw.RankSVM("ndcg", C=5.0).fit(X[rows], grades[rows], alone[rows]) for rows in (slice(None), rest))
     np.testing.assert_allclose(whole.coef_, part.coef_, rtol=1e-9)
-    with pytest.raises(ValueError, match="every query has one class only"):
+    with pytest.raises(ValueError, match="every query has only one class"):
         rw.RankSVM("ndcg").fit(X, grades, np.arange(len(X)))

@@ -208,7 +208,7 @@ def test_a_clone_has_the_parameters_and_a_pickle_what_was_learnt(few: Problem) -
     assert copy.get_params() == {"metric": "auc", "cv": 2, "n_jobs": None, "random_state": 3, "verbose": 0}
     with pytest.raises(NotFittedError):
         copy.predict(few.X)
-    with pytest.raises(AttributeError, match="report_ is there after fit"):
+    with pytest.raises(AttributeError, match="report_ is only available after fit"):
         _ = copy.report_
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(few.X), model.decision_function(few.X))

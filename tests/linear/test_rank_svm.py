@@ -238,7 +238,7 @@ def test_ranks_are_places_within_queries_and_ties_go_by_row() -> None:
 def test_a_fit_that_failed_is_no_fit(cancer: Data) -> None:
     X, y = cancer
     model = rw.RankSVM()
-    with pytest.raises(ValueError, match="every query has one class"):
+    with pytest.raises(ValueError, match="every query has only one class"):
         model.fit(X, y, qid=y)
     for use in (model.predict, model.decision_function, model.rank):
         with pytest.raises(NotFittedError):

@@ -139,9 +139,11 @@ def test_any_splitter_of_scikit_learn_will_do(grouped: Grouped, cv: Any) -> None
 
 def test_too_few_queries_for_the_folds_are_counted(grouped: Grouped) -> None:
     X, y, qid = grouped
-    with pytest.raises(ValueError, match="cv=5 folds need as many queries with both classes, and there are 3; pass a"):
+    with pytest.raises(
+        ValueError, match="cv=5 needs at least 5 queries with both classes, but there are only 3; pass a"
+    ):
         rw.RankSVMCV().fit(X, y, qid % 3)
-    with pytest.raises(ValueError, match="both classes, and there are 1"):
+    with pytest.raises(ValueError, match="both classes, but there are only 1"):
         rw.RankSVMCV(cv=2).fit(X, y * (qid == 0), qid)
 
 

@@ -146,7 +146,7 @@ def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, tmp_path: P
     assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior", "scoring"]
     assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, None, 0.01)
     np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
-    assert "not plain data" in str(rw.RankSVM.save.__doc__)
+    assert "not plain data" in " ".join(str(rw.RankSVM.save.__doc__).split())
 
 
 def test_what_is_not_fitted_is_not_saved(cancer: Data, tmp_path: Path) -> None:

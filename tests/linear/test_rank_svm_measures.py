@@ -85,7 +85,7 @@ def test_one_measure_leaves_nothing_of_a_list_before(grouped: Grouped) -> None:
 
 @pytest.mark.parametrize(
     ("scoring", "said"),
-    [([], "scoring is an empty list"), (["ap", "auc", "ap"], "a measure twice: ap, auc, ap"), (["ap", "map"], "'map'")],
+    [([], "scoring is an empty list"), (["ap", "auc", "ap"], "a metric twice: ap, auc, ap"), (["ap", "map"], "'map'")],
     ids=str,
 )
 def test_lists_that_say_nothing_are_refused(grouped: Grouped, scoring: Any, said: str) -> None:
@@ -100,7 +100,7 @@ def test_a_file_whose_measures_do_not_fit_its_scores_is_refused(grouped: Grouped
     assert sorted(found.scores_by_) == sorted(MEASURES)
     file = read_model(path)
     for best, said in [
-        ({"ap": {"loss": "ap", "C": 1.0, "score": 0.5}}, "do not fit the measures"),
+        ({"ap": {"loss": "ap", "C": 1.0, "score": 0.5}}, "scores_by_ does not match the metrics"),
         ({"ap": {"loss": "ap", "C": 1.0}}, "best_by_ is"),
         ([], "best_by_ is"),
     ]:

@@ -203,7 +203,7 @@ def test_the_objective_with_a_prior_is_that_of_what_is_kept(cancer: Data, fit_in
 @pytest.mark.parametrize(
     ("prior", "error", "match"),
     [
-        (np.ones(29), ValueError, "prior has 29 coefficients and X has 30 features"),
+        (np.ones(29), ValueError, "prior has 29 coefficients, but X has 30 features"),
         (np.full(30, np.inf), ValueError, "prior has coefficients that are not finite"),
         (DecisionTreeClassifier(), TypeError, "DecisionTreeClassifier has no coef_"),
         (FrozenEstimator(LogisticRegression()), NotFittedError, "not fitted"),

@@ -259,7 +259,7 @@ def test_the_natural_C_follows_the_scale_of_the_features(factor: float, rng: np.
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6 / 3])
 def test_constant_features_have_no_natural_C(value: float, rng: np.random.Generator) -> None:
-    with pytest.raises(ValueError, match="no feature tells positives from negatives"):
+    with pytest.raises(ValueError, match="every feature has the same mean for positives and negatives"):
         natural_C(objective_of(np.full((53, 3), value), rng.random(53) < 0.3))
 
 

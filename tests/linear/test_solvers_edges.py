@@ -123,13 +123,15 @@ def test_frank_wolfe_says_so_where_C_is_too_large_for_its_numbers(noise: float) 
     assert result.n_iter < 2000
     assert not result.converged
     assert result.reason is not None
-    assert "rounding stops progress" in result.reason
+    assert "rounding errors prevent progress" in result.reason
     assert_true_certificate(objective, 1e20, result)
 
 
 def test_frank_wolfe_warns_where_rounding_stops_it() -> None:
     model = rw.RankSVM(C=1e20, solver="frank-wolfe")
-    with pytest.warns(ConvergenceWarning, match=r"gap of \d.*tol=0.001: rounding stops progress; raise tol, lower C"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"gap of \d.*tol=0.001: rounding errors prevent progress; raise tol, lower C"
+    ):
         model.fit(*noisy_rule(1.0))
     assert not model.converged_
     assert model.gap_ == pytest.approx((model.objective_ - model.dual_) / model.objective_, abs=ROUNDING)

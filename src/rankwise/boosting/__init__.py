@@ -1,6 +1,7 @@
-"""Rank losses as objectives, and ranking metrics for early stopping, of LightGBM and XGBoost.
+"""Ranking losses as objectives for LightGBM and XGBoost, and ranking metrics for early stopping.
 
-One object each serves LightGBM's native and scikit-learn forms and `xgboost.train`. Neither library is imported here.
+The same objects work with LightGBM's native interface, its scikit-learn interface and `xgboost.train`. Neither library
+is imported here.
 """
 
 from rankwise.boosting.metrics import RankMetric, metric

@@ -1,4 +1,4 @@
-"""Data sets made ready: rows by query, once for a training, and recognised by what they hold."""
+"""Prepared data sets: rows by query, prepared once per training and recognised by their contents."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["DataSet", "DataSets", "QidLike"]
 
 QidLike = ArrayLike | Sequence[ArrayLike]
 
-# Data sets that are kept: cross-validation asks for its folds in turn.
+# Number of data sets that are kept, because cross-validation uses its folds in turn.
 _KEPT = 16
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Rows that were seen: labels (n,), weights and groups as given; grouping, and the weight of each query, (Q,)."""
+    """A known data set: labels (n,), weights and groups as given; the grouping, and the weight of each query, (Q,)."""
 
     labels: NDArray[Any]
     weight: NDArray[Any] | None
@@ -37,22 +37,22 @@ class DataSet:
 
     @cached_property
     def grades(self) -> NDArray[np.float64]:
-        """Labels, each query's together."""
+        """Labels, query after query."""
         return self.grouping.gather(self.labels).astype(np.float64)
 
     @cached_property
     def queries(self) -> Queries:
-        """What losses are told."""
+        """Queries, as losses take them."""
         truth = as_truth(self.labels, self.labels.size)
         return as_queries(np.ascontiguousarray(self.grouping.gather(truth)), self.grouping.starts)
 
     @cached_property
     def query(self) -> NDArray[np.int64]:
-        """The number of each row's query, each query's rows together."""
+        """Number of each row's query, query after query."""
         return np.repeat(np.arange(self.queries.sizes.size), self.queries.sizes)
 
     def part(self, chosen: NDArray[np.bool_]) -> Queries:
-        """Some of the queries, (Q,); made once while the same are asked for again and again."""
+        """Return some of the queries, chosen by a mask (Q,); cached while the mask stays the same."""
         if not ("chosen" in self._part and np.array_equal(self._part["chosen"], chosen)):
             truth = self.queries.relevant if self.queries.grades is None else self.queries.grades
             starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])
@@ -61,16 +61,16 @@ class DataSet:
         return found
 
     def holds(self, rows: Rows) -> bool:
-        """Whether these rows are the ones seen; scores may differ."""
+        """Return whether these rows are those of this data set; scores may differ."""
         mine, theirs = (self.labels, self.weight, self.group), (rows.labels, rows.weight, rows.group)
         return all(_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
 class DataSets:
-    """The data sets seen last. They are compared by content, never by identity: one may be gone, another in its place.
+    """The data sets seen last. They are compared by content, not by identity, because memory may be reused.
 
-    qid: the query of each row, in any order; or several such arrays, of different lengths, told apart by these. None
-    where the library's data sets have groups.
+    qid: the query of each row, in any order; or several such arrays of different lengths, one per data set. None if
+    the data sets have groups.
     """
 
     def __init__(self, qid: QidLike | None) -> None:
@@ -79,11 +79,11 @@ class DataSets:
         self._count = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies, as LightGBM makes of its parameters, begin without data sets."""
+        """Leave the data sets out of copies, which LightGBM makes of its parameters."""
         return self.__dict__ | {"_kept": OrderedDict(), "_count": 0}
 
     def find(self, rows: Rows) -> DataSet:
-        """The data set of these rows, made ready unless it is known."""
+        """Return the data set of these rows; prepare it if it is new."""
         for number, data in self._kept.items():
             if data.holds(rows):
                 self._kept.move_to_end(number)
@@ -105,15 +105,15 @@ class DataSets:
     def _grouping(self, sizes: NDArray[Any] | None, n: int) -> Grouping:
         if self._groupings:
             if sizes is not None:
-                raise ValueError("queries are given twice, as qid= and by the data set's group; give one of the two")
+                raise ValueError("queries are given twice, by qid= and by group of the data set; pass only one of them")
             if n not in self._groupings:
                 known = ", ".join(map(str, self._groupings))
-                raise ValueError(f"qid= is of {known} rows and this data set has {n}; pass qid=[…], one array for each")
+                raise ValueError(f"qid= has {known} rows, but this data set has {n}; pass qid=[…], one array for each")
             return self._groupings[n]
         if sizes is None:
             raise ValueError(
-                "the data set has no queries: give it group= (sizes of consecutive queries), or pass qid= (a query for "
-                "each row, in any order); a single query is group=[n]"
+                "the data set has no queries; give it group= (sizes of consecutive queries), or pass qid= (the query "
+                "of each row, in any order) to rankwise; for a single query use group=[n]"
             )
         if sizes.ndim != 1 or sizes.min() < 1 or sizes.sum() != n:
             raise ValueError(
@@ -132,8 +132,8 @@ def _groupings(qid: QidLike) -> dict[int, Grouping]:
     found = {array.size: group(array, array.size) for array in arrays}
     if len(found) < len(arrays):
         raise ValueError(
-            "two of the arrays in qid= have equal length, so that their data sets cannot be told apart; give the data "
-            "sets group= instead, or use a metric for each"
+            "two of the arrays in qid= have equal length, so their data sets cannot be told apart; pass group= to "
+            "the data sets instead, or use one metric per data set"
         )
     return found
 
@@ -141,18 +141,18 @@ def _groupings(qid: QidLike) -> dict[int, Grouping]:
 def _check_labels(labels: NDArray[Any], n: int) -> None:
     check_length(labels, "label", n, "predictions")
     if labels.dtype.kind not in "fiub":
-        raise TypeError(f"labels must be grades, or 0 and 1, got dtype {labels.dtype}; convert them to numbers")
+        raise TypeError(f"labels must be grades, or 0 and 1, but have dtype {labels.dtype}; convert them to numbers")
     if (k := first_true(~((labels >= 0) & (labels < np.inf)))) is not None:
-        raise ValueError(f"label[{k}] is {labels[k]}: labels must be finite and at least 0; shift or remove it")
+        raise ValueError(f"label[{k}] is {labels[k]}; labels must be finite and at least 0")
 
 
 def _query_weight(rows: Rows, grouping: Grouping) -> NDArray[np.float64] | None:
-    """(Q,) from a weight for each group of the data set, or for each row, then equal within a query."""
+    """Return weights (Q,) from weights by group, or by row if these are equal within each query."""
     if rows.weight is None:
         return None
     weight = rows.weight.astype(np.float64)
     if (k := first_true(~((weight >= 0.0) & (weight < np.inf)))) is not None:
-        raise ValueError(f"weight[{k}] is {weight[k]}: weights must be finite and at least 0")
+        raise ValueError(f"weight[{k}] is {weight[k]}; weights must be finite and at least 0")
     if rows.group is not None and weight.shape == rows.group.shape:
         return weight
     check_length(weight, "weight", rows.scores.size, "predictions")
@@ -161,7 +161,7 @@ def _query_weight(rows: Rows, grouping: Grouping) -> NDArray[np.float64] | None:
     query = np.repeat(np.arange(found.size), np.diff(grouping.starts))
     if (k := first_true(weight != found[query])) is not None:
         raise ValueError(
-            f"query {grouping.ids[query[k]]} has rows of weights {found[query[k]]:g} and {weight[k]:g}: a ranking loss "
-            "weighs queries, not rows; give all rows of a query one weight"
+            f"query {grouping.ids[query[k]]} has rows with weights {found[query[k]]:g} and {weight[k]:g}; a ranking "
+            "loss weights queries, not rows, so give all rows of a query the same weight"
         )
     return found

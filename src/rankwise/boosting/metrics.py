@@ -1,4 +1,4 @@
-"""Metrics for boosted trees: what rankwise.metrics says of validation data, for early stopping."""
+"""Metrics for boosted trees: rankwise.metrics on validation data, for early stopping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,29 @@ __all__ = ["RankMetric", "metric"]
 
 
 class RankMetric:
-    """What `metric` makes: a callable in the forms of LightGBM, its scikit-learn interface, and XGBoost."""
+    """Ranking metric that LightGBM and XGBoost can call.
+
+    The function `metric` creates these objects, with defaults. They work with LightGBM's native interface, its
+    scikit-learn interface and `xgboost.train`.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Name of a metric, such as "ndcg@10", or a `rankwise.metrics.Metric`.
+    qid : array-like of shape (n_rows,), list of them or None
+        Query of each row, or one such array per data set. None if the data sets have groups.
+    empty : {"skip", "zero", "one", "error"}
+        What to do with queries that the metric cannot judge.
+
+    See Also
+    --------
+    metric : Creates a metric, and explains its parameters.
+
+    Examples
+    --------
+    >>> RankMetric("ap", qid=None, empty="skip")
+    rankwise.boosting.metric('ap', empty='skip')
+    """
 
     def __init__(self, metric: MetricLike, qid: QidLike | None, empty: str) -> None:
         check_known("empty", empty, EMPTY)
@@ -29,40 +51,56 @@ class RankMetric:
     def __call__(
         self, first: Any, second: Any, weight: Any = None, group: Any = None
     ) -> tuple[str, float, bool] | tuple[str, float]:
-        """(name, value, True) for LightGBM, the last saying that higher is better; (name, value) for XGBoost."""
+        """Return (name, value, True) for LightGBM, where True means higher is better; (name, value) for XGBoost."""
         rows = read(first, second, weight, group)
         data = self._data_sets.find(rows)
         values = per_query(self.metric, data.grouping.gather(rows.scores), data.grades, data.query, empty=self.empty)[1]
         judged = ~np.isnan(values)
         if not judged.any():
-            raise ValueError(f"no query of this data set has a {self.metric.name}: none has a label above 0")
+            raise ValueError(
+                f"{self.metric.name} cannot judge any query of this data set; pass queries with labels above 0"
+            )
         weights = None if data.query_weight is None else data.query_weight[judged]
         value = float(np.average(values[judged], weights=weights))
         return (self.metric.name, value) if rows.in_pairs else (self.metric.name, value, True)
 
 
 def metric(metric: MetricLike = "ndcg@10", *, qid: QidLike | None = None, empty: str = "skip") -> RankMetric:
-    """A metric for LightGBM and XGBoost: the mean over queries, by their weights if there are any.
+    """Create a ranking metric for LightGBM and XGBoost, for early stopping and evaluation.
 
-    "ndcg" and "ndcg@k" take gains 2^label − 1, as everywhere in rankwise, and "ap" takes labels above 0 as relevant.
-    LightGBM is told that higher is better. XGBoost knows by name: of "ndcg", "auc", "precision"; for others pass
+    The metric is the mean over queries, weighted if the queries have weights. "ndcg" and "ndcg@k" use gains
+    2^label − 1, as everywhere in rankwise. "ap" treats labels above 0 as relevant. LightGBM is told that higher is
+    better. XGBoost decides this by the name: it knows "ndcg", "auc" and "precision". For other metrics, pass
     maximize=True to `xgboost.train`.
 
     Parameters
     ----------
-    metric : str or Metric
-        "ndcg@10", "ap", "mrr", "auc", "precision@5", …
-    qid : array-like of shape (n,), or a list of such, optional
-        The query of each row, in any order; with several data sets a list of arrays of different lengths, by which they
-        are told apart. Where it is not given, data sets need groups.
-    empty : {"skip", "zero", "one", "error"}
-        A query that the metric cannot judge is left out, counts as 0 or as 1, or is refused. LightGBM's own NDCG counts
-        it as 1.
+    metric : str or Metric, default "ndcg@10"
+        Metric to compute: "ndcg@10", "ap", "mrr", "auc", "precision@5" or another name of `rankwise.metrics.METRICS`,
+        or a `rankwise.metrics.Metric`.
+    qid : array-like of shape (n_rows,) or list of them, optional
+        Query of each row of the validation data, in any order. For several data sets, pass a list with one array per
+        data set. The arrays must have different lengths, because data sets are recognised by their length. By default
+        the queries are the groups of the data sets.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with queries that the metric cannot judge, such as those without relevant rows: leave them out,
+        count them as 0 or as 1, or raise an error. LightGBM's own NDCG counts them as 1.
 
     Returns
     -------
     RankMetric
-        For `lightgbm.train(feval=…)`, `LGBMRanker().fit(eval_metric=…)`, and `xgboost.train(custom_metric=…)`.
+        Metric to pass to `lightgbm.train(feval=…)`, `LGBMRanker().fit(eval_metric=…)` or
+        `xgboost.train(custom_metric=…)`.
+
+    Raises
+    ------
+    ValueError
+        If the metric or `empty` is unknown.
+
+    See Also
+    --------
+    objective : Creates an objective for training.
+    rankwise.metrics.METRICS : All metrics by name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Objectives for boosted trees: gradient and second derivative of a rank loss, summed over queries."""
+"""Objectives for boosted trees: gradient and second derivative of a ranking loss, summed over queries."""
 
 from __future__ import annotations
 
@@ -24,14 +24,40 @@ _Floats = NDArray[np.floating]
 
 
 class RankObjective:
-    """What `objective` makes: a callable in the forms of LightGBM, its scikit-learn interface, and XGBoost."""
+    """Ranking objective that LightGBM and XGBoost can call.
+
+    The function `objective` creates these objects, with defaults. They work with LightGBM's native interface, its
+    scikit-learn interface and `xgboost.train`.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        Ranking loss, such as "ndcg@30".
+    surrogate : {"smooth", "error-driven", "hinge"}
+        Function of the scores that replaces the ranking loss.
+    width : float
+        Half the width of the ramp by which scores are compared.
+    qid : array-like of shape (n_rows,) or None
+        Query of each row of the training data. None if the data set has groups.
+    n_threads : int
+        Number of threads. -1 uses all processors.
+
+    See Also
+    --------
+    objective : Creates an objective, and explains its parameters.
+
+    Examples
+    --------
+    >>> RankObjective("ap", "smooth", width=2.0, qid=None, n_threads=1)
+    rankwise.boosting.objective('ap', 'smooth', width=2)
+    """
 
     def __init__(self, loss: LossLike, surrogate: str, width: float, qid: QidLike | None, n_threads: int) -> None:
         check_known("surrogate", surrogate, SURROGATES)
         self.surrogate, self.width, self.n_threads = surrogate, as_width(width), as_threads(n_threads)
         self._way = "smooth" if surrogate == "smooth" else error_driven_way(True)
         self.loss = as_loss(loss) if surrogate == "hinge" else as_smooth(loss, self._way)
-        # Where a cut-off hides every document from the loss, this one is in its place.
+        # If a cut-off hides all relevant documents of a query from the loss, this loss replaces it.
         self._beyond = None if self.loss.k is None else NDCG(gain=self.loss.gain)
         self._data_sets = DataSets(qid)
 
@@ -40,14 +66,14 @@ class RankObjective:
         return f"rankwise.boosting.objective({self.loss.name!r}, {self.surrogate!r}{width})"
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[_Floats, _Floats]:
-        """Gradient and second derivative by row, of (predictions, data set) or (labels, predictions, weight, group)."""
+        """Return gradient and second derivative by row, for (predictions, data set) or (labels, predictions, …)."""
         rows = read(first, second, weight, group)
         data = self._data_sets.find(rows)
         scores = np.ascontiguousarray(data.grouping.gather(rows.scores))
         try:
             gradient = self._gradient(scores, data)
         except NotFiniteError as error:
-            raise not_finite(rows.scores) or error from None  # by its place as it was given
+            raise not_finite(rows.scores) or error from None  # names the row as it was passed
         gradient *= gradient.dtype.type(gradient.size / data.queries.sizes.size)
         if data.query_weight is not None:
             gradient *= data.query_weight[data.query]
@@ -55,11 +81,11 @@ class RankObjective:
         return gradient, np.abs(gradient)
 
     def _gradient(self, scores: _Floats, data: DataSet) -> _Floats:
-        """Of the sum over queries, by row, each query's together."""
+        """Return the gradient of the sum over queries, by row, query after query."""
         gradient = self._solve(scores, data.queries, self.loss)
         if self._beyond is None:
             return gradient
-        # A query's gradient adds up to 0, so that what is not 0 somewhere is above 0 somewhere.
+        # The gradient of a query adds up to 0, so it is above 0 somewhere unless it is 0 everywhere.
         unseen = data.queries.can_rank & ~(np.maximum.reduceat(gradient, data.queries.starts[:-1]) > 0.0)
         if unseen.all():
             return self._solve(scores, data.queries, self._beyond)
@@ -82,41 +108,55 @@ def objective(
     qid: QidLike | None = None,
     n_threads: int = 1,
 ) -> RankObjective:
-    """An objective for LightGBM and XGBoost: a rank loss of queries of any size, by grades or binary labels.
+    """Create a ranking objective for LightGBM and XGBoost.
 
-    With Δ_q the surrogate of the loss of query q, w_q its weight, n rows and Q queries,
+    It trains on grades or on binary labels, with queries of any size. With Δ_q the surrogate loss of query q, w_q the
+    weight of the query, n rows and Q queries, gradient and second derivative are
 
         g = (n/Q)·∂/∂s Σ_q w_q Δ_q,    h = |g|.
 
-    So a leaf moves by at most the learning rate, and all the way if its rows agree; n/Q gives rows a gradient of the
-    size that settings such as min_child_weight are made for, whatever the size of queries. Under a cut-off, a query
-    whose gradient is 0 though it has something to rank, as at the start, where all scores tie, is given that of NDCG
-    without cut-off.
-
     Parameters
     ----------
-    loss : str or Loss
-        "ndcg@30", "ndcg", "ap", "mrr@10", … or a loss of your own. To be judged by NDCG@10, train with a few more
-        places than 10.
-    surrogate : {"smooth", "error-driven", "hinge"}
-        Which loss of scores stands for it: see `rankwise.smooth_loss`, `error_driven_loss`, `structured_hinge`.
-    width : float
-        Half the width of the ramp by which scores are compared; not used by the hinge.
-    qid : array-like of shape (n,), optional
-        The query of each row of the training data, in any order; where it is not given, data sets need groups.
-    n_threads : int
-        Threads for many queries, or for one large query; −1 for all processors.
+    loss : str or Loss, default "ndcg@30"
+        Ranking loss to minimise: "ndcg@30", "ndcg", "ap", "mrr@10" and so on, or a `Loss` of your own. If you are
+        judged by NDCG@10, train with a somewhat larger cut-off than 10.
+    surrogate : {"smooth", "error-driven", "hinge"}, default "smooth"
+        Function of the scores that replaces the ranking loss, which is not differentiable: that of
+        `rankwise.smooth_loss`, `rankwise.error_driven_loss` or `rankwise.structured_hinge`.
+    width : float, default 2.0
+        Half the width of the ramp by which scores are compared: two documents whose scores differ by more are compared
+        without smoothing. A larger width gives smoother gradients. "hinge" does not use it.
+    qid : array-like of shape (n_rows,), optional
+        Query of each row of the training data, in any order. By default the queries are the groups of the data set.
+    n_threads : int, default 1
+        Number of threads for many queries, or for one large query. -1 uses all processors.
 
     Returns
     -------
     RankObjective
-        For `lightgbm.train({"objective": …})`, `LGBMRanker(objective=…)`, `LGBMRegressor(objective=…)`, and
-        `xgboost.train(obj=…)`.
+        Objective to pass to `lightgbm.train({"objective": …})`, `LGBMRanker(objective=…)`,
+        `LGBMRegressor(objective=…)` or `xgboost.train(obj=…)`.
 
     Raises
     ------
     ValueError
-        If an argument is unknown; and when it is called, if labels are not grades, or queries are missing.
+        If an argument is unknown. When the objective is called: if labels are not grades, or if queries are missing.
+
+    See Also
+    --------
+    metric : Creates a metric for early stopping.
+    rankwise.smooth_loss : The smooth surrogate.
+    rankwise.error_driven_loss : The error-driven surrogate.
+    rankwise.structured_hinge : The structured hinge.
+
+    Notes
+    -----
+    Because h = |g|, a leaf moves by at most the learning rate, and by all of it if its rows agree. The factor n/Q gives
+    rows gradients of the usual size, for which settings such as min_child_weight are made, whatever the size of the
+    queries.
+
+    With a cut-off, the gradient of a query can be 0 although it has something to rank, for example at the start, where
+    all scores are equal. Such a query gets the gradient of NDCG without cut-off.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a library hands to an objective or a metric at every step, in whichever form it calls them."""
+"""The arguments that LightGBM or XGBoost pass to an objective or a metric, in any of their forms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Rows", "read"]
 
 
 class Rows(NamedTuple):
-    """Rows of a data set: scores (n,), labels (n,), weights and sizes of groups as they were given, if they were.
+    """Rows of a data set: scores (n,), labels (n,), and weights and sizes of groups if they are given.
 
-    in_pairs: whether the caller expects a metric to be a pair, name and value, as XGBoost does.
+    in_pairs: whether the caller expects a metric as a pair of name and value, as XGBoost does.
     """
 
     scores: NDArray[np.floating]
@@ -26,10 +26,10 @@ class Rows(NamedTuple):
 
 
 def read(first: Any, second: Any, weight: Any, group: Any) -> Rows:
-    """(predictions, data set), the native forms, or (labels, predictions, weight, group), scikit-learn's.
+    """Read (predictions, data set), the native form, or (labels, predictions, weight, group), that of scikit-learn.
 
-    A data set is known by what it can be asked for, so that neither library is imported: both have get_label,
-    get_weight and get_group; only XGBoost's DMatrix has num_row.
+    A data set is recognised by its methods, so neither library is imported: both have get_label, get_weight and
+    get_group, and only XGBoost's DMatrix has num_row.
     """
     if hasattr(second, "get_label"):
         found = second.get_label(), second.get_weight(), second.get_group()
@@ -39,16 +39,18 @@ def read(first: Any, second: Any, weight: Any, group: Any) -> Rows:
 
 def _as_rows(scores: Any, labels: Any, weight: Any, group: Any, in_pairs: bool) -> Rows:
     if labels is None:
-        raise ValueError("the data set has no labels; give it grades, or 0 and 1, as label=")
+        raise ValueError("the data set has no labels; pass grades, or 0 and 1, as label=")
     values = np.asarray(scores)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ValueError(f"predictions have shape {values.shape}; a ranking needs one score a row: set no num_class")
+        raise ValueError(
+            f"predictions have shape {values.shape}; a ranking needs one score per row, so do not set num_class"
+        )
     return Rows(take_scores(values)[0], np.asarray(labels), _given(weight), _given(group), in_pairs)
 
 
 def _given(values: Any) -> NDArray[Any] | None:
-    """XGBoost gives an empty array where there is nothing."""
+    """Return an array or None. XGBoost passes an empty array for None."""
     array = None if values is None else np.asarray(values)
     return None if array is None or array.size == 0 else array

@@ -1,7 +1,7 @@
-"""Exact training beyond one machine, on Dask: any partitioning, no shuffle, the result of one machine.
+"""Exact training on several machines with Dask: any partitioning, no shuffle, and the same result as on one machine.
 
-Scores stay where they are. A step exchanges the positives' scores, histograms and one plane: as much for a billion
-samples as for a million.
+Scores stay on the workers. A step exchanges the scores of the positives, histograms and one plane, so the traffic does
+not grow with the number of negatives.
 """
 
 try:
@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
         raise
     raise ModuleNotFoundError(
-        f"rankwise.dask needs {error.name}, which is not installed: pip install '.[dask]' in a checkout",
+        f"rankwise.dask needs {error.name}, which is not installed; run pip install '.[dask]' in a checkout",
         name=error.name,
     ) from None
 

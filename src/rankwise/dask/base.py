@@ -1,4 +1,4 @@
-"""What rankers on Dask share: their client, lazy scores and ranks, and the ordinary ranker they become."""
+"""Base class of the rankers on Dask: their client, lazy predictions, and conversion to an ordinary ranker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DaskRanker"]
 
 
 class DaskRanker(BaseLinearRanker):
-    """What rankers on Dask share. client: None takes the one in use."""
+    """Base class of the rankers on Dask. client: None means the current one."""
 
     _local: type[BaseLinearRanker]
     client: Client | None
@@ -29,24 +29,37 @@ class DaskRanker(BaseLinearRanker):
 
     @property
     def client_(self) -> Client:
-        """The client in use."""
+        """Dask client of the ranker.
+
+        Returns
+        -------
+        distributed.Client
+            The client that was passed, or the current one.
+        """
         return as_client(self.client)
 
     def __sklearn_clone__(self) -> Any:
         others = self.get_params(deep=False)
-        client = others.pop("client")  # which is no value to copy
+        client = others.pop("client")  # a client cannot be copied
         return type(self)(**{name: clone(value, safe=False) for name, value in others.items()}, client=client)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
 
     def to_local(self) -> Any:
-        """The same ranker for data in memory, which can be saved.
+        """Convert to the ordinary ranker for data in memory.
+
+        The ordinary ranker predicts without Dask. Nothing is fitted again.
 
         Returns
         -------
-        estimator
-            An ordinary ranker, fitted.
+        LinearRanker or RankSVM
+            The ordinary ranker, fitted.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the ranker is not fitted.
         """
         check_is_fitted(self, "coef_")
         params = self._local().get_params(deep=False)
@@ -58,40 +71,53 @@ class DaskRanker(BaseLinearRanker):
         return model
 
     def decision_function(self, X: Any) -> Any:
-        """Scores of the samples, X·coef_ + intercept_: lazily, a Dask array of the partitions of X.
+        """Score samples by X·coef_ + intercept_, lazily.
 
         Parameters
         ----------
-        X : dask Array or DataFrame of shape (n, d)
-            Samples.
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Samples, with the features that were seen during `fit`.
 
         Returns
         -------
-        dask Array of shape (n,)
-            The higher, the more relevant; above 0, classes_[1].
+        dask Array of shape (n_samples,)
+            Scores, with the partitions of X. A higher score means that the sample is more likely to be relevant.
+            `predict` returns the relevant class, classes_[1], for scores above 0.
         """
         return self._by_partition(X, "decision_function", np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
-        """classes_[1] where the decision function is above 0, else classes_[0]: lazily, a Dask array."""
-        return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
-
-    def rank(self, X: Any, qid: Any = None) -> Any:
-        """The place of each sample in the ranking of its query: lazily, a Dask array; equal scores by row.
-
-        Scores are brought together on one worker, 8 bytes a sample.
+        """Predict the class of each sample, lazily.
 
         Parameters
         ----------
-        X : dask Array or DataFrame of shape (n, d)
-            Samples.
-        qid : dask Array or Series of shape (n,), optional
-            The query of each sample, in the partitions of X.
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Samples, with the features that were seen during `fit`.
 
         Returns
         -------
-        dask Array of shape (n,)
-            1 is the best.
+        dask Array of shape (n_samples,)
+            The relevant class, classes_[1], where `decision_function` is above 0, and classes_[0] elsewhere.
+        """
+        return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
+
+    def rank(self, X: Any, qid: Any = None) -> Any:
+        """Rank samples by their scores, within each query, lazily.
+
+        All scores are collected on one worker, which needs 8 bytes per sample.
+
+        Parameters
+        ----------
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Samples, with the features that were seen during `fit`.
+        qid : dask Array or Series of shape (n_samples,), optional
+            Query of each sample, in any order, with the partitions of X. By default all samples form one query.
+
+        Returns
+        -------
+        dask Array of shape (n_samples,)
+            Rank of each sample in its query. The best sample has rank 1. Samples with equal scores are ranked in the
+            order of their rows.
         """
         scores = self.decision_function(X)
         ids = None if qid is None else partitions(qid, "qid")
@@ -114,7 +140,7 @@ class DaskRanker(BaseLinearRanker):
             del self.feature_names_in_
 
     def _adopt_parts(self, learnt: Vector, objective: DaskObjective) -> None:
-        """`_adopt` by scores on the cluster."""
+        """Take the coefficients, like `_adopt`, with scores on the cluster."""
         self._set(learnt)
         if learnt.size == self.n_features_in_ and self.fit_intercept:
             ends = objective.task.threshold_ends(objective.score(learnt))
@@ -128,7 +154,7 @@ class DaskRanker(BaseLinearRanker):
         )
 
     def _keep_partial(self, learnt: Vector | None) -> None:
-        """The best so far as an ordinary ranker, in partial_; its intercept is 0 where it was not learnt."""
+        """Keep the best model so far as an ordinary ranker in partial_. Its intercept is 0 unless it was learnt."""
         if learnt is not None:
             self._set(learnt)
             self.partial_ = self.to_local()

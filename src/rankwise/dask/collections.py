@@ -1,4 +1,4 @@
-"""From Dask arrays and dataframes to parts on workers: one a partition, checked there."""
+"""From Dask arrays and dataframes to parts on workers: one part per partition, checked there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["as_client", "as_dask_array", "feature_names", "is_frame", "load_part
 
 
 def as_client(client: Client | None) -> Client:
-    """The client that was given, or the one in use."""
+    """Return the given client, or the current one."""
     if client is not None:
         if not isinstance(client, Client):
             raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}")
@@ -30,18 +30,16 @@ def as_client(client: Client | None) -> Client:
     try:
         return get_client()
     except ValueError:
-        raise ValueError(
-            "there is no Dask client; make one, client = distributed.Client(...), or pass client="
-        ) from None
+        raise ValueError("there is no Dask client; create one with distributed.Client(...), or pass client=") from None
 
 
 def is_frame(X: Any) -> bool:
-    """Whether it is a Dask dataframe or series."""
+    """Return whether X is a Dask dataframe or series."""
     return hasattr(X, "npartitions") and hasattr(X, "map_partitions") and not isinstance(X, da.Array)
 
 
 def feature_names(X: Any) -> NDArray[Any] | None:
-    """The names of a dataframe's columns, if all are strings."""
+    """Return the names of a dataframe's columns, if all are strings."""
     if not is_frame(X):
         return None
     names = np.asarray(X.columns, dtype=object)
@@ -49,43 +47,45 @@ def feature_names(X: Any) -> NDArray[Any] | None:
 
 
 def partitions(values: Any, name: str) -> list[Any]:
-    """One delayed object a partition, whole rows each."""
+    """Return one delayed object per partition, with whole rows."""
     if isinstance(values, da.Array):
         if values.ndim == 2 and values.numblocks[1] > 1:
             values = values.rechunk({1: -1})
         found: list[Any] = values.to_delayed().ravel().tolist()
     elif is_frame(values):
-        found = list(values.to_delayed(optimize_graph=False))  # which would join partitions of narrow columns
+        found = list(values.to_delayed(optimize_graph=False))  # optimising would join partitions of narrow columns
     else:
         kind = type(values).__name__
-        remedy = "use rankwise.RankSVM for data in memory, or dask.array.from_array"
+        remedy = "for data in memory, use rankwise.RankSVM or dask.array.from_array"
         raise TypeError(f"{name} must be a Dask array or dataframe, got {kind}; {remedy}")
     if not found:
-        raise ValueError(f"{name} has no partitions")
+        raise ValueError(f"{name} has no partitions; pass data with at least one")
     return found
 
 
 def _aligned(values: Any, X: Any, name: str) -> list[Any]:
-    """Partitions of labels that go with those of X; rechunked where both sizes are known and differ."""
+    """Return partitions of labels that match those of X; rechunk if both sizes are known and differ."""
     if isinstance(values, da.Array) and values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got {values.ndim} dimensions; pass {name}.ravel()")
     if isinstance(values, da.Array) and isinstance(X, da.Array) and values.chunks[0] != X.chunks[0]:
         known = not np.isnan([*values.chunks[0], *X.chunks[0]]).any()
         if known and sum(values.chunks[0]) != sum(X.chunks[0]):
-            raise ValueError(f"{name} has {sum(values.chunks[0])} entries and X has {sum(X.chunks[0])} rows")
+            raise ValueError(
+                f"{name} has {sum(values.chunks[0])} entries, but X has {sum(X.chunks[0])} rows; pass one per row"
+            )
         if known:
             values = values.rechunk((X.chunks[0],))
     found, wanted = partitions(values, name), X.npartitions if is_frame(X) else X.numblocks[0]
     if len(found) != wanted:
         raise ValueError(
-            f"{name} has {len(found)} partitions and X has {wanted}, of unknown sizes; call compute_chunk_sizes() on "
-            f"both arrays, X.to_dask_array(lengths=True) for a dataframe, or give {name} the partitions of X"
+            f"{name} has {len(found)} partitions, but X has {wanted}, of unknown sizes; call compute_chunk_sizes() on "
+            f"both arrays, use X.to_dask_array(lengths=True) for a dataframe, or give {name} the partitions of X"
         )
     return found
 
 
 def as_dask_array(blocks: Sequence[Any], sizes: Sequence[float], meta: Any) -> Any:
-    """A Dask array of delayed blocks of rows, one after the other, empty ones too; meta: an array of no rows."""
+    """Return a Dask array made of delayed blocks of rows, which may be empty; meta: an array without rows."""
     name = f"rankwise-{tokenize(*blocks)}"
     zeros, wide = (0,) * (meta.ndim - 1), [(width,) for width in meta.shape[1:]]
     keys = {(name, k, *zeros): block.key for k, block in enumerate(blocks)}
@@ -94,7 +94,7 @@ def as_dask_array(blocks: Sequence[Any], sizes: Sequence[float], meta: Any) -> A
 
 
 def load_parts(client: Client, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Futures, int]:
-    """Parts on workers, their data in memory there or on their disks, with labels; and the number of features."""
+    """Load labelled parts on the workers, in memory or on disk; return them and the number of features."""
     blocks = partitions(X, "X")
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
@@ -106,13 +106,15 @@ def load_parts(client: Client, X: Any, y: Any, qid: Any = None, query_weight: An
         widths = {shape[1] for shape in client.gather(rows) if shape[0]}
     if len(widths) != 1:
         raise ValueError(
-            f"partitions of X have {sorted(widths)} features; they must have as many" if widths else "X has no rows"
+            f"partitions of X have {sorted(widths)} features; give all partitions the same number"
+            if widths
+            else "X has no rows; pass at least one sample of each class"
         )
     return Futures(client, states, data), widths.pop()
 
 
 def load_vectors(client: Client, scores: Any, relevant: Any, qid: Any = None) -> Futures:
-    """Parts on workers whose data are scores, checked, with relevance."""
+    """Load checked scores and relevance as parts on the workers."""
     found = partitions(scores, "scores")
     if isinstance(scores, da.Array) and scores.ndim != 1:
         raise ValueError(f"scores must be one-dimensional, got {scores.ndim} dimensions; pass scores.ravel() and qid=")
@@ -126,7 +128,7 @@ def load_vectors(client: Client, scores: Any, relevant: Any, qid: Any = None) ->
 def _start(
     client: Client, blocks: list[Any], labels: list[list[Any] | None]
 ) -> tuple[list[Future], list[list[Future | None]]]:
-    """Futures of all at once, so that what they are read from is read once."""
+    """Submit everything at once, so that shared inputs are read only once."""
     n = len(blocks)
     given = [one for one in labels if one is not None]
     futures: list[Future] = client.compute([*blocks, *(block for one in given for block in one)])
@@ -141,7 +143,7 @@ def _named(y: Any, qid: Any, query_weight: Any) -> Sequence[tuple[Any, str]]:
 
 
 def _check_block(block: Any, number: int) -> Any:
-    """A partition of X as rows of float32 or float64, dense or CSR."""
+    """Return a partition of X as rows of float32 or float64, dense or CSR."""
     if hasattr(block, "to_numpy"):
         block = block.to_numpy()
     elif hasattr(block, "tocsr"):
@@ -167,6 +169,6 @@ def _label(number: int, shape: tuple[int, ...], y: Any, qid: Any, weight: Any) -
     for array, (_, name) in zip(arrays, _named(y, qid, weight), strict=True):
         if array is not None and array.shape != shape[:1]:
             raise ValueError(
-                f"partition {number}: {name} has shape {array.shape} and X has {shape[0]} rows; partition them alike"
+                f"partition {number}: {name} has shape {array.shape}, but X has {shape[0]} rows; use equal partitions"
             )
     return Labelled(number, *arrays)  # type: ignore[arg-type]

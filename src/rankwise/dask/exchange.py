@@ -1,7 +1,7 @@
-"""Parts as futures of a Dask cluster: states stay on workers, only what is asked for comes back.
+"""Parts as futures of a Dask cluster: states stay on the workers, and only replies come back.
 
-Every task is known to the scheduler with all it needs, messages too. So when a worker dies, Dask repeats what is lost,
-and since a part's replies do not depend on where it is and are added up in the order of parts, the result is the same.
+The scheduler knows every task with all its inputs, including messages. So if a worker dies, Dask repeats what is lost.
+Replies do not depend on the worker and are added up in the order of parts, so the result stays the same.
 """
 
 from __future__ import annotations
@@ -17,18 +17,31 @@ from rankwise.parts.exchange import Function, Traffic, add_all, size_of
 
 __all__ = ["Futures", "SchedulerLostError", "clear"]
 
-# So many replies are added up at once, on a worker, if there are more than these.
+# If there are more replies than this, workers add them up in groups of this size.
 _FAN_IN = 16
-# A message of more bytes is sent once and passed on from worker to worker.
+# A message with more bytes is sent once and copied from worker to worker.
 _SMALL = 1 << 12
 
 
 class SchedulerLostError(ConnectionError):
-    """The Dask scheduler cannot be reached any more."""
+    """Error that is raised when the Dask scheduler can no longer be reached.
+
+    If `DaskRankSVM.fit` raises it, the best model so far is in the attribute partial_ of the ranker. Start a new
+    cluster and fit again; with warm_start=True the fit continues from the last coefficients.
+
+    See Also
+    --------
+    DaskRankSVM : Ranker whose `fit` raises this error.
+
+    Examples
+    --------
+    >>> issubclass(SchedulerLostError, ConnectionError)
+    True
+    """
 
 
 class Futures:
-    """Parts on a cluster, an `Exchange`: a future a part for its state, and one for its data."""
+    """Parts on a cluster, as an `Exchange`: for each part, one future for its state and one for its data."""
 
     def __init__(
         self, client: Client, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
@@ -86,7 +99,7 @@ def _keys(name: str, n: int) -> list[str]:
 
 @contextmanager
 def clear(client: Client) -> Iterator[None]:
-    """A clear error where the scheduler is gone."""
+    """Raise `SchedulerLostError` for errors that occur because the scheduler is gone."""
     try:
         yield
     except Exception as error:
@@ -98,6 +111,6 @@ def clear(client: Client) -> Iterator[None]:
 def _lost(client: Client) -> SchedulerLostError:
     where = getattr(client.scheduler, "address", "the scheduler")
     return SchedulerLostError(
-        f"the Dask scheduler at {where} cannot be reached any more; the best model so far is in partial_. Start a "
-        "cluster and fit again; with warm_start=True it goes on from there"
+        f"the Dask scheduler at {where} can no longer be reached; the best model so far is in partial_. Start a new "
+        "cluster and fit again; with warm_start=True the fit continues from there"
     )

@@ -1,4 +1,4 @@
-"""Exact values of scores that lie on several machines."""
+"""Exact losses and metrics of scores that are spread over several machines."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = ["DaskHingeResult", "average_precision", "structured_hinge"]
 
 @dataclass(eq=False)
 class DaskHingeResult:
-    """The structured hinge of distributed scores.
+    """Structured hinge of distributed scores.
 
     Attributes
     ----------
     value : float
-        J, or its mean over queries.
-    gradient : dask Array of shape (n,)
-        Its semi-gradient in the scores, where the scores are.
+        Structured hinge J, averaged over the queries.
+    gradient : dask Array of shape (n_samples,)
+        Gradient of the value in the scores, with their partitions.
     loss : float
-        Δ of the most violating ranking, or its mean.
+        Ranking loss Δ of the most violating ranking, averaged over the queries.
     """
 
     value: float
@@ -53,34 +53,43 @@ def structured_hinge(
     empty: str = "zero",
     client: Client | None = None,
 ) -> DaskHingeResult:
-    """`rankwise.structured_hinge` of scores that lie on several machines, exactly: no averages over workers.
+    """Compute the structured hinge of scores that are spread over several machines.
+
+    The value and the gradient are those of `rankwise.structured_hinge` of all scores together. They are exact, not
+    averages over workers.
 
     Parameters
     ----------
-    scores : dask Array or Series of shape (n,)
-        Real numbers.
-    relevant : dask Array or Series of shape (n,)
-        Booleans, or 0 and 1; other numbers are grades.
-    loss : str or Loss
-        A name, or a loss that is QS-suitable.
-    qid : dask Array or Series of shape (n,), optional
-        The query of each sample, in any order over any partitions.
-    scale : float
-        The weight of the loss.
-    empty : {"zero", "skip", "error"}
-        What a query with nothing to rank counts, as in `rankwise.structured_hinge`.
+    scores : dask Array or Series of shape (n_samples,)
+        Scores, real numbers. A higher score ranks a sample further up.
+    relevant : dask Array or Series of shape (n_samples,)
+        Booleans, or 0 and 1, that tell which samples are relevant. Other numbers are grades.
+    loss : str or Loss, default "ap"
+        Ranking loss: "ap", "ndcg", "mrr", "auc" or another name, or a `rankwise.Loss`.
+    qid : dask Array or Series of shape (n_samples,), optional
+        Query of each sample, in any order over any partitions. By default all samples form one query.
+    scale : float, default 1.0
+        Weight of the loss against the margin.
+    empty : {"zero", "skip", "error"}, default "zero"
+        What to do with queries that have nothing to rank: count them as 0, leave them out of the mean, or raise an
+        error.
     client : distributed.Client, optional
-        None takes the one in use.
+        Dask client to use. The default is the current one.
 
     Returns
     -------
     DaskHingeResult
-        value, gradient, loss.
+        Value, gradient and loss.
 
     Raises
     ------
     ValueError
-        If a score is not finite, or partitions do not go together.
+        If a score is not finite, or if the partitions do not match.
+
+    See Also
+    --------
+    rankwise.structured_hinge : The same for arrays in memory.
+    average_precision : Average precision of distributed scores.
 
     Examples
     --------
@@ -100,7 +109,7 @@ def structured_hinge(
 
 
 def hinge_of(exchange: Exchange, loss: Loss, scale: float, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
-    """Parts with their gradients, J, Δ and the rows of every part, of parts whose data are scores."""
+    """Return parts with gradients, J, Δ and the number of rows of each part, for parts whose data are scores."""
     known, rows = judge(exchange)
     task, table = pose_parts(known, rows.size, loss, scale=scale, may_be_empty=True)
     if empty == "error" and not table.share.all():
@@ -122,23 +131,41 @@ def average_precision(
     empty: str = "skip",
     client: Client | None = None,
 ) -> float:
-    """`rankwise.metrics.average_precision` of scores that lie on several machines: the value of all of them together.
+    """Compute the average precision of scores that are spread over several machines.
+
+    The value is that of `rankwise.metrics.average_precision` of all scores together. It is exact, not an average over
+    workers.
 
     Parameters
     ----------
-    scores, relevant, qid : dask Array or Series of shape (n,)
-        As in `structured_hinge`; grades above 0 are relevant.
+    scores : dask Array or Series of shape (n_samples,)
+        Scores, real numbers. A higher score ranks a sample further up.
+    relevant : dask Array or Series of shape (n_samples,)
+        Booleans, or 0 and 1, that tell which samples are relevant. Grades above 0 are relevant.
     k : int, optional
-        The last place that counts.
-    empty : {"skip", "zero", "one", "error"}
-        What a query without positives counts, as in `rankwise.metrics.average_precision`.
+        Cut-off: only the first k places count. By default all places count.
+    qid : dask Array or Series of shape (n_samples,), optional
+        Query of each sample, in any order over any partitions. By default all samples form one query.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with queries without relevant samples: leave them out of the mean, count them as 0 or as 1, or raise
+        an error.
     client : distributed.Client, optional
-        None takes the one in use.
+        Dask client to use. The default is the current one.
 
     Returns
     -------
     float
-        From 0 to 1; larger is better.
+        Average precision, averaged over the queries, from 0 to 1. Higher is better.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, or if the partitions do not match.
+
+    See Also
+    --------
+    rankwise.metrics.average_precision : The same for arrays in memory.
+    structured_hinge : Structured hinge of distributed scores.
 
     Examples
     --------
@@ -155,7 +182,7 @@ def average_precision(
 
 
 def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
-    """The mean AP of parts whose data are scores."""
+    """Return the mean AP of parts whose data are scores."""
     known = judge(exchange)[0].derive(_as_binary)
     table = read_queries(known, may_be_empty=True)
     shared = table.ids[table.spans]
@@ -164,7 +191,9 @@ def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
     together = [metric.of_steps(standing.steps()) for standing in standings]
     values = np.concatenate([values, *together])
     if empty == "error" and np.isnan(values).any():
-        raise ValueError(f"a query has no positives and so no {metric.name}; pass empty='skip', 'zero' or 'one'")
+        raise ValueError(
+            f"a query has no relevant samples, so {metric.name} is not defined; pass empty='skip', 'zero' or 'one'"
+        )
     return mean_of(metric, counted_as(values, empty), empty)
 
 
@@ -199,7 +228,7 @@ def _as_binary(state: Known) -> Known:
 
 
 def _values(scores: NDArray[np.float64], state: Known, shared: NDArray[Any], k: int | None) -> Joined:
-    """Of queries that lie here alone."""
+    """Return the values of queries that are only in this part."""
     raise_not_finite(scores)
     ids = np.zeros(scores.size, np.int64) if state.qid is None else state.qid
     own = ~np.isin(ids, shared)
@@ -207,7 +236,7 @@ def _values(scores: NDArray[np.float64], state: Known, shared: NDArray[Any], k: 
 
 
 def _shares(scores: NDArray[np.float64], state: Known, shared: NDArray[Any]) -> Scored:
-    """A part with its shares of queries that lie in several."""
+    """Return a part with its shares of queries that are in several parts."""
     ids = np.zeros(scores.size, np.int64) if state.qid is None else state.qid
     plans = []
     for one in shared:

@@ -1,4 +1,4 @@
-"""What labels and queries say, learnt from distinct values and counts: no part sends its rows."""
+"""Labels and queries, found from distinct values and counts: no part sends its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Labelled:
-    """A part's labels as they were given, the query and the query's weight of each sample, if there are any."""
+    """The labels of a part as given, with the query and the query's weight of each sample, if there are any."""
 
     number: int
     y: NDArray[Any]
@@ -32,14 +32,14 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Known(Labelled):
-    """The same, and what the labels say: truth, for training; relevant, above the lowest grade."""
+    """A part with interpreted labels: truth is for training; relevant means above the lowest grade."""
 
     truth: Truth
     relevant: NDArray[np.bool_]
 
 
 class Distinct:
-    """Different values, sorted."""
+    """Distinct values, sorted."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = np.unique(values)
@@ -51,7 +51,7 @@ class Distinct:
 
 
 class QueryTable(NamedTuple):
-    """All queries, sorted by their ids. share: (Q,) ω, 0 where there is nothing to rank. n: (Q,) samples.
+    """All queries, sorted by id. share: (Q,) ω, 0 if there is nothing to rank. n: (Q,) number of samples.
 
     code, part, grade, members, weight: (T,) how many samples of a query have a grade (0 or 1 if binary) in a part, and
     the weight of the query.
@@ -68,29 +68,29 @@ class QueryTable(NamedTuple):
 
     @property
     def spans(self) -> NDArray[np.bool_]:
-        """(Q,) whether the samples of a query are in several parts."""
+        """Whether the samples of a query are in several parts, (Q,)."""
         pairs = np.unique(np.stack([self.code, self.part], 1), axis=0)
         return np.asarray(np.bincount(pairs[:, 0], minlength=self.ids.size) > 1)
 
 
 def label(exchange: Exchange, has_queries: bool, graded: bool = True) -> tuple[Any, NDArray[Any], Ints]:
-    """Parts that know what their labels say; the two classes; and the rows of every part. graded: heed grades."""
+    """Return parts with interpreted labels, the two classes, and the rows of each part. graded: use grades."""
     distinct, rows = exchange.ask(_distinct)
-    several = np.tile(distinct.values, 3)  # scikit-learn wonders at labels that are all different
+    several = np.tile(distinct.values, 3)  # scikit-learn warns about labels that are all different
     classes, labels = as_labels(several, has_queries, "np.unique(y)")
     least = None if labels.grades is None else float(labels.grades.min())
     return exchange.derive(_know, classes, least, graded), classes, rows.values
 
 
 def judge(exchange: Exchange) -> tuple[Any, Ints]:
-    """Parts that know what is relevant, or its grade; and the rows of every part."""
+    """Return parts with relevance or grades, and the rows of each part."""
     distinct, rows = exchange.ask(_distinct)
     truth = as_truth(distinct.values, distinct.values.size, "np.unique(relevant)")
     return exchange.derive(_judge, truth.dtype != np.bool_), rows.values
 
 
 def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
-    """The queries of parts that know what their labels say; may_be_empty: whether none may have anything to rank."""
+    """Return the queries of parts with interpreted labels. may_be_empty: accept that no query has anything to rank."""
     of_rows, part, grade, count, weight = (joined.values for joined in exchange.ask(_count))
     ids, code = np.unique(of_rows, return_inverse=True)
     n = np.bincount(code, count, ids.size).astype(np.int64)
@@ -99,7 +99,7 @@ def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
     wrong = np.flatnonzero(first[code] != weight)
     if wrong.size:
         raise ValueError(
-            f"query {ids[code[wrong[0]]]} has different query_weight in two partitions; weigh whole queries"
+            f"query {ids[code[wrong[0]]]} has different query_weight in two partitions; give all its samples one weight"
         )
     levels = np.unique(np.stack([code.astype(np.float64), grade], 1), axis=0)[:, 0].astype(np.int64)
     can_rank = np.bincount(levels, minlength=ids.size) > 1
@@ -130,11 +130,11 @@ def _judge(state: Labelled, graded: bool) -> Known:
 
 
 def _count(state: Known) -> tuple[Joined, ...]:
-    """By query and grade of a part: (id, part, grade, count, weight of the query)."""
+    """Return id, part, grade, count and weight of the query, for each query and grade of a part."""
     n = state.truth.size
     ids = np.zeros(n, np.int64) if state.qid is None else state.qid
     grouping = group(ids, n)
-    rankable(state.truth, ids, state.weight)  # refuses weights that differ within a query
+    rankable(state.truth, ids, state.weight)  # raises if weights differ within a query
     codes = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
     grades, at = np.unique(state.truth.astype(np.float64), return_inverse=True)
     keys, first, count = np.unique(codes * max(grades.size, 1) + at, return_index=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Who solves which query: a part its own, the client those of few samples, all parts together the large ones."""
+"""Who solves which query: a part solves its own, the client small shared ones, all parts together the large ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 
 class Problem(NamedTuple):
-    """One threshold of a large query: its id, the grade, ω·α; firsts: (parts,) samples of it in the parts before."""
+    """One threshold of a large query: its id, the grade, ω·α; firsts: (parts,) its samples in the parts before."""
 
     id: Any
     bar: float
@@ -40,14 +40,15 @@ class Problem(NamedTuple):
 
     @property
     def large(self) -> Large:
-        """The same as parts solve it together."""
+        """The problem in the form in which parts solve it together."""
         return Large(self.n, self.n_pos, self.weight)
 
 
 class Roles(NamedTuple):
-    """What every part is told. gathered: ids of queries that the client solves. problems: those of all parts.
+    """Roles that every part receives. gathered: ids of queries that the client solves. problems: those of all parts.
 
-    by_row: ids of queries whose loss is a sum over samples, row_weights: that of each. share_per_weight: ω over weight.
+    by_row: ids of queries whose loss is a sum over samples; row_weights: weight of each sample. share_per_weight:
+    ω/weight.
     """
 
     inference: dict[str, Any]
@@ -61,7 +62,7 @@ class Roles(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """By feature, what is taken off and what the rest is multiplied by."""
+    """Scaling of each feature: (x − centre)·rate."""
 
     centre: Vector
     rate: Vector
@@ -69,10 +70,10 @@ class Scaling(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """What a part knows of the queries: its own, as a task; rows that the client solves; its shares of large ones.
+    """The queries of a part: its own as a task, rows that the client solves, and its shares of large queries.
 
     rows, weights: of samples whose loss is a sum over samples. is_whole: whether features are whole numbers.
-    base: scores at v = 0, if there are any. scaling: of the features, if there is any.
+    base: scores at v = 0, or None. scaling: of the features, or None.
     """
 
     truth_of: Known
@@ -88,13 +89,13 @@ class Layout:
 
     @property
     def relevant(self) -> NDArray[np.bool_]:
-        """(n,)."""
+        """Which samples are relevant, (n,)."""
         return self.truth_of.relevant
 
 
 @dataclass(frozen=True)
 class Loaded(Scored):
-    """A part whose samples have scores: its layout, its shares of large queries."""
+    """A part whose samples have scores, with its layout and its shares of large queries."""
 
     scores: Vector
     shares: list[Share] = field(default_factory=list)
@@ -108,7 +109,7 @@ def assign_roles(table: QueryTable, n_parts: int, loss: Loss, method: Method, sc
     by_row, row_weights, gathered = nobody, np.empty(0), np.flatnonzero(spans)
     if loss.form is Form.LABELS:
         if (table.grade > 1.0).any() or np.unique(table.grade).size > 2:
-            raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or a loss of rankings")
+            raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
         by_row, row_weights, gathered = ids[gathered], (table.share / table.n)[gathered], gathered[:0]
     elif loss.form is Form.DISCOUNT and method.is_fast and loss.k is None:
         together = {int(q): found for q in gathered if (found := _problems(table, int(q), n_parts, loss))}
@@ -123,7 +124,7 @@ def assign_roles(table: QueryTable, n_parts: int, loss: Loss, method: Method, sc
 
 
 def _problems(table: QueryTable, q: int, n_parts: int, loss: Loss) -> list[Problem]:
-    """The thresholds of a query that all parts solve together; none if one of them is not large."""
+    """Return the thresholds of a query that all parts solve together; none if one of them is not large."""
     own = table.code == q
     grades, at = np.unique(table.grade[own], return_inverse=True)
     count = np.bincount(at, table.members[own]).astype(np.int64)
@@ -143,7 +144,7 @@ def _problems(table: QueryTable, q: int, n_parts: int, loss: Loss) -> list[Probl
 
 
 def lay_out(X: Any, state: Known, roles: Roles) -> Layout:
-    """A part's layout."""
+    """Return the layout of a part."""
     n, ids = state.truth.size, state.qid
     own_rows = np.arange(n) if ids is None else np.flatnonzero(~np.isin(ids, roles.left_out))
     own = None
@@ -175,7 +176,7 @@ def _rows_of(ids: NDArray[Any] | None, wanted: NDArray[Any], n: int) -> Ints:
 
 
 def gathered_task(exchange: Exchange, table: QueryTable, roles: Roles) -> tuple[Task | None, Ints]:
-    """The task of the queries that the client solves, samples in the order of parts, and those of every part."""
+    """Return the task of queries that the client solves, in the order of parts, and its rows per part."""
     if not roles.gathered.size:
         return None, np.empty(0, np.int64)
     truth, ids, sizes = (joined.values for joined in exchange.ask(_gathered))
@@ -193,24 +194,24 @@ def _gathered(state: Layout) -> tuple[Joined, Joined, Joined]:
 
 
 def features_of(X: Any, state: Layout, intercept: bool) -> Features:
-    """The products of a part's data."""
+    """Return the features of a part."""
     features = as_features(X, INTERCEPT if intercept else 0.0, state.is_whole)
     return features if state.scaling is None else Scaled(features, *state.scaling)
 
 
 def with_base(X: Any, state: Layout, coef: Vector, intercept: float) -> Layout:
-    """A layout with the scores of a model that is refined."""
+    """Return the layout with the scores of a model that is refined."""
     return replace(state, base=features_of(X, state, False).scores(coef) + intercept)
 
 
 def score(X: Any, state: Layout, v: Vector, intercept: bool) -> Loaded:
-    """A part with scores base + X·v, and its shares of large queries."""
+    """Return a part with scores base + X·v and its shares of large queries."""
     scores = features_of(X, state, intercept).scores(v)
     return load(state, scores if state.base is None else state.base + scores)
 
 
 def load(state: Layout, scores: Vector) -> Loaded:
-    """A part with scores."""
+    """Return a part with scores."""
     raise_not_finite(scores)
     shares = [Share(one, scores if one.rows is None else scores[one.rows]) for one in state.plans]
     return Loaded(scores, shares, state)

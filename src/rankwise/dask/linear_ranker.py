@@ -1,4 +1,4 @@
-"""DaskLinearRanker: LinearRanker on samples that lie on several machines."""
+"""DaskLinearRanker: LinearRanker for samples on several machines."""
 
 from __future__ import annotations
 
@@ -27,42 +27,73 @@ __all__ = ["DaskLinearRanker"]
 
 
 class DaskLinearRanker(DaskRanker, LinearRanker):
-    """`LinearRanker` on Dask arrays or dataframes: a ranker for a metric, with nothing to choose but the metric.
+    """Linear ranker that tunes itself for a ranking metric, on Dask arrays or dataframes.
 
-    As in `LinearRanker`, folds of up to 32,768 samples (200,000 in queries), drawn in the same way and brought to the
-    client, choose; the last fits are to all samples, which stay where they are. Fewer samples are fitted by the client.
-    The client holds the labels and the queries of all samples, about 20 bytes each while it draws.
+    It is `LinearRanker` for data on a cluster. The search runs on the client with up to 32,768 samples (200,000 if
+    there are queries), drawn in the same way as by `LinearRanker`. The final fits use all samples, which stay on the
+    workers. If there are no more samples than that, the client does everything. The client holds the labels and queries
+    of all samples, which needs about 20 bytes per sample.
 
     Parameters
     ----------
-    metric : str or Metric
-        What the ranker is judged by, as in `LinearRanker`; no scorer.
-    cv, n_jobs, random_state, verbose
-        As in `LinearRanker`. n_jobs: of the client.
+    metric : str or Metric, default "ap"
+        Metric to train for, and by which candidates are compared: a name of `rankwise.metrics.METRICS`, such as "ap",
+        "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries and needs `qid`. Scorers are not
+        supported, because they need all samples in memory.
+    cv : int or cross-validation splitter, default 5
+        Number of folds, or a splitter. Folds keep queries whole. Without queries they are stratified.
+    n_jobs : int, optional
+        Number of folds that the client fits at the same time, in threads. -1 uses all processors, and the default is
+        one.
+    random_state : int, default 0
+        Seed for the random split into folds, and for the choice of the samples to search on.
+    verbose : int, default 0
+        If 1, show progress on the terminal.
     client : distributed.Client, optional
-        None takes the one in use.
+        Dask client to use. The default is the current one.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, report_, best_score_, metric_, timing_
-        As in `LinearRanker`.
-    exchanged_ : dict
-        Bytes sent and received by the client, and the rounds that took.
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients, for the features as they were passed to `fit`.
+    intercept_ : ndarray of shape (1,)
+        Intercept. It only moves the threshold of `predict`, which is set where F1 on the training samples is highest.
+    classes_ : ndarray of shape (2,)
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    report_ : TuningReport
+        All candidates that were tried, with their scores in every fold and their weights in the final ranker.
+    best_score_ : float
+        Score of the best single candidate, averaged over the folds.
+    metric_ : str
+        Name of the metric.
+    history_ : dict of str to ndarray
+        The columns of `report_`.
+    timing_ : dict of str to float
+        Seconds that `fit` took: "total", "search" and "fit" (the final fits to all samples).
+    exchanged_ : dict of str to int
+        Traffic of `fit`: bytes "sent" by the client to each worker, bytes "received" from all workers, and "rounds" of
+        messages.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
 
     See Also
     --------
-    DaskRankSVM : the convex structured hinge alone, with a certified gap.
+    rankwise.LinearRanker : The same ranker for data in memory.
+    DaskRankSVM : Convex ranking SVM on Dask, with a certified optimum.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from distributed import Client, LocalCluster
     >>> from sklearn.datasets import load_breast_cancer
-    >>> X, y = (da.from_array(values, chunks=200) for values in load_breast_cancer(return_X_y=True))
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = da.from_array(X[:100, :5], chunks=(50, 5)), da.from_array(y[:100], chunks=50)
     >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
-    ...     model = DaskLinearRanker("ap", cv=2).fit(X.rechunk((200, 30)), y)
-    >>> bool(model.best_score_ > 0.99)
-    True
+    ...     model = DaskLinearRanker("ap", cv=2).fit(X, y)
+    >>> bool(model.best_score_ > 0.9), type(model.to_local()).__name__
+    (True, 'LinearRanker')
     """
 
     _local = LinearRanker
@@ -81,28 +112,46 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         self.client = client
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskLinearRanker:
-        """Fit to labelled samples on the cluster; after Ctrl-C, as `LinearRanker` does.
+        """Fit the ranker to labelled samples on the cluster.
+
+        If you press Ctrl-C during the search, `fit` stops the search, does the final fits with the candidates that it
+        has compared so far, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps what is fitted by
+        then.
 
         Parameters
         ----------
-        X : dask Array or DataFrame of shape (n, d)
-            Samples, dense or blocks of CSR.
-        y : dask Array or Series of shape (n,)
-            Labels of two classes; with qid, more than two numbers are grades.
-        qid : dask Array or Series of shape (n,), optional
-            The query of each sample, in any order over any partitions.
-        query_weight : dask Array or Series of shape (n,), optional
-            The weight of each sample's query in training.
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Samples, as dense or CSR blocks. The features need not be scaled.
+        y : dask Array or Series of shape (n_samples,)
+            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
+            more than two different numbers, all at least 0.
+        qid : dask Array or Series of shape (n_samples,), optional
+            Query of each sample, in any order over any partitions. By default all samples form one query.
+        query_weight : dask Array or Series of shape (n_samples,), optional
+            Weight of each sample's query during training. It must be the same for all samples of a query.
 
         Returns
         -------
         DaskLinearRanker
-            Itself, fitted.
+            The fitted ranker itself.
+
+        Raises
+        ------
+        SchedulerLostError
+            If the Dask scheduler can no longer be reached.
+        TypeError
+            If the metric is a scorer, or if the data are not Dask collections.
+        ValueError
+            If a parameter or the data are invalid.
+        KeyboardInterrupt
+            After Ctrl-C.
         """
         started = time.perf_counter()
         metric, n_jobs = self._judged_by(qid), self._n_jobs()
         if metric is None:
-            raise TypeError("on Dask, metric must be a name or a Metric: a scorer needs all samples in memory")
+            raise TypeError(
+                "on Dask, metric cannot be a scorer, which needs all samples in memory; pass a name or a Metric"
+            )
         parts, d = load_parts(self.client_, X, y, qid, query_weight)
         self._known, self.classes_, rows = label(parts, qid is not None)
         self._take_names(X, d)
@@ -143,7 +192,7 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
 
 
 class _Remote:
-    """X, of which rows are brought to the client."""
+    """X on the cluster, whose rows can be fetched to the client."""
 
     def __init__(self, exchange: Exchange, rows: NDArray[np.int64], d: int) -> None:
         self._exchange, self._rows = exchange, rows
@@ -157,7 +206,7 @@ class _Remote:
 
 
 class _Stacked:
-    """Rows whose sum with others is both."""
+    """Rows that are stacked when added."""
 
     def __init__(self, values: Any) -> None:
         self.values = values

@@ -1,4 +1,4 @@
-"""Samples on a cluster as the sums that LinearRanker needs: moments, classifiers, the smooth loss, spreads."""
+"""Sums over samples on a cluster that LinearRanker needs: moments, classifiers, the smooth loss, spreads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["DaskPaths", "measure"]
 
 
 class _Largest:
-    """Numbers whose sum with others is the larger of each."""
+    """Numbers whose sum is the elementwise maximum."""
 
     def __init__(self, values: Vector) -> None:
         self.values = values
@@ -32,10 +32,10 @@ class _Largest:
 
 
 def measure(exchange: Exchange, n: int, d: int) -> tuple[Scaling, bool]:
-    """The centre and the rate of every feature, as `Standardised` of all samples has them; whether they are dense."""
+    """Return the centre and rate of every feature, as in `Standardised`, and whether the features are dense."""
     dense, sparse = exchange.ask(_kinds, reads=True)
     if dense and sparse:
-        raise ValueError("some partitions of X are dense and some are sparse; make them alike")
+        raise ValueError("some partitions of X are dense and some are sparse; make all of them dense or all sparse")
     if sparse:
         largest = exchange.ask(_sizes, reads=True).values
         return Scaling(np.zeros(d), rate_of_sizes(largest)), False
@@ -45,9 +45,9 @@ def measure(exchange: Exchange, n: int, d: int) -> tuple[Scaling, bool]:
 
 
 class DaskPaths(Paths):
-    """Paths of candidates that are fitted to all samples. weight: by which each sample's own is multiplied.
+    """Paths of candidates that are fitted to all samples. weight: factor of all sample weights.
 
-    tasks: by relevance, and by grades, which is the same task where there are none.
+    tasks: by relevance and by grades; the same task twice if there are no grades.
     """
 
     def __init__(
@@ -65,19 +65,19 @@ class DaskPaths(Paths):
         self.stop = threading.Event()
 
     def risk(self) -> DaskObjective:
-        """The structured hinge, by relevance."""
+        """Return the structured hinge by relevance."""
         return DaskObjective(self._task, self._d)
 
     def classifier(self, name: str) -> Classifier:
-        """A classifier by its name."""
+        """Return a classifier by its name."""
         return Classifier(_DaskRows(self._task.exchange, self._d, self._is_dense, self._weight, name), name)
 
     def smooth(self, graded: bool) -> _DaskSmooth:
-        """The smooth loss, by grades or by relevance."""
+        """Return the smooth loss, by grades or by relevance."""
         return _DaskSmooth(self._graded if graded else self._task, self._n)
 
     def unit(self, coef: Vector) -> Vector:
-        """The same ranking by scores of unit spread."""
+        """Scale coefficients so that scores have standard deviation 1."""
         scored = self._task.exchange.derive(score, coef, False, reads=True)
         mean = scored.ask(_sum_of_scores) / self._n
         spread = float(np.sqrt(scored.ask(_squares, mean) / self._n))
@@ -179,7 +179,7 @@ def _row_weights(known: Known) -> Vector:
 
 
 def _weights_of_classes(state: Layout) -> Vector:
-    """Sums of the weights of negatives and positives, and how many are not 0."""
+    """Return the sums of the weights of negatives and positives, and the number of weights above 0."""
     weights, relevant = _row_weights(state.truth_of), state.relevant
     return np.array([weights[~relevant].sum(), weights[relevant].sum(), np.count_nonzero(weights)], np.float64)
 
@@ -212,7 +212,7 @@ def _sum_of_moves(state: _Moved) -> float:
 
 
 def _smooth_plane(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float]:
-    """What a part adds to the risk, the loss, the gradient and the squares of moves."""
+    """Return the contributions of a part to the risk, the loss, the gradient and the squares of moves."""
     *each, how, mean, rate = given
     value, lost, gradient = gradient_of(state, each[0] if each else None, how)
     squares = 0.0

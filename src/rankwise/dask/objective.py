@@ -1,7 +1,7 @@
-"""The risk of a linear ranker over a cluster, and its planes: what the solvers of one machine need, and no more.
+"""The risk of a linear ranker on a cluster, and its planes, for the solvers of one machine.
 
-A step takes the coefficients to the parts. Large queries are solved by exchange (parts/hinge.py), queries of few
-samples that several parts share by the client, all others where they are. Every part then sends one plane.
+A step sends the coefficients to the parts. Large queries are solved by exchange (parts/hinge.py), small queries that
+several parts share are solved by the client, and all others where they are. Every part then sends one plane.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = ["DaskObjective", "DaskTask", "Smoothing", "pose_parts"]
 
 
 class Smoothing(NamedTuple):
-    """The smooth loss of a width in place of the hinge; grades by threshold."""
+    """Use the smooth loss with a given width instead of the hinge; grades by threshold."""
 
     width: float
 
     def solve(self, task: Task, scores: Vector) -> Risk:
-        """The risk of queries at hand."""
+        """Return the risk of queries in memory."""
         inference, loss = task.inference, as_smooth(task.inference.loss)
         how = (self.width, inference.n_threads, "by threshold")
         return task.weigh(solve_smooth(task.gather(scores), inference.queries, loss, *how))
@@ -57,10 +57,10 @@ class Smoothing(NamedTuple):
 
 @dataclass(frozen=True)
 class Hinge:
-    """The structured hinge."""
+    """Use the structured hinge."""
 
     def solve(self, task: Task, scores: Vector) -> Risk:
-        """The risk of queries at hand."""
+        """Return the risk of queries in memory."""
         return task.weigh(solve(task.gather(scores), *task.inference))
 
 
@@ -70,7 +70,7 @@ How = Hinge | Smoothing
 
 @dataclass(frozen=True)
 class DaskTask:
-    """What is ranked: the parts with their layouts, and what the client knows of the queries."""
+    """The ranking task: the parts with their layouts, and the client's knowledge of the queries."""
 
     exchange: Exchange
     n_queries: int
@@ -81,7 +81,7 @@ class DaskTask:
     scale: float
 
     def solve(self, scored: Exchange, how: How = HINGE) -> tuple[Exchange, Risks]:
-        """Solve all queries that no part has for itself; parts with scores then have the gradients of these."""
+        """Solve all queries that several parts share, and give their gradients to the parts."""
         value, lost, each = 0.0, 0.0, None
         if self.together is not None:
             risk = how.solve(self.together, scored.ask(_gathered_scores).values)
@@ -95,14 +95,14 @@ class DaskTask:
         return parts, Risks(value, lost, each, pending, large)
 
     def threshold_ends(self, scored: Exchange) -> tuple[float, float]:
-        """The scores around the cut of highest F1 of all samples."""
+        """Return the scores above and below the cut with the highest F1 of all samples."""
         return highest_f1(scored.derive(_as_one_query))[0]
 
 
 class Risks(NamedTuple):
-    """What the client knows of the risk: its own part of it, and of large queries all but a sum over parts.
+    """The client's part of the risk; for large queries, only a sum over parts is missing.
 
-    each: by part, the gradient of the rows that the client solved, or None.
+    each: for each part, the gradient of the rows that the client solved, or None.
     """
 
     value: float
@@ -112,7 +112,7 @@ class Risks(NamedTuple):
     large: list[Large]
 
     def total(self, value: float, lost: float, totals: list[float]) -> tuple[float, float]:
-        """The whole risk, and the loss, with what the parts add to it."""
+        """Return the whole risk and loss, including the contributions of the parts."""
         value, lost = self.value + value, self.loss + lost
         for pending, large, total in zip(self.pending, self.large, totals, strict=True):
             solved = pending.solved(total)
@@ -123,7 +123,7 @@ class Risks(NamedTuple):
 def pose_parts(
     known: Exchange, n_parts: int, loss: Loss, method: Method = AUTO, scale: float = 1.0, may_be_empty: bool = False
 ) -> tuple[DaskTask, QueryTable]:
-    """The task of ranking all samples of parts that know what their labels say, and the queries."""
+    """Return the task of ranking all samples of parts with interpreted labels, and the queries."""
     table = read_queries(known, may_be_empty)
     roles: Roles = assign_roles(table, n_parts, loss, method, scale)
     layouts = known.derive(lay_out, roles, reads=True)
@@ -134,7 +134,7 @@ def pose_parts(
 
 @dataclass(eq=False)
 class DaskObjective:
-    """The risk of a task over the features of all parts. intercept: whether there is a column for it."""
+    """The risk of a task over the features of all parts. intercept: whether it has a column."""
 
     task: DaskTask
     n_coefs: int
@@ -143,12 +143,12 @@ class DaskObjective:
     clock: Clock = field(default_factory=Clock)
 
     def score(self, v: Vector) -> Exchange:
-        """Parts with their scores at v."""
+        """Return the parts with their scores at v."""
         scored: Exchange = self.task.exchange.derive(score, v, self.intercept, reads=True)
         return scored
 
     def evaluate(self, v: Vector) -> Evaluation:
-        """The risk at v, and its plane there."""
+        """Return the risk at v, and its plane there."""
         started = time.perf_counter()
         parts, risks = self.task.solve(self.score(v))
         value, lost, normal, at_base, totals = parts.ask(plane_of, self.intercept, HINGE, reads=True, each=risks.each)
@@ -157,21 +157,19 @@ class DaskObjective:
         return evaluation_of(value, self.task.scale * lost + at_base, normal[0] + normal[1])
 
     def largest_score(self, v: Vector) -> float:
-        """max |X·v| over all samples."""
+        """Return max |X·v| over all samples."""
         ends: Range = self.task.exchange.ask(_ends, v, self.intercept, reads=True)
         return max(-ends.least, ends.most, 0.0)
 
     def queries(self) -> Sequence[tuple[float, LinearRisk]]:
-        """One objective a query; here of a single query only."""
+        """Return one objective per query; only a single query is supported."""
         if self.task.n_queries > 1:
-            raise ValueError(
-                "solver='frank-wolfe' takes queries one by one, which are many messages; on Dask use 'cutting-plane'"
-            )
+            raise ValueError("solver='frank-wolfe' supports only a single query on Dask; use solver='cutting-plane'")
         return [(1.0, self)]
 
 
 def gradient_of(state: Loaded, given: Vector | None, how: How) -> tuple[float, float, Vector]:
-    """The risk of a part's own queries, its loss, and the gradient by sample of all queries."""
+    """Return risk and loss of a part's own queries, and the gradient by sample of all queries."""
     layout: Layout = state.layout
     value = lost = 0.0
     gradient = np.zeros(state.scores.size)
@@ -190,12 +188,12 @@ def gradient_of(state: Loaded, given: Vector | None, how: How) -> tuple[float, f
 
 
 def plane_of(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float, list[float]]:
-    """What a part adds to the risk, the loss, the plane's normal, gradient·base, and to sums of large queries."""
+    """Return a part's contributions to risk, loss, normal of the plane, gradient·base and sums of large queries."""
     *each, intercept, how = given
     value, lost, gradient = gradient_of(state, each[0] if each else None, how)
     features = features_of(X, replace(state.layout, is_whole=False), intercept)
     even, rest = on_grid(gradient) if state.layout.is_whole else (gradient, None)
-    normal = np.zeros((2, features.n_coefs))  # exact sums, as those of one machine are, and what is left
+    normal = np.zeros((2, features.n_coefs))  # exact sums, as on one machine, and the remainder
     normal[0] = features.combine(even)
     if rest is not None:
         normal[1] = features.combine(rest)

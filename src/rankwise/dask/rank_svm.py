@@ -1,4 +1,4 @@
-"""DaskRankSVM: RankSVM on samples that lie on several machines."""
+"""DaskRankSVM: RankSVM for samples on several machines."""
 
 from __future__ import annotations
 
@@ -25,34 +25,97 @@ __all__ = ["DaskRankSVM"]
 
 @dataclass(eq=False, repr=False)
 class DaskRankSVM(DaskRanker, RankSVM):
-    """`RankSVM` on Dask arrays or dataframes: the same objective, solver and result, any partitioning, no shuffle.
+    """Linear ranking SVM for a ranking loss, on Dask arrays or dataframes.
 
-    Scores stay on the workers. A step exchanges O(positives + buckets + features) numbers, however many samples there
-    are; queries that lie in one partition are solved there. Of a query of fewer than about 8,000 samples that lies in
-    several partitions, and of any such query with a loss without a discount or with a cut-off, scores are sent: keep
-    queries together where you can.
+    It solves the same problem as `RankSVM`, with the same solver and the same result, for any partitioning and without
+    a shuffle. With J_q the structured hinge of query q, the ranker w minimises
+
+        ½‖w‖² + C·mean_q J_q(X w).
 
     Parameters
     ----------
-    loss, C, solver, method, tol, max_iter, scale, fit_intercept, warm_start, random_state, verbose
-        As in `RankSVM`; solver="frank-wolfe" takes a single query only. n_threads is not used.
-    prior : array-like of shape (d,), optional
-        Coefficients to refine.
+    loss : str or Loss, default "ap"
+        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc", "f1" or "zero-one", or
+        a `Loss` of your own.
+    C : float, optional
+        Weight of the loss against the penalty. A larger C fits the training data more closely. The default is a
+        multiple of the data's natural C, see `rankwise.linear.natural_C`.
+    solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"
+        Algorithm for the convex problem. "auto" is "cutting-plane". "frank-wolfe" supports only a single query.
+    method : str, default "auto"
+        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
+        all exact methods, so "auto" is the right choice except in benchmarks.
+    tol : float, default 1e-3
+        Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at
+        most 0.1 % above its minimum.
+    max_iter : int, default 10000
+        Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
+    scale : float, default 1.0
+        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    prior : array-like of shape (n_features,), optional
+        Coefficients w₀ to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖².
+    fit_intercept : bool, default True
+        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
+        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
+        intercept and learns it, almost without penalty.
+    warm_start : bool, default False
+        Whether a further call of `fit` starts at the coefficients of the last one.
+    n_threads : int, default 1
+        Not used. Dask decides how many threads work.
+    random_state : int, default 0
+        Seed for the order in which "frank-wolfe" visits the queries. Other solvers do not use it.
+    verbose : int, default 0
+        If 1, show progress on the terminal.
     client : distributed.Client, optional
-        None takes the one in use.
+        Dask client to use. The default is the current one.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, C_, objective_, dual_, gap_, converged_, n_iter_, history_, timing_
-        As in `RankSVM`.
-    exchanged_ : dict
-        Bytes "sent" to each worker and "received" from them by the client, and the "rounds" that took, of the fit.
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients of the ranker.
+    intercept_ : ndarray of shape (1,)
+        Intercept, which sets the threshold of `predict`.
+    classes_ : ndarray of shape (2,)
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    C_ : float
+        Value of C that was used.
+    objective_ : float
+        Value of the objective at the solution, an upper bound of its minimum.
+    dual_ : float
+        Lower bound of the minimum of the objective.
+    gap_ : float
+        Certified relative duality gap, (objective_ − dual_)/objective_. The solution is at most this much worse than
+        the optimum.
+    converged_ : bool
+        Whether gap_ is at most `tol`.
+    n_iter_ : int
+        Number of iterations of the solver.
+    history_ : dict of str to ndarray
+        Progress of the solver with one entry per iteration, see `rankwise.linear.Step`.
+    timing_ : dict of str to float
+        Seconds that `fit` took: "total" and "inference" (work of the cluster). "calls" counts how many queries were
+        searched for their most violating ranking.
+    exchanged_ : dict of str to int
+        Traffic of `fit`: bytes "sent" by the client to each worker, bytes "received" from all workers, and "rounds" of
+        messages.
     partial_ : RankSVM
-        After an error on the way: the best model until then, if there was one.
+        Best model so far, if `fit` failed after it had found one.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
 
     See Also
     --------
-    to_local : the ordinary `RankSVM`, which can be saved.
+    rankwise.RankSVM : The same ranker for data in memory.
+    DaskLinearRanker : Ranker on Dask that tunes itself, with only the metric to choose.
+
+    Notes
+    -----
+    Scores stay on the workers. A step exchanges O(positives + buckets + features) numbers, independent of the number
+    of samples. Queries within one partition are solved there. If a query is spread over several partitions, its scores
+    are sent to the client if it has fewer than about 8,000 samples, or if the loss has a cut-off or no discount. So
+    keep queries together if you can.
 
     Examples
     --------
@@ -71,33 +134,38 @@ class DaskRankSVM(DaskRanker, RankSVM):
     client: Any = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
-        """Fit to samples on the cluster.
+        """Fit the ranker to labelled samples on the cluster.
 
-        A worker that dies costs time, not the result. After Ctrl-C the best model so far is kept, if there is one, and
-        KeyboardInterrupt goes on; after any other error it is in partial_.
+        If a worker dies, the fit takes longer but gives the same result. If you press Ctrl-C, `fit` keeps the best
+        model so far, if there is one, and raises KeyboardInterrupt. After any other error this model is in partial_.
 
         Parameters
         ----------
-        X : dask Array or DataFrame of shape (n, d)
-            Samples, dense or blocks of CSR; float32 stays float32. Partitions of unknown size are welcome.
-        y : dask Array or Series of shape (n,)
-            Labels of two classes; with qid, more than two numbers are grades, at least 0.
-        qid : dask Array or Series of shape (n,), optional
-            The query of each sample, in any order over any partitions; without it all samples are one.
-        query_weight : dask Array or Series of shape (n,), optional
-            The weight of each sample's query in the mean.
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Samples, as dense or CSR blocks. Data in float32 are not converted. Partitions may have unknown sizes.
+        y : dask Array or Series of shape (n_samples,)
+            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
+            more than two different numbers, all at least 0.
+        qid : dask Array or Series of shape (n_samples,), optional
+            Query of each sample, in any order over any partitions. By default all samples form one query.
+        query_weight : dask Array or Series of shape (n_samples,), optional
+            Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query.
 
         Returns
         -------
         DaskRankSVM
-            Itself, fitted.
+            The fitted ranker itself.
 
         Raises
         ------
         SchedulerLostError
-            If the scheduler is gone.
+            If the Dask scheduler can no longer be reached.
+        TypeError
+            If `prior` is an estimator, or if the data are not Dask collections.
         ValueError
-            If a parameter or the data are not in order.
+            If a parameter or the data are invalid.
+        KeyboardInterrupt
+            After Ctrl-C.
         """
         loss, solve = self.validated()
         scale, method = as_scale(self.scale), as_method(self.method, loss)
@@ -138,12 +206,12 @@ class DaskRankSVM(DaskRanker, RankSVM):
         if self.prior is None:
             return None
         if hasattr(self.prior, "fit"):
-            raise TypeError("on Dask, prior must be coefficients; pass those of the fitted classifier, model.coef_")
+            raise TypeError("on Dask, prior must be coefficients; fit the classifier yourself and pass its coef_")
         return Prior(as_coefficients(self.prior, d), 0.0, np.empty(0))
 
 
 def _with_base(task: DaskTask, prior: Prior | None) -> DaskTask:
-    """The task with the scores of a prior."""
+    """Return the task with the scores of a prior."""
     if prior is None:
         return task
     return replace(task, exchange=task.exchange.derive(with_base, prior.coef, prior.intercept, reads=True))

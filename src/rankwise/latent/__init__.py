@@ -1,4 +1,4 @@
-"""Rankers of bags: a sample is a set of candidates, the best of which counts, and which one that is must be learnt."""
+"""Rankers of bags: a sample is a set of candidates, and its best candidate, which must be learnt, counts."""
 
 from rankwise.latent.bags import Bags
 from rankwise.latent.initial import bag_means

@@ -1,8 +1,8 @@
-"""Bags of candidates: what a sample is when its place, pose or witness is not known.
+"""Bags of candidates: samples whose position, pose or decisive part is not known.
 
-A bag is a range of rows of one feature matrix, which may lie in memory, sparse or dense, in a memory map (`.npy`), or
-in an HDF5 or Zarr dataset. Nothing is copied: parts of bags are bags over the same matrix, and a pass over the
-candidates reads a block at a time.
+A bag is a range of rows of one feature matrix. The matrix may be in memory, sparse or dense, in a memory map (`.npy`),
+or in an HDF5 or Zarr dataset. Nothing is copied: a subset of bags refers to the same matrix, and a pass over the
+candidates reads it block by block.
 """
 
 from __future__ import annotations
@@ -22,11 +22,43 @@ _KINDS = "fiub"
 
 
 class Bags:
-    """Bags over a feature matrix: bag i is the rows offsets[i] : offsets[i + 1].
+    """Bags of candidates, as ranges of rows of one feature matrix.
 
-    features: (n, d) array, memory map, CSR matrix, or a dataset of h5py or Zarr. offsets: (bags + 1,), from 0 to n,
-    rising: no bag is empty. bags[i] of a number is the array of one bag; of a slice, a mask or numbers, bags again.
+    A bag is a set of candidates, such as the windows of an image, that together make one sample. Bag i consists of the
+    rows offsets[i] to offsets[i + 1] of the features. Index bags with a number to get the candidates of one bag, or
+    with a slice, a mask or an array of numbers to get a subset of the bags. Nothing is copied.
 
+    Parameters
+    ----------
+    features : array-like, memory map, CSR matrix or dataset of shape (n_candidates, n_features)
+        Features of the candidates, bag after bag. Datasets of h5py and Zarr are read block by block, so they may be
+        larger than memory.
+    offsets : array-like of int of shape (n_bags + 1,)
+        Where each bag begins, followed by the number of candidates. Offsets begin with 0 and must be strictly
+        increasing, because no bag may be empty.
+
+    Attributes
+    ----------
+    features : ndarray, memory map, CSR matrix or dataset
+        The feature matrix.
+    starts : ndarray of int of shape (n_bags,)
+        First row of each bag.
+    stops : ndarray of int of shape (n_bags,)
+        Row after the last one of each bag.
+
+    Raises
+    ------
+    TypeError
+        If the features are not real numbers of at most 64 bits.
+    ValueError
+        If the features are not a matrix, or if the offsets do not match them.
+
+    See Also
+    --------
+    LatentRankSVM : Linear ranker of bags.
+
+    Examples
+    --------
     >>> bags = Bags(np.arange(10.0).reshape(5, 2), [0, 2, 5])
     >>> len(bags), bags.width, bags.sizes.tolist(), bags[1].shape, len(bags[[1]])
     (2, 2, [2, 3], (3, 2), 1)
@@ -48,33 +80,63 @@ class Bags:
 
     @property
     def shape(self) -> tuple[int]:
-        """(bags,)."""
+        """Shape of the bags, as scikit-learn asks for it.
+
+        Returns
+        -------
+        tuple of int
+            The number of bags, as a tuple.
+        """
         return (len(self),)
 
     @property
     def width(self) -> int:
-        """Features of a candidate."""
+        """Number of features of a candidate.
+
+        Returns
+        -------
+        int
+            Number of columns of the feature matrix.
+        """
         return int(self.features.shape[1])
 
     @property
     def sizes(self) -> Indices:
-        """Candidates by bag."""
+        """Number of candidates in each bag.
+
+        Returns
+        -------
+        ndarray of int of shape (n_bags,)
+            Sizes of the bags.
+        """
         return self.stops - self.starts
 
     @property
     def n_candidates(self) -> int:
-        """Candidates of all bags."""
+        """Number of candidates in all bags.
+
+        Returns
+        -------
+        int
+            Sum of the sizes.
+        """
         return int(self.sizes.sum())
 
     @property
     def offsets(self) -> Indices:
-        """Where each bag begins among the candidates of all of them, (bags + 1,)."""
+        """Where each bag begins if the candidates of all bags are concatenated.
+
+        Returns
+        -------
+        ndarray of int of shape (n_bags + 1,)
+            Offsets, from 0 to the number of candidates.
+        """
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, tuple):  # scikit-learn asks for bags[rows, ...]
             if len(key) != 2 or key[1] is not Ellipsis:
-                raise IndexError("bags have one index: pass numbers, a slice or a mask")
+                raise IndexError("bags take one index; pass a number, an array of numbers, a slice or a mask")
             key = key[0]
         if isinstance(key, int | np.integer):
             start, stop = int(self.starts[key]), int(self.stops[key])
@@ -82,7 +144,9 @@ class Bags:
         key = key if isinstance(key, slice) else np.asarray(key)
         if isinstance(key, np.ndarray):
             if key.ndim != 1:
-                raise IndexError(f"an index of shape {key.shape}; pass numbers in one dimension, a slice or a mask")
+                raise IndexError(
+                    f"the index has shape {key.shape}; pass a one-dimensional array of numbers, a slice or a mask"
+                )
             key = key.astype(np.int64) if key.size == 0 else key
         return Bags._of(self.features, self.starts[key], self.stops[key])
 
@@ -93,27 +157,75 @@ class Bags:
         return f"Bags({len(self)} bags, {self.n_candidates} candidates, {self.width} features)"
 
     def rows(self) -> Indices:
-        """The row of every candidate, bag after bag, (candidates,)."""
+        """Return the row of every candidate in the feature matrix.
+
+        Returns
+        -------
+        ndarray of int of shape (n_candidates,)
+            Row numbers, bag after bag.
+        """
         sizes = self.sizes
         return np.repeat(self.starts - self.offsets[:-1], sizes) + np.arange(int(sizes.sum()))
 
     def scores(self, coef: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]:
-        """φ·coef of every candidate, bag after bag, (candidates,), read block by block; an error names a bad bag."""
+        """Score every candidate by its features times coefficients.
+
+        Features are read block by block.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features,)
+            Coefficients.
+        n_threads : int, default 1
+            Number of threads that read and multiply.
+
+        Returns
+        -------
+        ndarray of shape (n_candidates,)
+            Scores, bag after bag.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite. The error names the bag and the candidate.
+        """
         scores = candidate_scores(self.features, self.starts, self.stops, coef, n_threads)
         if not np.isfinite(scores).all():
             self._refuse(int(np.argmin(np.isfinite(scores))))
         return scores
 
     def read(self, i: int) -> NDArray[np.float64]:
-        """The candidates of one bag as a new array, (n_i, d); of a memory map, no more than that stays in memory."""
+        """Read the candidates of one bag.
+
+        Parameters
+        ----------
+        i : int
+            Number of the bag.
+
+        Returns
+        -------
+        ndarray of shape (n_candidates_of_bag, n_features)
+            A new dense array in float64.
+        """
         return read_rows(self.features, int(self.starts[i]), int(self.stops[i]))
 
     def take(self, rows: Indices) -> Any:
-        """Some rows of the matrix, (k, d): an array, or a CSR matrix if the features are one."""
+        """Read some rows of the feature matrix.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (k,)
+            Row numbers, in any order.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (k, n_features)
+            The rows, as a CSR matrix if the features are one.
+        """
         return take_rows(self.features, rows)
 
     def _refuse(self, candidate: int) -> None:
-        """Say what is wrong with a candidate whose score is no number."""
+        """Raise an error about a candidate whose score is not finite."""
         offsets = self.offsets
         bag = int(np.searchsorted(offsets, candidate, side="right")) - 1
         row = int(self.starts[bag]) + candidate - int(offsets[bag])
@@ -121,12 +233,14 @@ class Bags:
         values = np.asarray(found.toarray() if issparse(found) else found, np.float64)[0]
         where = f"bag {bag}, candidate {candidate - int(offsets[bag])}"
         if (k := first_true(~np.isfinite(values))) is not None:
-            raise ValueError(f"{where}: feature {k} is {values[k]}; replace it by a number, or drop the candidate")
-        raise ValueError(f"{where}: its features are too large to be summed; scale them first")
+            raise ValueError(
+                f"{where}: feature {k} is {values[k]}; replace it by a finite number, or drop the candidate"
+            )
+        raise ValueError(f"{where}: the features are too large to be summed; scale them first")
 
 
 def as_bags(bags: Any) -> Bags:
-    """Bags as they are, or made of a sequence of (n_i, d) arrays or sparse matrices, one a bag."""
+    """Return bags as they are, or build them from a sequence of (n_i, d) arrays or sparse matrices."""
     if isinstance(bags, Bags):
         return bags
     if isinstance(bags, np.ndarray) and bags.dtype != object:
@@ -146,26 +260,28 @@ def as_bags(bags: Any) -> Bags:
     width = parts[0].shape[1]
     for i, part in enumerate(parts):
         if part.shape[1] != width:
-            raise ValueError(f"bag {i} has {part.shape[1]} features and bag 0 has {width}; make them equally wide")
+            raise ValueError(
+                f"bag {i} has {part.shape[1]} features, but bag 0 has {width}; give all bags the same features"
+            )
     sparse = [issparse(part) for part in parts]
     features = vstack([csr_matrix(part) for part in parts]).tocsr() if any(sparse) else np.concatenate(parts)
     return Bags(features, np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]))
 
 
 def _as_bag(bag: Any, i: int) -> Any:
-    """One bag of a list, as a matrix with rows."""
+    """Return one bag of a list as a matrix."""
     part = bag.tocsr() if issparse(bag) else as_array(bag, f"bag {i}")
     if part.ndim != 2:
-        raise ValueError(f"bag {i} has shape {part.shape}; a bag is (candidates, features)")
+        raise ValueError(f"bag {i} has shape {part.shape}; pass a matrix of shape (candidates, features)")
     if part.shape[0] == 0:
-        raise ValueError(f"bag {i} is empty; leave it out, or give it a candidate")
+        raise ValueError(f"bag {i} is empty; remove it, or add a candidate")
     if part.dtype.kind not in _KINDS:
-        raise TypeError(f"bag {i} has dtype {part.dtype}; features must be real numbers")
+        raise TypeError(f"bag {i} has dtype {part.dtype}; pass real numbers")
     return part
 
 
 def _as_matrix(features: Any) -> Any:
-    """A matrix that rows can be read of."""
+    """Return a matrix whose rows can be read."""
     if issparse(features):
         features = features.tocsr()
         try:
@@ -177,7 +293,7 @@ def _as_matrix(features: Any) -> Any:
     if isinstance(features, np.ma.MaskedArray):
         features = as_array(features, "features")
     if len(features.shape) != 2:
-        raise ValueError(f"features have shape {tuple(features.shape)}; pass (candidates, features)")
+        raise ValueError(f"features have shape {tuple(features.shape)}; pass a matrix of shape (candidates, features)")
     if np.dtype(features.dtype).kind not in _KINDS or np.dtype(features.dtype).itemsize > 8:
         raise TypeError(f"features have dtype {features.dtype}; pass real numbers of at most 64 bits")
     if features.shape[1] == 0:
@@ -188,13 +304,15 @@ def _as_matrix(features: Any) -> Any:
 def _as_offsets(offsets: ArrayLike, n: int) -> Indices:
     bounds = as_array(offsets, "offsets")
     if bounds.ndim != 1 or bounds.size < 2 or bounds.dtype.kind not in "iu":
-        raise ValueError("offsets must be integers, one more than there are bags: bag i is offsets[i]:offsets[i+1]")
+        raise ValueError(
+            "offsets must be integers, one more than there are bags; bag i consists of the rows offsets[i]:offsets[i+1]"
+        )
     bounds = bounds.astype(np.int64)
     if bounds[0] != 0 or bounds[-1] != n:
         raise ValueError(
-            f"offsets go from {bounds[0]} to {bounds[-1]}; they must go from 0 to {n}, the rows of features"
+            f"offsets go from {bounds[0]} to {bounds[-1]}; they must go from 0 to {n}, the number of rows of features"
         )
     if (i := first_true(np.diff(bounds) <= 0)) is not None:
         what = "is empty" if bounds[i] == bounds[i + 1] else "ends before it begins"
-        raise ValueError(f"bag {i} {what}: offsets[{i}:{i + 2}] is {bounds[i : i + 2].tolist()}; leave it out")
+        raise ValueError(f"bag {i} {what}: offsets[{i}:{i + 2}] is {bounds[i : i + 2].tolist()}; remove this bag")
     return bounds

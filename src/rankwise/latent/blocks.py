@@ -1,7 +1,7 @@
-"""Products of features that may be far larger than memory, a block at a time.
+"""Products of features that may be far larger than memory, block by block.
 
-Every thread reads a block and multiplies it, so that reading and multiplying overlap; sums are in float64. Of a memory
-map, the pages of a block are given back once it is multiplied: a pass over it holds a few blocks of it, no more.
+Every thread reads a block and multiplies it, so reading and multiplying overlap. Sums are in float64. The pages of a
+memory map are released once a block is multiplied, so a pass holds only a few blocks in memory.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from rankwise.linear.blas import one_thread_each
 
 Indices = NDArray[np.int64]
 Vector = NDArray[np.float64]
-# Bytes of a block as it is stored, large enough for a disk, and entries of the part of it that is converted at once,
-# which fits into a core's cache.
+# Bytes of a block as stored, large enough for a disk; and entries that are converted at once, which fit into a core's
+# cache.
 _BLOCK = 4 << 20
 _PART = 1 << 17
-# Rows taken here and there of a memory map before its pages are given back: each may have brought its neighbours along.
+# Scattered rows that are read from a memory map before its pages are released. Each row may load its neighbours too.
 _AT_ONCE = 1 << 6
 
 
 class _Block(NamedTuple):
-    """Rows start:stop, whose scores go to `at`."""
+    """Rows start:stop. Their scores are stored from `at` on."""
 
     start: int
     stop: int
@@ -36,7 +36,7 @@ class _Block(NamedTuple):
 
 
 def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vector, n_threads: int) -> Vector:
-    """features[rows] · coef of the rows of the ranges starts[i]:stops[i], one range after the other."""
+    """Return features[rows]·coef for the rows of the ranges starts[i]:stops[i], one range after another."""
     scores = np.empty(int((stops - starts).sum()))
     blocks = list(_blocks(features, starts, stops))
 
@@ -64,7 +64,7 @@ def _in_threads(work: Callable[[_Block], None], blocks: list[_Block], n_threads:
 
 
 def read_rows(features: Any, start: int, stop: int) -> Vector:
-    """features[start:stop] as a new dense array in float64."""
+    """Return features[start:stop] as a new dense array in float64."""
     rows = features[start:stop]
     values: Vector = np.array(rows.toarray() if issparse(rows) else rows, np.float64)
     if isinstance(features, np.memmap):
@@ -73,7 +73,7 @@ def read_rows(features: Any, start: int, stop: int) -> Vector:
 
 
 def take_rows(features: Any, rows: Indices) -> Any:
-    """features[rows], (k, d), in the order of `rows`: an array, or CSR."""
+    """Return features[rows], (k, d), in the order of `rows`: an array, or CSR."""
     if isinstance(features, np.memmap):
         taken = np.empty((rows.size, features.shape[1]), features.dtype)
         for start in range(0, rows.size, _AT_ONCE):
@@ -83,7 +83,7 @@ def take_rows(features: Any, rows: Indices) -> Any:
         return taken
     if isinstance(features, np.ndarray) or issparse(features):
         return features[rows]
-    order = np.argsort(rows, kind="stable")  # datasets are read forwards, runs of rows at once
+    order = np.argsort(rows, kind="stable")  # datasets are read forwards, in runs of rows
     taken = np.empty((rows.size, features.shape[1]), features.dtype)
     ordered = rows[order]
     cuts = np.flatnonzero(np.diff(ordered) > 1) + 1
@@ -95,7 +95,7 @@ def take_rows(features: Any, rows: Indices) -> Any:
 
 
 def _blocks(features: Any, starts: Indices, stops: Indices) -> Iterator[_Block]:
-    """Ranges of rows of about a block's bytes, neighbouring bags together."""
+    """Yield ranges of rows of about one block; neighbouring bags are joined."""
     width = max(features.shape[1] * np.dtype(features.dtype).itemsize, 1)
     step = max(_BLOCK // width, 1)
     joins = np.flatnonzero(starts[1:] != stops[:-1]) + 1
@@ -131,7 +131,7 @@ def _product(features: Any, block: _Block, coef: Vector) -> Vector:
 
 
 def _release(features: np.memmap[Any, Any], start: int, stop: int) -> None:
-    """Give the pages of rows of a read-only map back; they are read again when they are wanted."""
+    """Release the pages of rows of a read-only map. They are read again when needed."""
     mapping = getattr(features, "_mmap", None)
     if mapping is None or features.mode != "r" or not features.flags.c_contiguous or not hasattr(mapping, "madvise"):
         return

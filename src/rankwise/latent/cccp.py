@@ -2,13 +2,13 @@
 
     F(v) = ½‖v‖² + C·risk(s(v)),   s_i(v) = max_h φ(x_i, h)·v
 
-The risk falls with the scores of positives and rises with those of negatives. So s_i of a negative bag, a maximum,
-keeps it convex, and a positive bag's may be replaced by the score of any one of its candidates: that bounds F from
-above, and is F itself where those candidates are the best. An outer step takes them at the best (imputes), then
-minimises the bound, which is convex, to a certified gap. F never rises.
+The risk falls with the scores of positives and rises with those of negatives. So it is convex in the maximum s_i of a
+negative bag. The score of a positive bag may be replaced by that of any of its candidates: this bounds F from above,
+and equals F where those candidates are the best. An outer step fixes positive bags at their best candidates (imputes),
+then minimises the bound, which is convex, to a certified gap. F never rises.
 
-The convex problem is solved over a working set of candidates, which bounds it from below, and a pass over all of them
-bounds it from above; a round is one of each. Few rounds are needed, and only they read all the features.
+The convex problem is solved over a working set of candidates, which gives a lower bound. A pass over all candidates
+gives an upper bound. A round is one of each. Few rounds are needed, and only their passes read all features.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.linear.solvers.result import ROUNDING_RULES
 
 Indices = NDArray[np.int64]
-# A working set is solved to this part of the gap that is open, and to this part of the gap wanted at least.
+# A working set is solved to this fraction of the current gap, or to this fraction of the wanted gap if that is larger.
 _OF_OPEN, _OF_WANTED = 0.1, 0.5
-# Self-paced: by what the share of positives in use grows in a step.
+# Self-paced: factor by which the fraction of positives in use grows in a step.
 _GROWTH = 1.3
-# Where candidates have no more entries than this, the working set is all of them.
+# If candidates have at most this many entries, all of them are in the working set.
 _SMALL = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is minimised, and when to stop. task: of the bags in use, by a mask. intercept: of one more column, or 0."""
+    """The problem, and when to stop. task: of the bags in use, by a mask. intercept: value of its column, or 0."""
 
     bags: Bags
     relevant: NDArray[np.bool_]
@@ -61,9 +61,9 @@ class Problem:
 
 
 def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pace: float) -> State:
-    """The state before the first round: positives at given rows and v = 0, or at their best under given v."""
+    """Return the state before the first round: positives at given rows and v = 0, or at their best for given v."""
     bags, n = problem.bags, len(problem.bags)
-    if coef is None:  # every score is 0, and the first candidate the best
+    if coef is None:  # every score is 0, so the first candidate is the best
         v, best, best_rows = np.zeros(problem.n_coefs), np.zeros(n), bags.starts
     else:
         v = coef
@@ -76,7 +76,7 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pac
     working = np.concatenate([working[negative], candidates[positives]])
     owner = np.concatenate([owner[negative], positives])
     planes = Bundle(problem.n_coefs).planes
-    # A candidate of a small set is never dropped: it was of use in a round that never comes.
+    # Candidates of a small set are never dropped: they count as used in a round that never comes.
     last = np.full(working.size, np.iinfo(np.int64).max if small else 0)
     active = np.ones(n, np.bool_)
     state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf)
@@ -89,12 +89,12 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pac
 
 
 def _is_small(bags: Bags) -> bool:
-    """Whether all candidates make the working set, which then has its minimum in one round."""
+    """Return whether the working set holds all candidates, so that one round is enough."""
     return bags.n_candidates * bags.width <= _SMALL
 
 
 def minimise(problem: Problem, state: State, after: Callable[[State], None]) -> None:
-    """Take rounds until F falls no more; `after` is called when one is done."""
+    """Repeat rounds until F no longer falls; call `after` after each."""
     working = WorkingSet(problem.bags, state.working, state.owner, state.last, state.round)
     while not state.finished:
         started = time.perf_counter()
@@ -105,7 +105,7 @@ def minimise(problem: Problem, state: State, after: Callable[[State], None]) -> 
 
 
 def _round(problem: Problem, state: State, working: WorkingSet) -> None:
-    """Minimise over the working set, look at all candidates there, and close the outer step if the gap is small."""
+    """Minimise over the working set, score all candidates there, and end the outer step if the gap is small."""
     working.round = state.round = state.round + 1
     objective = _objective(problem, state, working)
     bundle = Bundle.of(state.planes)
@@ -129,7 +129,7 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     if state.gap <= problem.tol:
         state.reason = ""
         _close(problem, state, working)
-    elif not added and not better and state.tight:  # the solver has come to its end
+    elif not added and not better and state.tight:  # the solver makes no more progress
         state.reason = result.reason or ROUNDING_RULES
         _close(problem, state, working)
     else:
@@ -137,7 +137,7 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
 
 
 def _close(problem: Problem, state: State, working: WorkingSet) -> None:
-    """End an outer step: every positive moves to its best candidate."""
+    """End an outer step: move every positive bag to its best candidate."""
     value = min(_value_in_use(problem, state), state.primal)
     positives = np.flatnonzero(problem.relevant)
     in_use = positives[state.active[positives]]
@@ -177,7 +177,7 @@ def _close(problem: Problem, state: State, working: WorkingSet) -> None:
 
 
 def _choose_easy(problem: Problem, state: State) -> None:
-    """Self-paced: take the share of positives with the highest scores into use, and let the share grow."""
+    """Self-paced: use the fraction of positives with the highest scores, and let this fraction grow."""
     if state.pace == 1.0:
         state.active = np.ones(problem.relevant.size, np.bool_)
         return
@@ -190,7 +190,7 @@ def _choose_easy(problem: Problem, state: State) -> None:
 
 
 def _counted(task: Task) -> NDArray[np.bool_]:
-    """The bags of queries that have positives, negatives and a weight."""
+    """Return the bags of queries that have positives, negatives and a positive weight."""
     counted = np.zeros(task.relevant.size, np.bool_)
     order = np.arange(task.relevant.size) if task.order is None else task.order
     counted[order[np.repeat(task.weights > 0, task.inference.queries.sizes)]] = True
@@ -198,24 +198,24 @@ def _counted(task: Task) -> NDArray[np.bool_]:
 
 
 def value_at(problem: Problem, state: State) -> float:
-    """F at the state's point, over all bags."""
+    """Return F at the state's coefficients, over all bags."""
     everything = problem.task(np.ones(problem.relevant.size, np.bool_))
     return _value(problem, everything, state.coef, state.best, Clock())
 
 
 def _value_in_use(problem: Problem, state: State) -> float:
-    """F at the state's point, over the bags in use."""
+    """Return F at the state's coefficients, over the bags in use."""
     return _value(problem, problem.task(state.active), state.coef, state.best, state.clock)
 
 
 def _objective(problem: Problem, state: State, working: WorkingSet) -> Objective:
-    """The same over the working set."""
-    part: Any = working  # of which no rows are asked for
+    """Return the convex objective over the working set."""
+    part: Any = working  # its method `rows` is not needed
     return Objective(with_intercept(part, problem.intercept), problem.task(state.active), clock=state.clock)
 
 
 def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices, Vector]:
-    """By bag at v: the highest score, the row that has it, and the score of the row that is fixed."""
+    """Return for each bag at v: the highest score, its row, and the score of the fixed row."""
     bags, d = problem.bags, problem.bags.width
     scores = bags.scores(v[:d], problem.n_threads)
     if problem.intercept:
@@ -226,5 +226,5 @@ def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices,
 
 
 def _value(problem: Problem, task: Task, v: Vector, scores: Vector, clock: Clock) -> float:
-    """½‖v‖² + C·risk of scores by bag."""
+    """Return ½‖v‖² + C·risk of scores by bag."""
     return 0.5 * float(v @ v) + problem.C * max(risk_of(task, scores, clock).value, 0.0)

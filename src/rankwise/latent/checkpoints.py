@@ -1,4 +1,4 @@
-"""Checkpoints of the alternation: a folder with one file a problem and start, named by all that decides its steps."""
+"""Checkpoints of the alternation: one file per problem and start, named after everything that affects the result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Checkpoint:
             raise ValueError(f"checkpoint={os.fspath(folder)!r} is a file; name a folder") from None
 
     def load(self) -> State | None:
-        """What was saved, or None if nothing was yet."""
+        """Return the saved state, or None if there is none."""
         return read_state(self._path) if self._path.exists() else None
 
     def save(self, state: State) -> None:
-        """Replace the file by one of this state."""
+        """Replace the file by this state."""
         write_state(self._path, state)

@@ -1,6 +1,6 @@
-"""Where the alternation begins: which candidate stands for each positive bag at first, or under which coefficients.
+"""Where the alternation starts: the first candidate of each positive bag, or the coefficients that choose it.
 
-The objective has many local minima, and the start decides which is found.
+The objective has many local minima, and the start decides which one is found.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ INITS = ("first", "centre", "random", "mean")
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A start by its name, or as it was given: the number of a candidate for each bag, or coefficients."""
+    """A start: by its name, by the number of a candidate for each bag, or by coefficients."""
 
     name: str
     candidates: Indices | None = None
     coef: Vector | None = None
 
     def rows(self, bags: Bags, relevant: NDArray[np.bool_], rng: np.random.Generator) -> Indices | None:
-        """The rows of the candidates to begin with, (bags,); None where coefficients choose them."""
+        """Return the rows of the first candidates, (bags,), or None if coefficients choose them."""
         if self.candidates is not None:
             return bags.starts + self.candidates
         if self.name == "first":
@@ -40,26 +40,26 @@ class Start:
         return _central(bags, relevant) if self.name == "centre" else None
 
     def coefficients(self, fitted_to_means: Callable[[], Vector]) -> Vector | None:
-        """The coefficients to begin with; None where candidates are what it begins with."""
+        """Return the first coefficients, or None if the start is a choice of candidates."""
         return fitted_to_means() if self.name == "mean" else self.coef
 
     @property
     def key(self) -> list[NDArray[Any]]:
-        """What tells it from other starts."""
+        """Arrays that identify the start."""
         return [np.array([self.name]), *(part for part in (self.candidates, self.coef) if part is not None)]
 
 
 def as_starts(init: Any, sizes: Indices, width: int) -> list[Start]:
-    """The starts that `init` asks for, one or several, for bags of these sizes and this width."""
+    """Return the starts that `init` means, one or several, for bags of given sizes and width."""
     if not _is_several(init):
         return [_start(init, "init", sizes, width)]
     if not len(init):
-        raise ValueError("init is empty; name a start, or several to choose from")
+        raise ValueError("init is empty; pass a start, or several to choose from")
     return [_start(one, f"init[{number}]", sizes, width) for number, one in enumerate(init)]
 
 
 def part_of(init: Any, rows: Indices) -> Any:
-    """The part of `init` that is for some of the bags."""
+    """Return the part of `init` that belongs to some of the bags."""
     if _is_several(init):
         return [part_of(one, rows) for one in init]
     if isinstance(init, str) or hasattr(init, "coef_"):
@@ -84,7 +84,9 @@ def _start(init: Any, place: str, sizes: Indices, width: int) -> Start:
     if array.dtype.kind == "f":
         coef = array.astype(np.float64).ravel()
         if coef.size != width or not np.isfinite(coef).all():
-            raise ValueError(f"{place}: {coef.size} coefficients for {width} features; they must be as many, finite")
+            raise ValueError(
+                f"{place}: {coef.size} coefficients for {width} features; pass one finite coefficient per feature"
+            )
         return Start("coefficients", coef=coef)
     if array.dtype.kind not in "iu" or array.shape != sizes.shape:
         raise ValueError(
@@ -92,12 +94,38 @@ def _start(init: Any, place: str, sizes: Indices, width: int) -> Start:
             f"{sizes.size} bags, or {width} coefficients"
         )
     if (i := first_true((array < 0) | (array >= sizes))) is not None:
-        raise ValueError(f"{place}: bag {i} has no candidate {array[i]}, only 0 to {sizes[i] - 1}")
+        raise ValueError(f"{place}: bag {i} has no candidate {array[i]}; pass a number from 0 to {sizes[i] - 1}")
     return Start("given", array.astype(np.int64))
 
 
 def bag_means(bags: Bags) -> Any:
-    """The mean candidate of each bag, (bags, d); CSR if the features are."""
+    """Compute the mean of the candidates of each bag.
+
+    Parameters
+    ----------
+    bags : Bags
+        Bags of candidates.
+
+    Returns
+    -------
+    ndarray or CSR matrix of shape (n_bags, n_features)
+        Mean features of each bag, as a CSR matrix if the features are one.
+
+    Raises
+    ------
+    ValueError
+        If a feature is not finite.
+
+    See Also
+    --------
+    rankwise.Bags : Bags of candidates.
+
+    Examples
+    --------
+    >>> from rankwise import Bags
+    >>> bag_means(Bags(np.arange(8.0).reshape(4, 2), [0, 2, 4])).tolist()
+    [[1.0, 2.0], [5.0, 6.0]]
+    """
     sparse = issparse(bags.features)
     means = np.empty((len(bags), bags.width))
     for i, size in enumerate(bags.sizes):
@@ -106,12 +134,12 @@ def bag_means(bags: Bags) -> Any:
         else:
             np.matmul(np.full(size, 1.0 / size), bags.read(i), out=means[i])
     if not np.isfinite(means).all():
-        bags.scores(np.zeros(bags.width))  # it says which candidate is no number
+        bags.scores(np.zeros(bags.width))  # raises an error that names the candidate
     return csr_matrix(means) if sparse else means
 
 
 def _central(bags: Bags, relevant: NDArray[np.bool_]) -> Indices:
-    """The candidate nearest the mean of its bag; of a negative bag, whose start is of no account, the first."""
+    """Return the candidate nearest the mean of its bag; for a negative bag, whose start has no effect, the first."""
     rows = bags.starts.copy()
     for i in np.flatnonzero(relevant):
         values = bags.read(int(i))

@@ -1,9 +1,8 @@
-"""LatentRankSVM: a linear ranker of bags, whose best candidate counts, as a scikit-learn classifier."""
+"""LatentRankSVM: a linear ranker of bags, where the best candidate counts, as a scikit-learn classifier."""
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 import warnings
 from dataclasses import KW_ONLY, dataclass
@@ -13,18 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.inputs import as_scale, as_threads, is_number, is_whole
-from rankwise.latent.bags import Bags, as_bags
+from rankwise.latent.base import BagRanker
 from rankwise.latent.cccp import Problem
 from rankwise.latent.initial import as_starts, bag_means
 from rankwise.latent.state import OuterStep
 from rankwise.latent.training import Training
-from rankwise.latent.working_set import best_of
-from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
-from rankwise.linear.features import INTERCEPT, Vector, as_features
-from rankwise.linear.labels import two_classes
+from rankwise.linear.base import check_counts, check_numbers
+from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
@@ -32,87 +28,112 @@ from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.progress import Progress
 
-# C, where none is given, over the natural one of the bags' means: the middle of what folds chose on real sets.
+# Default C divided by the natural C of the bags' means: the middle of what cross-validation chose on real data.
 _USUAL = 3.0
-
-
-class BagRanker(BaseLinearRanker):
-    """What linear rankers of bags share once they are fitted."""
-
-    n_threads: int
-    _stop: threading.Event | None = None  # set from another thread, it ends a fit after the round in hand
-
-    def decision_function(self, bags: Any) -> NDArray[np.float64]:
-        """Score of each bag, max over its candidates of φ·coef_ + intercept_, (bags,); above 0, classes_[1]."""
-        return self._best(bags)[0]
-
-    def best_candidate(self, bags: Any) -> NDArray[np.int64]:
-        """The candidate of each bag that has its score, (bags,), counted from 0; of equal ones, the first."""
-        return self._best(bags)[1]
-
-    def candidate_scores(self, bags: Any) -> NDArray[np.float64]:
-        """φ·coef_ + intercept_ of every candidate, bag after bag, (candidates,)."""
-        check_is_fitted(self, "coef_")
-        checked = as_bags(bags)
-        if checked.width != self.n_features_in_:
-            raise ValueError(
-                f"bags have {checked.width} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        scores: Vector = checked.scores(self.coef_[0], as_threads(self.n_threads)) + self.intercept_[0]
-        return scores
-
-    def _best(self, bags: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        bags = as_bags(bags)
-        scores = self.candidate_scores(bags)
-        if not len(bags):
-            return np.zeros(0), np.zeros(0, np.int64)
-        offsets = bags.offsets[:-1]
-        best, at = best_of(scores, offsets)
-        return best, at - offsets
-
-    def _checked_bags(self, bags: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
-        checked = as_bags(bags)
-        if not len(checked):
-            raise ValueError("no bags to fit to; pass positive and negative ones")
-        labels = column_or_1d(y, warn=True)
-        if labels.size != len(checked):
-            raise ValueError(f"{len(checked)} bags and {labels.size} labels; give every bag one label")
-        self.classes_, relevant = two_classes(labels)
-        self.n_features_in_ = checked.width
-        return checked, relevant
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 @dataclass(eq=False, repr=False)
 class LatentRankSVM(BagRanker):
-    """A linear ranker w of bags that minimises ½‖w‖² + C·mean over queries of J, J of s_i = max_h w·φ(x_i, h).
+    """Linear ranker of bags, which learns which candidate of a bag counts.
 
-    A bag is a set of candidates, such as the windows of an image, one of which is what its label speaks of: bags of
-    classes_[1] hold a positive one, others none. Learning alternates between choosing the candidates of positive bags
-    and solving the convex problem that is left (see `rankwise.latent.cccp`); the objective never rises.
+    A bag is a set of candidates, such as the windows of an image. Only the bag has a label: a positive bag contains at
+    least one positive candidate, but it is not known which one; a negative bag contains none. With φ(x_i, h) the
+    features of candidate h of bag i and J_q the structured hinge of query q, the ranker w minimises
 
-    loss, method, scale, fit_intercept, random_state, verbose: as in `RankSVM`. C: the weight of the loss; None takes a
-    multiple of the natural C of the bags' means, and `LatentRankSVMCV` chooses better. init: which candidate a positive
-    bag begins with: "first" (the whole image, where bags are images), "centre" (nearest the mean of its bag), "random",
-    or their numbers, (bags,); or under which coefficients they are chosen: "mean" (default: of a ranker of the bags'
-    means), a linear model or its coefficients. A list of these: each is tried, and the lowest objective wins. Where no
-    candidate of the start tells positives from negatives, w = 0 is a minimum, and every score is 0: try another.
-    self_paced: the share of positives, those with the highest scores, to learn from after the first step; it grows by
-    1.3 a step until all are in use. tol: relative duality gap of each convex problem. outer_tol: alternation ends when
-    the objective falls by less than this part, or when no positive bag changes its candidate. max_outer, max_iter:
-    steps of the alternation with all positives in use, and iterations of the solver in a round. checkpoint: a folder; a
-    fit that was cut off goes on from there, and one that was finished is only read. n_threads: for passes over the
-    features, and for inference.
+        ½‖w‖² + C·mean_q J_q(s),    s_i = max_h w·φ(x_i, h).
 
-    Fitted, beside what `RankSVM` has: objective_ (of bags), dual_ and gap_ (of the last convex problem), n_iter_ (outer
-    steps), history_ (by outer step, of the start that won), starts_ (objective by start), timing_ (with passes over
-    all candidates).
+    Parameters
+    ----------
+    loss : str or Loss, default "ap"
+        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "f1", "zero-one", or a `Loss`.
+    C : float, optional
+        Weight of the loss against the penalty. A larger C fits the training data more closely. The default is a
+        multiple of the natural C of the bags' means, see `rankwise.linear.natural_C`. Use `LatentRankSVMCV` to choose
+        it by cross-validation.
+    init : str, array-like, estimator or list of them, default "mean"
+        How to choose the first candidate of each positive bag. "mean" fits a ranker to the means of the bags and takes
+        the best candidate under it. "first" takes the first candidate, "centre" the one nearest the mean of its bag,
+        "random" a random one. You can also pass the candidates' numbers, an array of shape (n_bags,); or a fitted
+        linear model or its coefficients, which choose them. The start matters, because the objective has many local
+        minima. If you pass a list, all starts are tried and the lowest objective wins.
+    self_paced : float, optional
+        Fraction of the positive bags to learn from after the first step: those with the highest scores. It grows by a
+        factor of 1.3 per step until all are used. Try 0.5 if a few positive bags are outliers. By default all positive
+        bags are used from the start.
+    method : str, default "auto"
+        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
+        all exact methods, so "auto" is the right choice except in benchmarks.
+    tol : float, default 1e-3
+        Relative duality gap at which each convex problem is solved.
+    outer_tol : float, default 1e-3
+        The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
+        candidate.
+    max_outer : int, default 50
+        Maximum number of steps of the alternation with all positive bags in use.
+    max_iter : int, default 10000
+        Maximum number of iterations of the convex solver in a round.
+    scale : float, default 1.0
+        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    fit_intercept : bool, default True
+        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
+        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
+        intercept and learns it, almost without penalty.
+    checkpoint : str or Path, optional
+        Folder for checkpoints. If a fit is stopped, the same fit continues from there; if it was finished, the result
+        is read. By default there are no checkpoints.
+    n_threads : int, default 1
+        Number of threads for passes over the features and for the search of most violating rankings. -1 uses all
+        processors. The result does not depend on it.
+    random_state : int, default 0
+        Seed for the start "random".
+    verbose : int, default 0
+        If 1, show progress on the terminal.
 
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients of the ranker.
+    intercept_ : ndarray of shape (1,)
+        Intercept, which sets the threshold of `predict`.
+    classes_ : ndarray of shape (2,)
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    C_ : float
+        Value of C that was used.
+    objective_ : float
+        Value of the objective at the solution, with every bag at its best candidate.
+    dual_ : float
+        Lower bound of the minimum of the last convex problem.
+    gap_ : float
+        Certified relative duality gap of the last convex problem.
+    converged_ : bool
+        Whether the alternation ended by itself and every gap is at most `tol`.
+    n_iter_ : int
+        Number of outer steps: choices of candidates, each followed by a convex problem.
+    history_ : dict of str to ndarray
+        Progress with one entry per outer step, for the start that won.
+    starts_ : ndarray of shape (n_starts,)
+        Final objective for each start in `init`.
+    timing_ : dict of str to float
+        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
+        with features). "calls" counts how many queries were searched, "passes" the passes over all candidates.
+    n_features_in_ : int
+        Number of features of a candidate, seen during `fit`.
+
+    See Also
+    --------
+    LatentRankSVMCV : The same ranker, with C chosen by cross-validation.
+    Bags : Bags of candidates in one feature matrix, also larger than memory.
+    RankSVM : Linear ranker of ordinary samples.
+
+    Notes
+    -----
+    Training alternates between choosing the best candidate of each positive bag and solving the convex problem that
+    remains (CCCP, see Behl et al. 2014). The objective never rises. It has many local minima, so the start matters. If
+    no candidate of the start tells positives from negatives, w = 0 is a minimum and all scores are 0: then try another
+    `init`.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> bags = [rng.normal(size=(4, 3)) for _ in range(30)]
     >>> for bag in bags[:10]:
@@ -145,10 +166,39 @@ class LatentRankSVM(BagRanker):
     def fit(
         self, bags: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> LatentRankSVM:
-        """Fit to bags, a list of (n_i, d) arrays or `Bags`, with labels y (bags,) of two classes.
+        """Fit the ranker to labelled bags.
 
-        qid, query_weight: by bag, as in `RankSVM.fit`. After Ctrl-C the best model so far is kept, if there is one,
-        and KeyboardInterrupt goes on.
+        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
+        y : array-like of shape (n_bags,)
+            Labels of two classes, of which the greater one is relevant.
+        qid : array-like of shape (n_bags,), optional
+            Query of each bag, in any order. A query is a group of bags that is ranked on its own. By default all bags
+            form one query. A query whose bags are all of one class has nothing to rank and is left out.
+        query_weight : array-like of shape (n_bags,), optional
+            Weight of each bag's query in the mean of the loss. It must be the same for all bags of a query. By default
+            all queries have the same weight.
+
+        Returns
+        -------
+        LatentRankSVM
+            The fitted ranker itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid.
+        KeyboardInterrupt
+            After Ctrl-C.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the alternation or a convex problem stops early, or if all coefficients are 0.
         """
         started = time.perf_counter()
         loss = self.validated()
@@ -159,7 +209,7 @@ class LatentRankSVM(BagRanker):
             "n_threads": as_threads(self.n_threads),
         }
 
-        @lru_cache(maxsize=2)  # of all bags, and of those in use
+        @lru_cache(maxsize=2)  # for all bags, and for those in use
         def posed(mask: bytes) -> Task:
             active = np.frombuffer(mask, np.bool_)
             rows = None if active.all() else np.flatnonzero(active)
@@ -205,14 +255,25 @@ class LatentRankSVM(BagRanker):
         return self
 
     def validated(self) -> Loss:
-        """The loss, if all parameters are in order."""
+        """Check all parameters.
+
+        Returns
+        -------
+        Loss
+            The loss that the parameter `loss` means.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid.
+        """
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol, outer_tol=self.outer_tol)
         check_counts(max_outer=self.max_outer, max_iter=self.max_iter)
         as_method(self.method, loss)
         share = self.self_paced
         if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
-            raise ValueError(f"self_paced must be a share of the positives above 0 and at most 1, got {share!r}")
+            raise ValueError(f"self_paced must be a fraction above 0 and at most 1, got {share!r}")
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         return loss
@@ -237,7 +298,7 @@ class LatentRankSVM(BagRanker):
         if not self.converged_:
             self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {chosen.reason}")
         if not self.coef_.any():
-            self._warn("found no way down from coefficients of 0, and all scores are equal: try another init, or C")
+            self._warn("found only coefficients of 0, so all scores are equal; try another init or C")
 
     def _warn(self, what: str) -> None:
         warnings.warn(f"LatentRankSVM {what}", ConvergenceWarning, stacklevel=4)

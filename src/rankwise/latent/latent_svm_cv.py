@@ -1,4 +1,4 @@
-"""LatentRankSVMCV: the C of a ranker of bags by cross-validation over bags."""
+"""LatentRankSVMCV: a ranker of bags that chooses C by cross-validation over bags."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.inputs import as_scale
 from rankwise.latent.bags import Bags
+from rankwise.latent.base import BagRanker
 from rankwise.latent.initial import as_starts, bag_means, part_of
-from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
+from rankwise.latent.latent_svm import LatentRankSVM
 from rankwise.linear.cross_validation import Fold, as_jobs, choose, metric_for, refitted, run_jobs, split
 from rankwise.linear.features import as_features
 from rankwise.linear.labels import Labels
@@ -28,21 +29,115 @@ from rankwise.losses import LossLike
 from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
 
-# Where a grid of C begins and ends, in powers of ten of the natural C of the bags' means.
+# Ends of the grid of C, in powers of ten times the natural C of the bags' means.
 _GRID = (-2.0, 2.0)
 
 
 @dataclass(eq=False, repr=False)
 class LatentRankSVMCV(BagRanker):
-    """A `LatentRankSVM` whose C is chosen by cross-validation over bags, then fitted to all of them.
+    """Linear ranker of bags that chooses C by cross-validation.
 
-    Cs: values of C in ascending order, or how many to lay out around the natural C of the bags' means. cv: folds,
-    stratified, or a splitter. scoring: the measure to choose by; by default that of the loss. n_jobs: folds at a time,
-    in threads. checkpoint: a folder in which every fit of the search keeps its own file. Others: as in `LatentRankSVM`.
+    It fits a `LatentRankSVM` for every C on every fold, compares them by a metric on the bags that the fold leaves out,
+    and fits the final model to all bags.
 
-    Fitted, beside what `LatentRankSVM` has: C_ (chosen), Cs_ (Cs,), scores_ (Cs, folds) of the measure on the bags
-    left out, best_score_. timing_ covers the search.
+    Parameters
+    ----------
+    loss : str or Loss, default "ap"
+        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "f1", "zero-one", or a `Loss`.
+    Cs : int or array-like of shape (n_Cs,), default 6
+        Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
+        `rankwise.linear.natural_C`), or the values themselves, in ascending order.
+    cv : int or cross-validation splitter, default 5
+        Number of stratified folds, or a splitter.
+    scoring : str or Metric, optional
+        Metric to choose by: a name of `rankwise.metrics.METRICS`, such as "ap" or "ndcg@10", or a `Metric`. The
+        default is the metric of the loss.
+    n_jobs : int, optional
+        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+    init : str, array-like, estimator or list of them, default "mean"
+        How to choose the first candidate of each positive bag. "mean" fits a ranker to the means of the bags and takes
+        the best candidate under it. "first" takes the first candidate, "centre" the one nearest the mean of its bag,
+        "random" a random one. You can also pass the candidates' numbers, an array of shape (n_bags,); or a fitted
+        linear model or its coefficients, which choose them. The start matters, because the objective has many local
+        minima. If you pass a list, all starts are tried and the lowest objective wins.
+        Candidates' numbers are split into folds together with the bags.
+    self_paced : float, optional
+        Fraction of the positive bags to learn from after the first step: those with the highest scores. It grows by a
+        factor of 1.3 per step until all are used. Try 0.5 if a few positive bags are outliers. By default all positive
+        bags are used from the start.
+    method : str, default "auto"
+        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
+        all exact methods, so "auto" is the right choice except in benchmarks.
+    tol : float, default 1e-3
+        Relative duality gap at which each convex problem is solved.
+    outer_tol : float, default 1e-3
+        The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
+        candidate.
+    max_outer : int, default 50
+        Maximum number of steps of the alternation with all positive bags in use.
+    max_iter : int, default 10000
+        Maximum number of iterations of the convex solver in a round.
+    scale : float, default 1.0
+        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    fit_intercept : bool, default True
+        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
+        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
+        intercept and learns it, almost without penalty.
+    checkpoint : str or Path, optional
+        Folder for checkpoints, with one file for every fit of the search. If the search is stopped, the same search
+        continues from there. By default there are no checkpoints.
+    n_threads : int, default 1
+        Number of threads for passes over the features and for the search of most violating rankings. -1 uses all
+        processors. The result does not depend on it.
+    random_state : int, default 0
+        Seed for the random split into folds, and for the start "random".
+    verbose : int, default 0
+        If 1, show progress on the terminal.
 
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients of the ranker.
+    intercept_ : ndarray of shape (1,)
+        Intercept, which sets the threshold of `predict`.
+    classes_ : ndarray of shape (2,)
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    C_ : float
+        The chosen C.
+    Cs_ : ndarray of shape (n_Cs,)
+        Values of C that were tried.
+    scores_ : ndarray of shape (n_Cs, n_folds)
+        Metric on the bags that each fold leaves out.
+    best_score_ : float
+        Score of the chosen C, averaged over the folds.
+    objective_ : float
+        Value of the objective at the solution, with every bag at its best candidate.
+    dual_ : float
+        Lower bound of the minimum of the last convex problem.
+    gap_ : float
+        Certified relative duality gap of the last convex problem.
+    converged_ : bool
+        Whether the alternation ended by itself and every gap is at most `tol`.
+    n_iter_ : int
+        Number of outer steps: choices of candidates, each followed by a convex problem.
+    history_ : dict of str to ndarray
+        Progress with one entry per outer step, for the start that won.
+    starts_ : ndarray of shape (n_starts,)
+        Final objective for each start in `init`.
+    timing_ : dict of str to float
+        Seconds that `fit` took, including the search over C: "total", "inference" (the search of most violating
+        rankings) and "products" (products with features). "calls" counts how many queries were searched, "passes" the
+        passes over all candidates.
+    n_features_in_ : int
+        Number of features of a candidate, seen during `fit`.
+
+    See Also
+    --------
+    LatentRankSVM : The same ranker for a single C.
+    Bags : Bags of candidates in one feature matrix, also larger than memory.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> bags = [rng.normal(size=(4, 3)) for _ in range(30)]
     >>> for bag in bags[:10]:
@@ -75,10 +170,35 @@ class LatentRankSVMCV(BagRanker):
     verbose: int = 0
 
     def fit(self, bags: Any, y: ArrayLike) -> LatentRankSVMCV:
-        """Choose C, then fit; arguments as in `LatentRankSVM.fit`. A given `init` is by bag, and split with them.
+        """Choose C by cross-validation, then fit the ranker.
 
-        After Ctrl-C the choice is made from what has been measured so far, and the last fit is done; after a second
-        one, the best model so far is kept, if there is one. KeyboardInterrupt goes on in either case.
+        If you press Ctrl-C during the search, `fit` chooses among the values of C that it has measured so far, fits
+        the final model, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps the best model so far,
+        if there is one.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
+        y : array-like of shape (n_bags,)
+            Labels of two classes, of which the greater one is relevant.
+
+        Returns
+        -------
+        LatentRankSVMCV
+            The fitted ranker itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid.
+        KeyboardInterrupt
+            After Ctrl-C.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the final fit stops early, or if all its coefficients are 0.
         """
         started = time.perf_counter()
         loss = self._single(1.0).validated()
@@ -104,7 +224,7 @@ class LatentRankSVMCV(BagRanker):
         return self
 
     def _single(self, C: float, rows: NDArray[np.int64] | None = None) -> LatentRankSVM:
-        """The model for one C; rows: of the bags it will see, where they are not all."""
+        """Return the model for one C. rows: of its training bags, if these are not all."""
         model = LatentRankSVM(C=C, **self._shared(LatentRankSVM))
         if rows is not None:
             model.init = part_of(self.init, rows)
@@ -112,12 +232,12 @@ class LatentRankSVMCV(BagRanker):
 
 
 def grid_of_bags(Cs: int | ArrayLike, bags: Bags, task: Task) -> NDArray[np.float64]:
-    """Values of C as they are, or a number of them laid out around the natural one of the bags' means."""
+    """Return the values of C, or a grid of so many around the natural C of the bags' means."""
     return grid_of_C(Cs, Objective(as_features(bag_means(bags)), task), _GRID)
 
 
 class _Search:
-    """Scores of every C on every fold; NaN where not measured."""
+    """Scores of every C on every fold; NaN means not measured."""
 
     def __init__(
         self, model: LatentRankSVMCV, bags: Bags, relevant: NDArray[np.bool_], folds: list[Fold], metric: Metric
@@ -128,14 +248,14 @@ class _Search:
         self._stop = threading.Event()
 
     def run(self, n_jobs: int) -> bool:
-        """Measure everything, several folds at a time; whether it was interrupted."""
+        """Measure every C on every fold; return whether this was interrupted."""
         jobs = [(fold,) for fold in range(len(self._folds))]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a fold's gap is not the model's
+            warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
             return run_jobs(self._measure, jobs, n_jobs, self._stop)
 
     def _measure(self, fold: int) -> bool:
-        """Fit every C on one fold: to its end, or to a KeyboardInterrupt."""
+        """Fit and score every C on one fold, and return True; raise KeyboardInterrupt if stopped."""
         train, test = self._folds[fold]
         for k, C in enumerate(self._model.Cs_):
             single = self._model._single(float(C), train)

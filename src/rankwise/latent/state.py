@@ -1,6 +1,6 @@
-"""Where the alternation stands after a pass over all candidates: enough to go on, from memory or from a file.
+"""State of the alternation after a pass over all candidates, from which it can continue, in memory or in a file.
 
-A run that is killed and resumed takes the same steps as one that was left alone: each round begins from what is here.
+A run that is killed and resumed takes the same steps as an undisturbed one, because each round starts from this state.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _KIND = "latent-checkpoint"
 
 
 class OuterStep(NamedTuple):
-    """One line of history: the objective after an outer step, and the proof of how well its convex problem was solved.
+    """One line of history: the objective after an outer step, and how well its convex problem was solved.
 
     objective: over the positives in use, each at its best candidate. primal, dual, gap: of the convex problem.
-    positives: in use (fewer while self-paced). changed: positives whose best candidate is a new one.
+    positives: number in use (fewer while self-paced). changed: positives whose best candidate has changed.
     """
 
     objective: float
@@ -42,13 +42,13 @@ class OuterStep(NamedTuple):
 
 @dataclass(eq=False)
 class State:
-    """The best point of the convex problem in hand, what a pass over the candidates found there, and the way so far.
+    """Best coefficients of the current convex problem, the scores of all candidates there, and the progress so far.
 
-    coef: v. fixed: (bags,) the row that stands for each positive bag. best, best_rows: (bags,) at coef, the score of
-    each bag and the row that has it. primal: of the convex problem at coef; dual: its lower bound, by `planes`.
-    objective: at the end of the last outer step. working, owner, last: rows of the working set, their bags and the
-    round in which they were last of use. tight: whether the working set is to be solved to the gap that is wanted, as
-    the last pass found nothing to add. active: (bags,) those in use. pace: the share of positives in use.
+    coef: v. fixed: (bags,) the row that represents each positive bag. best, best_rows: (bags,) at coef, the score of
+    each bag and its row. primal: of the convex problem at coef. dual: its lower bound, from `planes`. objective: at the
+    end of the last outer step. working, owner, last: rows of the working set, their bags, and the round in which they
+    were last used. tight: whether to solve the working set to the wanted gap, because the last pass found nothing to
+    add. active: (bags,) those in use. pace: the fraction of positives in use.
     """
 
     coef: Vector
@@ -77,7 +77,7 @@ class State:
 
     @property
     def gap(self) -> float:
-        """(primal − dual)/primal of the convex problem in hand."""
+        """(primal − dual)/primal of the current convex problem."""
         return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
 
 
@@ -87,7 +87,7 @@ _NUMBERS = ("primal", "dual", "objective")
 
 
 def write_state(path: Path, state: State) -> None:
-    """Write a state, whole or not at all."""
+    """Write a state, completely or not at all."""
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in _ARRAYS}
     arrays |= {f"planes.{name}": part for name, part in zip(Planes._fields, state.planes, strict=True)}
     arrays["numbers"] = np.array([getattr(state, name) for name in _NUMBERS])
@@ -97,10 +97,10 @@ def write_state(path: Path, state: State) -> None:
 
 
 def read_state(path: Path) -> State:
-    """The state in a file that `write_state` wrote."""
+    """Read a state from a file that `write_state` wrote."""
     file = read_model(path)
     if file.kind != _KIND:
-        raise ModelFileError(f"{path} is no checkpoint but a {file.kind}; name another folder for checkpoints")
+        raise ModelFileError(f"{path} is not a checkpoint but a {file.kind}; choose another folder for checkpoints")
     arrays, header = file.arrays, file.header
     try:
         parts: dict[str, Any] = {name: arrays[name] for name in _ARRAYS} | {name: header[name] for name in _PLAIN}
@@ -109,7 +109,7 @@ def read_state(path: Path) -> State:
         parts["clock"] = Clock(**header["clock"])
         return State(**parts, history=[_outer_step(row) for row in arrays["history"].tolist()])
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path}: a checkpoint without {error}; remove it to begin afresh") from None
+        raise ModelFileError(f"{path}: the checkpoint has no {error}; remove the file to start again") from None
 
 
 def _outer_step(row: list[float]) -> OuterStep:

@@ -1,4 +1,4 @@
-"""Training from one start after another, each with its checkpoint."""
+"""Training from one start after another, with one checkpoint per start."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from rankwise.linear.solvers import Settings, cutting_plane
 
 @dataclass(eq=False)
 class Training:
-    """The runs of a problem from its starts; `states` has what each came to.
+    """The runs of a problem from its starts; `states` holds the final state of each.
 
-    pace: share of positives to begin with. settings: all else that decides the steps, for the names of checkpoints in
-    the folder `checkpoint`. report: called with a line after every round. stop: set, it ends a run after its round.
+    pace: fraction of positives to start with. settings: other settings that affect the result, for the names of
+    checkpoints in the folder `checkpoint`. report: called with a line of text after every round. stop: if set, a run
+    ends after its current round.
     """
 
     problem: Problem
@@ -43,7 +44,7 @@ class Training:
         self._name = self._probe()
 
     def run(self) -> bool:
-        """Go through the starts; whether it was interrupted."""
+        """Train from all starts; return whether this was interrupted."""
         try:
             for number in range(len(self.starts)):
                 state, after = self._opened(number)
@@ -55,17 +56,17 @@ class Training:
 
     @property
     def objectives(self) -> Vector:
-        """F by start, over all bags, where it has come to; infinite where nothing was learnt yet."""
+        """Current F for each start, over all bags; infinite if nothing is learnt yet."""
         return np.array([value_at(self.problem, state) if state.learnt else np.inf for state in self.states])
 
     def _probe(self) -> str:
-        """Look at every feature once: what is no number is refused, and what was found names the problem."""
+        """Read every feature once, refuse values that are not finite, and return a name for the problem."""
         problem, rng = self.problem, np.random.default_rng(0)
         bags, relevant = problem.bags, problem.relevant
         scores = bags.scores(rng.standard_normal(bags.width), problem.n_threads)
         if self.checkpoint is None:
             return ""
-        # What the hinge says of some scores tells losses, queries and weights apart, whatever they are made of.
+        # The hinge of some random scores identifies the loss, the queries and the weights.
         task = problem.task(np.ones(relevant.size, np.bool_))
         sizes, clock = (0.0, 0.1, 1.0, 10.0), Clock()
         said = [risk_of(task, size * rng.standard_normal(relevant.size), clock) for size in sizes]
@@ -76,7 +77,7 @@ class Training:
         return fingerprint(settings, [relevant, bags.sizes, scores, *hinges])
 
     def _opened(self, number: int) -> tuple[State, Callable[[State], None]]:
-        """Where to begin from one start, or to go on where its checkpoint ends; and what to do after every round."""
+        """Return the state of one start, new or from its checkpoint, and a function to call after every round."""
         start = self.starts[number]
         checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._name, start, number)
         state = None if checkpoint is None else checkpoint.load()
@@ -102,7 +103,7 @@ class Training:
         return begin(problem, rows, coef, self.pace)
 
     def _fitted_to_means(self) -> Vector:
-        """Coefficients of the ranker of the bags' means."""
+        """Return the coefficients of a ranker of the bags' means."""
         problem = self.problem
         task = problem.task(np.ones(problem.relevant.size, np.bool_))
         objective = Objective(as_features(bag_means(problem.bags), problem.intercept), task)

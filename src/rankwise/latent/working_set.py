@@ -1,7 +1,8 @@
-"""The candidates that a convex step is solved over: one of each positive bag, a few of each negative one.
+"""The candidates over which a convex step is solved: one of each positive bag, a few of each negative bag.
 
-A negative bag's score is the highest of its candidates', so fewer candidates give a risk that is nowhere higher: planes
-and lower bounds found over a working set hold over all candidates. What a pass over all of them finds above, is added.
+A negative bag's score is the highest of its candidates' scores, so fewer candidates give a risk that is nowhere higher.
+Planes and lower bounds for a working set therefore hold for all candidates. Candidates with higher scores that a pass
+over all of them finds are added.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector, as_features
 
 Indices = NDArray[np.int64]
-# A candidate that was no bag's best in so many rounds is dropped.
+# A candidate that was not its bag's best in so many rounds is dropped.
 _IDLE = 4
 
 
 def best_of(scores: Vector, starts: Indices) -> tuple[Vector, Indices]:
-    """The highest score of each bag, and where it is first; bag i begins at starts[i]."""
+    """Return the highest score of each bag and its first position; bag i begins at starts[i]."""
     best = np.maximum.reduceat(scores, starts)
     owner = np.repeat(np.arange(starts.size), np.diff(np.append(starts, scores.size)))
     hits = np.flatnonzero(scores == best[owner])
@@ -29,9 +30,9 @@ def best_of(scores: Vector, starts: Indices) -> tuple[Vector, Indices]:
 
 
 class WorkingSet:
-    """Rows by bag, and their products as `Features` of the bags: a bag's score is its best candidate's.
+    """Rows by bag, used as `Features` of the bags: the score of a bag is that of its best candidate.
 
-    `combine` gives each bag's weight to the candidate that was its best in the last call of `scores`.
+    `combine` gives the weight of each bag to its best candidate in the last call of `scores`.
     """
 
     def __init__(self, bags: Bags, rows: Indices, owner: Indices, last: Indices, round: int = 0) -> None:
@@ -50,19 +51,19 @@ class WorkingSet:
         self._chosen = self._starts
 
     def scores(self, coef: Vector) -> Vector:
-        """max over the bag's rows of φ·coef, (bags,)."""
+        """Return the maximum of φ·coef over the rows of each bag, (bags,)."""
         best, self._chosen = best_of(self._features.scores(coef), self._starts)
         self.last[self._chosen] = np.maximum(self.last[self._chosen], self.round)
         return best
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
-        """Σ_i weights[i]·φ of bag i's best row, (d,)."""
+        """Return Σ_i weights[i]·φ of bag i's best row, (d,)."""
         spread = np.zeros(self.rows.size)
         spread[self._chosen] = weights
         return self._features.combine(spread)
 
     def add(self, rows: Indices, owner: Indices) -> int:
-        """Add rows that are not there yet, and drop those of no use for long; how many were added."""
+        """Add new rows, drop rows that were long unused, and return how many were added."""
         new = ~np.isin(rows, self.rows)
         keep = self.last >= self.round - _IDLE  # each bag's best is of this round
         if not new.any() and keep.all():
@@ -71,11 +72,11 @@ class WorkingSet:
         return int(new.sum())
 
     def fix(self, rows: Indices, owner: Indices) -> None:
-        """Let these rows be the only ones of their bags."""
+        """Make these rows the only ones of their bags."""
         self._join(~np.isin(self.owner, owner), rows, owner)
 
     def _join(self, keep: NDArray[np.bool_], rows: Indices, owner: Indices) -> None:
-        """Keep some rows, and take others beside them."""
+        """Keep some rows and add others."""
         parts = [self._matrix[keep], self._bags.take(rows)]
         self._take(
             np.concatenate([self.rows[keep], rows]),

@@ -1,7 +1,8 @@
-"""Linear rankers: the objective, its solvers and the estimators.
+"""The building blocks of linear rankers: the objective, its solvers and cross-validation.
 
-Public here are the parts of a ranker, for other ways to train one or to choose C: features and a task make an
-`Objective`, ½‖v‖² + C·risk(v), whose planes are `Cut`s; each of `SOLVERS` takes it to a certified gap.
+The estimators `LinearRanker`, `RankSVM` and `RankSVMCV` are in `rankwise`. Use this module to train a ranker or to
+choose C in your own way: features and a task make an `Objective`, and each function in `SOLVERS` minimises
+½‖v‖² + C·risk(v) to a certified gap.
 """
 
 from rankwise.linear.cross_validation import Search, choose, split

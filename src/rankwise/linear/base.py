@@ -1,4 +1,4 @@
-"""What linear rankers share once they are fitted: scores, ranks, classes, files; and checks of their parameters."""
+"""Base class of the linear rankers: scores, ranks, classes and files; and checks of their parameters."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.threshold import best_f1_threshold
 from rankwise.losses import Loss
 
-# Its square, times that of a feature, must be a number.
+# C² times the square of a feature must not overflow.
 _LARGEST_C = 1e50
 
 
 class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What linear rankers share once they are fitted: scores, ranks, classes, files."""
+    """Base class of the linear rankers: what they can do once they are fitted."""
 
     _kind: str
     fit_intercept: bool
@@ -34,34 +34,103 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores of the samples, X·coef_ + intercept_, (n,): the higher, the more relevant; above 0, classes_[1]."""
+        """Score samples by X·coef_ + intercept_.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the features that were seen during `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores. A higher score means that the sample is more likely to be relevant. `predict` returns the relevant
+            class, classes_[1], for scores above 0.
+        """
         check_is_fitted(self, "coef_")
         X = self._checked(X, reset=False)
         scores: NDArray[np.float64] = as_features(X).scores(self.coef_[0]) + self.intercept_[0]
         return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """classes_[1] where the decision function is above 0, else classes_[0]."""
+        """Predict the class of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the features that were seen during `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The relevant class, classes_[1], where `decision_function` is above 0, and classes_[0] elsewhere.
+        """
         above = self.decision_function(X) > 0.0
         labels: NDArray[Any] = self.classes_[above.astype(int)]
         return labels
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """The place of each sample in the ranking of its query, (n,): 1 is the best; equal scores by row."""
+        """Rank samples by their scores, within each query.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the features that were seen during `fit`.
+        qid : array-like of shape (n_samples,), optional
+            Query of each sample, in any order. Samples of the same query are ranked together. By default all samples
+            form one query.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Rank of each sample in its query. The best sample has rank 1. Samples with equal scores are ranked in the
+            order of their rows.
+        """
         return ranks_of(self.decision_function(X), qid)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file that `rankwise.load` reads; whole or not at all, and nothing in it is code.
+        """Save the fitted model to a file, which `rankwise.load` reads.
 
-        A parameter that is not plain data, such as a splitter or an estimator, is not written and has its default when
-        the model is loaded; a loss is kept by its name. Predictions need neither.
+        The file is written completely or not at all, and it contains data only, no code. A parameter that is not plain
+        data, such as a splitter or an estimator, is not saved and has its default when the model is loaded. A loss is
+        saved by its name. Predictions do not depend on these parameters.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write. An existing file is replaced.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the model is not fitted.
         """
         check_is_fitted(self, "coef_")
         write_linear(path, self._kind, self)
 
     @classmethod
     def from_file(cls, file: ModelFile, path: str | Path) -> BaseLinearRanker:
-        """The ranker in an open model file; for `rankwise.load`."""
+        """Build the ranker from a model file that is already read.
+
+        `rankwise.load` calls this method. To load a model, use that function.
+
+        Parameters
+        ----------
+        file : ModelFile
+            Contents of the model file.
+        path : str or Path
+            Where the file is, for error messages.
+
+        Returns
+        -------
+        BaseLinearRanker
+            The fitted ranker, an instance of this class.
+
+        Raises
+        ------
+        ModelFileError
+            If the contents are damaged, or were written by an incompatible version.
+        """
         stored = read_linear(file, path, set(cls().get_params(deep=False)))
         model = cls(**stored.params)
         for name, value in stored.attributes.items():
@@ -69,7 +138,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _shared(self, single: type[BaseLinearRanker]) -> dict[str, Any]:
-        """The parameters that a ranker without a search has too, but how much it says."""
+        """Return the parameters that the ranker without a search has too, except `verbose`."""
         names = set(single().get_params(deep=False)) & set(self.get_params(deep=False)) - {"verbose"}
         return {name: getattr(self, name) for name in sorted(names)}
 
@@ -79,13 +148,13 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, *y, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
 
     def _checked_both(self, X: Any, y: Any, qid: ArrayLike | None = None) -> tuple[Any, Labels]:
-        """X as it is, and what y says: with qid, more than two numbers are grades."""
+        """Return X, checked, and the labels. With qid, more than two different numbers in y are grades."""
         X, y = self._checked(X, y, reset=True)
         self.classes_, labels = as_labels(y, has_queries=qid is not None)
         return X, labels
 
     def _features(self, X: Any, loss: Loss) -> Features:
-        """X, with the intercept's column where the loss depends on it."""
+        """Return X as features, with a column for the intercept if the loss depends on it."""
         return as_features(X, INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0)
 
     def _adopt(
@@ -94,7 +163,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         relevant: NDArray[np.bool_],
     ) -> None:
-        """Take coefficients, with the intercept's if it has a column; else it is put where F1 of the scores is best."""
+        """Take the coefficients. An intercept that was not learnt is set where F1 of the scores is highest."""
         d = self.n_features_in_
         self.coef_, self.intercept_ = learnt[None, :d].copy(), np.zeros(1)
         if learnt.size > d:
@@ -110,7 +179,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def ranks_of(scores: NDArray[np.float64], qid: ArrayLike | None) -> NDArray[np.int64]:
-    """The place of each sample in the ranking of its query, (n,): 1 is the best; equal scores by row."""
+    """Return the rank of each sample in its query, (n,). The best has rank 1; ties are in the order of rows."""
     n = scores.size
     codes, starts = np.zeros(n, np.int64), np.zeros(1, np.int64)
     if qid is not None:
@@ -124,9 +193,9 @@ def ranks_of(scores: NDArray[np.float64], qid: ArrayLike | None) -> NDArray[np.i
 
 
 def _refuse_broken(X: Any) -> None:
-    """Refuse what would be read as something else, or from outside its memory."""
+    """Refuse masked arrays, and sparse matrices whose indices are out of bounds."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError("X has masked entries; fill or drop them")
+        raise ValueError("X has masked entries; fill them or drop their rows")
     if getattr(X, "format", None) in ("csr", "csc"):
         try:
             X.check_format(full_check=True)
@@ -135,14 +204,14 @@ def _refuse_broken(X: Any) -> None:
 
 
 def check_numbers(C: float | None, **positive: float) -> None:
-    """Refuse a C, or other parameters by name, that are no positive numbers."""
+    """Refuse a C or other parameters, given by name, that are not positive numbers."""
     check_positive(C=1.0 if C is None else C, **positive)
     if C is not None and C > _LARGEST_C:
         raise ValueError(f"C must be at most {_LARGEST_C:g}, got {C!r}; scale the features up instead")
 
 
 def check_counts(**counts: int) -> None:
-    """Refuse parameters that are no integers of at least 1."""
+    """Refuse parameters that are not integers of at least 1."""
     for name, value in counts.items():
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} must be an integer, at least 1, got {value!r}")

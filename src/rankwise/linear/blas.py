@@ -1,4 +1,4 @@
-"""The threads of the libraries that multiply matrices."""
+"""Thread settings of the libraries that multiply matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 @cache
 def _controller() -> Any:
-    """The thread pools of the libraries that are loaded; looking for them takes longer than a small product."""
+    """Find the thread pools of the loaded libraries, once, since this takes longer than a small product."""
     return ThreadpoolController()
 
 
@@ -23,9 +23,10 @@ _limited: list[Any] = []
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Products in one thread each: their bits do not depend on how many there are, and short ones wait for none.
+    """Let BLAS use one thread per product, so that results do not depend on the number of threads.
 
-    That is a setting of the process: the first to come makes it, the last undoes it.
+    Short products are also faster this way. The setting is one of the process: the first user makes it, and the last
+    one undoes it.
     """
     with _limit:
         _limited.append(_controller().limit(limits=1) if not _limited else _limited[0])

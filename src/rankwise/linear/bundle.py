@@ -15,13 +15,13 @@ from rankwise.linear.features import Vector
 from rankwise.linear.objective import Cut
 from rankwise.linear.simplex_qp import maximise
 
-# A plane that carried no weight for so many solutions is dropped, once this many can be dropped together.
+# A plane without weight in so many solutions is dropped, once this many can be dropped together.
 _IDLE = 50
 _AT_ONCE = 16
 
 
 class Planes(NamedTuple):
-    """All that a bundle holds, as arrays: (k, d), and three of (k,)."""
+    """The contents of a bundle as arrays: (k, d), and three of (k,)."""
 
     normals: Vector
     offsets: Vector
@@ -30,7 +30,7 @@ class Planes(NamedTuple):
 
 
 class Bundle:
-    """Planes with their inner products and weights. It begins with risk ≥ 0, which holds for every hinge."""
+    """Planes with their inner products and weights. The first plane is risk ≥ 0, which holds for every hinge."""
 
     def __init__(self, n_coefs: int) -> None:
         self._normals: Vector = np.zeros((16, n_coefs))
@@ -41,7 +41,7 @@ class Bundle:
 
     @classmethod
     def of(cls, planes: Planes) -> Bundle:
-        """The bundle that `planes` was taken of; inner products are made anew."""
+        """Restore a bundle from its `planes`; inner products are computed again."""
         bundle = cls(planes.normals.shape[1])
         bundle._normals, bundle._offsets = planes.normals.copy(), planes.offsets.copy()
         bundle._weights, bundle._idle = planes.weights.copy(), planes.idle.copy()
@@ -50,22 +50,22 @@ class Bundle:
 
     @property
     def planes(self) -> Planes:
-        """A copy of what it holds."""
+        """A copy of the contents."""
         k = self.size
         return Planes(self._normals[:k].copy(), self._offsets[:k].copy(), self._weights.copy(), self._idle[:k].copy())
 
     @property
     def size(self) -> int:
-        """Planes in the bundle."""
+        """Number of planes."""
         return self._weights.size
 
     @property
     def n_used(self) -> int:
-        """Planes that carry weight."""
+        """Number of planes with weight."""
         return int(np.count_nonzero(self._weights))
 
     def add(self, cut: Cut) -> None:
-        """Add a plane, of weight 0."""
+        """Add a plane with weight 0."""
         k = self.size
         if k == self._offsets.size:
             self._grow()
@@ -74,7 +74,7 @@ class Bundle:
         self._weights = np.append(self._weights, 0.0)
 
     def solve(self, C: float, tol: float) -> tuple[Vector, float]:
-        """The minimiser of ½‖v‖² + C max_i (offset_i + normal_i·v), and the dual value D, to within `tol`."""
+        """Return the minimiser of ½‖v‖² + C max_i (offset_i + normal_i·v) and the dual value D, to within `tol`."""
         k = self.size
         self._weights = maximise(C * C * self._gram[:k, :k], C * self._offsets[:k], self._weights, tol)
         self._idle[:k] += 1

@@ -1,6 +1,6 @@
-"""What LinearRanker fits, along paths: starts of ascending C, refinements of falling strength.
+"""The candidates of LinearRanker, along paths: starts with ascending C, refinements with falling strength.
 
-What is fitted to may lie elsewhere: a path asks for a risk, a classifier, a smooth loss and a spread, and no more.
+The samples may be elsewhere: a path needs only a risk, a classifier, a smooth loss and the spread of scores.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _HINGE_GAP = 1e-2
 
 
 class Samples(NamedTuple):
-    """What is fitted: features, what labels say, weights by sample, the loss, queries and their weights.
+    """Samples to fit to: features, labels, weights by sample, the loss, queries and their weights.
 
-    Cs: of the structured hinge, none where it is no start. starts: the classifiers.
+    Cs: for the structured hinge; empty if it is not tried as a start. starts: names of the classifiers.
     """
 
     features: Standardised
@@ -46,12 +46,12 @@ class Samples(NamedTuple):
     starts: tuple[str, ...] = ()
 
     def pose(self, rows: NDArray[np.int64] | None = None, graded: bool = True) -> Task:
-        """The task of ranking some of the samples. graded: by their grades, if they have any."""
+        """Return the task of ranking some of the samples. graded: by their grades, if they have any."""
         truth = self.labels.truth if graded else self.labels.relevant
         return pose(truth, self.loss, self.qid, self.query_weight, rows)
 
     def part(self, rows: NDArray[np.int64]) -> Samples:
-        """A copy of some of the samples."""
+        """Return a copy of some of the samples."""
         return self._replace(
             features=self.features.rows(rows),
             labels=self.labels.part(rows),
@@ -62,32 +62,32 @@ class Samples(NamedTuple):
 
 
 class Paths:
-    """The paths of candidates, whatever they are fitted to: what is behind these methods is all that differs."""
+    """The paths of candidates. Subclasses define the samples by these methods."""
 
     stop: threading.Event
 
     def risk(self) -> LinearRisk:
-        """The structured hinge, by relevance: one by grades was the worse start on MQ2008."""
+        """Return the structured hinge by relevance, which was a better start on MQ2008 than by grades."""
         raise NotImplementedError
 
     def classifier(self, name: str) -> Classifier:
-        """A classifier by its name."""
+        """Return a classifier by its name."""
         raise NotImplementedError
 
     def smooth(self, graded: bool) -> SmoothRisk:
-        """The smooth loss, by grades or by relevance."""
+        """Return the smooth loss, by grades or by relevance."""
         raise NotImplementedError
 
     def unit(self, coef: Vector) -> Vector:
-        """The same ranking by scores of unit spread."""
+        """Scale coefficients so that scores have standard deviation 1."""
         raise NotImplementedError
 
     def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
-        """Classifiers or rankers of unit spread for ascending C."""
+        """Yield classifiers or rankers with unit spread for ascending C."""
         if name == HINGE:
             settings = Settings(_HINGE_GAP, 1000, None, self._check)
             for result in solve_path(self.risk(), np.array(Cs), AUTO, settings):
-                if result.interrupted:  # which a solver keeps to itself
+                if result.interrupted:  # solvers catch KeyboardInterrupt
                     raise KeyboardInterrupt
                 yield self.unit(result.coef)
             return
@@ -96,7 +96,7 @@ class Paths:
             yield self.unit(classifier.fit(C))
 
     def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
-        """Refinements of unit spread, for falling strength."""
+        """Yield refinements with unit spread for falling strength."""
         refinement = Refinement(self.smooth(way.graded), start, way)
         for strength in STRENGTHS:
             yield self.unit(refinement.fit(strength))
@@ -107,7 +107,7 @@ class Paths:
 
 
 class Part(Paths):
-    """Paths fitted to samples in memory, or to some rows of them."""
+    """Paths that are fitted to samples in memory, or to some of their rows."""
 
     def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
         self._samples, self.stop = samples, stop
@@ -117,18 +117,18 @@ class Part(Paths):
         self._weights[self.rows] = samples.weights[self.rows]
 
     def risk(self) -> Objective:
-        """The structured hinge, by relevance."""
+        """Return the structured hinge by relevance."""
         return Objective(self._samples.features, self._samples.pose(self._given, graded=False))
 
     def classifier(self, name: str) -> Classifier:
-        """A classifier by its name."""
+        """Return a classifier by its name."""
         samples = self._samples
         return Classifier(RowsHere(samples.features, samples.labels.relevant, self._weights, name), name)
 
     def smooth(self, graded: bool) -> SmoothHere:
-        """The smooth loss, by grades or by relevance."""
+        """Return the smooth loss, by grades or by relevance."""
         return SmoothHere(self._samples.features, self._samples.pose(self._given, graded), self.rows)
 
     def unit(self, coef: Vector) -> Vector:
-        """The same ranking by scores of unit spread."""
+        """Scale coefficients so that scores have standard deviation 1."""
         return unit_spread(self._samples.features, coef, self.rows)

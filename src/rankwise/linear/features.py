@@ -1,7 +1,7 @@
-"""A feature matrix as the two products that training needs: scores X·v and gradients Xᵀ·g.
+"""A feature matrix, seen as the two products that training needs: scores X·v and gradients Xᵀ·g.
 
-Both are summed in float64 whatever the matrix holds, and no product copies more than a block of it: a float32 matrix,
-a memory map or a strided view is read a block at a time. Sparse matrices stay sparse.
+Both are summed in float64 whatever the type of the matrix. No product copies more than a block of it: a float32 matrix,
+a memory map or a strided view is read block by block. Sparse matrices stay sparse.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-# The column whose coefficient makes the intercept, where the loss depends on it: its penalty is a hundredth.
+# Value of the column whose coefficient gives the intercept, if the loss depends on it. The penalty of the intercept is
+# then a hundredth of that of other coefficients.
 INTERCEPT = 10.0
 
 Vector = NDArray[np.float64]
-# Entries of a block: a copy of it in float64 fits into a core's cache.
+# Entries of a block. A copy of it in float64 fits into a core's cache.
 _BLOCK = 1 << 16
 _SPARSE_BLOCK = 1 << 20
-# Entries up to this size count as small; those of the largest sums of their multiples of 2⁻⁴⁰ still have all digits.
+# Entries up to this size count as small. Even the largest sums of their multiples of 2⁻⁴⁰ are exact.
 _SMALL, _GRID = 1024.0, 1.5 * 2.0**12
-# Rows are gathered when fewer than this part of them has a weight.
+# If fewer than this fraction of the rows has a weight, these rows are gathered first.
 _FEW = 0.2
 
 
 class Features(Protocol):
-    """The products of an (n, d) matrix, with one more column if there is an intercept."""
+    """The products of an (n, d) matrix, which has one more column if there is an intercept."""
 
     n_samples: int
     n_coefs: int
@@ -41,44 +42,97 @@ class Features(Protocol):
         ...
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Features:
-        """The same of some rows."""
+        """Return the same for some rows."""
         ...
 
 
 def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Features:
-    """The products of a dense array or a CSR or CSC matrix that was checked already.
+    """Wrap a feature matrix for training.
 
-    intercept: the value of one more column, if there is one. The larger it is, the less its coefficient is penalised.
-    whole: whether all entries are whole numbers, if that is known.
+    The returned features offer two products, both in float64: scores X·v (method `scores`) and gradients Xᵀ·g (method
+    `combine`). The matrix itself is not converted: float32 data and memory maps are read block by block.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or CSC matrix of shape (n_samples, n_features)
+        Features. They must be finite, which is not checked here.
+    intercept : float, default 0.0
+        Value of one more, constant column, whose coefficient is the intercept divided by this value. The larger the
+        value, the less the intercept is penalised. `INTERCEPT` is a good choice. 0 appends no column.
+    whole : bool, optional
+        Whether all entries are small whole numbers, which are summed exactly. By default this is found out.
+
+    Returns
+    -------
+    Features
+        Features with the attributes n_samples and n_coefs and the methods `scores`, `combine` and `rows`.
+
+    See Also
+    --------
+    with_intercept : Appends a constant column to features.
+    Objective : Regularised risk of a linear ranker over features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.linear import as_features
+    >>> features = as_features(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> features.scores(np.array([1.0, 1.0])).tolist(), features.combine(np.array([1.0, 0.0])).tolist()
+    ([3.0, 7.0], [1.0, 2.0])
     """
     features: Features = _Dense(X) if isinstance(X, np.ndarray) else _Sparse(X)
     return with_intercept(_Whole(features) if is_whole_numbers(X, whole) else features, intercept)
 
 
 def is_whole_numbers(X: Any, known: bool | None = None) -> bool:
-    """Whether all entries of a matrix are whole numbers, and small; the first block tells of most that are not."""
+    """Return whether all entries of a matrix are small whole numbers. Most others fail in the first block."""
     if known is not None:
         return known
-    entries = X if isinstance(X, np.ndarray) else X.data  # by rows: a view of some columns is not copied
+    entries = X if isinstance(X, np.ndarray) else X.data  # by rows, so that a view of some columns is not copied
     blocks = (entries[part] for part in _slices(entries.shape[0], entries[:1].size))
     return all(bool(((block == np.rint(block)) & (np.abs(block) <= _SMALL)).all()) for block in blocks)
 
 
 def on_grid(weights: NDArray[np.floating]) -> tuple[Vector, Vector]:
-    """Weights as a sum: multiples of a power of two, of which sums are exact, and what is left."""
+    """Split weights into multiples of a power of two, whose sums are exact, and the remainder."""
     wide: Vector = np.asarray(weights, np.float64)
     even = (wide + _GRID) - _GRID
     return even, wide - even
 
 
 def with_intercept(features: Features, value: float) -> Features:
-    """The same features with one more column of a value, unless it is 0."""
+    """Append a constant column to features.
+
+    Parameters
+    ----------
+    features : Features
+        Features, as `as_features` returns them.
+    value : float
+        Value of the column. If it is 0, no column is appended.
+
+    Returns
+    -------
+    Features
+        The features with one more column. Nothing is copied.
+
+    See Also
+    --------
+    as_features : Features of a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.linear import INTERCEPT, as_features, with_intercept
+    >>> features = with_intercept(as_features(np.array([[1.0], [2.0]])), INTERCEPT)
+    >>> features.scores(np.array([3.0, 0.1])).tolist()
+    [4.0, 7.0]
+    """
     return _WithIntercept(features, value) if value else features
 
 
 class _Dense:
     def __init__(self, X: NDArray[np.floating]) -> None:
-        self._X = np.asarray(X)  # a memory map without its class, whose slices are slow
+        self._X = np.asarray(X)  # turns a memory map, whose slices are slow, into a plain array
         self.n_samples: int = self._X.shape[0]
         self.n_coefs: int = self._X.shape[1]
         whole = self._X.dtype == np.float64 and (self._X.flags.c_contiguous or self._X.flags.f_contiguous)
@@ -98,7 +152,7 @@ class _Dense:
         return result
 
     def _wide_rows(self) -> Iterator[tuple[slice, Vector]]:
-        """Blocks of rows in float64, one after the other in the same memory: new memory would cost more than sums."""
+        """Yield blocks of rows in float64, all in the same memory: allocating it takes longer than the sums."""
         room: Vector | None = None
         for part in _slices(self.n_samples, self.n_coefs):
             room = np.empty((part.stop, self.n_coefs)) if room is None else room
@@ -154,10 +208,11 @@ class _Sparse:
 
 
 class _Whole:
-    """Whole numbers: Xᵀ·weights is summed exactly but for the last digit, so in any order to the same.
+    """Features that are whole numbers: Xᵀ·weights is summed so that the result does not depend on the order.
 
-    Such features have scores that are equal but for the order of sums, and hinges that see the difference; with this, a
-    matrix in parts has the scores of the whole one. Gradients of a risk add up to at most 4, entries are small.
+    With such features, scores often differ only by the rounding of sums in another order, and hinges react to that
+    difference. With exact sums, a matrix that is split into parts gives the scores of the whole matrix. Gradients of a
+    risk add up to at most 4, and entries are small.
     """
 
     def __init__(self, inner: Features) -> None:
@@ -177,7 +232,7 @@ class _Whole:
 
 
 class _WithIntercept:
-    """One more column, of one value."""
+    """Features with one more, constant column."""
 
     def __init__(self, inner: Features, value: float) -> None:
         self._inner, self._value = inner, value
@@ -195,20 +250,20 @@ class _WithIntercept:
 
 
 def _slices(length: int, width: int) -> Iterator[slice]:
-    """Slices of a length, each of about a block of entries."""
+    """Yield slices that cover a length, each with about a block of entries."""
     step = max(_BLOCK // max(width, 1), 1)
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
 def _along(blocks: tuple[Any, ...], vector: Vector) -> Vector:
-    """Blocks lie one after the other in the result."""
+    """Multiply blocks whose results are concatenated."""
     parts = [block @ vector for block in blocks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _across(blocks: tuple[Any, ...], vector: Vector) -> Vector:
-    """Blocks take their parts of the vector, and their results are added up."""
+    """Multiply blocks with their parts of the vector and add up the results."""
     result, start = np.zeros(blocks[0].shape[0]), 0
     for block in blocks:
         result += block @ vector[start : start + block.shape[1]]
@@ -217,7 +272,7 @@ def _across(blocks: tuple[Any, ...], vector: Vector) -> Vector:
 
 
 def _sparse_blocks(X: Any) -> Iterator[tuple[Any, Any]]:
-    """A CSR matrix by rows, or a CSC one by columns, in blocks that share its memory, each with its transpose."""
+    """Split a CSR matrix by rows, or a CSC matrix by columns, into blocks that share its memory, with transposes."""
     length, width = X.shape[::-1] if X.format == "csc" else X.shape
     most = X.nnz if X.dtype == np.float64 else _SPARSE_BLOCK
     start = 0
@@ -235,7 +290,7 @@ def _sparse_blocks(X: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _of_parts(kind: Any, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
-    """A matrix of these very arrays. Given to the constructor, views would be copied and wide indices narrowed."""
+    """Build a matrix from these very arrays. The constructor would copy views and narrow wide indices."""
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix

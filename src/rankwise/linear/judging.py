@@ -1,8 +1,8 @@
-"""How good candidates are on the samples that folds left out, and how sure that is.
+"""How good candidates are on the samples that folds leave out, and how certain this is.
 
-A fold is judged by many values whose mean is the metric: the precision at each positive, the metric of each query; or
-by one, where a metric has no such parts. Two candidates differ by the mean of their values' differences, whose standard
-error is far smaller than that of either.
+On a fold, a candidate gets many values whose mean is the metric: the precision at each positive, or the metric of each
+query. If the metric has no such parts, it gets one value. Two candidates differ by the mean difference of their values,
+whose standard error is much smaller than that of either candidate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rankwise.metrics.ranking import values_of
 
 __all__ = ["Judge", "shares", "worse_by"]
 
-# A difference smaller than this is none.
+# Differences below this do not count.
 _NONE = 1e-6
 
 
 class Judge:
-    """Values of scores on the samples left out, of one candidate: by fold, or with `scorer` one a fold.
+    """Judge of candidates on the samples that folds leave out. With `scorer`, it returns one value per fold.
 
-    truth: (n,) relevance, or gains. n_units: of one repeat of the folds, for standard errors.
+    truth: (n,) relevance, or gains.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Judge:
         self.folds, self._repeats = folds, repeats
 
     def values(self, coef: Vector, scores: Vector, fold: Fold) -> Vector:
-        """What a fold says of a candidate, from scores of the samples it leaves out: the mean is its score there."""
+        """Return the values of a candidate on the samples that a fold leaves out. Their mean is its score there."""
         if self._scorer is not None:
             return np.array([self._scorer(coef, fold)])
         assert self._metric is not None
@@ -56,17 +56,17 @@ class Judge:
         return np.array([self._metric(scores, truth, empty="skip")])
 
     def gather(self, by_fold: list[Vector]) -> tuple[Vector, Vector]:
-        """All values of a candidate, and the score of each fold; values that cannot be judged are left out."""
+        """Return all values of a candidate, and its score on each fold. NaN values are left out of the scores."""
         means = np.array([np.nanmean(v) if np.isfinite(v).any() else np.nan for v in by_fold])
         return np.concatenate(by_fold), means
 
     def n_units(self, values: Vector) -> float:
-        """How many independent values there are."""
+        """Return how many independent values there are."""
         return max(float(np.isfinite(values).sum()) / self._repeats, 1.0)
 
 
 def precisions(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
-    """The precision at each positive, in order of rows; samples of equal score come together."""
+    """Return the precision at each positive, in the order of rows; tied samples count as one step."""
     everyone, positives = np.sort(scores), np.sort(scores[relevant])
     above = everyone.size - np.searchsorted(everyone, scores[relevant], side="left")
     right = positives.size - np.searchsorted(positives, scores[relevant], side="left")
@@ -74,7 +74,7 @@ def precisions(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
 
 
 def overtaken(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
-    """The fraction of negatives below each positive, in order of rows; a tie counts as half."""
+    """Return the fraction of negatives below each positive, in the order of rows; a tie counts half."""
     negatives = np.sort(scores[~relevant])
     below = np.searchsorted(negatives, scores[relevant], side="left")
     until = np.searchsorted(negatives, scores[relevant], side="right")
@@ -82,7 +82,7 @@ def overtaken(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
 
 
 def worse_by(judge: Judge, values: list[Vector]) -> Vector:
-    """By how many standard errors of the difference each candidate is below the best."""
+    """Return by how many standard errors of the difference each candidate is worse than the best."""
     seen = np.array(values)
     fine = np.isfinite(seen).all(axis=0)
     if not fine.any():
@@ -94,7 +94,7 @@ def worse_by(judge: Judge, values: list[Vector]) -> Vector:
 
 
 def shares(z: Vector, sharpness: float, negligible: float) -> Vector:
-    """Weights exp(−z·sharpness), those below a part of the largest left out, that add up to 1."""
+    """Return weights exp(−z·sharpness) that add up to 1; weights below `negligible` are set to 0."""
     weight = np.exp(-z * sharpness)
     weight[weight < negligible] = 0.0
     return np.asarray(weight / weight.sum())

@@ -1,4 +1,4 @@
-"""LinearRanker: a linear ranker for a metric, with nothing to choose but the metric."""
+"""LinearRanker: a linear ranker that tunes itself for a metric."""
 
 from __future__ import annotations
 
@@ -33,59 +33,81 @@ from rankwise.progress import Progress
 
 __all__ = ["LinearRanker"]
 
-# How many C of the structured hinge are tried, and where they begin and end, in powers of ten of the natural C. With
-# several queries it is often the best start, and worth a finer grid.
+# How many C of the structured hinge are tried, and the ends of their grid, in powers of ten times the natural C. With
+# several queries the structured hinge is often the best start and deserves a finer grid.
 _ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
-# Where data are few, classes are balanced, too.
+# Small data also get starts with balanced classes.
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
 
 
 class LinearRanker(BaseLinearRanker):
-    """A linear ranker for a metric: tuned classifiers, refined for the metric, and their mean by merit.
+    """Linear ranker that tunes itself for a ranking metric.
 
-    `fit` scales the features, tries logistic regressions, squared hinges and structured hinges of several strengths,
-    and refines the mean of the best by the smooth loss of the metric, see `rankwise.smooth_loss`. Folds judge all of
-    these by the metric. The ranker is the mean of their coefficients, weighted by exp(−z/¾), z being how many standard
-    errors one is worse than the best: so a choice is not misled by chance where positives are few.
+    This is the estimator to start with: name the metric, and `fit` does the rest. It needs no scaled features and no
+    grid search. It works for imbalanced binary classification (all samples form one ranking) and for learning to rank
+    (pass `qid` to `fit`).
 
     Parameters
     ----------
-    metric : str, Metric or callable
-        What the ranker is judged by: "ap", "ndcg", "ndcg@10", "mrr", "auc", another name of `rankwise.metrics.METRICS`,
-        "map", which is "ap" with queries, or a scikit-learn scorer, scorer(estimator, X, y). Rankers are refined by the
-        smooth loss of the same name, for other metrics by that of AP.
-    cv : int or splitter
-        Folds, or what makes them. They keep queries whole, else they are stratified. There are no more of them than
-        positives; folds of little data are drawn three times.
+    metric : str, Metric or callable, default "ap"
+        Metric to train for, and by which candidates are compared. Either a name of `rankwise.metrics.METRICS`, such
+        as "ap" (average precision), "ndcg", "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries
+        and needs `qid`; or a scikit-learn scorer with the signature scorer(estimator, X, y). Candidates are refined
+        by a smooth version of the metric's loss if it is AP, NDCG, MRR or AUC, and by that of AP otherwise.
+    cv : int or cross-validation splitter, default 5
+        Number of folds, or a splitter. Folds keep queries whole. Without queries they are stratified. There are never
+        more folds than positive samples, and small data are split three times with different seeds. Use fewer folds
+        to save time.
     n_jobs : int, optional
-        Folds at a time, in threads; −1 for all processors. Results do not depend on it.
-    random_state : int
-        Of the folds.
-    verbose : int
-        1 shows progress.
+        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+        The result does not depend on it.
+    random_state : int, default 0
+        Seed for the random split into folds, and for the choice of the samples to search on if there are very many.
+    verbose : int, default 0
+        If 1, show progress on the terminal.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, d)
-        For the features as they were given.
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients, for the features as they were passed to `fit`.
     intercept_ : ndarray of shape (1,)
-        Where `predict` has its threshold: where F1 on the training samples is highest. No ranking depends on it.
+        Intercept. It only moves the threshold of `predict`, which is set where F1 on the training samples is highest.
+        Rankings do not depend on it.
     classes_ : ndarray of shape (2,)
-        The greater label is the relevant one.
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
     report_ : TuningReport
-        What was tried, with the score of every fold and the share in the ranker; it prints and plots.
+        All candidates that were tried, with their scores in every fold and their weights in the final ranker. Print
+        it for a table, or call its method `plot`.
     best_score_ : float
-        The mean over folds of the best single candidate.
+        Score of the best single candidate, averaged over the folds. NaN if there are too few samples for two folds.
     metric_ : str
-        The name of the metric; "score" for a scorer.
-    timing_ : dict
-        Seconds of the search and of the last fits.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Name of the metric, or "score" for a scorer.
+    history_ : dict of str to ndarray
+        The columns of `report_`.
+    timing_ : dict of str to float
+        Seconds that `fit` took: "total", "search" and "fit" (the final fits to all samples).
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
 
     See Also
     --------
-    RankSVM : the convex structured hinge of the paper alone, with a certified gap.
+    RankSVM : Convex ranking SVM, with a certified optimum and for losses of your own.
+    RankSVMCV : Ranking SVM whose C is chosen by cross-validation.
+    rankwise.dask.DaskLinearRanker : The same ranker for data on a Dask cluster.
+
+    Notes
+    -----
+    `fit` scales the features and then tries many candidates: logistic regressions, linear SVMs with squared hinge, and
+    structured hinges of the ranking loss, each with several strengths of regularisation. The weighted mean of the best
+    ones is refined by gradient steps on a smooth version of the metric's loss, see `rankwise.smooth_loss`.
+
+    Cross-validation compares the candidates by the metric. The final ranker is not the single winner. It is the mean
+    of the candidates' coefficients, fitted to all samples and weighted by exp(−z/¾), where z tells how many standard
+    errors a candidate is worse than the best one. This makes the choice robust if there are few positive samples.
+
+    The search uses at most 32,768 samples (200,000 if there are queries). The final fits use all samples.
 
     Examples
     --------
@@ -121,32 +143,37 @@ class LinearRanker(BaseLinearRanker):
         qid: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> LinearRanker:
-        """Fit to labelled samples.
+        """Fit the ranker to labelled samples.
 
-        After Ctrl-C, what has been tried so far decides, and the last fits are done; after a second one, the mean of
-        what is fitted by then is kept, if there is anything. KeyboardInterrupt is raised in either case.
+        If you press Ctrl-C during the search, `fit` stops the search, does the final fits with the candidates that it
+        has compared so far, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps what is fitted by
+        then. Either way the model is usable, unless nothing was fitted yet.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Samples; float32, sparse and memory-mapped data are used as they are.
-        y : array-like of shape (n,)
-            Labels of two classes; with qid, more than two numbers are grades, at least 0. Metrics that see grades, such
-            as "ndcg@10", train for them; others see what is above the lowest grade. classes_ is then 0 and 1.
-        qid : array-like of shape (n,), optional
-            The query of each sample, in any order; without it all samples are one.
-        query_weight : array-like of shape (n,), optional
-            The weight of each sample's query in training.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. The
+            features need not be scaled.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
+            more than two different numbers, all at least 0. Metrics that use grades, such as "ndcg@10", are trained
+            on them. For other metrics, samples above the lowest grade are relevant. With grades, classes_ is 0 and 1.
+        qid : array-like of shape (n_samples,), optional
+            Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
+            documents found for one search. By default all samples form one query.
+        query_weight : array-like of shape (n_samples,), optional
+            Weight of each sample's query during training. It must be the same for all samples of a query. By default
+            all queries have the same weight.
 
         Returns
         -------
         LinearRanker
-            Itself, fitted.
+            The fitted ranker itself.
 
         Raises
         ------
         ValueError
-            If a parameter or the data are not in order.
+            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class.
         KeyboardInterrupt
             After Ctrl-C.
         """
@@ -158,7 +185,7 @@ class LinearRanker(BaseLinearRanker):
         return self
 
     def _n_jobs(self) -> int:
-        """The number of jobs, if that and the seed are in order."""
+        """Return the number of jobs, after checks of it and of the seed."""
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         return as_jobs(self.n_jobs)
@@ -177,14 +204,14 @@ class LinearRanker(BaseLinearRanker):
     def _fit(
         self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress | None
     ) -> bool:
-        """Search and conclude; whether that was interrupted."""
+        """Search, do the final fits, and return whether this was interrupted."""
         tried_on = data.tried_on(self.random_state)
         search = self._search(tried_on, metric, n_jobs)
         if progress is not None:
             search.say = progress.say
         interrupted = search.run()
         searched = time.perf_counter()
-        if tried_on is not data:  # weights add up as they did, since C is against their sum
+        if tried_on is not data:  # the sum of the weights stays the same, because C is relative to it
             self._widen(search, data, metric, tried_on.relevant.size / data.relevant.size)
         interrupted |= self._conclude(search, data)
         now = time.perf_counter()
@@ -194,27 +221,53 @@ class LinearRanker(BaseLinearRanker):
         return interrupted
 
     def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
-        """Let the last fits of a search be to all samples, whose weights are multiplied by a share."""
+        """Make the search do its final fits on all samples, with their weights multiplied by `share`."""
         whole = self._samples(data, metric)
         search.samples = whole._replace(weights=share * whole.weights)
 
     @property
     def report_(self) -> TuningReport:
-        """What was tried."""
+        """Report on all candidates that were tried.
+
+        Returns
+        -------
+        TuningReport
+            Candidates with their scores in every fold and their weights in the final ranker.
+        """
         if not hasattr(self, "history_"):
-            raise AttributeError("report_ is there after fit")
+            raise AttributeError("report_ is only available after fit; call fit first")
         return TuningReport(self.history_, self.metric_)
 
     @classmethod
     def from_file(cls, file: ModelFile, path: str | Path) -> LinearRanker:
-        """The ranker in an open model file; for `rankwise.load`."""
+        """Build the ranker from a model file that is already read.
+
+        `rankwise.load` calls this method. To load a model, use that function.
+
+        Parameters
+        ----------
+        file : ModelFile
+            Contents of the model file.
+        path : str or Path
+            Where the file is, for error messages.
+
+        Returns
+        -------
+        LinearRanker
+            The fitted ranker, an instance of this class.
+
+        Raises
+        ------
+        ModelFileError
+            If the contents are damaged, or were written by an incompatible version.
+        """
         model = cast(LinearRanker, super().from_file(file, path))
         try:
             check_columns(model.history_)
         except ValueError as error:
             raise ModelFileError(f"{path}: {error}; copy it again, or save the model again") from None
         if not hasattr(model, "metric_"):
-            raise ModelFileError(f"{path}: a LinearRanker without metric_; copy it again, or save the model again")
+            raise ModelFileError(f"{path}: the LinearRanker has no metric_; copy it again, or save the model again")
         model.best_score_ = model.report_.best_score
         return model
 
@@ -222,10 +275,12 @@ class LinearRanker(BaseLinearRanker):
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
 
     def _judged_by(self, qid: ArrayLike | None) -> Metric | None:
-        """The metric; None for a scorer."""
+        """Return the metric, or None for a scorer."""
         if self.metric == "map":
             if qid is None:
-                raise ValueError("'map' is the mean of AP over queries: pass qid, or metric='ap' for a single query")
+                raise ValueError(
+                    "metric='map' averages AP over queries and needs them; pass qid, or metric='ap' for a single query"
+                )
             return as_metric("ap")
         if callable(self.metric) and not isinstance(self.metric, Metric):
             return None
@@ -241,7 +296,7 @@ class LinearRanker(BaseLinearRanker):
     ) -> RankerData:
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
-        pose(labels.truth, as_loss("ap"), ids, weight)  # refuses what is not in order
+        pose(labels.truth, as_loss("ap"), ids, weight)  # raises if the data cannot be ranked
         ids = None if ids is None or np.unique(ids).size == 1 else ids
         if metric is None:
             return RankerData(X, labels, ids, weight, labels.truth)
@@ -270,7 +325,7 @@ class LinearRanker(BaseLinearRanker):
         return Search(samples, judge, n_jobs)
 
     def _scorer(self, data: RankerData, features: Standardised) -> Callable[[Vector, Fold], float]:
-        """A function of coefficients and a fold: what the scorer says of a ranker with these."""
+        """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
         scorer: Any = self.metric
         y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
 
@@ -282,7 +337,7 @@ class LinearRanker(BaseLinearRanker):
         return score
 
     def _conclude(self, search: Search, data: RankerData) -> bool:
-        """Take the mean of what is fitted to all samples; whether that was interrupted."""
+        """Take the mean of the candidates fitted to all samples; return whether this was interrupted."""
         found, interrupted = None, False
         try:
             for mean in search.conclude():
@@ -299,7 +354,7 @@ class LinearRanker(BaseLinearRanker):
         self._take(search.samples.features, coef, data.relevant)
 
     def _take(self, features: Standardised, coef: Vector, relevant: NDArray[np.bool_]) -> None:
-        """Coefficients of standardised features, brought back to those that were given."""
+        """Take coefficients for standardised features, converted to the original features."""
         given = features.as_given(coef)
         scores = features.scores(coef) + float(features.centre @ given)
         self._adopt(given, lambda learnt: scores, relevant)

@@ -1,4 +1,4 @@
-"""Linear rankers in model files: the parameters as plain data, what was learnt as arrays."""
+"""Linear rankers in model files: parameters as plain data, fitted attributes as arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankwise.io.models import ModelFile, ModelFileError, write_model
 from rankwise.io.quoting import shown
 from rankwise.losses import Loss, as_loss
 
-# What is learnt: kept as an array, or as a number, truth value or dictionary.
+# Fitted attributes that are stored as arrays, and those stored as numbers, booleans or dictionaries.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
 _PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "metric_", "best_score_", "best_by_")
@@ -29,7 +29,7 @@ _AGAIN = "copy it again, or save the model again"
 
 @dataclass(frozen=True)
 class Linear:
-    """A stored linear ranker. note: what the writer added of its own."""
+    """A stored linear ranker. note: further data of the writer."""
 
     params: dict[str, Any]
     attributes: dict[str, Any]
@@ -37,7 +37,7 @@ class Linear:
 
 
 def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted ranker. A loss is kept by its name; a parameter that is not plain data is left out."""
+    """Write a fitted ranker. A loss is stored by its name; parameters that are not plain data are left out."""
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     arrays = {name: _storable(getattr(model, name)) for name in _ARRAYS if hasattr(model, name)}
     arrays |= {_HISTORY + name: values for name, values in model.history_.items()}
@@ -47,19 +47,19 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
     header = {
         "params": {name: value for name, value in params.items() if value is not _NOT_PLAIN},
         "left_out": sorted(name for name, value in params.items() if value is _NOT_PLAIN),
-        "learnt": {name: value for name, value in learnt.items() if value == value},  # NaN is no number of JSON
+        "learnt": {name: value for name, value in learnt.items() if value == value},  # JSON has no NaN
         "note": dict(note or {}),
     }
     write_model(path, kind, header, arrays)
 
 
 def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
-    """A stored ranker from its file, checked to hold together. known: the parameters that its class takes."""
+    """Read a stored ranker from its file and check it. known: names of the parameters of its class."""
     arrays = file.arrays
     params, learnt, note = (_object(file, path, key) for key in ("params", "learnt", "note"))
     for name in _NEEDED:
         if name not in arrays:
-            raise ModelFileError(f"{path}: a linear model without the array {name}; {_AGAIN}")
+            raise ModelFileError(f"{path}: the linear model has no array {name}; {_AGAIN}")
     d: Any = learnt.get("n_features_in_")
     if not is_whole(d) or d < 1:
         raise ModelFileError(f"{path}: n_features_in_ is {shown(d)}, not a number of features; {_AGAIN}")
@@ -67,14 +67,14 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
     strange = sorted(set(params) - known)
     if strange:
         raise ModelFileError(
-            f"{path}: unknown parameter {shown(strange[0])}; it was written by another version of rankwise"
+            f"{path}: unknown parameter {shown(strange[0])}; load the file with the version of rankwise that wrote it"
         )
     for name, value in params.items():
         if not _is_plain(value) or (name in _POSITIVE and not (is_number(value) and 0.0 < value < np.inf)):
-            raise ModelFileError(f"{path}: the parameter {name} is {shown(value)}, which cannot be; {_AGAIN}")
+            raise ModelFileError(f"{path}: the parameter {name} is {shown(value)}, which is not valid; {_AGAIN}")
     for name in _PLAIN:
         if name in learnt and not _is_learnt(name, learnt[name]):
-            raise ModelFileError(f"{path}: {name} is {shown(learnt[name])}, which cannot be; {_AGAIN}")
+            raise ModelFileError(f"{path}: {name} is {shown(learnt[name])}, which is not valid; {_AGAIN}")
     attributes: dict[str, Any] = {name: arrays[name] for name in _ARRAYS if name in arrays}
     if "feature_names_in_" in arrays:
         attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
@@ -82,7 +82,7 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
     if _BY in arrays:
         names = sorted(learnt.get("best_by_", {}))
         if arrays[_BY].shape != (len(names), *arrays.get("scores_", arrays[_BY]).shape):
-            raise ModelFileError(f"{path}: scores by measure do not fit the measures, {shown(names)}; {_AGAIN}")
+            raise ModelFileError(f"{path}: scores_by_ does not match the metrics {shown(names)}; {_AGAIN}")
         attributes[_BY] = dict(zip(names, arrays[_BY], strict=True))
     start = len(_HISTORY)
     attributes["history_"] = {name[start:]: values for name, values in arrays.items() if name.startswith(_HISTORY)}
@@ -90,9 +90,9 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
 
 
 def _object(file: ModelFile, path: str | Path, key: str) -> dict[str, Any]:
-    """A part of the header that must be a table."""
+    """Return a part of the header that must be a table."""
     if key not in file.header:
-        raise ModelFileError(f"{path}: a linear model without {key}; {_AGAIN}")
+        raise ModelFileError(f"{path}: the linear model has no {key}; {_AGAIN}")
     part = file.header[key]
     if not isinstance(part, dict):
         raise ModelFileError(f"{path}: {key} is {shown(part)}, not a table of names and values; {_AGAIN}")
@@ -100,35 +100,35 @@ def _object(file: ModelFile, path: str | Path, key: str) -> dict[str, Any]:
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], d: int, path: str | Path) -> None:
-    """Refuse arrays that do not fit together, or hold what no model has."""
+    """Refuse arrays that do not match, or with contents that no model has."""
     coef, intercept, classes = (arrays[name] for name in _NEEDED)
     whole = all(part.dtype == np.float64 and np.isfinite(part).all() for part in (coef, intercept))
     if not whole or coef.shape != (1, d) or intercept.shape != (1,) or classes.shape != (2,):
-        raise ModelFileError(f"{path}: coefficients, intercept and classes do not fit together; {_AGAIN}")
+        raise ModelFileError(f"{path}: coefficients, intercept and classes do not match; {_AGAIN}")
     if not classes[0] < classes[1]:
-        raise ModelFileError(f"{path}: the classes are {shown(classes.tolist())}, not two in order; {_AGAIN}")
+        raise ModelFileError(f"{path}: the classes are {shown(classes.tolist())}, not two in ascending order; {_AGAIN}")
     names = arrays.get("feature_names_in_")
     if names is not None:
         if names.shape != (d,):
-            raise ModelFileError(f"{path}: {names.size} feature names for {d} features; {_AGAIN}")
+            raise ModelFileError(f"{path}: there are {names.size} feature names for {d} features; {_AGAIN}")
         if names.dtype.kind != "U" or not names.all() or np.unique(names).size < d:
-            raise ModelFileError(f"{path}: feature names must be different words, none of them empty; {_AGAIN}")
+            raise ModelFileError(f"{path}: feature names must be unique and not empty; {_AGAIN}")
     history = [values for name, values in arrays.items() if name.startswith(_HISTORY)]
     if any(values.dtype.kind not in "biuf" or values.ndim != 1 for values in history) or (
         len({values.size for values in history}) > 1
     ):
-        raise ModelFileError(f"{path}: its history is not columns of numbers, all of one length; {_AGAIN}")
+        raise ModelFileError(f"{path}: the history is not made of columns of numbers of equal length; {_AGAIN}")
 
 
 def _is_plain(value: Any, depth: int = 3) -> bool:
-    """Whether a value is one that `_plain` gives of a parameter: a number, a word, or lists of such."""
+    """Return whether a value is plain data, as `_plain` returns it: a number, a string, or lists of these."""
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(part, depth - 1) for part in value)
     return value is None or (isinstance(value, bool | int | float | str) and abs(_size(value)) < np.inf)
 
 
 def _size(value: float | str) -> float:
-    """A number, or the length of a word; infinite where it is too large to be meant."""
+    """Return a number, or the length of a string; infinity if it is implausibly large."""
     if isinstance(value, str):
         return np.inf if len(value) > _LONGEST_WORD else len(value)
     try:
@@ -138,7 +138,7 @@ def _size(value: float | str) -> float:
 
 
 def _is_learnt(name: str, value: Any) -> bool:
-    """Whether a value is of the kind that its name says."""
+    """Return whether a value has the type that belongs to its name."""
     if name in ("loss_", "metric_"):
         return isinstance(value, str) and _is_plain(value)
     if name == "converged_":
@@ -151,7 +151,7 @@ def _is_learnt(name: str, value: Any) -> bool:
 
 
 def _is_choice(value: Any) -> bool:
-    """Whether a value says what a measure chose: a loss, a C and a score."""
+    """Return whether a value is the choice of a metric: a loss, a C and a score."""
     if not isinstance(value, dict) or set(value) != {"loss", "C", "score"}:
         return False
     return isinstance(value["loss"], str) and all(is_number(value[key]) for key in ("C", "score"))
@@ -161,7 +161,7 @@ _NOT_PLAIN = object()
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it, or a mark that it has no such form."""
+    """Return the value as JSON stores it, or a marker if it has no such form."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Loss):
@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
 
 
 def _name_of(loss: Loss) -> str:
-    """The name of a loss, or its form where the name is that of another: a model is not refitted to a wrong one."""
+    """Return the name of a loss, or its repr if another loss has that name, so that a refit uses no wrong loss."""
     try:
         named = as_loss(loss.name)
     except ValueError:
@@ -186,6 +186,6 @@ def _name_of(loss: Loss) -> str:
 
 
 def _storable(values: Any) -> Any:
-    """Names as fixed-width text: object arrays are not stored."""
+    """Return names as fixed-width text, because object arrays cannot be stored."""
     array = np.asarray(values)
     return array.astype(str) if array.dtype == object else array

@@ -2,7 +2,7 @@
 
     minimise  Σ_i u_i·ℓ(y_i (x_i·w + b)) + ‖w‖²/(2C),   y = ±1
 
-The intercept b is not penalised. Samples of weight u = 0 are left out, so that all folds share one matrix.
+The intercept b is not penalised. Samples with weight u = 0 do not count, so all folds can share one matrix.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rankwise.linear.standardising import Standardised
 
 __all__ = ["POINTWISE", "Classifier", "Rows", "RowsHere", "Sums", "descend", "hessian_of", "sums_at"]
 
-# Up to so many dense features, Newton's method is faster.
+# Newton's method is faster up to so many dense features.
 _NEWTON = 128
 _NEWTON_STEPS, _NEWTON_GAIN, _HALVINGS = 40, 1e-5, 20
 _STEPS, _GAIN = 300, 1e-5
-# A fit begins where the last two point to: so far beyond the last, as a part of what came between them.
+# A fit starts beyond the last one, by this fraction of the difference between the last two.
 _AHEAD = 0.5
-# The intercept's own penalty, so that a Hessian has an inverse.
+# A tiny penalty of the intercept, which makes the Hessian invertible.
 _HARDLY = 1e-9
 
 
 class _Loss(NamedTuple):
-    """A loss of margins: its value and slope, and its bend."""
+    """A loss of margins: its value and slope, and its second derivative."""
 
     at: Callable[[Vector], tuple[Vector, Vector]]
     bend: Callable[[Vector], Vector]
@@ -43,7 +43,7 @@ def _logistic(margin: Vector) -> tuple[Vector, Vector]:
     slope = np.where(margin >= 0.0, small, 1.0)
     small += 1.0
     slope /= -small
-    value = np.log(small, out=small)  # faster than log1p; off by 1e-16, against a sum of at least as much
+    value = np.log(small, out=small)  # faster than log1p, with an error of about 1e-16
     value -= np.minimum(margin, 0.0)
     return value, slope
 
@@ -64,7 +64,7 @@ def _squared_hinge_bend(margin: Vector) -> Vector:
 
 
 LOGISTIC, SQUARED_HINGE = _Loss(_logistic, _logistic_bend), _Loss(_squared_hinge, _squared_hinge_bend)
-# By name: the loss, and whether both classes weigh the same.
+# By name: the loss, and whether both classes have the same total weight.
 POINTWISE = {
     "logistic": (LOGISTIC, False),
     "squared hinge": (SQUARED_HINGE, False),
@@ -82,7 +82,7 @@ class Sums(NamedTuple):
 
 
 class Rows(Protocol):
-    """Labelled samples, as sums over them. total: of their weights. share: of the positives in it."""
+    """Labelled samples, seen as sums. total: sum of the weights. share: fraction of it that the positives have."""
 
     n_coefs: int
     total: float
@@ -90,16 +90,16 @@ class Rows(Protocol):
     is_dense: bool
 
     def at(self, point: Vector, loss: str) -> Sums:
-        """The sums at coefficients and an intercept."""
+        """Return the sums at given coefficients and intercept."""
         ...
 
     def hessian(self, margins: Any, loss: str) -> NDArray[np.float64]:
-        """The Hessian of the value where the margins are these."""
+        """Return the Hessian of the value at given margins."""
         ...
 
 
 class RowsHere:
-    """Samples in memory: features, which are relevant, and their weights."""
+    """Samples in memory: features, relevance and weights."""
 
     def __init__(self, features: Standardised, relevant: NDArray[np.bool_], weights: Vector, loss: str) -> None:
         if POINTWISE[loss][1]:
@@ -122,7 +122,7 @@ class RowsHere:
 
 
 def sums_at(features: Features, sign: Vector, weights: Vector, point: Vector, loss: str) -> Sums:
-    """`Sums` of samples in memory; sign: ±1 by sample."""
+    """Return `Sums` of samples in memory; sign: ±1 by sample."""
     margin = features.scores(point[:-1]) + point[-1]
     margin *= sign
     value, slope = POINTWISE[loss][0].at(margin)
@@ -131,7 +131,7 @@ def sums_at(features: Features, sign: Vector, weights: Vector, point: Vector, lo
 
 
 def hessian_of(gram: NDArray[np.float64], combined: Vector, bend: Vector) -> NDArray[np.float64]:
-    """The Hessian by coefficients and intercept."""
+    """Return the Hessian in coefficients and intercept."""
     d = combined.size
     hessian = np.empty((d + 1, d + 1))
     hessian[:d, :d], hessian[d, d] = gram, bend.sum()
@@ -148,7 +148,7 @@ class _At(NamedTuple):
 
 
 class Classifier:
-    """Fits for C rising by even factors, each beginning near the last; point: coefficients and intercept."""
+    """Fits for C that grows by equal factors, each started near the last; point: coefficients and intercept."""
 
     def __init__(self, rows: Rows, loss: str) -> None:
         self._rows, self._loss = rows, loss
@@ -159,7 +159,7 @@ class Classifier:
         self._before = self.point
 
     def fit(self, C: float) -> Vector:
-        """The coefficients for C."""
+        """Return the coefficients for C."""
         if self._rows.is_dense and self._rows.n_coefs <= _NEWTON:
             self._newton(C)
         else:
@@ -175,7 +175,7 @@ class Classifier:
         return _At((value + float(coef @ coef) / (2.0 * C)) / total, gradient / total, margins)
 
     def _newton(self, C: float) -> None:
-        """Newton's method; steps are halved until they gain."""
+        """Newton's method. Steps are halved until the objective falls."""
         ridge = np.append(np.full(self.point.size - 1, 1.0 / C), _HARDLY)
         here = self._at(self.point, C)
         for _ in range(_NEWTON_STEPS):
@@ -189,14 +189,14 @@ class Classifier:
                     break
                 size *= 0.5
             else:
-                return  # rounding rules
+                return  # rounding prevents progress
             self.point, here = self.point - size * step, there
             if gain < _NEWTON_GAIN * here.value:
                 return
 
 
 def descend(objective: Callable[[Vector], tuple[float, Vector]], point: Vector, max_iter: int, gain: float) -> Vector:
-    """L-BFGS from a point, until a step gains less than this part of the value."""
+    """Run L-BFGS from a point until a step lowers the value by less than the fraction `gain`."""
     options = {"maxiter": max_iter, "ftol": gain, "gtol": 1e-9, "maxcor": 10}
     found: Vector = minimize(objective, point, jac=True, method="L-BFGS-B", options=options).x
     return found

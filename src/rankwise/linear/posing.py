@@ -1,8 +1,8 @@
-"""From what users pass to `fit` to the task that solvers see: which samples form which query, and of what weight."""
+"""From the arguments of `fit` to the task that solvers see: which samples form which query, with which weight."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,11 +11,12 @@ from rankwise.grouping import group
 from rankwise.inputs import as_array, first_true
 from rankwise.linear.objective import Inference, Task
 from rankwise.losses import Loss
+from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Truth, as_queries, single_query
 
 
 class Rankable(NamedTuple):
-    """Queries with something to rank. order: where their samples are, None if all are in place. weights: (Q,)."""
+    """Queries with something to rank. order: rows of their samples, None if already in order. weights: (Q,)."""
 
     order: NDArray[np.int64] | None
     queries: Queries
@@ -28,14 +29,14 @@ def rankable(
     query_weight: ArrayLike | None = None,
     rows: NDArray[np.int64] | None = None,
 ) -> Rankable:
-    """The queries of some of the samples that have something to rank, with their weights as they were given."""
+    """Return the queries of some samples that have something to rank, with their weights as given."""
     n = truth.size
     if qid is None:
         order, starts = rows, np.array([0, n if rows is None else rows.size])
     else:
         ids = as_array(qid, "qid")
         if ids.shape != (n,):
-            raise ValueError(f"qid has shape {ids.shape}; pass the query of every sample, ({n},)")
+            raise ValueError(f"qid has shape {ids.shape}; pass one query per sample, ({n},)")
         grouping = group(ids if rows is None else ids[rows], n if rows is None else rows.size)
         order, starts = grouping.order, grouping.starts
         if rows is not None:
@@ -57,25 +58,71 @@ def pose(
     qid: ArrayLike | None = None,
     query_weight: ArrayLike | None = None,
     rows: NDArray[np.int64] | None = None,
-    **inference: Any,
+    *,
+    scale: float = 1.0,
+    method: Method = AUTO,
+    n_threads: int = 1,
 ) -> Task:
-    """The task of ranking `rows` (default: all) of the samples; queries with nothing to rank are left out.
+    """Build a ranking task from labels and queries.
 
-    truth: (n,) which samples are relevant, or their grades. qid, query_weight: (n,) by sample; a weight is that of its
-    query, equal for all its samples. inference: scale, method and n_threads, as `solve` takes them.
+    Queries that have nothing to rank, because all samples are of one class or grade, are left out.
+
+    Parameters
+    ----------
+    truth : ndarray of shape (n_samples,)
+        Booleans that tell which samples are relevant, or grades as float64.
+    loss : Loss
+        Ranking loss, such as `rankwise.AveragePrecision()`.
+    qid : array-like of shape (n_samples,), optional
+        Query of each sample, in any order. By default all samples form one query.
+    query_weight : array-like of shape (n_samples,), optional
+        Weight of each sample's query. It must be the same for all samples of a query. By default all queries have the
+        same weight.
+    rows : ndarray of int, optional
+        Rows of the samples to rank, such as the training samples of a fold. The default is all samples.
+    scale : float, default 1.0
+        Weight of the loss against the margin within the structured hinge.
+    method : Method, optional
+        How most violating rankings are found. The default chooses a fast exact method.
+    n_threads : int, default 1
+        Number of threads for the search of most violating rankings.
+
+    Returns
+    -------
+    Task
+        The ranking task.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to rank, or if qid or query_weight are invalid.
+
+    See Also
+    --------
+    Objective : Regularised risk of a task over features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AveragePrecision
+    >>> from rankwise.linear import pose
+    >>> pose(np.array([True, False, False, True, True]), AveragePrecision(), qid=[7, 7, 8, 8, 9]).n_queries
+    2
     """
     order, queries, weights = rankable(truth, qid, query_weight, rows)
     weights = share_of_queries(weights, qid is not None)
-    return Task(single_query(truth).relevant, Inference(queries, loss, **inference), order, weights)
+    return Task(single_query(truth).relevant, Inference(queries, loss, scale, method, n_threads), order, weights)
 
 
 def share_of_queries(weights: NDArray[np.float64], are_several: bool) -> NDArray[np.float64]:
-    """ω of all queries that can be ranked, which adds up to 1, from their weights; refuses where there is none."""
+    """Return weights ω that add up to 1, for all queries that can be ranked; raise if there are none."""
     if not weights.size:
         what = "every query has" if are_several else "the samples have"
-        raise ValueError(f"{what} one class only, so there is nothing to rank; pass positives and negatives together")
+        raise ValueError(f"{what} only one class, so there is nothing to rank; pass positives and negatives together")
     if not weights.max() > 0:
-        raise ValueError("query_weight is 0 for every query that has both classes")
+        raise ValueError(
+            "query_weight is 0 for every query that has both classes; give at least one of them a positive weight"
+        )
     weights = weights / weights.max()  # the sum of large ones would overflow
     return np.asarray(weights / weights.sum())
 
@@ -87,7 +134,7 @@ def _weights(
         return np.ones(starts.size - 1)
     array = as_array(query_weight, "query_weight")
     if array.shape != (n,):
-        raise ValueError(f"query_weight has shape {array.shape}; pass the weight of every sample's query, ({n},)")
+        raise ValueError(f"query_weight has shape {array.shape}; pass one weight per sample, that of its query, ({n},)")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"query_weight must be numbers, got dtype {array.dtype}")
     array = array.astype(np.float64)
@@ -97,5 +144,7 @@ def _weights(
     first = grouped[starts[:-1]]
     if (k := first_true(grouped != np.repeat(first, np.diff(starts)))) is not None:
         k = k if order is None else int(order[k])
-        raise ValueError(f"query_weight[{k}] differs from that of other samples of its query; weigh whole queries")
+        raise ValueError(
+            f"query_weight[{k}] differs from that of other samples of its query; give all samples of a query one weight"
+        )
     return first

@@ -1,4 +1,4 @@
-"""A model to refine: with ½‖w − w₀‖² + C·mean J, the ranker leaves w₀ only as far as the loss pays for it."""
+"""A model w₀ to refine: with ½‖w − w₀‖² + C·mean J, the ranker leaves w₀ only as far as the loss pays for it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,53 @@ from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.labels import Labels
 from rankwise.metrics import Metric
 
-# C of the logistic regressions to choose from, and up to how many features Newton's method is the fastest for them.
+# Values of C for logistic regressions, and the number of features up to which Newton's method is fastest for them.
 _LOGISTIC_CS = 4.0 ** np.arange(-9, 4)
 _NEWTON = 100
 
 
 class Prior(NamedTuple):
-    """w₀ and its scores by sample, X·w₀ + intercept."""
+    """Linear model w₀ that a ranker starts from and refines.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_features,)
+        Coefficients w₀.
+    intercept : float
+        Intercept of the model.
+    scores : ndarray of shape (n_samples,)
+        Scores of the training samples, X·w₀ + intercept.
+
+    See Also
+    --------
+    rankwise.RankSVM : Refines the model that its parameter `prior` names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.linear import Prior
+    >>> X, coef = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, 1.0])
+    >>> Prior(coef, 0.5, X @ coef + 0.5).start(3).tolist()
+    [2.0, 1.0, 0.05]
+    """
 
     coef: Vector
     intercept: float
     scores: Vector
 
     def start(self, n_coefs: int) -> Vector:
-        """w₀ in the solver's coordinates: with the coefficient of the intercept's column, if there is one."""
+        """Convert w₀ to the coordinates of the solver.
+
+        Parameters
+        ----------
+        n_coefs : int
+            Number of coefficients of the solver: one more than features if the intercept has a column.
+
+        Returns
+        -------
+        ndarray of shape (n_coefs,)
+            Coefficients, with that of the intercept's column if there is one.
+        """
         return np.append(self.coef, self.intercept / INTERCEPT)[:n_coefs]
 
 
@@ -42,10 +75,10 @@ def take_prior(
     rows: NDArray[np.int64] | None = None,
     intercept: bool = True,
 ) -> Prior:
-    """w₀ from coefficients as they are, or from a linear classifier, fitted here to `rows` (default: all) of X.
+    """Return w₀ from coefficients, or from a linear classifier that is fitted here to `rows` (default: all) of X.
 
-    A classifier's w₀ is scaled so that its scores of those rows have standard deviation 1: its own scale is that of
-    another loss. A fitted one is passed as sklearn.frozen.FrozenEstimator(model). intercept: whether to take its own.
+    A classifier's w₀ is scaled so that its scores of these rows have standard deviation 1, because its own scale is
+    that of another loss. Wrap a fitted classifier in sklearn.frozen.FrozenEstimator. intercept: whether to use its own.
     """
     if isinstance(prior, Prior):
         return prior
@@ -64,7 +97,7 @@ def take_prior(
 
 
 def as_coefficients(prior: Any, n_features: int) -> Vector:
-    """Coefficients, as many as there are features."""
+    """Return the coefficients as an array, after a check of their number."""
     try:
         coef = np.asarray(prior, dtype=np.float64).ravel()
     except (TypeError, ValueError):
@@ -82,12 +115,12 @@ def tuned_logistic(
     last: bool,
     intercept: bool = True,
 ) -> tuple[list[Prior | None], Prior | None]:
-    """Logistic regressions of the C that ranks best what folds leave out: one a fold; and, if last, of all samples."""
+    """Return logistic regressions with the C that ranks left-out samples best: one per fold; if last, also for all."""
     relevant, judged = labels.relevant, metric.truth(*labels)
     queries = None if qid is None else as_array(qid, "qid")
     scores, models = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a start needs not be exact
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not be exact
         for f, (train, test) in enumerate(folds):
             here = None if queries is None else queries[test]
             part, truth = X[train], relevant[train]
@@ -101,7 +134,7 @@ def tuned_logistic(
 
 
 def _logistic(C: float, X: Any) -> LogisticRegression:
-    """Not liblinear, which penalises the intercept: that costs where classes are unequal in number and C is small."""
+    """Avoid liblinear, which penalises the intercept: that is harmful for imbalanced classes and a small C."""
     newton = isinstance(X, np.ndarray) and X.shape[1] <= _NEWTON
     return LogisticRegression(C=float(C), solver="newton-cholesky" if newton else "lbfgs", max_iter=1000)
 
@@ -117,6 +150,8 @@ def _coefficients(model: Any, n_features: int, intercept: bool) -> tuple[Vector,
 
 def _check(coef: Vector, n_features: int, what: str) -> None:
     if coef.size != n_features:
-        raise ValueError(f"{what} has {coef.size} coefficients and X has {n_features} features")
+        raise ValueError(
+            f"{what} has {coef.size} coefficients, but X has {n_features} features; pass one coefficient per feature"
+        )
     if not np.isfinite(coef).all():
-        raise ValueError(f"{what} has coefficients that are not finite")
+        raise ValueError(f"{what} has coefficients that are not finite; pass finite numbers")

@@ -1,4 +1,4 @@
-"""RankSVM: a linear model that minimises the structured hinge of a ranking loss, as a scikit-learn classifier."""
+"""RankSVM: a linear ranker that minimises the structured hinge of a ranking loss, as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -22,32 +22,110 @@ from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.progress import Progress
 
-# C, where none is given, over the natural one: the middle of what folds chose on real tasks.
+# Default C divided by the natural C: the middle of what cross-validation chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
 
 
 @dataclass(eq=False, repr=False)
 class RankSVM(BaseLinearRanker):
-    """A linear ranker w that minimises ½‖w‖² + C·mean over queries of J, J the structured hinge of a ranking loss.
+    """Linear ranking SVM for a ranking loss such as average precision.
 
-    loss: "ap", "ndcg", "mrr", "auc", "f1", "zero-one" or a `Loss`. C: weight of the loss; the mean makes it independent
-    of the number of samples. None takes a multiple of the data's natural C, which suits their scale (see `natural_C`);
-    `RankSVMCV` chooses better. solver: "cutting-plane", "frank-wolfe", "subgradient", or "auto": cutting-plane, the
-    fastest wherever it was measured. method: of inference, as in `structured_hinge`. tol: the relative duality gap
-    at which to stop, (primal − dual)/primal. max_iter: iterations of the solver. scale: the weight of the loss within
-    J. prior: coefficients w₀, or a linear classifier that is fitted first, to refine: ½‖w − w₀‖² takes the place of
-    ½‖w‖² (see `take_prior`). fit_intercept: whether `predict` has a threshold of its own. No ranking depends on it:
-    after training, it is put where F1 on the training samples is highest. The 0-1 loss does depend on it and learns
-    it, as the coefficient of a column of tens: hardly penalised. warm_start: begin at the coefficients of the fit
-    before. n_threads: for inference. random_state: of frank-wolfe's order of queries. verbose: 1 shows progress.
+    With J_q the structured hinge of query q, a convex upper bound of its ranking loss, the ranker w minimises
 
-    Fitted: coef_ (1, d), intercept_ (1,), classes_ (the greater label is the relevant one), C_, objective_ and dual_
-    (an upper and a lower bound of the minimum), gap_ (relative, certified), converged_, n_iter_, history_ (arrays by
-    iteration), timing_ (seconds, and calls of inference), n_features_in_, feature_names_in_.
+        ½‖w‖² + C·mean_q J_q(X w).
 
-    For a ranker with nothing to choose but the metric, begin with `LinearRanker`. RankSVM is for the convex problem
-    itself, for a certified gap, or for a loss of your own.
+    The solver stops at a certified duality gap, so the result is the optimum up to `tol`. To get a good ranker with
+    little effort, begin with `LinearRanker`. Use RankSVM if you want the solution of this convex problem, a certified
+    gap, or a loss of your own.
 
+    Parameters
+    ----------
+    loss : str or Loss, default "ap"
+        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc", "f1" or "zero-one", or
+        a `Loss` of your own.
+    C : float, optional
+        Weight of the loss against the penalty. A larger C fits the training data more closely. Because the loss is a
+        mean, a good C does not depend on the number of samples. The default is a multiple of the data's natural C,
+        which suits the scale of the features, see `rankwise.linear.natural_C`. Use `RankSVMCV` to choose it by
+        cross-validation.
+    solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"
+        Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was the
+        fastest in all our measurements.
+    method : str, default "auto"
+        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
+        all exact methods, so "auto" is the right choice except in benchmarks.
+    tol : float, default 1e-3
+        Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at
+        most 0.1 % above its minimum.
+    max_iter : int, default 10000
+        Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
+    scale : float, default 1.0
+        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    prior : array-like of shape (n_features,) or estimator, optional
+        Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
+        the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
+        classifier, which is fitted first and scaled to scores with standard deviation 1. To use a classifier that is
+        fitted already, wrap it in sklearn.frozen.FrozenEstimator.
+    fit_intercept : bool, default True
+        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
+        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
+        intercept and learns it, almost without penalty.
+    warm_start : bool, default False
+        Whether a further call of `fit` starts at the coefficients of the last one. This saves time if only C or `tol`
+        changes.
+    n_threads : int, default 1
+        Number of threads for the search of most violating rankings. -1 uses all processors. The result does not
+        depend on it.
+    random_state : int, default 0
+        Seed for the order in which "frank-wolfe" visits the queries. Other solvers do not use it.
+    verbose : int, default 0
+        If 1, show progress on the terminal.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients of the ranker.
+    intercept_ : ndarray of shape (1,)
+        Intercept, which sets the threshold of `predict`.
+    classes_ : ndarray of shape (2,)
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    C_ : float
+        Value of C that was used.
+    objective_ : float
+        Value of the objective at the solution, an upper bound of its minimum.
+    dual_ : float
+        Lower bound of the minimum of the objective.
+    gap_ : float
+        Certified relative duality gap, (objective_ − dual_)/objective_. The solution is at most this much worse than
+        the optimum.
+    converged_ : bool
+        Whether gap_ is at most `tol`.
+    n_iter_ : int
+        Number of iterations of the solver.
+    history_ : dict of str to ndarray
+        Progress of the solver with one entry per iteration, see `rankwise.linear.Step`.
+    timing_ : dict of str to float
+        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
+        with X). "calls" counts how many queries were searched.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
+
+    See Also
+    --------
+    LinearRanker : Ranker that tunes itself, with only the metric to choose.
+    RankSVMCV : Ranking SVM whose C is chosen by cross-validation.
+    rankwise.structured_hinge : The structured hinge of given scores, and its gradient.
+    rankwise.dask.DaskRankSVM : The same ranker for data on a Dask cluster.
+
+    Notes
+    -----
+    The structured hinge compares the true ranking with the most violating one: the ranking with the largest sum of its
+    loss and of its agreement with the scores. Such rankings are found exactly, in O(n log n) or less.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [0.2, 0.1], [1.0, 0.9], [0.9, 0.2], [0.1, 0.4]])
     >>> model = RankSVM(loss="ap", C=10.0).fit(X, [0, 0, 1, 1, 0])
@@ -73,13 +151,43 @@ class RankSVM(BaseLinearRanker):
     verbose: int = 0
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
-        """Fit to samples X (n, d), dense or sparse, with labels y (n,) of two classes, or with qid their grades.
+        """Fit the ranker to labelled samples.
 
-        qid: (n,) the query of each sample, in any order; without it all samples are one. With qid, labels of more than
-        two numbers are grades, at least 0; classes_ is then 0 and 1, 1 above the lowest grade. A query whose
-        samples are all of one class, or grade, has no ranking loss and is left out of the mean. query_weight: (n,) the
-        weight of each sample's query in the mean. After Ctrl-C the best model so far is kept, if there is one, and
-        KeyboardInterrupt goes on.
+        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the
+            features first if their scales differ much.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
+            more than two different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the
+            lowest grade.
+        qid : array-like of shape (n_samples,), optional
+            Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
+            documents found for one search. By default all samples form one query. A query whose samples are all of
+            one class, or of one grade, has nothing to rank and is left out.
+        query_weight : array-like of shape (n_samples,), optional
+            Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query. By
+            default all queries have the same weight.
+
+        Returns
+        -------
+        RankSVM
+            The fitted ranker itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class.
+        KeyboardInterrupt
+            After Ctrl-C.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the solver stops before the gap is at most `tol`.
         """
         loss, solve = self.validated()
         X, labels = self._checked_both(X, y, qid)
@@ -108,7 +216,20 @@ class RankSVM(BaseLinearRanker):
         return self
 
     def validated(self) -> tuple[Loss, Any]:
-        """The loss and the solver, if all parameters are in order."""
+        """Check all parameters.
+
+        Returns
+        -------
+        loss : Loss
+            The loss that the parameter `loss` means.
+        solver : callable
+            The solver that the parameter `solver` means, one of `rankwise.linear.SOLVERS`.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid.
+        """
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)
@@ -119,7 +240,7 @@ class RankSVM(BaseLinearRanker):
         return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
 
     def _given_or_usual_C(self, risk: LinearRisk) -> float:
-        """C, or what suits a risk without intercept or prior."""
+        """Return C, or the default for a risk without intercept and prior."""
         usual = _USUAL if self.prior is None else _USUAL_REFINING
         return usual_C(risk, usual) if self.C is None else float(self.C)
 
@@ -137,7 +258,7 @@ class RankSVM(BaseLinearRanker):
         self._tell(result)
 
     def _tell(self, result: SolverResult) -> None:
-        """Take what a solver says of itself; raise if it was interrupted, warn if it stopped short."""
+        """Take the bounds and the history from a solver; raise if it was interrupted, warn if it stopped early."""
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
         self.timing_ = {"total": result.seconds, **vars(result.clock)}
@@ -148,7 +269,7 @@ class RankSVM(BaseLinearRanker):
 
 
 def warn_of_gap(result: SolverResult, tol: float, stacklevel: int = 4) -> None:
-    """Warn that a solver stopped short, at a call so many levels up."""
+    """Warn that a solver stopped early; the warning names the line `stacklevel` calls up."""
     warnings.warn(
         f"RankSVM stopped at a relative duality gap of {result.gap:.1e}, tol={tol:g}: {result.reason}",
         ConvergenceWarning,

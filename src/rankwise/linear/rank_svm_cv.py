@@ -1,4 +1,4 @@
-"""RankSVMCV: C, and the loss where several are given, by cross-validation."""
+"""RankSVMCV: a ranking SVM that chooses C, and the loss if several are given, by cross-validation."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from rankwise.losses import Form, Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.metrics import Metric
 
-# Where a grid of C begins and ends, in powers of ten of the natural C, which is larger for the 0-1 hinge where classes
-# are unequal in number: its positives and negatives cancel at first.
+# Ends of the grid of C, in powers of ten times the natural C. For the 0-1 hinge with imbalanced classes the natural C
+# is larger, because positives and negatives cancel at v = 0.
 _GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 
 
 class _Data(NamedTuple):
-    """What a model is fitted to, checked: as in `RankSVM.fit`."""
+    """Checked arguments of `fit`."""
 
     X: Any
     labels: Labels
@@ -55,49 +55,113 @@ def _say(line: str) -> None:
 
 @dataclass(eq=False, repr=False)
 class RankSVMCV(BaseLinearRanker):
-    """A `RankSVM` whose C is chosen by cross-validation, and the loss too where several are given.
+    """Ranking SVM that chooses C by cross-validation.
 
-    Within a fold C ascends and each fit begins where the last ended; folds share the memory of X.
+    It fits a `RankSVM` for every C (and for every loss, if several are given) on every fold, and compares them by a
+    metric on the samples that the fold leaves out. Each fold fits its values of C in ascending order and starts where
+    the last fit ended, which is much faster than separate fits. All folds share the memory of X.
 
     Parameters
     ----------
-    loss : str, Loss or list of them
-        A loss, or several to choose from.
-    Cs : int or array-like
-        Values of C in ascending order, or how many to lay out around the data's natural C.
-    cv : int or splitter
-        Queries stay whole where there are several, else folds are stratified.
+    loss : str, Loss or list of them, default "ap"
+        Ranking loss to minimise, as in `RankSVM`, or a list of losses to choose from.
+    Cs : int or array-like of shape (n_Cs,), default 10
+        Number of values of C to try, on a logarithmic grid around the data's natural C (see
+        `rankwise.linear.natural_C`), or the values themselves, in ascending order.
+    cv : int or cross-validation splitter, default 5
+        Number of folds, or a splitter. If there are several queries, folds keep them whole. Otherwise folds are
+        stratified.
     scoring : str, Metric or list of them, optional
-        The measure to choose by, such as "ap" or "ndcg@10": a name of `rankwise.metrics.METRICS`, which means what it
-        means there. Its mean over the queries left out, then over folds, is best_score_. By default
-        that of the first loss. Of a list the first chooses; the same models are judged by all.
-    refit : True or "average"
-        True fits once more to all samples; "average" takes the mean of the folds' models, which varies less than one of
-        them.
+        Metric to choose by: a name of `rankwise.metrics.METRICS`, such as "ap" or "ndcg@10", or a `Metric`. It is
+        averaged over the queries that a fold leaves out, then over the folds. The default is the metric of the first
+        loss. If you pass a list, the first metric chooses and the others are measured too, see `scores_by_`.
+    refit : True or "average", default True
+        How to get the final model. True fits it to all samples with the chosen C. "average" takes the mean of the
+        folds' models, which varies less than a single model.
     n_jobs : int, optional
-        Folds at a time, in threads; −1 for all processors.
-    prior : optional
-        As in `RankSVM`, or "logistic", a logistic regression whose own C is chosen on the same folds.
-    solver, method, tol, max_iter, scale, fit_intercept, n_threads, random_state, verbose
-        As in `RankSVM`.
+        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+    solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"
+        Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was the
+        fastest in all our measurements.
+    method : str, default "auto"
+        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
+        all exact methods, so "auto" is the right choice except in benchmarks.
+    tol : float, default 1e-3
+        Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at
+        most 0.1 % above its minimum.
+    max_iter : int, default 10000
+        Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
+    scale : float, default 1.0
+        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    prior : array-like of shape (n_features,), estimator or "logistic", optional
+        Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
+        the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
+        classifier, which is fitted first and scaled to scores with standard deviation 1. To use a classifier that is
+        fitted already, wrap it in sklearn.frozen.FrozenEstimator.
+        "logistic" is a logistic regression whose own C is chosen on the same folds.
+    fit_intercept : bool, default True
+        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
+        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
+        intercept and learns it, almost without penalty.
+    n_threads : int, default 1
+        Number of threads for the search of most violating rankings. -1 uses all processors. The result does not
+        depend on it.
+    random_state : int, default 0
+        Seed for the random split into folds, and for the order in which "frank-wolfe" visits the queries.
+    verbose : int, default 0
+        If 1, show progress on the terminal.
 
     Attributes
     ----------
-    C_, loss_
-        What was chosen.
-    Cs_ : ndarray of shape (losses, Cs)
-        What there was to choose from.
-    scores_ : ndarray of shape (losses, Cs, folds)
-        The measure on the samples left out; query_weight does not count there.
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients of the ranker.
+    intercept_ : ndarray of shape (1,)
+        Intercept, which sets the threshold of `predict`.
+    classes_ : ndarray of shape (2,)
+        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    C_ : float
+        The chosen C.
+    loss_ : str
+        Name of the chosen loss.
+    Cs_ : ndarray of shape (n_losses, n_Cs)
+        Values of C that were tried for each loss.
+    scores_ : ndarray of shape (n_losses, n_Cs, n_folds)
+        Metric on the samples that each fold leaves out. `query_weight` has no effect on it.
     best_score_ : float
-        The mean over folds of what was chosen.
-    scores_by_ : dict of ndarray of shape (losses, Cs, folds)
-        If scoring is a list: as scores_, by the name of each measure.
-    best_by_ : dict of dict
-        If scoring is a list: "loss", "C" and "score", what each measure would have chosen and its mean over folds.
-    coef_, intercept_, objective_, dual_, gap_, n_iter_, converged_, history_, timing_
-        As in `RankSVM`. With refit="average", objective_, dual_ and gap_ are of the fold with the largest gap, history_
-        of the first. timing_ covers the search.
+        Score of the chosen C and loss, averaged over the folds.
+    scores_by_ : dict of str to ndarray of shape (n_losses, n_Cs, n_folds)
+        Scores by each metric, by its name. Only there if `scoring` is a list.
+    best_by_ : dict of str to dict
+        What each metric would have chosen: "loss", "C" and "score" (averaged over the folds). Only there if `scoring`
+        is a list.
+    objective_ : float
+        Value of the objective at the solution, an upper bound of its minimum.
+    dual_ : float
+        Lower bound of the minimum of the objective.
+    gap_ : float
+        Certified relative duality gap, (objective_ − dual_)/objective_. The solution is at most this much worse than
+        the optimum.
+    converged_ : bool
+        Whether gap_ is at most `tol`.
+    n_iter_ : int
+        Number of iterations of the solver.
+    history_ : dict of str to ndarray
+        Progress of the solver with one entry per iteration, see `rankwise.linear.Step`. With
+        refit="average", history_ is that of the first fold, and objective_, dual_ and gap_ are those of the fold with
+        the largest gap.
+    timing_ : dict of str to float
+        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
+        with X), including the search over C. "calls" counts how many queries were searched for their most violating
+        ranking.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
+
+    See Also
+    --------
+    LinearRanker : Ranker that tunes itself, with only the metric to choose.
+    RankSVM : Ranking SVM for a single C.
 
     Examples
     --------
@@ -135,32 +199,50 @@ class RankSVMCV(BaseLinearRanker):
         qid: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> RankSVMCV:
-        """Choose C (and the loss), then fit.
+        """Choose C (and the loss) by cross-validation, then fit the ranker.
 
-        After Ctrl-C the choice is made from what has been measured so far, and the last fit is done; after a second
-        one, the best model so far is kept, if there is one. KeyboardInterrupt goes on in either case.
+        If you press Ctrl-C during the search, `fit` chooses among the values of C that it has measured so far, fits
+        the final model, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps the best model so far,
+        if there is one.
 
         Parameters
         ----------
-        X, y, qid, query_weight
-            As in `RankSVM.fit`.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the
+            features first if their scales differ much.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
+            more than two different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the
+            lowest grade.
+        qid : array-like of shape (n_samples,), optional
+            Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
+            documents found for one search. By default all samples form one query. A query whose samples are all of
+            one class, or of one grade, has nothing to rank and is left out.
+        query_weight : array-like of shape (n_samples,), optional
+            Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query. By
+            default all queries have the same weight.
 
         Returns
         -------
         RankSVMCV
-            Itself, fitted.
+            The fitted ranker itself.
 
         Raises
         ------
         ValueError
-            If a parameter or the data are not in order.
+            If a parameter is invalid, or if the data cannot be ranked or split into folds.
         KeyboardInterrupt
             After Ctrl-C.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the solver of the final model stops before the gap is at most `tol`.
         """
         started = time.perf_counter()
         losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
         if not losses:
-            raise ValueError("loss is an empty list; name a loss, or several to choose from")
+            raise ValueError("loss is an empty list; pass a loss, or several to choose from")
         if self.refit is not True and self.refit != "average":
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
         for loss in losses:
@@ -180,7 +262,7 @@ class RankSVMCV(BaseLinearRanker):
         self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
         self.C_, self.loss_ = float(search.Cs[chosen.loss, chosen.C]), losses[chosen.loss].name
         for name in ("scores_by_", "best_by_"):
-            if hasattr(self, name):  # of a fit before
+            if hasattr(self, name):  # from an earlier fit
                 delattr(self, name)
         if isinstance(self.scoring, list | tuple):
             self.scores_by_ = search.scores_by
@@ -203,11 +285,11 @@ class RankSVMCV(BaseLinearRanker):
         return self
 
     def _single(self, loss: Loss, C: float, prior: Any = None, verbose: int = 0) -> RankSVM:
-        """The model for one loss and one C."""
+        """Return the model for one loss and one C."""
         return RankSVM(**self._shared(RankSVM) | {"loss": loss, "C": C, "prior": prior, "verbose": verbose})
 
     def _priors(self, data: _Data, folds: list[Fold], metric: Metric) -> tuple[list[Prior | None], Any]:
-        """The model to refine on each fold, and on all samples."""
+        """Return the model to refine on each fold, and on all samples."""
         X, labels, qid, _ = data
         if self.prior is None:
             return [None] * len(folds), None
@@ -230,7 +312,7 @@ class RankSVMCV(BaseLinearRanker):
             return pose(labels.truth, loss, qid, query_weight, rows, method=as_method(self.method, loss), **inference)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
-        plain = as_features(X)  # the column of the intercept says nothing about the scale of the features
+        plain = as_features(X)  # without the column of the intercept, which does not reflect the scale of the features
         grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self._ends(loss)) for loss in losses]
         settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
         solver = AUTO if self.solver == "auto" else self.solver
@@ -254,7 +336,7 @@ class RankSVMCV(BaseLinearRanker):
         return _GRID if self.prior is None else _GRID_REFINING
 
     def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
-        """The mean of the folds' models."""
+        """Take the mean of the folds' models."""
         results, models = [], []
         for fold, prior in enumerate(search.priors):
             result = search.results.get((chosen.loss, chosen.C, fold))

@@ -1,4 +1,4 @@
-"""What LinearRanker is fitted to: a part of it to try on, and the folds."""
+"""The data that LinearRanker is fitted to: a subset to search on, and the folds."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rankwise.linear.posing import pose
 from rankwise.losses import Loss, as_loss
 from rankwise.metrics import Metric
 
-# Of many samples, so many are tried on, and of those in queries, which are fewer units; data of less than so many
-# entries are small.
+# The search uses so many samples at most, without and with queries. Data with fewer entries than the last number are
+# small.
 _SEARCHED, _SEARCHED_IN_QUERIES, _SMALL = 1 << 15, 200_000, 40_000
-# At least so many positives are among those that are tried on.
+# The search uses at least so many positives, if there are as many.
 _POSITIVES = 1000
-# How often folds of small data are drawn, and how far apart their seeds are.
+# How often small data are split into folds, and the difference of the seeds.
 _REPEATS, _APART = 3, 500
 
-# The loss of the same name by which rankers are refined for a metric.
+# The loss that refines rankers for a metric.
 _LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
 
 
 class RankerData(NamedTuple):
-    """Samples, checked: X (n, d), what labels say, their queries and weights or None, and what the metric judges."""
+    """Checked samples: X (n, d), labels, queries and weights or None, and the truth for the metric."""
 
     X: Any
     labels: Labels
@@ -44,25 +44,25 @@ class RankerData(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether a fit takes so little that one may afford more of them."""
+        """Whether fits are so cheap that more of them are affordable."""
         return bool(self.X.shape[0] * self.X.shape[1] < _SMALL)
 
     @property
     def row_weights(self) -> NDArray[np.float64]:
-        """(n,) the weight of each sample, at most 1."""
+        """Weight of each sample, (n,), at most 1."""
         if self.weight is None:
             return np.ones(self.relevant.size)
         return np.asarray(self.weight.astype(np.float64) / float(self.weight.max()))
 
     def part(self, rows: NDArray[np.int64]) -> RankerData:
-        """The same of some rows, in memory."""
+        """Return the data of some rows, in memory."""
         X = self.X[rows]
         qid, weight = (None if values is None else values[rows] for values in (self.qid, self.weight))
         X = np.asarray(X) if isinstance(X, np.ndarray) else X
         return RankerData(X, self.labels.part(rows), qid, weight, self.judged[rows])
 
     def can_rank(self, rows: NDArray[np.int64]) -> bool:
-        """Whether some query, of a weight above 0, has both classes among these rows."""
+        """Return whether some query with a positive weight has both classes among these rows."""
         try:
             pose(self.labels.truth, as_loss("ap"), self.qid, self.weight, rows)
         except ValueError:
@@ -70,7 +70,7 @@ class RankerData(NamedTuple):
         return True
 
     def tried_on(self, seed: int) -> RankerData:
-        """All samples, or of very many a part of them, with whole queries, or as many positives as there are in all."""
+        """Return all samples, or a subset if there are very many: whole queries, or a sample with enough positives."""
         n, rng = self.relevant.size, np.random.default_rng(seed)
         if n <= (_SEARCHED if self.qid is None else _SEARCHED_IN_QUERIES):
             return self
@@ -86,18 +86,18 @@ class RankerData(NamedTuple):
         used = np.zeros(sizes.size, bool)
         used[kept if kept.size else queries[:1]] = True
         rows = np.flatnonzero(grouping.scatter(np.repeat(used, sizes)))
-        return self.part(rows) if self.can_rank(rows) else self  # large queries of one class
+        return self.part(rows) if self.can_rank(rows) else self  # if only large queries of one class were drawn
 
     def folds(self, cv: Any, seed: int) -> tuple[list[Fold], int]:
-        """Folds, and how often they were drawn; none where there are too few samples of a class, or queries.
+        """Return the folds, and how often they were drawn; no folds if a class has too few samples, or queries are few.
 
-        A fold that leaves nothing to rank for training, all queries of both classes being left out, is not used.
+        A fold that has nothing to rank in its training samples is not used.
         """
         cv = 5 if cv is None else cv
         if not is_whole(cv):
             folds = split(self.labels, self.qid, cv, seed)
             if not folds:
-                raise ValueError("cv gives no fold; pass a number of folds, or a splitter that gives some")
+                raise ValueError("cv returns no folds; pass a number of folds, or a splitter that returns at least one")
             return folds, 1
         check_counts(cv=cv)
         n = min(int(self.relevant.sum()), int((~self.relevant).sum()))
@@ -111,5 +111,5 @@ class RankerData(NamedTuple):
 
 
 def refined_by(metric: Metric | None) -> Loss:
-    """The loss by which rankers are refined for a metric; AP for any other."""
+    """Return the loss that refines rankers for a metric: its own, or AP if it has none."""
     return as_loss(_LOSSES.get("ap" if metric is None else metric.name.split("@")[0], "ap"))

@@ -1,9 +1,9 @@
-"""Refinement of a linear ranker by the smooth loss, held to where it started by a proximal term.
+"""Refinement of a linear ranker by the smooth loss, with a proximal term that keeps it near its start.
 
     minimise  Δ_width(X w) + (λ/2)·pull(w),   pull = ‖w − w₀‖²/‖w₀‖²  or  the variance of X w − X w₀
 
-The scores of the start have a deviation of 1, which is the unit of the width. Grades count by threshold, which ranked
-better on MQ2008 than soft ranks of all samples.
+The scores of the start have standard deviation 1, which is the unit of the width. Grades are treated threshold by
+threshold, which ranked better on MQ2008 than soft ranks of all samples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = NDArray[np.int64] | slice
 
 
 class Way(NamedTuple):
-    """How a start is refined. pull: on "weights" or on "scores". width: of the ramp. graded: heed grades, if any."""
+    """How to refine a start. pull: on "weights" or "scores". width: of the ramp. graded: whether to use grades."""
 
     pull: str
     width: float
@@ -33,21 +33,21 @@ class Way(NamedTuple):
 
 
 def unit_spread(features: Features, coef: Vector, rows: Rows) -> Vector:
-    """Coefficients under which the scores of some rows have a deviation of 1; as they are if that is 0."""
+    """Scale coefficients so that the scores of some rows have standard deviation 1, unless it is 0."""
     spread = float(features.scores(coef)[rows].std())
     return coef / spread if 0.0 < spread < np.inf else coef
 
 
 class SmoothRisk(Protocol):
-    """The smooth loss of linear rankers of some samples, with a pull on their scores if that is wanted."""
+    """The smooth loss of linear rankers on some samples, with an optional pull on their scores."""
 
     def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
-        """The risk and its gradient, plus (strength/2)·the variance of X·(coef − start), unless start is None."""
+        """Return the risk and its gradient, plus (strength/2)·variance of X·(coef − start) unless start is None."""
         ...
 
 
 class SmoothHere:
-    """Samples in memory. rows: those that a task ranks."""
+    """Samples in memory. rows: those in the task."""
 
     def __init__(self, features: Features, task: Task, rows: Rows) -> None:
         self._features, self._task, self._rows = features, task, rows
@@ -76,7 +76,7 @@ class SmoothHere:
 
 
 class Refinement:
-    """Refinements of a start of unit spread for falling strength, each beginning where the last ended."""
+    """Refinements of a start with unit spread for falling strength, each started where the last ended."""
 
     def __init__(self, risk: SmoothRisk, start: Vector, way: Way) -> None:
         self._risk, self._start, self._way = risk, start, way
@@ -84,7 +84,7 @@ class Refinement:
         self.point = start
 
     def fit(self, strength: float) -> Vector:
-        """The coefficients for a strength."""
+        """Return the coefficients for a strength."""
         self.point = descend(lambda coef: self._at(coef, strength), self.point, _STEPS, _GAIN)
         return self.point.copy()
 

@@ -1,8 +1,9 @@
-"""Features of even scale, and coefficients brought back to the features as they were given.
+"""Features of equal scale, and the conversion of coefficients back to the original features.
 
-Dense features are centred and divided by their deviation. Sparse ones are divided by their largest size, so that they
-stay sparse, and stay as they are where they are 0 and 1. A dense matrix that fits easily into memory is copied; of a
-larger one, or of a file, every product is composed of the original's.
+Dense features are centred and divided by their standard deviation. Sparse features are divided by their largest
+absolute value: they stay sparse, and features of 0 and 1 do not change. A dense matrix that fits easily into memory is
+copied.
+For a larger one, or a memory map, every product is computed from products of the original matrix.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from rankwise.linear.features import Features, Vector, as_features
 
 __all__ = ["Scaled", "Standardised", "gram_of", "rate_of", "rate_of_sizes", "sums_of"]
 
-# Entries of a matrix that is copied: 128 MB. Entries of a block.
+# Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
-# A feature that deviates less than this against its size is constant but for rounding.
+# A feature whose relative deviation is below this is constant except for rounding.
 _CONSTANT = 1e-14
 
 
 class Scaled:
-    """The products of features less their centre, times their rate, composed of the products of the features."""
+    """Products of (X − centre)·rate, computed from products of the features X."""
 
     def __init__(self, inner: Features, centre: Vector, rate: Vector) -> None:
         self._inner, self.centre, self.rate = inner, centre, rate
@@ -47,7 +48,7 @@ class Scaled:
 
 
 class Standardised:
-    """X, dense, CSR or CSC, checked already: every column less its centre, times its rate."""
+    """Standardised X, dense, CSR or CSC and checked: (X − centre)·rate in every column."""
 
     def __init__(self, X: Any) -> None:
         self.n_samples, self.n_coefs = X.shape
@@ -71,7 +72,7 @@ class Standardised:
 
     @property
     def n_entries(self) -> int:
-        """Numbers that are stored."""
+        """Number of stored entries."""
         return int(self._X.size if self.is_dense else self._X.nnz)
 
     def scores(self, coef: Vector) -> Vector:
@@ -87,14 +88,14 @@ class Standardised:
         return gram_of(self._X, weights) if self.is_copied else gram_of(self._X, weights, self.centre, self.rate)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Standardised:
-        """A copy of some rows, centred and scaled as all of them are."""
+        """Return a copy of some rows, with the centre and scale of all rows."""
         part = copy.copy(self)
         part._X = self._X[rows]
         part._features, part.n_samples = part._products(), part._X.shape[0]
         return part
 
     def as_given(self, coef: Vector) -> Vector:
-        """Coefficients for the features as they were given; scores differ by a constant."""
+        """Return coefficients for the original features; scores differ by a constant."""
         return np.asarray(coef * self.rate)
 
 
@@ -107,7 +108,7 @@ def _blocks(n: int, d: int) -> Iterator[slice]:
 def gram_of(
     X: NDArray[np.floating], weights: Vector, centre: Vector | float = 0.0, rate: Vector | float = 1.0
 ) -> NDArray[np.float64]:
-    """Xᵀ·diag(weights)·X, (d, d), of X less a centre, times a rate; weights at least 0."""
+    """Return Xᵀ·diag(weights)·X, (d, d), of standardised X; weights are at least 0."""
     n, d = X.shape
     result = np.zeros((d, d))
     for part in _blocks(n, d):
@@ -119,15 +120,15 @@ def gram_of(
 
 
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
-    """The mean of each column, and one over its deviation; 0 for a column that has none."""
+    """Return the mean of each column and 1/deviation, or 0 for a constant column."""
     n = X.shape[0]
     mean = sums_of(X) / n
-    mean += sums_of(X, mean) / n  # to the last digit
+    mean += sums_of(X, mean) / n  # once more, for full precision
     return mean, rate_of(mean, sums_of(X, mean, 2) / n)
 
 
 def sums_of(X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 1) -> Vector:
-    """Σ (x − centre)^power of each column, in float64."""
+    """Return Σ (x − centre)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         for part in _blocks(*X.shape):
@@ -137,23 +138,23 @@ def sums_of(X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 
 
 
 def rate_of(mean: Vector, variance: Vector) -> Vector:
-    """One over the deviation of each column; 0 for one that has none."""
+    """Return 1/deviation of each column, or 0 for a constant column."""
     if not np.isfinite(variance).all():
         raise ValueError("features are too large to be squared; scale them first")
     return _over(np.sqrt(variance), np.abs(mean) * _CONSTANT)
 
 
 def _of_sparse(X: Any) -> Vector:
-    """One over the largest size in each column; 0 for a column of zeros."""
+    """Return 1/max |x| of each column, or 0 for a column of zeros."""
     return rate_of_sizes(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
 
 
 def rate_of_sizes(largest: Vector) -> Vector:
-    """One over the largest size in each column; 0 for a column of zeros."""
+    """Return 1/max |x| of each column, or 0 for a column of zeros."""
     return _over(largest, np.zeros(largest.size))
 
 
 def _over(size: Vector, least: Vector) -> Vector:
-    """1/size, or 0 where it is not above the least, or too small to be divided by."""
+    """Return 1/size, or 0 where size is not above `least` or too small to divide by."""
     used = (size > least) & (size > 1e-300)
     return np.where(used, 1.0 / np.where(used, size, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""Where a ranking is cut into two classes."""
+"""The threshold that cuts a ranking into two classes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 
 def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
-    """The threshold t with the highest F1 = 2 TP/(2 TP + FP + FN) when scores > t are called positive.
+    """Return the threshold t with the highest F1 = 2 TP/(2 TP + FP + FN), where scores > t are predicted positive.
 
-    It lies midway between two scores, so that rounding does not decide; of several, the highest is taken.
+    It lies midway between two scores, so it is robust to rounding. Of several best thresholds, the highest is returned.
     """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
-    last = np.flatnonzero(np.append(ranked[:-1] > ranked[1:], True))  # a cut does not divide equal scores
+    last = np.flatnonzero(np.append(ranked[:-1] > ranked[1:], True))  # a cut does not separate equal scores
     true = np.cumsum(relevant[order])[last]
     f1 = 2.0 * true / (last + 1.0 + relevant.sum())
     cut = int(last[np.argmax(f1)])
@@ -21,8 +21,8 @@ def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) 
 
 
 def between(above: float, below: float) -> float:
-    """A threshold that tells two neighbouring scores apart; below: −∞ if there is none."""
+    """Return a threshold between two neighbouring scores; below: −∞ if there is none."""
     if below == -np.inf:
         return float(np.nextafter(above, -np.inf))
     middle = 0.5 * above + 0.5 * below
-    return middle if middle < above else below  # between neighbours in floating point there is no middle
+    return middle if middle < above else below  # adjacent floating-point numbers have no middle

@@ -1,11 +1,12 @@
-"""The search behind LinearRanker: starts along C, their mean refined along strengths, all of them judged by folds.
+"""The search behind LinearRanker: starts along C, their mean refined along strengths, all compared by folds.
 
-1. Logistic regression, the squared hinge and the structured hinge of the loss for ascending C, in every fold.
-2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, along two ways of falling strength;
-   grades do so twice, by grades and by who is relevant. Starts know relevance only.
-3. A path ends after two candidates in a row that are worse than the best by more standard errors than is worth it.
-4. The ranker is the mean of all candidates, fitted to all samples, weighted by exp(−z/τ): z standard errors below the
-   best. To choose one of them would be misled by chance where positives are few; the mean hardly is.
+1. Logistic regression, the squared hinge and the structured hinge of the loss are fitted for ascending C in every fold.
+2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, in two ways, with falling strength.
+   With grades this is done twice: by grades and by relevance. Starts use relevance only.
+3. A path ends after two candidates in a row that are clearly worse than the best, measured in standard errors.
+4. The ranker is the mean of all candidates, fitted to all samples and weighted by exp(−z/τ), where z tells how many
+   standard errors a candidate is below the best. If positives are few, the choice of one candidate would depend on
+   chance; the mean hardly does.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ _CS = {
     "balanced squared hinge": tuple(4.0**e for e in range(-6, 3)),
 }
 _WAYS = (Way("weights", 0.3), Way("scores", 3.0))
-# Standard errors by which two candidates in a row must be worse for a path to end.
+# A path ends after two candidates in a row that are worse by this many standard errors.
 _GIVE_UP = 1.0
 _SHARPNESS, _NEGLIGIBLE = 1.0 / 0.75, 0.05
-# Fits to all samples approach their C from so many values.
+# Number of values of C on the path to the final fits.
 _APPROACH = 3
-# Entries of features up to which every fold has a copy of its own, in all: 256 MB.
+# Every fold gets its own copy of the features up to this many entries in total (256 MB).
 _COPIED = 1 << 25
 
 
-# `map`, or one that works on several things at a time.
+# `map`, or a parallel version of it.
 Each = Callable[..., Iterator[Any]]
 # From coefficients to scores.
 Scores = Callable[[Vector], Vector]
@@ -54,7 +55,7 @@ Scores = Callable[[Vector], Vector]
 
 @dataclass(eq=False)
 class Tried:
-    """A candidate. at: its C, or its strength. way: how it was refined. values, folds: what was left out says of it."""
+    """A candidate. at: its C or strength. way: how it was refined. values, folds: its scores on left-out samples."""
 
     name: str
     at: float
@@ -71,9 +72,9 @@ def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) ->
 
 @dataclass(eq=False)
 class Search:
-    """Candidates on every fold; then those that count, on all samples. say: is told how far it has come.
+    """Search over candidates on all folds, followed by final fits to all samples. say: called with progress texts.
 
-    whole: what the last fits are fitted to, if not the samples themselves.
+    whole: what the final fits are fitted to, if not `samples`.
     """
 
     samples: Samples
@@ -92,7 +93,7 @@ class Search:
         self._first = {name: _CS[name][len(_CS[name]) // 2] if name in _CS else self.samples.Cs[-1] for name in names}
 
     def run(self) -> bool:
-        """Try everything; whether it was interrupted. What was tried until then counts."""
+        """Try all candidates; return whether this was interrupted. Candidates tried by then count."""
         if self.judge is None:
             return False
         try:
@@ -111,7 +112,7 @@ class Search:
         return False
 
     def _parts(self, folds: list[Fold]) -> tuple[list[Part], list[Scores]]:
-        """What every fold trains on, and what scores the samples it leaves out: copies, unless these are too large."""
+        """Return the training part of each fold, and scorers of its left-out samples: copies, unless too large."""
         samples, features = self.samples, self.samples.features
         if len(folds) * features.n_entries > _COPIED:
             parts = [Part(samples, fold.train, self._stop) for fold in folds]
@@ -127,7 +128,7 @@ class Search:
             try:
                 for pair in self._follow(each, paths, name, Cs, None, []):
                     found.append(pair)
-            finally:  # after Ctrl-C, the best until then counts
+            finally:  # also after Ctrl-C, with the best so far
                 if found:
                     best.append(max(found, key=lambda pair: float(np.nansum(pair[0].values))))
                     self.tried.append(best[-1][0])
@@ -150,7 +151,7 @@ class Search:
         way: Way | None,
         rivals: list[Tried],
     ) -> Iterator[tuple[Tried, list[Vector]]]:
-        """Candidates along a path in all folds at once, until two in a row are clearly worse than the best."""
+        """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best."""
         assert self.judge is not None
         judge, seen = self.judge, [tried.values for tried in rivals]
         for k, at in enumerate(values):
@@ -163,7 +164,9 @@ class Search:
             found = list(each(step, zip(paths, judge.folds, strict=True)))
             tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
             if not np.isfinite(tried.folds).any():
-                raise ValueError("no fold of cv leaves out samples that the metric can judge; leave out both classes")
+                raise ValueError(
+                    "no fold of cv leaves out samples that the metric can judge; use folds that leave out both classes"
+                )
             self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {np.nanmean(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
             seen.append(tried.values)
@@ -171,16 +174,16 @@ class Search:
                 return
 
     def _start_shares(self) -> Vector:
-        """What the starts count in the mean that is refined."""
+        """Return the weights of the starts in the mean that is refined."""
         starts = [tried for tried in self.tried if tried.way is None]
         if self.judge is None or not starts:
             return np.full(len(self._Cs), 1.0 / len(self._Cs))
         return shares(worse_by(self.judge, [tried.values for tried in starts]), _SHARPNESS, 0.0)
 
     def conclude(self) -> Iterator[Vector]:
-        """The mean of the candidates that count, fitted to all samples: again and again, as more of them are fitted."""
+        """Fit the candidates that count to all samples; yield their mean whenever one more is fitted."""
         self._weigh()
-        self._stop.clear()  # what ended the search does not end this
+        self._stop.clear()  # an interrupt of the search does not stop the final fits
         whole = Part(self.samples, None, self._stop) if self.whole is None else self.whole
         starts = [tried for tried in self.tried if tried.way is None]
         fitted: dict[int, Vector] = {}
@@ -201,8 +204,8 @@ class Search:
                     break
 
     def _weigh(self) -> None:
-        """Give every candidate its share."""
-        if not self.tried:  # nothing could be judged, or nothing was: both classifiers, neither strong nor weak
+        """Set the weight of every candidate."""
+        if not self.tried:  # nothing was judged: use the starts with medium C
             self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in self._first.items()]
             z = np.zeros(len(self.tried))
         else:
@@ -212,7 +215,7 @@ class Search:
             tried.z, tried.share = float(worse), float(share)
 
     def _mean(self, fitted: dict[int, Vector]) -> Vector:
-        """The mean of what is fitted so far."""
+        """Return the mean of the candidates fitted so far."""
         used: list[tuple[float, Any]] = [(t.share, fitted[id(t)]) for t in self.tried if id(t) in fitted]
         total = sum(share for share, _ in used)
         if total == 0.0:

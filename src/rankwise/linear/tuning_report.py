@@ -1,4 +1,4 @@
-"""What LinearRanker tried, as a table and as a picture."""
+"""The candidates that LinearRanker tried, as a table and as a figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOLD = "fold"
 
 
 def columns_of(tried: Sequence[Tried]) -> dict[str, NDArray[Any]]:
-    """What was tried as columns of numbers, for a model file."""
+    """Return the candidates as columns of numbers, for a model file."""
     columns: dict[str, NDArray[Any]] = {
         "model": np.array([_NAMES.index(t.name) for t in tried]),
         "pull": np.array([_PULLS.index(_pull_of(t)) for t in tried]),
@@ -34,35 +34,37 @@ def columns_of(tried: Sequence[Tried]) -> dict[str, NDArray[Any]]:
 
 
 def _pull_of(tried: Tried) -> str:
-    """What holds a refined candidate, and by what it was refined, where it has grades."""
+    """Return the pull on a refined candidate, and whether relevance replaced its grades."""
     if tried.way is None:
         return ""
     return tried.way.pull if tried.way.graded else f"{tried.way.pull}{_BY_RELEVANCE}"
 
 
 def check_columns(columns: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse columns, all of one length, that no ranker has, such as those of a damaged file."""
+    """Refuse columns of equal length that no ranker has, such as those of a damaged file."""
     for name, known in (("model", _NAMES), ("pull", _PULLS)):
         codes = columns.get(name)
         if codes is None or codes.dtype.kind != "i" or not ((codes >= 0) & (codes < len(known))).all():
-            raise ValueError(f"the column {name} of what was tried is not one of codes below {len(known)}")
+            raise ValueError(f"the column {name} of the history does not hold integers from 0 to {len(known) - 1}")
     for name in ("width", "at", "worse_by", "share", *(name for name in columns if name.startswith(_FOLD))):
         values = columns.get(name)
         if values is None or values.dtype != np.float64 or not values.size or np.isinf(values).any():
-            raise ValueError(f"the column {name} of what was tried is not one of numbers")
+            raise ValueError(f"the column {name} of the history does not hold finite numbers")
     if not np.isfinite(columns["share"]).all():
-        raise ValueError("the column share of what was tried has a NaN")
+        raise ValueError("the column share of the history has a NaN")
 
 
 class TuningReport:
-    """A table of candidates: what they are, their score in every fold, their share in the ranker.
+    """Table of the candidates that a `LinearRanker` tried.
+
+    Print it for a table of scores and weights, or call `plot` for a figure.
 
     Parameters
     ----------
     columns : mapping of str to ndarray
-        As `LinearRanker.history_` has them.
+        Columns of the table, from `LinearRanker.history_`.
     metric : str
-        The name of the scores.
+        Name of the metric of the scores.
     """
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], metric: str) -> None:
@@ -70,7 +72,7 @@ class TuningReport:
 
     @property
     def names(self) -> list[str]:
-        """What each candidate is, in words."""
+        """Description of each candidate, in words."""
         c = self.columns
         return [self._name(*row) for row in zip(c["model"], c["pull"], c["width"], c["at"], strict=True)]
 
@@ -84,13 +86,13 @@ class TuningReport:
 
     @property
     def folds(self) -> NDArray[np.float64]:
-        """Scores, (candidates, folds)."""
+        """Scores by candidate and fold, (n_candidates, n_folds)."""
         found = [values for name, values in self.columns.items() if name.startswith(_FOLD)]
         return np.array(found).T if found else np.empty((self.shares.size, 0))
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """Mean scores over folds, (candidates,); NaN where there were none."""
+        """Mean score of each candidate over the folds, (n_candidates,); NaN without folds."""
         folds = self.folds
         judged = np.isfinite(folds)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -98,12 +100,12 @@ class TuningReport:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Weights in the ranker, (candidates,); they add up to 1."""
+        """Weight of each candidate in the ranker, (n_candidates,). The weights add up to 1."""
         return np.asarray(self.columns["share"])
 
     @property
     def best_score(self) -> float:
-        """The highest mean score; NaN where there were no folds."""
+        """Highest mean score; NaN without folds."""
         found = self.scores[np.isfinite(self.scores)]
         return float(found.max()) if found.size else float("nan")
 
@@ -117,18 +119,20 @@ class TuningReport:
             spread = f"{np.nanstd(folds[k]):.4f}" if np.isfinite(folds[k]).any() else "–"
             score = f"{scores[k]:.4f}" + ("*" if k == best else " ")
             rows.append(f"{name:<{width}}  {score:>9} {spread:>8}  {100 * self.shares[k]:5.1f} %")
-        return "\n".join([*rows, f"* the best of {len(names)}; the ranker is their mean by share"])
+        return "\n".join([*rows, f"* best of {len(names)} candidates; the ranker is their mean, weighted by share"])
 
     def __repr__(self) -> str:
         return f"<TuningReport: {len(self.names)} candidates, best {self.metric} {self.best_score:.4f}>"
 
     def plot(self) -> Any:
-        """Draw scores with their folds, and shares; needs matplotlib.
+        """Plot the scores of all folds, their means, and the weights of the candidates.
+
+        This needs matplotlib.
 
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; figure.savefig(path) writes it.
+            The figure. Save it with figure.savefig(path).
         """
         from matplotlib.figure import Figure
 
@@ -141,7 +145,7 @@ class TuningReport:
         left.plot(folds, rows[:, None].repeat(folds.shape[1], axis=1), ".", color="0.75", markersize=5)
         left.plot(self.scores, rows, "o", color=COLOURS[0])
         left.set_yticks(rows, names)
-        left.set_xlabel(f"{self.metric} on what folds leave out")
+        left.set_xlabel(f"{self.metric} on left-out samples")
         right.barh(rows, 100 * self.shares, color=COLOURS[0])
         right.set_xlabel("share, %")
         return figure

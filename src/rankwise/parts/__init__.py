@@ -1,5 +1,5 @@
-"""Samples that lie in several parts, on several machines or in several processes, ranked as one.
+"""Ranking of samples that are spread over several parts, on several machines or in several processes.
 
-Nobody has all scores. What parts exchange is O(positives + buckets), however many negatives there are, and the result
-is that of one machine: parts never approximate, they only say what they count.
+No part has all scores. Parts exchange O(positives + buckets) numbers, independent of the number of negatives. The
+result is that of one machine: nothing is approximated, because parts exchange exact counts.
 """

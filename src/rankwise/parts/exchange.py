@@ -1,4 +1,4 @@
-"""How parts are spoken to: a function is carried out on every part, and what it returns stays there or is added up."""
+"""Communication with parts: a function runs on every part, and its result stays there or is added up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Function = Callable[..., Any]
 
 @dataclass
 class Traffic:
-    """Bytes that left for each part and that came back from all of them, added up; how often parts were asked."""
+    """Total bytes sent to each part and received from all parts, and the number of requests."""
 
     sent: int = 0
     received: int = 0
@@ -26,25 +26,25 @@ class Traffic:
 
 
 class Exchange(Protocol):
-    """Parts, each with a state, and data that only some functions read.
+    """Parts, each with a state, and with data that only some functions read.
 
-    A function is called with the state of a part, before it the part's data if it `reads`, after it the part's own
-    entry of `each` if that is given, then the arguments, which are the same for all.
+    A function is called with the part's data (only if it `reads`), the part's state, the part's entry of `each` (only
+    if given), and then the arguments, which are the same for all parts.
     """
 
     traffic: Traffic
 
     def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
-        """The same parts, what the function returns being their states; it stays where it is."""
+        """Return parts whose states are the results of the function. The results stay where they are."""
         ...
 
     def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
-        """What the function returns on every part, added up in order."""
+        """Return the sum of the function's results, in the order of parts."""
         ...
 
 
 class Joined:
-    """An array whose sum with another is both, one after the other."""
+    """An array that is concatenated when added."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = values
@@ -54,14 +54,14 @@ class Joined:
 
 
 class Counted:
-    """Different numbers, ascending, and how often there is each."""
+    """Distinct numbers in ascending order, and how often each occurs."""
 
     def __init__(self, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         self.values, self.counts = values, counts
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Counted:
-        """Numbers, counted."""
+        """Count numbers."""
         return cls(*np.unique(values + 0.0, return_counts=True))  # −0.0 is 0.0
 
     def __add__(self, other: Counted) -> Counted:
@@ -73,14 +73,14 @@ class Counted:
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the greatest of some numbers; of none, ∞ and −∞."""
+    """Smallest and largest of some numbers; ∞ and −∞ if there are none."""
 
     least: float
     most: float
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Range:
-        """That of these numbers."""
+        """Return the range of these numbers."""
         return cls(float(values.min(initial=np.inf)), float(values.max(initial=-np.inf)))
 
     def __add__(self, other: Range) -> Range:
@@ -88,7 +88,7 @@ class Range:
 
 
 def add(one: Any, other: Any) -> Any:
-    """The sum of two replies; of lists and tuples entry by entry."""
+    """Return the sum of two replies; lists and tuples are added entry by entry."""
     if isinstance(one, list | tuple):
         entries = [add(a, b) for a, b in zip(one, other, strict=True)]
         return entries if isinstance(one, list) else tuple(entries)
@@ -96,12 +96,12 @@ def add(one: Any, other: Any) -> Any:
 
 
 def add_all(replies: Sequence[Any]) -> Any:
-    """The sum of replies, from the first to the last."""
+    """Return the sum of replies, from first to last."""
     return reduce(add, replies)
 
 
 def size_of(message: Any) -> int:
-    """Bytes that a message takes: those of its numbers, and of anything else as it is pickled."""
+    """Return the bytes of a message: of its numbers, and of anything else when pickled."""
     if isinstance(message, np.ndarray) and message.dtype != object:
         return int(message.nbytes)
     if isinstance(message, list | tuple):

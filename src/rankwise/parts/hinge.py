@@ -1,10 +1,10 @@
-"""The hinge of large queries whose samples lie in several parts: the steps of inference/bucketed.py, by exchange.
+"""The hinge of large queries that are spread over several parts: the steps of inference/bucketed.py, by exchange.
 
-1. Parts send the positives' scores and a sample, by which buckets are chosen: those that one machine would choose.
-2. They count negatives by bucket. The counts, added up, tell in which bucket each positive has its place.
-3. Buckets in which none has are settled. In the others, parts count by edges that narrow the places down, until few
-   negatives are left there; these are sent, equal ones as one.
-4. Then the gradient is known as steps of the score, which parts fill in.
+1. Parts send the positives' scores and a sample of scores, from which the same buckets are chosen as on one machine.
+2. They count negatives by bucket. The summed counts tell in which bucket each positive has its place.
+3. Buckets without such a place are settled. In the others, parts count by edges that narrow the places down until few
+   negatives are left. These are sent, with equal scores merged.
+4. Then the gradient is known as a step function of the score, and parts fill it in.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rankwise.parts.share import (
 
 __all__ = ["Large", "Pending", "SolvedLarge", "is_large", "solve_hinge"]
 
-# Up to so many negatives where a positive may have its place, they are sent; more are divided, so many times at most.
+# So few negatives around a positive's place are sent. More are divided into cells, at most so many times.
 _FEW, _DEPTH = 64, 6
-# Cells into which they are divided.
+# Smallest and largest number of cells.
 _LEAST_CELLS, _MOST_CELLS = 8, 256
 _TYPE = np.empty(0)
 
@@ -41,7 +41,7 @@ Ints = NDArray[np.int64]
 
 
 class Large(NamedTuple):
-    """A query with positives and negatives in several parts. weight: by which its gradient is multiplied."""
+    """A query with positives and negatives in several parts. weight: factor of its gradient."""
 
     n: int
     n_pos: int
@@ -56,15 +56,15 @@ class SolvedLarge(NamedTuple):
 
 
 class Pending(Protocol):
-    """A query whose gradient its parts have, and whose J is known by a sum over these, `totals_of`."""
+    """A query whose parts have the gradient. J follows from a sum over parts, `totals_of`."""
 
     def solved(self, total: float) -> SolvedLarge:
-        """J and Δ."""
+        """Return J and Δ."""
         ...
 
 
 def is_large(n: int, n_pos: int) -> bool:
-    """Whether one machine would solve the query by buckets; else all its scores are O(positives)."""
+    """Return whether one machine would use buckets for the query. Otherwise its number of scores is O(positives)."""
     from rankwise.inference.engine import A_POSITIVE, LARGE
 
     return n >= LARGE + A_POSITIVE * n_pos
@@ -73,7 +73,7 @@ def is_large(n: int, n_pos: int) -> bool:
 def solve_hinge(
     exchange: Exchange, queries: list[Large], loss: DiscountedLoss, scale: float
 ) -> tuple[Exchange, list[Pending]]:
-    """Solve queries; parts, whose states are `Scored` with shares of these, then have their gradients."""
+    """Solve queries and give their gradients to the parts, whose states are `Scored` with shares of the queries."""
     if not queries:
         return exchange, []
     searches = [_Search(query, loss, scale) for query in queries]
@@ -90,7 +90,7 @@ def solve_hinge(
 
 
 class _Search:
-    """Where the positives of one query have their places: what is known so far."""
+    """The search for the places of the positives of one query."""
 
     def __init__(self, query: Large, loss: DiscountedLoss, scale: float) -> None:
         from rankwise.inference.positives import scaled_weights
@@ -110,11 +110,11 @@ class _Search:
 
     @property
     def is_open(self) -> bool:
-        """Whether some places are not yet known."""
+        """Whether some places are still unknown."""
         return bool(self._stretches.shape[0])
 
     def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[object, NDArray[np.floating]]:
-        """The buckets."""
+        """Choose the buckets."""
         from rankwise.inference.bucket_maps import choose_by
 
         n, n_pos, _ = self._query
@@ -124,7 +124,7 @@ class _Search:
         return self._buckets, self._pivot
 
     def settle(self, hist: NDArray[np.uint32]) -> Settle:
-        """What the counts settle."""
+        """Settle buckets by the counts."""
         from rankwise.inference.edges import find_homes, reference, settle, straighten
         from rankwise.inference.narrowing import bounds_of
         from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J
@@ -151,7 +151,7 @@ class _Search:
         return Settle(starts, value[starts], value.size, regions[:, BUCKET].copy(), self._unit, self._ref)
 
     def next_look(self) -> tuple[Floats, Floats]:
-        """Edges by which parts count next, and between which ends all negatives are asked for, (k, 2)."""
+        """Return the edges for the next counts, and the ends (k, 2) between which all negatives are requested."""
         from rankwise.inference.narrowing import SIZE, edges_between
 
         size = self._stretches[:, SIZE]
@@ -167,7 +167,7 @@ class _Search:
         return self._edges, few
 
     def narrow(self, at_least: Ints, counted: Counted) -> None:
-        """Narrow the places down by what parts counted."""
+        """Narrow the places down by the counts of the parts."""
         from rankwise.inference.narrowing import ABOVE, narrow
 
         stretches, bounds = self._stretches, self._bounds
@@ -191,14 +191,14 @@ class _Search:
         self._bounds = np.concatenate([ends for _, ends in kept])
 
     def _above_edges(self, at_least: Ints, stretches: Ints) -> Ints:
-        """All negatives of the query at each edge or above, from the open ones there."""
+        """Return the number of all negatives at or above each edge, from the number of open ones."""
         from rankwise.inference.narrowing import ABOVE
 
         counts = np.diff(self._starts)
         return np.asarray(at_least + np.repeat(stretches[:, ABOVE] - at_least[self._starts[1:] - 1], counts))
 
     def fill(self) -> tuple[Fill, float, float]:
-        """The gradient as steps of the score."""
+        """Return the gradient as a step function of the score."""
         from rankwise.inference.bucketed import finish
 
         n_pos, tables, pos = self._query.n_pos, self._tables, self._pos
@@ -217,12 +217,12 @@ class _Search:
         return Fill(*numbers, self._query.weight), self._unit, self._ref
 
     def solved(self, total: float) -> SolvedLarge:
-        """J and Δ, by what the parts' gradients add up to."""
+        """Return J and Δ, from the sum over the parts' gradients."""
         return SolvedLarge(self._scale * self._lost + total + self._of_pos, self._lost)
 
 
 def _by_score(bounds: Floats, above: Ints, counted: Counted) -> tuple[Ints, Floats, Ints]:
-    """Starts, edges and negatives above: every score of a stretch is an edge, the last one is its end."""
+    """Return starts, edges and negatives above: every score of a stretch is an edge, and its end is the last edge."""
     begin, stop = np.searchsorted(counted.values, bounds, side="left").T
     starts = np.concatenate([[0], np.cumsum(stop - begin + 1)]).astype(np.int64)
     edges, over = np.empty(starts[-1]), np.empty(starts[-1], np.int64)

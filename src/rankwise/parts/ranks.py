@@ -1,4 +1,4 @@
-"""What a ranking is judged by, of scores in several parts: positives' scores, and negatives at and between them."""
+"""Counts for metrics of scores in several parts: the positives' scores, and the negatives at and between them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Ints = NDArray[np.int64]
 class Standing(NamedTuple):
     """Positives of one query by score, and the negatives around them.
 
-    level: (m,) their different scores, ascending. n_pos: (m,) how many have each. between: (2m + 1,) negatives below
-    the first level, equal to it, between it and the next, …, above the last.
+    level: (m,) their distinct scores, ascending. n_pos: (m,) number of positives at each. between: (2m + 1,) negatives
+    below the first level, equal to it, between it and the next, …, above the last.
     """
 
     level: Floats
@@ -29,7 +29,7 @@ class Standing(NamedTuple):
     between: Ints
 
     def steps(self) -> Steps:
-        """The ranking, negatives that lie together between positives being one step."""
+        """Return the ranking, with neighbouring negatives merged into one step."""
         n_pos = np.zeros_like(self.between)
         n_pos[1::2] = self.n_pos
         size = (self.between + n_pos)[::-1].astype(np.float64)
@@ -39,20 +39,20 @@ class Standing(NamedTuple):
 
 
 def stand(exchange: Exchange) -> list[Standing]:
-    """How the positives of each query stand; states of parts are `Scored`, with shares of these."""
+    """Return the standing of each query; states of parts are `Scored`, with shares of the queries."""
     counted: list[Counted] = exchange.ask(_positives)
     between = exchange.ask(_between, [found.values for found in counted])
     return [Standing(found.values, found.counts, own) for found, own in zip(counted, between, strict=True)]
 
 
 def highest_f1(exchange: Exchange) -> list[tuple[float, float]]:
-    """For each query, the lowest score above the cut of highest F1, and the highest below it, −∞ if there is none."""
+    """Return for each query the scores just above and just below the cut with the highest F1; −∞ if none is below."""
     cuts = []
     for standing in stand(exchange):
         n_pos = np.cumsum(standing.n_pos[::-1])
         n_neg = np.cumsum(standing.between[::-1])[1::2]
         f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
-        cuts.append(float(standing.level[::-1][np.argmax(f1)]))  # only just after a positive can it be highest
+        cuts.append(float(standing.level[::-1][np.argmax(f1)]))  # F1 can be highest only directly after a positive
     below: list[Range] = exchange.ask(_below, cuts)
     return [(cut, found.most) for cut, found in zip(cuts, below, strict=True)]
 

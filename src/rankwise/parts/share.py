@@ -1,4 +1,4 @@
-"""A part's share of large queries, and what it does for their hinge: counts, settles what it can, looks, fills."""
+"""A part's share of large queries, and its work for their hinge: count, settle, look, fill."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Ints = NDArray[np.int64]
 
 
 class Plan(NamedTuple):
-    """Where a part's samples of a large query are. rows: among its samples, None for all of them.
+    """Where the samples of a large query are in a part. rows: of the part's samples; None means all of them.
 
-    where: its positives, among rows. first: how many samples of the query are in the parts before. n: in all parts.
+    where: positives among rows. first: number of the query's samples in the parts before. n: their number in all parts.
     """
 
     rows: Ints | None
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """What settles most negatives: P + 1 − rank by bucket, in runs; buckets that stay open; the unit of gradients."""
+    """Data that settle most negatives: P + 1 − rank by bucket, in runs; open buckets; the unit of gradients."""
 
     run_starts: Ints
     run_values: Floats
@@ -55,9 +55,9 @@ class Settle(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """What settles the rest, as steps of the score: P + 1 − rank from breaks on, and of ties; gradients of positives.
+    """Data that settle the rest, as steps of the score: P + 1 − rank from breaks on and for ties; positives' gradients.
 
-    weight: of the query, by which the gradient is multiplied.
+    weight: of the query, a factor of the gradient.
     """
 
     breaks: Floats
@@ -71,7 +71,7 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """A part of one large query, its scores contiguous, and what came of it so far."""
+    """A part of one large query, with contiguous scores and the results so far."""
 
     plan: Plan
     scores: Floats
@@ -84,14 +84,14 @@ class Share:
     total: float = 0.0
 
     def first_look(self) -> tuple[Joined, Joined, Range]:
-        """Scores of the positives, a sample that tells which buckets suit, and between which scores all are."""
+        """Return the scores of the positives, a sample for the choice of buckets, and the range of all scores."""
         from rankwise.inference.bucket_maps import sampled
 
         at = sampled(self.plan.n, self.plan.first, self.plan.first + self.scores.size) - self.plan.first
         return Joined(self.scores[self.plan.where]), Joined(self.scores[at]), Range.of(self.scores)
 
     def count(self, buckets: Any, pivot: Any) -> Share:
-        """Negatives by bucket, in hist."""
+        """Count negatives by bucket, in hist."""
         from rankwise.inference.bucketed import COPIES, OWN, count
 
         n_buckets, rows = (3 * (buckets.last + 1), COPIES) if pivot.size else (buckets.last + 1, 1)
@@ -102,7 +102,7 @@ class Share:
         return replace(self, buckets=buckets, pivot=pivot, hist=hist[0])
 
     def settle(self, given: Settle) -> Share:
-        """Gradients of negatives in settled buckets; the others', ascending by score."""
+        """Compute gradients of negatives in settled buckets; collect the other negatives in ascending order."""
         from rankwise.inference.bucketed import BLOCK, assign
 
         n = self.scores.size
@@ -122,7 +122,7 @@ class Share:
         )
 
     def look(self, edges: Floats, ends: Floats) -> tuple[Ints, Counted]:
-        """How many open negatives score at least each edge; those between ends (k, 2), counted."""
+        """Return how many open negatives are at or above each edge; count those between ends (k, 2)."""
         at_least = self.mixed.size - np.searchsorted(self.mixed, edges, side="left")
         begin, stop = np.searchsorted(self.mixed, ends, side="left").T if ends.size else (_NONE, _NONE)
         wanted = np.zeros(self.mixed.size + 1, np.int64)
@@ -131,7 +131,7 @@ class Share:
         return at_least, Counted.of(self.mixed[np.cumsum(wanted[:-1]) > 0])
 
     def fill(self, given: Fill, unit: float, ref: float) -> Share:
-        """The whole gradient; total: Σ gradient·(score − ref) of the negatives, before the query's weight."""
+        """Complete the gradient; total: Σ gradient·(score − ref) of the negatives, before the query's weight."""
         gradient, total = self.gradient.copy(), self.total
         if self.mixed.size:
             below = given.values[np.searchsorted(given.breaks, self.mixed, side="right") - 1]
@@ -151,7 +151,7 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Scored:
-    """The state of a part whose samples have scores, (n,): its shares of large queries."""
+    """State of a part whose samples have scores, (n,), with its shares of large queries."""
 
     scores: Floats
     shares: list[Share] = field(default_factory=list)
@@ -161,7 +161,7 @@ State = TypeVar("State", bound=Scored)
 
 
 def share_out(state: State, plans: list[Plan]) -> State:
-    """A part with its shares of queries."""
+    """Return a part with its shares of queries."""
     rows = ((one, state.scores if one.rows is None else state.scores[one.rows]) for one in plans)
     return replace(state, shares=[Share(one, np.ascontiguousarray(scores)) for one, scores in rows])
 
@@ -177,7 +177,7 @@ def count_share(state: State, maps: list[tuple[Any, Any]]) -> State:
 
 
 def hist_of(state: Scored) -> list[NDArray[np.uint32]]:
-    """What was counted."""
+    """Return the counts."""
     return [share.hist for share in state.shares]
 
 
@@ -197,5 +197,5 @@ def fill_share(state: State, given: list[tuple[Fill, float, float]]) -> State:
 
 
 def totals_of(state: Scored) -> list[float]:
-    """Σ gradient·(score − ref) of the negatives."""
+    """Return Σ gradient·(score − ref) of the negatives."""
     return [share.total for share in state.shares]

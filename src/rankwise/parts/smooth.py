@@ -1,8 +1,8 @@
-"""The smooth loss of large queries whose samples lie in several parts: soft counts are sums over negatives.
+"""The smooth loss of large queries that are spread over several parts: soft counts are sums over negatives.
 
-Parts send the positives' scores; then, for each gap between these ± width, how many of their negatives are in it and
-the sum of their offsets. That gives every soft count c_k, and with it the weight of every positive in the negatives'
-gradients, which the parts draw. O(positives) numbers each way.
+Parts send the positives' scores. Then they send, for each gap between the scores ± width, the number of their negatives
+in it and the sum of the offsets. This gives every soft count c_k, and so the weight of every positive in the gradients
+of negatives, which the parts compute. O(positives) numbers are sent each way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class _Spread(NamedTuple):
-    """What parts draw gradients by: a level, a weight and a gradient by positive, ascending; the query's weight."""
+    """Data for gradients: level, weight and gradient of each positive, ascending; the query's weight."""
 
     level: Floats
     width: float
@@ -37,7 +37,7 @@ class _Spread(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A loss that needs no sum over parts."""
+    """A value that needs no sum over parts."""
 
     value: float
 
@@ -48,7 +48,7 @@ class _Known(NamedTuple):
 def solve_smooth_parts(
     exchange: Exchange, queries: list[Large], loss: Loss, width: float, way: str = "smooth"
 ) -> tuple[Exchange, list[Pending]]:
-    """The loss of each query, binary; parts, whose states are `Scored` with shares of these, then have gradients."""
+    """Return parts with gradients, and the loss of each binary query; states are `Scored` with shares of queries."""
     if not queries:
         return exchange, []
     levels = [np.sort(found.values) for found in exchange.ask(_positives)]

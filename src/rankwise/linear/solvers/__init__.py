@@ -1,4 +1,4 @@
-"""Three ways to the same minimum, each with a proof of how near it is."""
+"""Three solvers for the same convex problem, each with a certified gap."""
 
 from rankwise.linear.solvers.cutting_plane import cutting_plane
 from rankwise.linear.solvers.frank_wolfe import frank_wolfe
@@ -7,6 +7,6 @@ from rankwise.linear.solvers.subgradient import subgradient
 
 __all__ = ["AUTO", "SOLVERS", "Settings", "SolverResult", "Step", "cutting_plane", "frank_wolfe", "subgradient"]
 
-# The fastest wherever it was measured.
+# The fastest in all our measurements.
 AUTO = "cutting-plane"
 SOLVERS = {"cutting-plane": cutting_plane, "frank-wolfe": frank_wolfe, "subgradient": subgradient}

@@ -1,8 +1,8 @@
 """One-slack cutting planes (Joachims et al. 2009), stabilised.
 
-The risk is replaced by the highest of the planes known so far; the minimiser of that model bounds F from below. The
-next plane is not taken there, where the model is poorest, but a little of the way from the best point so far
-(Franc and Sonnenburg 2009): that keeps the planes close to where they matter, and few.
+The risk is replaced by the maximum of the planes known so far. The minimum of this model bounds F from below. The next
+plane is not taken at the model's minimiser, where the model is poorest, but a short way towards it from the best point
+so far (Franc and Sonnenburg 2009). So the planes stay few and close to where they matter.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import LinearRisk
 from rankwise.linear.solvers.result import ROUNDING_RULES, Settings, SolverResult, Track
 
-# How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most; and
-# by what the stride is multiplied after a step that found a better point, and after one that did not.
+# How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most. Then
+# the factors of this stride after a step that found a better point, and after one that did not.
 _STRIDE, _SHORTEST, _LONGEST = 0.1, 0.02, 0.5
 _LONGER, _SHORTER = 1.3, 0.7
-# The model is solved to within this part of the gap that is wanted or still open, whichever is larger.
+# The model is solved to within this fraction of the wanted or the current gap, whichever is larger.
 _MODEL_TOL = 0.02
-# Without progress of either bound for so many iterations, rounding rules.
+# If neither bound improves for so many iterations, rounding prevents progress.
 _PATIENCE = 100
 
 
 def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: Bundle | None = None) -> SolverResult:
-    """Minimise ½‖v‖² + C·risk(v). bundle: planes under the same risk, as found for another C; more are added to it."""
+    """Minimise ½‖v‖² + C·risk(v). bundle: planes under the same risk, found for another C; new ones are added."""
     bundle = Bundle(objective.n_coefs) if bundle is None else bundle
     start = np.zeros(objective.n_coefs) if settings.start is None else settings.start
     track = Track(objective, settings, C, start)

@@ -1,10 +1,10 @@
-"""Block-coordinate Frank–Wolfe over queries (Lacoste-Julien et al. 2013), with planes kept by query.
+"""Block-coordinate Frank–Wolfe over queries (Lacoste-Julien et al. 2013), with planes kept for each query.
 
-Every query holds a convex combination of its planes; v = −C Σ_q ω_q Σ_i α_qi normal_qi. A sweep calls inference once a
-query and moves weight to the plane found, from the lowest in use (a pairwise step: Osokin et al. 2016); then weight is
-moved among the planes already known, without inference (Shah et al. 2015). The best step has a closed form, and moves v
-by an amount that does not grow with C: where the gap stays wide, an active set weighs the planes instead. The duality
-gap is that of a full evaluation after the sweep.
+Every query holds a convex combination of its planes; v = −C Σ_q ω_q Σ_i α_qi normal_qi. A sweep calls inference once
+per query and moves weight to the plane found, from the lowest in use (a pairwise step: Osokin et al. 2016). Then
+weight is moved among the known planes, without inference (Shah et al. 2015). The best step has a closed form and moves
+v by an amount that does not grow with C. So if the gap stays wide, an active set weighs the planes instead. The
+duality gap is that of a full evaluation after the sweep.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _CACHED_SWEEPS = 5
 _STEPS_PER_PLANE = 4
 # A plane without weight for so many turns is dropped.
 _IDLE = 40
-# A gap wider than this after so many sweeps tells of a C so large that pairwise steps would need O(C) of them: from
-# then on, an active set weighs planes that they have not made level.
+# A gap wider than this after so many sweeps means that C is so large that O(C) pairwise steps would be needed. From
+# then on, an active set weighs the planes that these steps have not levelled.
 _PAIRWISE_SWEEPS, _WIDE = 100, 0.5
-# But for rounding every sweep raises the dual. Without progress of either bound for so many sweeps, rounding rules; and
-# where it stops the active set too, progress is a difference of the bounds that falls by a tenth.
+# Except for rounding, every sweep raises the dual. If neither bound improves for so many sweeps, rounding prevents
+# progress. If rounding stops the active set too, only a fall of the bounds' difference by a tenth counts as progress.
 _PATIENCE, _FALL = 100, 0.9
 
 
 class _Block:
-    """One query's planes and their weights α; it begins with risk ≥ 0."""
+    """The planes of one query and their weights α. The first plane is risk ≥ 0."""
 
     def __init__(self, objective: LinearRisk, weight: float) -> None:
         self.objective, self.weight = objective, weight
         self.normals = np.zeros((1, objective.n_coefs))
         self.offsets, self.alpha, self.idle = np.zeros(1), np.ones(1), np.zeros(1, np.int64)
         self.gram = np.zeros((1, 1))
-        self.stuck = False  # whether the last turn left the weights uneven, though all was tried: by rounding
+        self.stuck = False  # whether rounding kept the last turn from levelling the weights
 
     @property
     def offset(self) -> float:
@@ -48,7 +48,7 @@ class _Block:
         return np.asarray(self.alpha @ self.normals)
 
     def add(self, cut: Cut) -> None:
-        """Add a plane, and drop those idle for long."""
+        """Add a plane, and drop planes that have long been idle."""
         keep = (self.idle <= _IDLE) | (self.alpha > 0)
         if not keep.all():
             self.normals, self.offsets, self.alpha = self.normals[keep], self.offsets[keep], self.alpha[keep]
@@ -61,9 +61,9 @@ class _Block:
         self.gram[k] = self.gram[:, k] = self.normals @ cut.normal
 
     def improve(self, v: Vector, C: float, tol: float, settle: bool) -> Vector:
-        """Move weight from the lowest plane in use to the highest, until they are level to within `tol`; the new v.
+        """Move weight from the lowest plane in use to the highest until they are level to within `tol`; return new v.
 
-        settle: whether an active set does what is left after so many steps.
+        settle: whether an active set finishes what is left after the maximum number of steps.
         """
         factor = C * self.weight
         heights = self.offsets + self.normals @ v
@@ -91,7 +91,7 @@ class _Block:
         return v - factor * ((alpha - before) @ self.normals)
 
     def _settle(self, others: Vector, factor: float, tol: float) -> Vector:
-        """The α of greatest factor·α·(offsets + normals·others) − ½‖factor·α·normals‖²; others: v without them."""
+        """Maximise factor·α·(offsets + normals·others) − ½‖factor·α·normals‖² over α; others: v without this query."""
         Q, c = factor * factor * self.gram, factor * (self.offsets + self.normals @ others)
         self.alpha = maximise(Q, c, self.alpha / self.alpha.sum(), factor * tol)
         heights = c - Q @ self.alpha
@@ -107,7 +107,7 @@ def frank_wolfe(objective: LinearRisk, C: float, settings: Settings) -> SolverRe
     track = Track(objective, settings, C, v)
     idle, width, settle = 0, np.inf, False
     try:
-        if settings.start is not None:  # its planes are good ones; it is itself no combination of planes
+        if settings.start is not None:  # its planes are useful, but it is no combination of planes itself
             for block in blocks:
                 block.add(block.objective.evaluate(settings.start).cut)
             track.offer(settings.start, objective.evaluate(settings.start).risk)
@@ -117,7 +117,9 @@ def frank_wolfe(objective: LinearRisk, C: float, settings: Settings) -> SolverRe
             level = 0.1 * min(max(track.gap, settings.tol), 1.0) * track.primal / C if track.steps else 0.0
             settle = settle or (sweep >= _PAIRWISE_SWEEPS and track.gap > _WIDE)
             _sweep(blocks, v, cut, C, level, settle, rng)
-            v = -C * np.sum([block.weight * block.normal for block in blocks], axis=0)  # no drift by rounding
+            v = -C * np.sum(
+                [block.weight * block.normal for block in blocks], axis=0
+            )  # anew, to avoid drift by rounding
             evaluation = objective.evaluate(v)
             cut = evaluation.cut if len(blocks) == 1 else None
             track.offer(v, evaluation.risk)
@@ -140,7 +142,7 @@ def frank_wolfe(objective: LinearRisk, C: float, settings: Settings) -> SolverRe
 def _sweep(
     blocks: list[_Block], v: Vector, cut: Cut | None, C: float, level: float, settle: bool, rng: np.random.Generator
 ) -> None:
-    """Give every query a new plane, its own at v or `cut` where that is known; then weigh the planes known again."""
+    """Give every query a new plane, its own at v or the known `cut`; then weigh the known planes again."""
     for q in rng.permutation(len(blocks)):
         block = blocks[q]
         block.add(block.objective.evaluate(v).cut if cut is None else cut)

@@ -1,4 +1,4 @@
-"""What every solver is given, and what it returns."""
+"""Settings and results of the solvers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,43 @@ from numpy.typing import NDArray
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, LinearRisk
 
-# The bounds are sums of many terms: they may cross by rounding, and by no more than this, relative to the primal.
+# The bounds are sums of many terms. Rounding may make them cross, but by no more than this, relative to the primal.
 _ROUNDING = 1e-9
-# The reason of a solver whose bounds no longer move.
-ROUNDING_RULES = "rounding stops progress; raise tol, lower C, or scale the features"
+# Why a solver stops if its bounds no longer move.
+ROUNDING_RULES = "rounding errors prevent progress; raise tol, lower C, or scale the features"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line of progress: the best primal and dual values so far, and their gap relative to the primal."""
+    """Progress of a solver after an iteration.
+
+    Parameters
+    ----------
+    iteration : int
+        Number of the iteration, counted from 1.
+    primal : float
+        Smallest value of the objective so far.
+    dual : float
+        Largest lower bound of the minimum so far.
+    gap : float
+        Relative duality gap, (primal − dual)/primal.
+    planes : int
+        Number of planes in use.
+    calls : int
+        Number of queries searched for a most violating ranking so far.
+    seconds : float
+        Time since the start.
+
+    See Also
+    --------
+    Settings : Its `report` is called with steps.
+
+    Examples
+    --------
+    >>> from rankwise.linear import Step
+    >>> print(Step(iteration=1, primal=2.0, dual=1.0, gap=0.5, planes=1, calls=1, seconds=0.1))
+    iteration 1, objective 2, gap 5.0e-01, 1 planes, 1 inference calls, 0.1 s
+    """
 
     iteration: int
     primal: float
@@ -40,9 +68,32 @@ class Step:
 
 @dataclass(frozen=True)
 class Settings:
-    """When to stop, where to start and whom to tell.
+    """Settings of a solver.
 
-    start: v to begin at. report: called after every iteration. best: called with every v that is the best so far.
+    Parameters
+    ----------
+    tol : float, default 1e-3
+        Relative duality gap at which to stop.
+    max_iter : int, default 10000
+        Maximum number of iterations.
+    start : ndarray of shape (n_coefs,), optional
+        Coefficients to start at. The default is 0.
+    report : callable, optional
+        Called with a `Step` after every iteration.
+    seed : int, default 0
+        Seed for the order in which "frank-wolfe" visits the queries.
+    best : callable, optional
+        Called with the coefficients whenever they are the best so far.
+
+    See Also
+    --------
+    SOLVERS : Functions that take settings.
+
+    Examples
+    --------
+    >>> from rankwise.linear import Settings
+    >>> Settings(tol=1e-4).max_iter
+    10000
     """
 
     tol: float = 1e-3
@@ -55,10 +106,47 @@ class Settings:
 
 @dataclass(eq=False)
 class SolverResult:
-    """The best point found and the proof of how good it is.
+    """Result of a solver: the best coefficients, and a certificate of how good they are.
 
-    coef: v. primal: F(v), evaluated there. dual: a lower bound of F. gap: (primal − dual)/primal, never estimated.
-    history: one array a quantity of `Step`. interrupted: by Ctrl-C. reason: why it stopped short, or None.
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coefs,)
+        The best coefficients v that were found.
+    primal : float
+        Value of the objective F at `coef`.
+    dual : float
+        Lower bound of the minimum of F.
+    gap : float
+        Certified relative duality gap, (primal − dual)/primal.
+    n_iter : int
+        Number of iterations.
+    history : dict of str to ndarray
+        The fields of `Step`, with one entry per iteration.
+    clock : Clock
+        Where the time went.
+    seconds : float
+        Total time.
+    converged : bool
+        Whether the gap is at most the tolerance.
+    interrupted : bool, default False
+        Whether Ctrl-C was pressed.
+    reason : str, optional
+        Why the solver stopped early. None if it converged or was interrupted.
+
+    See Also
+    --------
+    SOLVERS : Functions that return results.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AveragePrecision
+    >>> from rankwise.linear import SOLVERS, Objective, Settings, as_features, pose
+    >>> X, relevant = np.array([[0.0], [1.0]]), np.array([False, True])
+    >>> objective = Objective(as_features(X), pose(relevant, AveragePrecision()))
+    >>> result = SOLVERS["cutting-plane"](objective, 1.0, Settings())
+    >>> result.converged, result.gap <= 1e-3
+    (True, True)
     """
 
     coef: Vector
@@ -89,7 +177,7 @@ class Track:
 
     @property
     def gap(self) -> float:
-        """(primal − dual)/primal of the best so far; 1 where the bounds have crossed, which proves nothing."""
+        """(primal − dual)/primal of the best so far; 1 if the bounds have crossed, since this proves nothing."""
         if self.primal <= 0.0:
             return 0.0
         gap = (self.primal - self.dual) / self.primal
@@ -102,7 +190,7 @@ class Track:
 
     def offer(self, v: Vector, risk: float) -> bool:
         """Keep v if it is the best point so far."""
-        primal = 0.5 * float(v @ v) + self.C * max(risk, 0.0)  # no hinge is negative but by rounding
+        primal = 0.5 * float(v @ v) + self.C * max(risk, 0.0)  # a hinge is negative only by rounding
         if primal >= self.primal:
             return False
         self.coef, self.primal = v, primal
@@ -111,7 +199,7 @@ class Track:
         return True
 
     def bound(self, dual: float) -> None:
-        """Take note of a lower bound."""
+        """Use a new lower bound."""
         self.dual = max(self.dual, dual)
 
     def record(self, planes: int) -> None:
@@ -130,7 +218,7 @@ class Track:
             self.settings.report(step)
 
     def result(self, interrupted: bool = False, reason: str | None = None) -> SolverResult:
-        """What was found. An interrupt before anything was is passed on."""
+        """Return the result. If interrupted before anything was found, raise KeyboardInterrupt."""
         if interrupted and self.primal == np.inf:
             raise KeyboardInterrupt
         names = Step.__dataclass_fields__

@@ -1,7 +1,7 @@
 """Subgradient descent with steps 2/(t+2): the baseline.
 
-v moves to (1 − γ)v − γ·C·normal. So v = −C Σ α_i normal_i with weights α on the simplex, known at every step, which
-gives the dual bound without more work (Bach 2015: it is Frank–Wolfe on the dual with fixed steps).
+v moves to (1 − γ)v − γ·C·normal. So v = −C Σ α_i normal_i with weights α on the simplex that are known at every step.
+This gives the dual bound without more work (Bach 2015: it is Frank–Wolfe on the dual with fixed steps).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ def subgradient(objective: LinearRisk, C: float, settings: Settings) -> SolverRe
     offset = 0.0
     track = Track(objective, settings, C, v)
     try:
-        if settings.start is not None:  # no mixture of known planes, so no place to begin; but it may be the best
+        if (
+            settings.start is not None
+        ):  # no combination of known planes, so v cannot start here, but it may be the best point
             track.offer(settings.start, objective.evaluate(settings.start).risk)
         for t in range(settings.max_iter):
             evaluation = objective.evaluate(v)
