@@ -153,7 +153,7 @@ def _fault(source: Source, query: int | None) -> str:
             except csv.Error as error:
                 return f"{where}: {told(error)}"
             if len(cells) != len(table.names):
-                return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; mend the line"
+                return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
             for k, cell in enumerate(cells):
                 if why := _fault_of(cell, k == query):
                     return f"{where}, column {shown(table.names[k])}: {why}"
@@ -167,7 +167,7 @@ def _fault_of(cell: str, is_query: bool) -> str:
     if is_query:
         return ""
     if not _is_number(text):
-        return f"{shown(text)} is not a number"
+        return f"{shown(text)} is not a number; write it as one (yes and no as 1 and 0), or remove the column"
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 

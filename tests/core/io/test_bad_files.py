@@ -68,7 +68,7 @@ BAD_CSV: dict[str, tuple[str, str]] = {
     "inf": ("label,a\n1,2\n1,-inf\n", r"line 3, column 'a': '-inf' is not finite"),
     "overflow": ("label,a\n1,1e999\n", r"line 2, column 'a': '1e999' is not finite"),
     "a missing query": ("label,qid,a\n1,u,3\n1, ,3\n", r"line 3, column 'qid': missing"),
-    "a short line": ("label,a,b\n1,2,3\n1,2\n", r"line 3: 2 cells, but the header has 3; mend the line"),
+    "a short line": ("label,a,b\n1,2,3\n1,2\n", r"line 3: 2 cells, but the header has 3; correct the line"),
     "long lines": ("label,a\n1,2,3\n1,2,3\n", r"line 2: 3 cells, but the header has 2"),
     "a comment": ("label,a\n1,2 # two\n", r"line 2, column 'a': '2 # two' is not a number"),
     "an open quote": ('label,qid\n1,"2\n1,3\n', r"line 2: a quote is not closed; close it, or take it out"),
