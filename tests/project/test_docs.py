@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rankwise.extras import _EXTRAS
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -121,17 +123,25 @@ def extras() -> set[str]:
     return set(re.findall(r"^(\w+) = \[", section[1], re.MULTILINE))
 
 
-def test_what_is_said_to_be_installed_installs_from_a_checkout() -> None:
+def test_every_extra_that_a_document_installs_exists_and_is_named_for_a_checkout_too() -> None:
     known = extras()
     assert {"torch", "plots", "images", "parquet", "detection"} <= known
-    hints = []
-    for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")), *SOURCE.rglob("*.py")]:
+    hints = set()
+    for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md"))]:
         text = path.read_text(encoding="utf-8")
-        assert "rankwise[" not in text, f"{path.name}: the package is on no index; name '.[extra]'"
-        assert not re.search(r"pip install (-\S+ )*rankwise\b", text), path.name
-        hints += re.findall(r"pip install '\.\[(\w+)\]'", text)
-    assert hints
-    assert set(hints) <= known
+        assert not re.search(r"pip install\s(-\S+ )*rankwise(?!-)\b", text), f"{path.name}: the package is on no index"
+        added = set(re.findall(r"pip install\s'rankwise\[(\w+)\]'", text))
+        in_checkout = set(re.findall(r"pip install\s'\.\[(\w+)\]'", text))
+        assert added <= in_checkout, f"{path.name}: also say how to install from a checkout"
+        hints |= in_checkout
+    assert {"torch", "plots"} <= hints <= known
+
+
+def test_errors_take_the_installing_command_from_one_place() -> None:
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    assert [name for name, text in texts.items() if "pip install '" in text] == ["extras.py"]
+    asked = re.findall(r"install_hint\([\"'](\w+)[\"']\)", "\n".join(texts.values()))
+    assert {"dask", "images", "torch"} <= {*asked, *_EXTRAS.values()} <= extras()
 
 
 def test_the_readme_lists_the_extras_that_users_need() -> None:

@@ -4,6 +4,8 @@ Scores stay where they are. A step exchanges the positives' scores, histograms a
 samples as for a million.
 """
 
+from rankwise.extras import install_hint as _install_hint
+
 try:
     import dask as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401
@@ -11,8 +13,7 @@ except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
         raise
     raise ModuleNotFoundError(
-        f"rankwise.dask needs {error.name}, which is not installed: pip install '.[dask]' in a checkout",
-        name=error.name,
+        f"rankwise.dask needs {error.name}, which is not installed: {_install_hint('dask')}", name=error.name
     ) from None
 
 from rankwise.dask.exchange import SchedulerLostError
