@@ -3,6 +3,10 @@
 # make quick   the same with the tests that an edit of the library needs: those of tests/ without a slow mark
 # make bench   time inference on this machine
 # make docs    install what builds the site, build it with warnings as errors, check its links: build/docs/index.html
+# make minimal  the quick tests with the lowest versions that pyproject.toml declares, in .venv-minimal
+# make pythons  the quick tests of the core, the linear and latent rankers and the commands, with every Python that is
+#               found and the newest packages for it, without PyTorch, in .venv-python3.10 and so on
+# make release  the files of a release in dist, checked
 # VENV, PYTHON and WORKERS (processes that tests are run in) may be set: make test VENV=/elsewhere WORKERS=4
 
 PYTHON ?= python3
@@ -18,7 +22,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 NOT_QUICK := slow or browser or kill or distributed or examples
 
-.PHONY: demo test quick checked lint kernels bench docs install clean
+.PHONY: demo test quick checked lint kernels bench docs minimal pythons release install clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/rankwise demo
@@ -49,6 +53,42 @@ docs: $(VENV)/.installed-docs
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 	$(BIN)/python docs/check_links.py build/docs
 
+# PyTorch 2.4 has no file for Python 3.13, so the lowest versions are tested with 3.11.
+MINIMAL_PYTHON ?= python3.11
+MINIMAL_TOOLS := clarabel h5py hypothesis numcodecs pandas pytest pytest-xdist torchmetrics zarr
+minimal:
+	$(MINIMAL_PYTHON) -m venv .venv-minimal
+	.venv-minimal/bin/python -m pip --disable-pip-version-check -q install -c constraints-minimal.txt \
+	    -e '.[boosting,dask,detection,parquet,plots,torch]' -e ./lab $(MINIMAL_TOOLS)
+	$(MAKE) --no-print-directory kernels-of tests-of IN=.venv-minimal TESTS=tests
+
+# One that fails does not keep the others from running; the names of those that failed are said at the end.
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+PYTHONS_TOOLS := clarabel h5py hypothesis pandas pytest pytest-xdist zarr
+pythons:
+	@failed=; for python in $(PYTHONS); do \
+	    if ! $$python --version 2> /dev/null; then echo "$$python: not found, left out"; continue; fi; \
+	    home=.venv-python$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    $$python -m venv $$home \
+	    && $$home/bin/python -m pip --disable-pip-version-check -q install -e '.[images,parquet,plots]' $(PYTHONS_TOOLS) \
+	    && $(MAKE) --no-print-directory kernels-of tests-of IN=$$home \
+	        TESTS='tests/core tests/linear tests/latent tests/cli' \
+	    || failed="$$failed $$python"; \
+	done; if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
+
+.PHONY: kernels-of tests-of
+kernels-of:
+	$(ONE_THREAD) $(IN)/bin/python tests/helpers/compile_kernels.py
+
+tests-of:
+	$(ONE_THREAD) $(IN)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m 'not ($(NOT_QUICK))' $(TESTS)
+
+release: install
+	rm -rf dist lab/build
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist lab
+	$(BIN)/python -m twine check --strict dist/*
+
 install: $(VENV)/.installed-test
 
 $(BIN)/python:
@@ -68,5 +108,5 @@ $(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
 	touch $@
 
 clean:
-	rm -rf .venv build dist docs/gallery docs/api/generated docs/sg_execution_times.rst src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist docs/gallery docs/api/generated docs/sg_execution_times.rst src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src lab tests -name __pycache__ -type d -prune -exec rm -rf {} +

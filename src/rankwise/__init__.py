@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rankwise.linear.rank_svm_cv import RankSVMCV
     from rankwise.models import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AUC",

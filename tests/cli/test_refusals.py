@@ -174,7 +174,8 @@ def test_a_missing_package_is_named_with_its_extra(
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    assert f"this needs {package}: pip install '.[{extra}]' in a checkout of rankwise" in refused(capsys, *arguments)
+    hint = f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
+    assert f"this needs {package}: {hint}" in refused(capsys, *arguments)
 
 
 def test_running_out_of_memory_is_one_line(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

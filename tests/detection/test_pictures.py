@@ -304,4 +304,4 @@ def test_without_pillow_the_remedy_is_named() -> None:
         "except ModuleNotFoundError as error: print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install '.[images]'" in run.stdout
+    assert "pip install 'rankwise[images]' (in a checkout: pip install '.[images]')" in run.stdout

@@ -29,7 +29,7 @@ def test_importing_the_dask_part_names_what_to_install(package: str) -> None:
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"ModuleNotFoundError: rankwise.dask needs {package}")
-    assert "pip install '.[dask]'" in last
+    assert last.endswith("pip install 'rankwise[dask]' (in a checkout: pip install '.[dask]')")
     assert done.stderr.count("Traceback") == 1
 
 

@@ -8,9 +8,12 @@ import importlib.util
 import io
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from documents import Example, examples
+
+from rankwise.extras import _EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
@@ -21,32 +24,6 @@ WITHOUT_CODE = {"benchmarks.md", "changelog.md", "contributing.md", "results.md"
 WITH_TORCH = {"detection.md", "layerwise.md", "torch.md"}
 TORCH_IS_THERE = importlib.util.find_spec("torch") is not None
 IMPORTS_TORCH = re.compile(r"^(?:import|from) (?:rankwise\.)?torch\b", re.MULTILINE)
-
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
-
-
-class Example(NamedTuple):
-    """A Python block, the line its code begins on, and what it must print (None: nothing is claimed)."""
-
-    code: str
-    line: int
-    printed: str | None
-
-
-def examples(text: str) -> list[Example]:
-    """Python blocks in order; a text block that follows with nothing but blank lines between is their output."""
-    fences = list(FENCE.finditer(text))
-    found = []
-    for at, fence in enumerate(fences):
-        if fence[1] != "python":
-            continue
-        printed = None
-        if at + 1 < len(fences):
-            after = fences[at + 1]
-            if after[1] == "text" and not text[fence.end() : after.start()].strip():
-                printed = after[2]
-        found.append(Example(fence[2], text.count("\n", 0, fence.start()) + 2, printed))
-    return found
 
 
 @pytest.mark.examples
@@ -121,17 +98,25 @@ def extras() -> set[str]:
     return set(re.findall(r"^(\w+) = \[", section[1], re.MULTILINE))
 
 
-def test_what_is_said_to_be_installed_installs_from_a_checkout() -> None:
+def test_every_extra_that_a_document_installs_exists_and_is_named_for_a_checkout_too() -> None:
     known = extras()
     assert {"torch", "plots", "images", "parquet", "detection"} <= known
-    hints = []
-    for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")), *SOURCE.rglob("*.py")]:
+    hints = set()
+    for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md"))]:
         text = path.read_text(encoding="utf-8")
-        assert "rankwise[" not in text, f"{path.name}: the package is on no index; name '.[extra]'"
-        assert not re.search(r"pip install (-\S+ )*rankwise\b", text), path.name
-        hints += re.findall(r"pip install '\.\[(\w+)\]'", text)
-    assert hints
-    assert set(hints) <= known
+        assert not re.search(r"pip install\s(-\S+ )*rankwise(?!-)\b", text), f"{path.name}: the package is on no index"
+        added = set(re.findall(r"pip install\s'rankwise\[(\w+)\]'", text))
+        in_checkout = set(re.findall(r"pip install\s'\.\[(\w+)\]'", text))
+        assert added <= in_checkout, f"{path.name}: also say how to install from a checkout"
+        hints |= in_checkout
+    assert {"torch", "plots"} <= hints <= known
+
+
+def test_errors_take_the_installing_command_from_one_place() -> None:
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    assert [name for name, text in texts.items() if "pip install '" in text] == ["extras.py"]
+    asked = re.findall(r"install_hint\([\"'](\w+)[\"']\)", "\n".join(texts.values()))
+    assert {"dask", "images", "torch"} <= {*asked, *_EXTRAS.values()} <= extras()
 
 
 def test_the_readme_lists_the_extras_that_users_need() -> None:

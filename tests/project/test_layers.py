@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "rankwise"
 
 # From the first to the last; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("inputs",),
+    ("inputs", "extras"),
     ("gains",),
     ("loss_forms",),
     ("discounted_loss", "f_measure", "step_loss"),

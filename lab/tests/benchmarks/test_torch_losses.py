@@ -289,7 +289,7 @@ def test_without_a_package_one_line_names_the_extra(package: str, extra: str, be
     environment = {**os.environ, "RANKWISE_DATA": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    hint = f"pip install '.[{extra}]' in a checkout of rankwise"
+    hint = f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
     assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: {hint}"
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

@@ -122,8 +122,8 @@ def test_bad_input_exits_with_2_and_one_line(arguments: list[str], said: str, ca
 @pytest.mark.parametrize(
     ("package", "arguments", "extra"),
     [
-        ("matplotlib", ["demo"], ".[plots]"),
-        ("matplotlib", ["bench", "inference", "--quick", "--figure", "times.png"], ".[plots]"),
+        ("matplotlib", ["demo"], "rankwise[plots]"),
+        ("matplotlib", ["bench", "inference", "--quick", "--figure", "times.png"], "rankwise[plots]"),
     ],
 )
 def test_a_missing_optional_package_names_the_extra(

@@ -371,7 +371,7 @@ def test_without_torch_one_line_says_what_brings_it(
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["reproduce", "cifar", "--quick"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line == "rankwise: this needs torch: pip install '.[torch]' in a checkout of rankwise"
+    assert line == "rankwise: this needs torch: pip install 'rankwise[torch]' (in a checkout: pip install '.[torch]')"
 
 
 def test_a_plan_of_both_sizes_and_an_out_that_is_a_file_are_refused(data: Path, capsys: Capture) -> None:

@@ -141,7 +141,8 @@ def test_all_experiments_run_and_one_that_lacks_something_says_so_in_a_line(
     assert all(arguments.quick and arguments.out == Path("r") for _, arguments in fake["seen"])
     printed = capsys.readouterr().out.splitlines()
     assert "detection: not run: no images: name a folder" in printed
-    assert "cifar: not run: this needs torch: pip install '.[torch]' in a checkout of rankwise" in printed
+    hint = "pip install 'rankwise[torch]' (in a checkout: pip install '.[torch]')"
+    assert f"cifar: not run: this needs torch: {hint}" in printed
     assert printed[-1] == "report: r/index.html"
     text = Path("r/index.html").read_text()
     assert text.count("was half as long") == text.count("A quick run, with few samples") == 3

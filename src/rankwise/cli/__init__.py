@@ -5,8 +5,8 @@ Public here is what a command of another package needs, which joins `rankwise` b
 and returns a status.
 """
 
-from rankwise.cli.extras import missing
 from rankwise.cli.output import BAD_INPUT, Voice, check_files, check_writable
 from rankwise.cli.parsing import whole
+from rankwise.extras import install_hint, missing
 
-__all__ = ["BAD_INPUT", "Voice", "check_files", "check_writable", "missing", "whole"]
+__all__ = ["BAD_INPUT", "Voice", "check_files", "check_writable", "install_hint", "missing", "whole"]

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from rankwise import __version__
 from rankwise.cli import detect, evaluate, explore, fit, predict
-from rankwise.cli.extras import missing
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
+from rankwise.extras import missing
 from rankwise.io.quoting import shorten
 
 _COMMANDS = "rankwise.commands"

@@ -4,6 +4,8 @@ Scores stay on the workers. A step exchanges the scores of the positives, histog
 not grow with the number of negatives.
 """
 
+from rankwise.extras import install_hint as _install_hint
+
 try:
     import dask as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401
@@ -11,8 +13,7 @@ except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
         raise
     raise ModuleNotFoundError(
-        f"rankwise.dask needs {error.name}, which is not installed; run pip install '.[dask]' in a checkout",
-        name=error.name,
+        f"rankwise.dask needs {error.name}, which is not installed: {_install_hint('dask')}", name=error.name
     ) from None
 
 from rankwise.dask.exchange import SchedulerLostError

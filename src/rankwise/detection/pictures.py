@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.detection.boxes import as_boxes, as_scores
+from rankwise.extras import install_hint
 from rankwise.inputs import as_array, is_whole
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _as_picture(image: NDArray[np.uint8] | Image) -> Image:
         if error.name != "PIL":
             raise
         raise ModuleNotFoundError(
-            "pictures need Pillow, which is not installed: pip install '.[images]' in a checkout", name="PIL"
+            f"pictures need Pillow, which is not installed: {install_hint('images')}", name="PIL"
         ) from None
 
     if isinstance(image, pillow.Image):

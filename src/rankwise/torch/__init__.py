@@ -5,13 +5,15 @@ or queries of different lengths in flat scores with qid. The forward pass of a h
 and the backward pass returns its semi-gradient.
 """
 
+from rankwise.extras import install_hint as _install_hint
+
 try:
     import torch as _torch  # noqa: F401
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError(
-        "rankwise.torch needs PyTorch, which is not installed; run pip install '.[torch]' in a checkout", name="torch"
+        f"rankwise.torch needs PyTorch, which is not installed: {_install_hint('torch')}", name="torch"
     ) from None
 
 from rankwise.torch import functional

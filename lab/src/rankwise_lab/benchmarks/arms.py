@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from rankwise.cli import install_hint
 from rankwise_lab.benchmarks.tasks import of_names
 from rankwise_lab.intervals import interval_cells, student
 from rankwise_lab.report.table import Table
@@ -28,7 +29,7 @@ class Package(NamedTuple):
         return find_spec(self.name) is not None
 
 
-TORCH = Package("torch", "pip install '.[torch]' in a checkout of rankwise")
+TORCH = Package("torch", install_hint("torch"))
 
 
 @dataclass(frozen=True)

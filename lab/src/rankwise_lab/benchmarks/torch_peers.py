@@ -177,7 +177,9 @@ OURS: dict[str, tuple[str, Callable[[], Objective]]] = {
     "rare": ("ErrorDrivenLoss", partial(ErrorDrivenLoss, width=_WIDTH)),
 }
 
-METRIC_LEARNING = Package("pytorch_metric_learning", "pip install './lab[torch]' in a checkout")
+METRIC_LEARNING = Package(
+    "pytorch_metric_learning", "pip install 'rankwise-lab[torch]' (in a checkout: pip install './lab[torch]')"
+)
 # It asks for dozens of packages, of which its losses use none but those of the extra.
 LIBAUC = Package("libauc", "pip install --no-deps libauc")
 _PEERS = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
+from rankwise.cli import install_hint
 from rankwise.figures import as_png, as_svg
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_FIGURES", "Drawing", "Drawn", "Gallery", "Picture", "draw_each", "drawing", "have_matplotlib"]
 
-NO_FIGURES = "No figures: Matplotlib is not installed; pip install '.[plots]' in a checkout."
+NO_FIGURES = f"No figures: Matplotlib is not installed; {install_hint('plots')}."
 
 
 class Drawing(NamedTuple):

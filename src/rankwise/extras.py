@@ -1,4 +1,4 @@
-"""Packages that an extra of rankwise brings, and what to say where one is missing."""
+"""Packages that an extra of rankwise installs, and what to say when one is missing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ _EXTRAS = {
 }
 
 
+def install_hint(extra: str) -> str:
+    """The command that installs an extra: into an installed rankwise, however it was installed; or from a checkout."""
+    return f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
+
+
 def missing(error: ModuleNotFoundError, *, detecting: bool = False) -> str | None:
-    """What brings the package that was not found, in a line; None if no extra does. detecting: for detection."""
+    """One line that says how to install the missing package, or None if no extra has it. detecting: for detection."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return None
     extra = "detection" if detecting else _EXTRAS[package]
-    return f"this needs {package}: pip install '.[{extra}]' in a checkout of rankwise"
+    return f"this needs {package}: {install_hint(extra)}"
