@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,10 @@ def test_lightgbm_stops_early_by_our_metric_where_it_is_highest(train: Any, vali
 def test_a_ranker_of_scikit_learns_form_stops_early_by_our_metric(train: Any, valid: Any) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     model = lightgbm.LGBMRanker(objective=objective(), metric="None", n_estimators=200, verbose=-1, n_jobs=1)
+    new = "eval_X" in inspect.signature(model.fit).parameters  # since 4.7, which warns of the other way
+    held = {"eval_X": (valid.X,), "eval_y": (valid.y,)} if new else {"eval_set": [(valid.X, valid.y)]}
     model.fit(
-        train.X, train.y, group=train.group, eval_X=(valid.X,), eval_y=(valid.y,), eval_group=[valid.group],
+        train.X, train.y, group=train.group, **held, eval_group=[valid.group],
         eval_metric=metric(JUDGE), callbacks=[lightgbm.early_stopping(5, verbose=False)],
     )  # fmt: skip
     values = model.evals_result_["valid_0"][JUDGE]

@@ -111,7 +111,7 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], d: int, path: str | Path) 
     if names is not None:
         if names.shape != (d,):
             raise ModelFileError(f"{path}: there are {names.size} feature names for {d} features; {_AGAIN}")
-        if names.dtype.kind != "U" or not names.all() or np.unique(names).size < d:
+        if names.dtype.kind != "U" or (names == "").any() or np.unique(names).size < d:
             raise ModelFileError(f"{path}: feature names must be unique and not empty; {_AGAIN}")
     history = [values for name, values in arrays.items() if name.startswith(_HISTORY)]
     if any(values.dtype.kind not in "biuf" or values.ndim != 1 for values in history) or (

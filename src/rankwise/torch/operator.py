@@ -52,7 +52,14 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     return (values * share).sum().to(gradient.dtype), filled[:0], gradient.mul_(share), query[:0]
 
 
-@torch.library.custom_op("rankwise::rank_loss", mutates_args=())
+# Written out, because PyTorch 2.4 does not read annotations that are strings.
+_SCHEMA = (
+    "(Tensor scores, Tensor target, Tensor? mask, Tensor? qid, int? ignore_index, str loss, float scale, str update, "
+    "str empty, str reduction, str backend) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+@torch.library.custom_op("rankwise::rank_loss", mutates_args=(), schema=_SCHEMA)
 def rank_loss(
     scores: Tensor,
     target: Tensor,

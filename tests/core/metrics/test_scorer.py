@@ -125,11 +125,12 @@ def test_a_scorer_without_qid_refuses_and_says_how_to_route_it(data: Any) -> Non
 def test_cross_validation_without_routed_qid_has_no_score(data: Any, routed: bool) -> None:
     X, y, qid = data
     folds = list(GroupKFold(3).split(X, y, qid))
+    given = {"cv": folds, "scoring": _scorer("ap"), "params": {}}  # scikit-learn 1.6 fails by itself on params=None
     with sklearn.config_context(enable_metadata_routing=routed):
         with pytest.raises(ValueError, match=ROUTE):
-            cross_val_score(LogisticRegression(), X, y, cv=folds, scoring=_scorer("ap"), error_score="raise")
+            cross_val_score(LogisticRegression(), X, y, **given, error_score="raise")
         with pytest.warns(UserWarning, match=r"(?s)Scoring failed.*got no qid.*set_score_request\(qid=True\)"):
-            found = cross_val_score(LogisticRegression(), X, y, cv=folds, scoring=_scorer("ap"))
+            found = cross_val_score(LogisticRegression(), X, y, **given)
     assert np.isnan(found).all()
 
 
