@@ -182,7 +182,7 @@ def test_an_evaluation_in_training_is_five_calls_from_the_kernel(monkeypatch: An
     X, y = rng.normal(size=(60, 3)), rng.random(60) < 0.4
     for qid in (None, np.arange(60) % 3):
         walk = shortest_walk(monkeypatch, "evaluate", lambda q=qid: rw.RankSVM("ap", C=1.0).fit(X, y, qid=q))
-        assert walk[:4] == ["RankSVM.fit", "cutting_plane", "evaluate", "solve"]
+        assert walk[:4] == ["fit", "cutting_plane", "evaluate", "solve"]
         assert len(walk) == 5
 
 
