@@ -167,7 +167,7 @@ def test_options_that_a_metric_does_not_know_are_refused(options: Any, said: str
 
 
 def test_a_grade_above_the_largest_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"grades\[2\] is 5, above max_grade=4; pass the largest grade there is"):
+    with pytest.raises(ValueError, match=r"grades\[2\] is 5, above max_grade=4; pass the largest possible grade"):
         metrics.expected_reciprocal_rank([1.0, 2.0, 3.0], [0, 4, 5], max_grade=4)
 
 
