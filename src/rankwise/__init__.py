@@ -1,4 +1,4 @@
-"""rankwise: train models for the metric they are judged by.
+"""rankwise: train models for the metric that they are judged by.
 
 Exact loss-augmented inference, structured hinge and semi-gradient for average precision, NDCG and every QS-suitable
 ranking loss (Mohapatra et al., CVPR 2018), faster than a sort.
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 
-# Imported when first used: these know Numba, scikit-learn or SciPy.
+# Imported at the first use, because these import Numba, scikit-learn or SciPy.
 _LAZY = {
     "Bags": "rankwise.latent.bags",
     "LatentRankSVM": "rankwise.latent.latent_svm",

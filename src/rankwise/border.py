@@ -1,4 +1,4 @@
-"""Where users call: types of scores in, types of gradients out, the mean over queries, queries that are empty."""
+"""Shared steps of the public functions: scores in, gradients out, the mean over queries, and empty queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["give_gradient", "mean_gradient", "n_used", "take_scores"]
 
 
 def take_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
-    """`as_scores`, float16 by a conversion faster than NumPy's."""
+    """Return `as_scores`, with a faster conversion of float16 than NumPy's."""
     if type(scores) is not np.ndarray or scores.dtype != np.float16 or scores.ndim != 1:
         return as_scores(scores)
     from rankwise.inference.half import from_half
@@ -24,7 +24,7 @@ def take_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]
 
 
 def give_gradient(gradient: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArray[np.floating]:
-    """The gradient in the scores' own type, read-only."""
+    """Return the gradient in the dtype of the scores, read-only."""
     if dtype == np.float16:
         from rankwise.inference.half import to_half
 
@@ -35,9 +35,9 @@ def give_gradient(gradient: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArr
 
 
 def n_used(queries: Queries, ids: NDArray[Any] | None, empty: str) -> int:
-    """How many queries a mean is taken over; those with nothing to rank count, are left out or refused.
+    """Return the number of queries that a mean is taken over.
 
-    ids: their names; None where there is but one.
+    Queries with nothing to rank count, are left out or refused. ids: their names; None if there is only one query.
     """
     can_rank = queries.can_rank
     if empty == "error" and not can_rank.all():
@@ -49,13 +49,13 @@ def n_used(queries: Queries, ids: NDArray[Any] | None, empty: str) -> int:
 def mean_gradient(
     gradient: NDArray[np.floating], used: int, grouping: Grouping, dtype: np.dtype[Any]
 ) -> NDArray[np.floating]:
-    """The gradient of a mean over so many queries from that of their sum, which is written over, by sample as given."""
+    """Turn the gradient of the sum over queries into that of the mean, in input order. The argument is overwritten."""
     np.multiply(gradient, gradient.dtype.type(1.0 / used), out=gradient)
     return give_gradient(grouping.scatter(gradient), dtype)
 
 
 def _refuse_empty(queries: Queries, q: int, which: str) -> None:
-    """Raise since query q has nothing to rank."""
+    """Raise because query q has nothing to rank."""
     n_pos, n_neg = queries.counts[:, q].tolist()
     has = f"{n_pos} positives and {n_neg} negatives" if queries.grades is None else "no two different grades"
-    raise ValueError(f"{which} has {has} and so no ranking loss; remove it, or pass empty='zero' or empty='skip'")
+    raise ValueError(f"{which} has {has}, so it has no ranking loss; remove it, or pass empty='zero' or empty='skip'")

@@ -1,8 +1,8 @@
-"""Losses that are a weight w and a discount D, given as functions or as built in.
+"""Losses that are given by a weight w and a discount D.
 
     Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k)
 
-They reach the compiled kernels as two arrays, never as a function.
+The compiled kernels receive them as two arrays, never as functions.
 """
 
 from __future__ import annotations
@@ -22,36 +22,61 @@ from rankwise.loss_forms import (
     FloatArray,
     Form,
     IntArray,
-    Loss,
-    LossTables,
-    NotQSSuitableError,
     Tail,
     breaks_c2,
 )
+from rankwise.weighted_places import WeightedPlaces
 
-__all__ = ["TABLE_SIZE", "DiscountedLoss"]
-
-# Built-in discounts are tabulated up to here, unless asked otherwise, and evaluated in closed form beyond.
-TABLE_SIZE = 1 << 16
-
-# What sums of places may be off by, relatively.
-_ROUNDING = 1e-13
+__all__ = ["DiscountedLoss"]
 
 
-class DiscountedLoss(Loss):
-    """Δ = (1/C) · Σ_k w_k (D(k) − D(k + c_k)): a weight for the k-th positive, a discount for the m-th place.
+class DiscountedLoss(WeightedPlaces):
+    """Loss given by a weight for each positive and a discount for each place.
 
-    Give the two functions, or override `weight` and `discount` in a subclass. They may take an array or one number
-    at a time; their values are tabulated once and kept, so that a loss of your own runs as fast as a built-in one.
-    w ≥ 0 and a convex D make it QS-suitable.
+        Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k)
 
-    The smooth loss asks for D at places that are no whole numbers. Give its derivative, slope, or override `slope`, if
-    your discount is a function of real numbers; else D is taken to be linear between whole places.
+    The k-th positive from the top has c_k negatives above it, so it stands at place k + c_k instead of place k. D(m) is
+    what a positive at place m is worth. Δ is 0 for a perfect ranking.
 
-    With k, D(m) = 0 for m > k: only the first k places count, and C is the most that they can hold. Such a loss is not
-    QS-suitable; between k and k + 1, the smooth loss lets D fall to 0 on a line. gain: what a grade is worth, "linear",
-    "exp2" or a function with G(0) = 0 that does not fall.
+    Pass the functions, or override `weight` and `discount` in a subclass. They may take an array or one number at a
+    time. Their values are tabulated once, so your own loss runs as fast as a built-in one.
 
+    Parameters
+    ----------
+    weight : callable, optional
+        Function w(k) ≥ 0 of the number k = 1, 2, … of a positive from the top. By default all weights are 1.
+    discount : callable, optional
+        Function D(m) of the place m = 1, 2, …. Required unless a subclass overrides `discount`.
+    name : str, optional
+        Name of the loss in messages. By default the `name` of the class.
+    slope : callable, optional
+        Derivative D′(m) for real m. Pass it if D is defined between whole places; the smooth loss then uses both.
+        Otherwise D is taken to be linear between whole places.
+    k : int, optional
+        Last place that counts: D(m) = 0 for m > k, and C is the most that the first k places can hold. Such a loss is
+        not QS-suitable. In the smooth loss, D falls linearly to 0 between k and k + 1. By default all places count.
+    gain : {"exp2", "linear"} or callable, optional
+        Worth G(y) of a grade y, if relevance is graded: 2^y − 1, y itself, or a non-decreasing function with G(0) = 0.
+        By default "linear".
+
+    Attributes
+    ----------
+    closed_form : Tail
+        Closed form of the discount up to the cut-off, if it is a built-in one.
+
+    See Also
+    --------
+    StepLoss : A loss given by its steps.
+    AveragePrecision : The loss with w_k = k and D(m) = 1/m.
+    NDCG : The loss with w_k = 1 and D(m) = 1/log2(1 + m).
+    check_qs_suitable : Check whether a loss works with the fast methods.
+
+    Notes
+    -----
+    The loss is QS-suitable, and so works with the fast methods, if w ≥ 0 and D is convex.
+
+    Examples
+    --------
     >>> import rankwise as rw
     >>> loss = rw.DiscountedLoss(discount=lambda m: 1 / m**0.5, name="root")
     >>> round(rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], loss), 4)
@@ -60,10 +85,7 @@ class DiscountedLoss(Loss):
 
     name = "discounted"
     form = Form.DISCOUNT
-    _tail = Tail.NONE
-    _per_pair = False
-    _table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to here
-    _suitable: bool | None = None  # whether (C2) is known to hold, or to break, without a cut-off
+    _suitable: bool | None = None  # whether (C2) is known to hold or to break, without a cut-off
     closed_form = Tail.NONE  # of the discount up to the cut-off
 
     def __init__(
@@ -77,7 +99,7 @@ class DiscountedLoss(Loss):
         gain: Gain | None = None,
     ) -> None:
         if type(self).weight is not DiscountedLoss.weight or type(self).discount is not DiscountedLoss.discount:
-            if self._tail is not Tail.NONE:  # a built-in loss, overridden: no closed form is known
+            if self._tail is not Tail.NONE:  # a built-in loss was overridden: no closed form is known
                 slope = None
             self._tail, self._per_pair, self._suitable = Tail.NONE, False, None
         self.closed_form = self._tail
@@ -95,119 +117,62 @@ class DiscountedLoss(Loss):
             self.name = name
         self._lock = threading.Lock()
         self._kept = self._nothing_kept()
-        self._convex_to = 0  # D is known to be convex on 1..this
-
-    def weight(self, k: Any) -> Any:
-        """w_k, the weight of the k-th positive from the top."""
-        return np.ones(np.shape(k)) if self._weight is None else self._weight(k)
-
-    def discount(self, m: Any) -> Any:
-        """D(m), what a positive at place m is worth."""
-        if self._discount is None:
-            raise TypeError(f"{type(self).__name__} has no discount: pass discount=, or override discount(self, m)")
-        return self._discount(m) if self.k is None else np.where(np.less_equal(m, self.k), self._discount(m), 0.0)
-
-    def slope(self, m: Any) -> Any:
-        """D′(m) at real places m, where the discount is a function of real numbers."""
-        if self._slope is None:
-            raise TypeError(f"{type(self).__name__} has no slope: pass slope=, or override slope(self, m)")
-        return self._slope(m)
+        self._convex_to = 0  # D is known to be convex up to this place
 
     @property
     def qs_suitable(self) -> bool | None:
-        """Whether (C2) holds for queries of every size; None where `check_qs_suitable` must look at sizes."""
+        """Whether the loss is QS-suitable for queries of every size.
+
+        None if this depends on the size of the query. `check_qs_suitable` then decides.
+        """
         if self.k is None:
             return self._suitable
         return True if self.k == 1 else None if self._suitable is None else False
 
-    @property
-    def is_continuous(self) -> bool:
-        """Whether D is known between whole places."""
-        return self._slope is not None or type(self).slope is not DiscountedLoss.slope
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all positives weigh alike."""
-        return self._weight is None and type(self).weight is DiscountedLoss.weight
-
-    def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-        """D(m) and D′(m) at real places 1 ≤ m ≤ n; linear between whole places unless `slope` is known.
-
-        With a cut-off, D falls from D(k) to 0 on a line between k and k + 1. A place that is whole but for rounding is
-        taken as whole: so no sum in another order falls to the other side of a kink.
-        """
-        if self.k is not None or not self.is_continuous:
-            whole = np.rint(m)
-            m = np.where(np.abs(m - whole) <= _ROUNDING * whole, whole, m)
-        if self.k is None or n <= self.k:
-            return self._between(m, n)
-        value, slope = self._between(np.minimum(m, self.k), self.k)
-        left = self.k + 1.0 - m
-        return value * np.clip(left, 0.0, 1.0), np.where(left >= 1.0, slope, np.where(left > 0.0, -value, 0.0))
-
-    def _between(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-        """`continued` up to the cut-off."""
-        if self.is_continuous:
-            what = f"{self.name}: "
-            return _evaluated(self.discount, m, what + "discount"), _evaluated(self.slope, m, what + "slope")
-        d = self.tables(1, n).discount
-        below = np.clip(m.astype(np.int64), 1, max(n - 1, 1))
-        step = d[below + 1] - d[below]
-        return d[below] + (m - below) * step, step
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_lock=None, _kept=self._nothing_kept(), _convex_to=0)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
-
-    def _nothing_kept(self) -> LossTables:
-        return LossTables(np.empty(0), np.empty(0), int(self._tail), self._per_pair)
-
-    def tables(self, n_pos: int, n: int) -> LossTables:
-        """Weights for at least n_pos positives and discounts for n places, computed once and kept."""
-        wanted = n if self._tail is Tail.NONE else min(n, self._table_size)
-        kept = self._kept
-        if kept.weight.size < n_pos or kept.discount.size <= wanted:
-            return self._grown(n_pos, wanted)
-        return kept
-
-    def _grown(self, n_pos: int, wanted: int) -> LossTables:
-        with self._lock:
-            w, d = self._kept.weight, self._kept.discount
-            if w.size < n_pos:
-                size = max(n_pos, min(2 * w.size, TABLE_SIZE), 64)
-                w = _tabulate(self.weight, size, f"{self.name}: weight")
-                if (w < 0).any():
-                    k = int(np.argmax(w < 0)) + 1
-                    raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
-            if d.size <= wanted:
-                size = max(wanted, min(2 * d.size, self._table_size), min(64, self._table_size))
-                values = _tabulate(
-                    self.discount, size if self.k is None else min(size, self.k), f"{self.name}: discount"
-                )
-                d = np.zeros(size + 1)  # D(0) is never used
-                d[1 : values.size + 1] = values
-            self._kept = self._kept._replace(weight=w, discount=d)
-            return self._kept
-
-    def discounts(self, m: IntArray, n: int) -> FloatArray:
-        """D(m) for whole numbers 1 ≤ m ≤ n."""
-        if self._tail is Tail.NONE or self.k is not None:
-            return self.tables(1, n).discount[m if self.k is None else np.minimum(m, self.k + 1)]
-        return np.asarray(self.discount(m.astype(np.float64)), dtype=np.float64)
-
     def normaliser(self, n_pos: int, n_neg: int) -> float:
-        """C, which brings Δ into [0, 1]."""
+        """Return C, which brings Δ into [0, 1].
+
+        Parameters
+        ----------
+        n_pos : int
+            Number of positives P, at least 1.
+        n_neg : int
+            Number of negatives N.
+
+        Returns
+        -------
+        float
+            C = Σ_k w_k·D(k), or PN for "auc".
+
+        Raises
+        ------
+        ValueError
+            If C is not positive.
+        """
         if self._per_pair:
             return float(n_pos) * float(n_neg)
         return self._positive(float(np.sum(self._ideal(n_pos))), n_pos)
 
     def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
-        """C of queries of these counts, (Q,), all with positives."""
+        """Return C for many queries.
+
+        Parameters
+        ----------
+        n_pos : ndarray of shape (Q,)
+            Number of positives of each query, at least 1.
+        n_neg : ndarray of shape (Q,)
+            Number of negatives of each query.
+
+        Returns
+        -------
+        ndarray of shape (Q,)
+            C of each query.
+
+        Raises
+        ------
+        ValueError
+            If C is not positive for one of the queries.
+        """
         if self._per_pair:
             return n_pos.astype(np.float64) * n_neg
         if n_pos.size == 1:
@@ -218,7 +183,18 @@ class DiscountedLoss(Loss):
         return c
 
     def ideals(self, n_pos: IntArray) -> FloatArray:
-        """Σ_{i ≤ P} w_i·D(i) for these P, all at least 1."""
+        """Return Σ_{i ≤ P} w_i·D(i), the worth of a perfect ranking.
+
+        Parameters
+        ----------
+        n_pos : ndarray of shape (Q,)
+            Numbers of positives P, at least 1.
+
+        Returns
+        -------
+        ndarray of shape (Q,)
+            The sum for each P.
+        """
         return np.asarray(np.cumsum(self._ideal(int(n_pos.max(initial=1))))[n_pos - 1])
 
     def _ideal(self, n_pos: int) -> FloatArray:
@@ -232,12 +208,44 @@ class DiscountedLoss(Loss):
         return c
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        """Compute the steps δ_j(i+1) − δ_j(i) = (w_i/C)·(D(i + j) − D(i + j − 1)).
+
+        Parameters
+        ----------
+        i : array-like of int
+            Interleaving ranks, 1 ≤ i ≤ n_pos. Broadcast against `j`.
+        j : array-like of int
+            Numbers of negatives from the top, 1 ≤ j ≤ n_neg.
+        n_pos : int
+            Number of positives P.
+        n_neg : int
+            Number of negatives N.
+
+        Returns
+        -------
+        ndarray of float
+            The steps, in the broadcast shape of `i` and `j`.
+        """
         at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
         n = n_pos + n_neg
         w = self.tables(n_pos, n).weight[at] / self.normaliser(n_pos, n_neg)
         return np.asarray(w * (self.discounts(m, n) - self.discounts(m - 1, n)))
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        """Compute Δ of rankings that are given as counts.
+
+        Parameters
+        ----------
+        above : array-like of shape (..., n_pos)
+            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
+        n_neg : int
+            Number of negatives N.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            Δ of each ranking.
+        """
         counts: IntArray = np.asarray(above)
         n_pos = counts.shape[-1]
         n = n_pos + n_neg
@@ -246,6 +254,22 @@ class DiscountedLoss(Loss):
         return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+        """Raise an error unless the loss is QS-suitable for these counts.
+
+        Parameters
+        ----------
+        n_pos : int
+            Number of positives P.
+        n_neg : int
+            Number of negatives N.
+        thorough : bool, default True
+            No effect here: the discount is always checked at every place.
+
+        Raises
+        ------
+        NotQSSuitableError
+            If a weight is negative, or the discount is not convex where it matters.
+        """
         n = n_pos + n_neg
         if self.proven:
             return
@@ -263,22 +287,3 @@ class DiscountedLoss(Loss):
                 raise breaks_c2(self.name, i, m - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
         if not bends.size:
             self._convex_to = n
-
-
-def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArray:
-    """function(1), …, function(size)."""
-    return _evaluated(function, np.arange(1, size + 1, dtype=np.float64), what)
-
-
-def _evaluated(function: Callable[[Any], Any], numbers: FloatArray, what: str) -> FloatArray:
-    """The function at these numbers: in one call if it takes arrays, else one by one."""
-    try:
-        values = np.asarray(function(numbers), dtype=np.float64)
-    except (TypeError, ValueError):  # written for one number at a time
-        values = np.empty(0)
-    if values.shape != numbers.shape:
-        values = np.array([function(float(number)) for number in numbers], dtype=np.float64)
-    if not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"{what}({numbers[at]:g}) = {values[at]} is not finite; return a finite number")
-    return values

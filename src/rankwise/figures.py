@@ -1,4 +1,4 @@
-"""Figures of rankers: precision against recall, how the duality gap closed, two by query; the style of all figures."""
+"""Figures of rankers: precision and recall, convergence, and two rankers compared; the style of all figures."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ __all__ = [
     "finish",
 ]
 
-# Points of text: legible when a panel of 5 inches is as wide as a phone.
+# Font sizes in points: readable when a panel of 5 inches is as wide as a phone.
 SIZES = {"title": 13.0, "label": 12.0, "tick": 11.0}
-# The colour of text and axes, which is the reader's own in an SVG; and Okabe and Ito's colours, for any kind of sight,
-# the blue a little lighter: they show on white as on black.
+# The colour of text and axes (in an SVG, the reader's text colour), and the colour-blind-safe colours of Okabe and Ito.
+# The blue is a little lighter, so that all show on white and on black.
 INK = "#1b1c1d"
 COLOURS = ("#1a80c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 Corner = Literal["best", "upper left", "upper right", "lower left", "lower right", "center right"]
 
-# Inches of a panel.
+# Size of a panel in inches.
 _PANEL = (5.0, 3.9)
 _LINES = ("-", "--", "-.", (0, (1, 1.2)))
-# Inches of the differences of two rankers; up to how many queries bars stand apart, by twice this part of one.
+# Size in inches of the figure of two rankers; bars have gaps for up to this many queries, each of twice this share of a
+# bar.
 _WIDE, _APART, _GAP = (7.5, 4.4), 150, 0.12
-# Characters of a ranker's name that are shown, the last.
+# Number of last characters of a ranker's name that are shown.
 _NAME = 26
 
 
 class Curve(NamedTuple):
-    """Precision and recall at falling thresholds, from the lowest up as scikit-learn has them, and the area, AP."""
+    """Precision and recall at thresholds from the lowest up, as in scikit-learn, and the area under the curve, AP."""
 
     name: str
     precision: NDArray[np.float64]
@@ -55,7 +56,7 @@ class Curve(NamedTuple):
 
 
 def curve_of(name: str, scores: ArrayLike, relevant: ArrayLike) -> Curve:
-    """The precision-recall curve of scores (n,); thresholds that find no further positive are left out."""
+    """Return the precision-recall curve of scores (n,), without thresholds that find no further positive."""
     from sklearn.metrics import average_precision_score, precision_recall_curve
 
     precision, recall, _ = precision_recall_curve(relevant, scores, drop_intermediate=True)
@@ -65,10 +66,10 @@ def curve_of(name: str, scores: ArrayLike, relevant: ArrayLike) -> Curve:
 def draw(
     curves: Sequence[Curve], histories: Mapping[str, Mapping[str, NDArray[Any]]], tol: float | None = None
 ) -> Figure:
-    """A panel of the curves and a panel of the histories' gaps by iteration; one alone if the other has nothing.
+    """Draw a panel of the curves and a panel of the gaps by iteration, or one panel if the other would be empty.
 
-    histories: by model, as `RankSVM.history_`. tol: the gap at which training stops, drawn as a line. A name has the
-    same colour in both panels.
+    histories: for each model, as in `RankSVM.history_`. tol: the gap at which training stops, drawn as a line. A name
+    has the same colour in both panels.
     """
     from matplotlib.figure import Figure
 
@@ -85,7 +86,7 @@ def draw(
     if histories:
         _draw_gaps(panels[-1], histories, styles, tol)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once: every further pass would move things a little
+    figure.set_layout_engine("none")  # laid out once: every further pass would move things slightly
     return figure
 
 
@@ -103,7 +104,7 @@ def _draw_gaps(
 ) -> None:
     for name, history in histories.items():
         gap = np.asarray(history["gap"], np.float64)
-        shown = np.where(gap > 0.0, gap, np.nan)  # a gap of 0 has no place on a scale of logarithms
+        shown = np.where(gap > 0.0, gap, np.nan)  # a gap of 0 cannot be shown on a logarithmic scale
         axes.plot(history["iteration"], shown, label=name, **styles[name])
     axes.set_yscale("log")
     if tol is not None:
@@ -119,10 +120,10 @@ def draw_differences(
     names: tuple[str, str] = ("A", "B"),
     level: float = 0.95,
 ) -> Figure:
-    """A bar a query, sorted: by how much the second ranker is better, blue, or worse; their mean and its interval.
+    """Draw one bar per query, sorted: how much better (blue) or worse the second ranker is; the mean with its interval.
 
-    differences: (q,) values of the second less those of the first, at least one. interval: of their mean, at that
-    level; not drawn if NaN.
+    differences: (q,) values of the second ranker minus those of the first, at least one. interval: interval of their
+    mean at that level; not drawn if NaN.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
@@ -155,7 +156,7 @@ def draw_differences(
 
 
 def _draw_bars(axes: Axes, bars: NDArray[np.float64], start: int, n: int, colour: str) -> None:
-    """Bars from the place start on, of n in all: one outline, so that thousands of them make a small file."""
+    """Draw bars from place start on, of n in all, as one outline, so that thousands of them make a small file."""
     left = np.arange(start, start + bars.size) + 0.5
     heights, edges = bars, np.append(left, left[-1:] + 1.0)
     if n <= _APART:
@@ -166,7 +167,7 @@ def _draw_bars(axes: Axes, bars: NDArray[np.float64], start: int, n: int, colour
 
 
 def _fit(axes: Axes, bars: NDArray[np.float64], interval: tuple[float, float]) -> None:
-    """Limits that hold all that is drawn, and whole numbers of queries."""
+    """Set limits that hold everything drawn, and whole numbers of queries as ticks."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.set_xlim(0.5 - 0.01 * bars.size, bars.size + 0.5 + 0.01 * bars.size)
@@ -186,7 +187,7 @@ def _signed(value: float) -> str:
 
 
 def finish(axes: Axes, title: str, x: str, y: str, legend: Corner | None = None) -> None:
-    """Titles, grid and ink of a panel; legend: its corner, None for no legend."""
+    """Set the titles, grid and colours of a panel; legend: its corner, None for no legend."""
     axes.set_title(title, loc="left", fontsize=SIZES["title"], fontweight="bold", color=INK)
     axes.set_xlabel(x, fontsize=SIZES["label"], color=INK)
     axes.set_ylabel(y, fontsize=SIZES["label"], color=INK)
@@ -200,16 +201,17 @@ def finish(axes: Axes, title: str, x: str, y: str, legend: Corner | None = None)
 
 
 def as_png(figure: Figure) -> bytes:
-    """The figure as a PNG."""
+    """Return the figure as a PNG."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
 
 
 def as_svg(figure: Figure, prefix: str = "", *, page: bool = True) -> str:
-    """The figure as a file, or, if page, as an <svg> element: transparent, text and axes in the page's own colour.
+    """Return the figure as an SVG file or, if page, as an <svg> element.
 
-    The same figure gives the same string. prefix: of every id in it, to set apart the figures of one page.
+    The element is transparent, with text and axes in the page's text colour. The same figure gives the same string.
+    prefix: added to every id, so that the figures of one page do not clash.
     """
     from matplotlib import rc_context
 
@@ -221,5 +223,5 @@ def as_svg(figure: Figure, prefix: str = "", *, page: bool = True) -> str:
     if not page:
         return text
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)  # a page knows them, and names no place elsewhere
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)  # not needed inside a page
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text).strip()

@@ -1,4 +1,4 @@
-"""What a grade is worth: G(0) = 0, and no grade is worth less than a lower one."""
+"""The worth of a grade: G(0) = 0, and a higher grade is never worth less."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SMALL = 0.5
 
 
 def as_gain(gain: Any) -> Gain:
-    """A gain, if it is known by name or a function."""
+    """Return the gain if it is a known name or a function."""
     if not callable(gain) and gain not in GAINS:
         names = " or ".join(map(repr, GAINS))
         raise ValueError(f"unknown gain {gain!r}; use {names}, or a function of the grade with G(0) = 0")
@@ -31,9 +31,9 @@ def as_gain(gain: Any) -> Gain:
 
 
 def gains_of(grades: FloatArray, gain: Gain) -> FloatArray:
-    """(n,) G(grade): 2^y − 1 ("exp2"), y ("linear"), or what a function of the grade returns.
+    """Return G(grade), (n,): 2^y − 1 ("exp2"), y ("linear"), or the values of a function of the grade.
 
-    Refused: a grade whose 2^y is beyond float64; a function whose G is not finite, falling, or not 0 at 0.
+    Raise for a grade whose 2^y is beyond float64, and for a function that is not finite, falls, or is not 0 at 0.
     """
     if callable(gain):
         return _by_function(grades, gain)
@@ -43,27 +43,27 @@ def gains_of(grades: FloatArray, gain: Gain) -> FloatArray:
         gains = np.where(grades < _SMALL, np.expm1(grades * math.log(2.0)), np.exp2(grades) - 1.0)
     if (k := first_true(gains == np.inf)) is not None:
         raise ValueError(
-            f"2^{grades[k]:g}, the gain of grade {grades[k]:g}, is beyond float64; pass gain='linear' (for a metric by "
-            "name: as_metric('ndcg', gain='linear')), or bin the grades"
+            f"2^{grades[k]:g}, the gain of grade {grades[k]:g}, is beyond float64; pass gain='linear' (for a metric, "
+            "as_metric('ndcg', gain='linear')), or bin the grades"
         )
     return gains
 
 
 def _by_function(grades: FloatArray, gain: Callable[[Any], Any]) -> FloatArray:
-    # 0 is asked for, too, so that every call is checked to begin there.
+    # 0 is added so that G(0) = 0 is checked in every call.
     distinct, which = np.unique(np.append(grades, 0.0), return_inverse=True)
     gains = _tried(lambda: np.asarray(gain(distinct.copy()), dtype=np.float64))
     if gains is None or gains.shape != distinct.shape:  # written for one number at a time
         gains = _tried(lambda: np.array([float(gain(float(grade))) for grade in distinct]))
     if gains is None:
-        raise ValueError("gain must take a grade, or an array of grades, and return as many numbers")
+        raise ValueError("gain must take a grade or an array of grades, and return the same number of values")
     if not np.isfinite(gains).all() or gains[0] != 0.0 or (np.diff(gains) < 0.0).any():
-        raise ValueError("gain must be finite, 0 for grade 0, and must not fall as grades rise")
+        raise ValueError("gain must be finite, must be 0 for grade 0, and must not fall as grades rise")
     return np.asarray(gains[which.reshape(-1)[:-1]])
 
 
 def _tried(call: Callable[[], FloatArray]) -> FloatArray | None:
-    """What a call returns; None if it is not for such arguments."""
+    """Return the result of a call; None if it does not accept such arguments."""
     try:
         return call()
     except (TypeError, ValueError):

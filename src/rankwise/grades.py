@@ -1,10 +1,10 @@
-"""Graded relevance as a weighted mean of binary ones: one for each grade as a threshold.
+"""Graded relevance as a weighted mean of binary relevance, one for each grade as a threshold.
 
     Δ = Σ_l α_l Δ_l,   α_l = (G(l) − G(l′))·C_l / Σ (G(l) − G(l′))·C_l
 
-l runs through the different grades of a query, l′ is the one before (G(l′) = 0 of the first). Δ_l is the loss with the
-samples of grade l or more as positives, C_l its normaliser. The lowest grade is no threshold: all samples have it, and
-its Δ is 0; but what it is worth counts in the sum below, so that for NDCG this is graded NDCG.
+l runs through the different grades of a query, and l′ is the grade before l (G(l′) = 0 for the first). Δ_l is the loss
+with the samples of grade l or more as positives, and C_l is its normaliser. The lowest grade is not a threshold: all
+samples have it, so its Δ is 0. But its worth counts in the sum of the denominator, so that NDCG becomes graded NDCG.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Thresholds of a query, each of which is solved by itself.
+# Most thresholds of a query. Each is solved separately.
 MOST_LEVELS = 256
 _ALL = np.empty(0, np.int64)
 
@@ -50,7 +50,8 @@ _ALL = np.empty(0, np.int64)
 class Levels(NamedTuple):
     """The different grades of each query, ascending, one query after the other.
 
-    starts: (Q + 1,) where those of each query begin. grade: (T,). members: (T,) samples of at least this grade.
+    starts: (Q + 1,) where the grades of each query begin. grade: (T,). members: (T,) number of samples of at least this
+    grade.
     """
 
     starts: IntArray
@@ -59,9 +60,9 @@ class Levels(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The t-th grade above the lowest, of the queries that have one, which = (Q′,), as binary relevance.
+    """The t-th grade above the lowest as binary relevance, for the queries that have one, which = (Q′,).
 
-    samples: (n′,) where their samples are among all; empty if all queries have one.
+    samples: (n′,) positions of their samples; empty if all queries have such a grade.
     """
 
     t: int
@@ -80,14 +81,14 @@ class SumOverLevels(NamedTuple):
 
 @cache
 def _kernels() -> ModuleType:
-    """The compiled part, imported when it is first used."""
+    """Return the compiled module, imported at the first use."""
     from rankwise.inference import levels
 
     return levels
 
 
 def levels_of(queries: Queries) -> Levels:
-    """The different grades of queries that have grades, found once and kept."""
+    """Return the different grades of graded queries, found once and kept."""
     if "levels" not in queries.kept:
         assert queries.grades is not None
         n, starts = queries.grades.shape[0], np.empty_like(queries.starts)
@@ -99,14 +100,14 @@ def levels_of(queries: Queries) -> Levels:
 
 
 def level_of_samples(queries: Queries) -> IntArray:
-    """Which of the levels, 0 … T − 1, the grade of each sample is, (n,)."""
+    """Return the level, 0 … T − 1, of each sample, (n,)."""
     levels, at = levels_of(queries), np.empty(queries.relevant.shape[0], np.int64)
     _kernels().number_levels(queries.grades, queries.starts, levels.starts, levels.grade, at)
     return at
 
 
 def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
-    """G(l) and G(l) − G(l′) of every level, (T,) each, over the highest gain of its query: no sum overflows."""
+    """Return G(l) and G(l) − G(l′) of every level, (T,) each, divided by the query's highest gain to avoid overflow."""
     gain = gains_of(levels.grade, loss.gain)
     n_levels = np.diff(levels.starts)
     used = n_levels > 0
@@ -119,7 +120,7 @@ def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
 
 
 def thresholds_of(queries: Queries) -> list[Threshold]:
-    """All thresholds as binary queries, made once and kept; more than `MOST_LEVELS` in a query are refused."""
+    """Return all thresholds as binary queries, made once and kept; at most `MOST_LEVELS` per query."""
     if "thresholds" not in queries.kept:
         queries.kept["thresholds"] = [_threshold(queries, t) for t in range(1, check_levels(queries))]
     found: list[Threshold] = queries.kept["thresholds"]
@@ -127,15 +128,15 @@ def thresholds_of(queries: Queries) -> list[Threshold]:
 
 
 def check_levels(queries: Queries) -> int:
-    """The most different grades in a query; more than `MOST_LEVELS` above the lowest are refused."""
+    """Return the largest number of different grades in a query; refuse more than `MOST_LEVELS` above the lowest."""
     return check_number(int(np.diff(levels_of(queries).starts).max(initial=0)))
 
 
 def check_number(most: int) -> int:
-    """The most different grades in a query, if they are not too many."""
+    """Return this number of different grades in a query if it is not too large."""
     if most > MOST_LEVELS + 1:
         raise ValueError(
-            f"a query has {most} different grades; this loss takes at most {MOST_LEVELS} above the lowest: bin them, "
+            f"a query has {most} different grades; this loss takes at most {MOST_LEVELS} above the lowest; bin them, "
             "e.g. np.round(grades, 1), or use smooth_loss with 'ndcg', which takes any number"
         )
     return most
@@ -154,7 +155,7 @@ def _threshold(queries: Queries, t: int) -> Threshold:
 
 
 def level_weights(queries: Queries, loss: Loss) -> FloatArray:
-    """`weigh_levels`, computed once for a loss and kept."""
+    """Return `weigh_levels`, computed once for a loss and kept."""
     kept: tuple[Loss, FloatArray] | None = queries.kept.get("weights")
     if kept is None or kept[0] is not loss:
         kept = loss, weigh_levels(levels_of(queries), queries.sizes, loss)
@@ -163,9 +164,9 @@ def level_weights(queries: Queries, loss: Loss) -> FloatArray:
 
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
-    """α of every level, (T,), of queries of these sizes; 0 where no grade of a query is worth anything."""
+    """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query is worth anything."""
     if loss.form is Form.LABELS:
-        raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or a loss of rankings")
+        raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
     step = level_gains(levels, loss)[1]
     part = step * level_norms(levels, sizes, step, loss)
     n_levels = np.diff(levels.starts)
@@ -174,7 +175,7 @@ def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
 
 
 def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Loss) -> FloatArray:
-    """C of every level whose step (T,) is not 0, which that of grade 0, with all samples, is; of the others 0."""
+    """Return C of every level with a step (T,) above 0, and 0 for the others, such as grade 0."""
     counts = (step > 0.0).nonzero()[0]
     n_neg = np.repeat(sizes, np.diff(levels.starts)) - levels.members
     norms = np.zeros_like(step)
@@ -183,7 +184,7 @@ def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Loss) -
 
 
 def sums_of(values: FloatArray, sizes: IntArray) -> FloatArray:
-    """Sums of consecutive parts of these sizes, some of which may be 0."""
+    """Return the sums of consecutive parts of these sizes, which may be 0."""
     result = np.zeros(sizes.size)
     used = sizes > 0
     if used.any():
@@ -194,12 +195,12 @@ def sums_of(values: FloatArray, sizes: IntArray) -> FloatArray:
 def sum_over_levels(
     scores: NDArray[np.floating], queries: Queries, loss: Loss, solve: Callable[[NDArray[np.floating], Queries], Any]
 ) -> SumOverLevels:
-    """Σ_l α_l of what `solve(scores, binary queries)` gives: values and losses by query, gradients by sample."""
+    """Return Σ_l α_l of the results of `solve(scores, binary queries)`: per query, and gradients per sample."""
     thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
     gradient: NDArray[np.floating] | None = None
     if not thresholds or thresholds[0].samples.size:
-        raise_not_finite(scores)  # no threshold sees all of them
+        raise_not_finite(scores)  # no threshold covers all scores
         gradient = np.zeros_like(scores)
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
@@ -211,6 +212,6 @@ def sum_over_levels(
             _kernels().weigh(gradient, binary.starts, weight)
         else:
             _kernels().add_weighted(found.gradient, binary.starts, weight, samples, gradient)
-        del found  # so that the next one takes its memory, which is at hand
+        del found  # so that the next one reuses its memory
     assert gradient is not None
     return SumOverLevels(value, lost, gradient)

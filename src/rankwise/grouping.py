@@ -1,4 +1,4 @@
-"""Queries in any order: which samples belong together."""
+"""Group samples by query when the queries come in any order."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rankwise.inputs import as_array, check_length, first_true
 
 @dataclass(frozen=True)
 class Grouping:
-    """Query q is samples order[starts[q]:starts[q+1]], or the slice itself where order is None; sorted by ids."""
+    """Query q is samples order[starts[q]:starts[q+1]], or just that slice if order is None; sorted by ids."""
 
     ids: NDArray[Any]
     starts: NDArray[np.int64]
     order: NDArray[np.int64] | None
 
     def gather(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values with each query's samples together."""
+        """Return values with the samples of each query together."""
         return values if self.order is None else values[self.order]
 
     def scatter(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The inverse of `gather`."""
+        """Undo `gather`."""
         if self.order is None:
             return values
         result = np.empty_like(values)
@@ -33,11 +33,11 @@ class Grouping:
 
 
 def group(qid: ArrayLike, n: int) -> Grouping:
-    """Group n samples by query, without sorting where they are in ascending order already."""
+    """Group n samples by query, without sorting if they are already in ascending order."""
     array = as_array(qid, "qid")
     check_length(array, "qid", n)
     if array.dtype.kind not in "iubfSUO":
-        raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}")
+        raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}; convert it")
     if array.dtype.kind == "f" and (k := first_true(~np.isfinite(array))) is not None:
         raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
     if array.dtype.kind == "O":
@@ -62,11 +62,11 @@ def _as_comparable(array: NDArray[Any]) -> NDArray[Any]:
         except OverflowError:
             raise ValueError("qid has integers beyond 64 bits; pass them as strings") from None
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"qid must be all integers or all strings, got {names}")
+    raise TypeError(f"qid must be all integers or all strings, got {names}; convert it")
 
 
 def _sort(array: NDArray[Any], n: int) -> Grouping:
-    """Group by counting, O(n), where ids are integers in a range not much wider than n; else by sorting."""
+    """Group by counting, O(n), if ids are integers in a range not much wider than n; otherwise by sorting."""
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
         if high - low < 4 * n + 1024 and max(-low, high) < 2**62:

@@ -1,4 +1,4 @@
-"""Every input is checked here, once: what is wrong, where, and what to do about it."""
+"""Checks of every input, in one place: errors say what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 EMPTY = ("zero", "skip", "error")
-# Methods that solve for a negative scale, too.
+# Methods that also take a negative scale.
 SIGNED_METHODS = ("dynamic", "exhaustive")
 _LARGEST = 1 << 32
 _NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
 _INTEGERS = (int, np.integer)
 _NUMBERS = (int, float, np.integer, np.floating)
-# Beyond this, differences of float64 scores may overflow.
+# Beyond these limits, differences of scores may overflow.
 _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.float64): 1e300}
 
 
 class NotFiniteError(ValueError):
-    """A score is not finite, or too large to be compared."""
+    """Error for a score that is not finite, or too large to be compared."""
 
 
 def limit_of(scores: NDArray[np.floating]) -> float:
-    """The largest score allowed."""
+    """Return the largest score allowed."""
     return _LIMIT[scores.dtype]
 
 
 def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
-    """Scores as a contiguous float32 or float64 array, and the dtype of gradients: not yet checked to be finite."""
+    """Return scores as a contiguous float32 or float64 array, not yet checked to be finite, and the dtype to return."""
     array = scores if type(scores) is np.ndarray else as_array(scores, "scores")
     dtype = array.dtype
     if dtype in _NATIVE and array.ndim == 1 and array.flags.carray and array.shape[0] < _LARGEST:
@@ -44,17 +44,17 @@ def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
             f"scores must be one-dimensional, got shape {array.shape}; pass scores.ravel() and qid= for queries"
         )
     if array.shape[0] >= _LARGEST:
-        raise ValueError(f"{array.shape[0]} scores are more than the {_LARGEST - 1} that fit; split them into queries")
+        raise ValueError(f"{array.shape[0]} scores, but at most {_LARGEST - 1} are allowed; split them into queries")
     out = dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize <= 8 else np.dtype(np.float64)
     compute = np.dtype(np.float32) if out.itemsize <= 4 else np.dtype(np.float64)
     if dtype != compute or not array.flags.c_contiguous or not array.flags.aligned:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+        with np.errstate(over="ignore"):  # too large values become infinite and are refused later
             array = np.ascontiguousarray(array, dtype=compute)
     return array, out
 
 
 def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
-    """Relevance as a contiguous bool array of n entries."""
+    """Return relevance as a contiguous bool array of n entries."""
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
     if array.shape == (n,) and array.dtype == np.bool_ and array.flags.c_contiguous:
         return array
@@ -74,7 +74,7 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
 
 
 def as_truth(relevant: ArrayLike, n: int, name: str = "relevant") -> NDArray[np.bool_] | NDArray[np.float64]:
-    """What is relevant, n contiguous entries: booleans where it is boolean, or only 0 and 1; else grades, float64."""
+    """Return relevance, n contiguous entries: booleans if it is boolean or only 0 and 1, otherwise float64 grades."""
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
     if array.dtype.kind not in "fiu" or array.ndim != 1 or not (array.shape[0] and _has_grades(array)):
         return as_relevant(array, n)
@@ -82,33 +82,33 @@ def as_truth(relevant: ArrayLike, n: int, name: str = "relevant") -> NDArray[np.
 
 
 def as_grades(grades: ArrayLike, n: int, name: str = "grades", beside: str = "scores") -> NDArray[np.float64]:
-    """Grades (n,) as float64, booleans as 0 and 1; refused if not numbers, not finite, below 0, or not n of them."""
+    """Return grades (n,) as float64, booleans as 0 and 1; refuse anything but n finite numbers of at least 0."""
     array = as_array(grades, name)
     check_length(array, name, n, beside)
     if array.dtype.kind not in "fiub":
         raise TypeError(
-            f"{name} must be real numbers, or booleans, got dtype {array.dtype}; convert with np.asarray({name}, "
+            f"{name} must be real numbers or booleans, got dtype {array.dtype}; convert with np.asarray({name}, "
             f"dtype=float), or pass {name} == label"
         )
     if array.dtype == np.bool_:
         return array.astype(np.float64)
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # too large values become infinite and are refused later
         found = array.astype(np.float64)
     if (k := first_true(~((found >= 0.0) & (found < np.inf)))) is not None:
         raise ValueError(
-            f"{name}[{k}] is {array[k]}: grades must be finite and at least 0; shift them, or pass booleans, which "
-            "samples are relevant"
+            f"{name}[{k}] is {array[k]}: grades must be finite and at least 0; shift them, or pass booleans that "
+            "say which samples are relevant"
         )
     return found
 
 
 def _has_grades(array: NDArray[Any]) -> bool:
-    """Whether some of these numbers is neither 0 nor 1."""
+    """Whether one of these numbers is neither 0 nor 1."""
     return bool(((array != 0) & (array != 1)).any())
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    """Anything array-like as a NumPy array."""
+    """Return anything array-like as a NumPy array."""
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             k = np.argwhere(np.ma.getmaskarray(values))[0]
@@ -123,20 +123,20 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def check_length(array: NDArray[Any], name: str, n: int, beside: str = "scores") -> None:
-    """Refuse an array that is not (n,), as many as there are of `beside`."""
+    """Refuse an array that is not (n,), with as many entries as `beside`."""
     if array.shape != (n,):
         what = f"{array.shape[0]} entries" if array.ndim == 1 else f"shape {array.shape}"
         raise ValueError(f"{name} has {what} and {beside} has {n}; they must be one-dimensional and of equal length")
 
 
 def first_true(mask: NDArray[np.bool_]) -> int | None:
-    """The first place that is true, (n,); None if none is."""
+    """Return the index of the first true entry of (n,); None if there is none."""
     k = int(np.argmax(mask)) if mask.size else 0
     return k if mask.size and mask[k] else None
 
 
 def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError | None:
-    """An error that names the first score that is not finite, or too large; None if there is none."""
+    """Return an error that names the first score that is not finite or too large; None if there is none."""
     if (k := first_true(~(np.abs(scores) <= limit_of(scores)))) is None:
         return None
     too_large = np.isfinite(scores[k])
@@ -145,14 +145,14 @@ def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError |
 
 
 def raise_not_finite(scores: NDArray[np.floating], first: int = 0) -> None:
-    """Raise for the first score that is not finite, or too large."""
+    """Raise for the first score that is not finite or too large."""
     error = not_finite(scores, first)
     if error is not None:
         raise error
 
 
 def as_scale(scale: float, method: str | None = None) -> float:
-    """The weight of the loss against F; negative only for a method that needs no (C2)."""
+    """Return the weight of the loss against F; it may be negative only for a method that does not need (C2)."""
     if not is_number(scale):
         raise TypeError(f"scale must be a number, got {type(scale).__name__}")
     if method in SIGNED_METHODS:
@@ -160,7 +160,7 @@ def as_scale(scale: float, method: str | None = None) -> float:
             raise ValueError(f"scale must be finite, got {scale}")
     elif not 0.0 <= scale < np.inf:
         remedy = "" if method is None else f" and needs method={' or '.join(map(repr, SIGNED_METHODS))}"
-        raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative one breaks (C2){remedy}")
+        raise ValueError(f"scale must be finite and at least 0, got {scale}: a negative scale breaks (C2){remedy}")
     return float(scale)
 
 
@@ -175,7 +175,7 @@ def is_whole(value: Any) -> bool:
 
 
 def as_threads(n_threads: int) -> int:
-    """A number of threads; −1 for all processors at hand."""
+    """Return a number of threads; −1 means all available processors."""
     if not is_whole(n_threads):
         raise TypeError(f"n_threads must be an integer, got {type(n_threads).__name__}")
     if n_threads == -1:
@@ -186,7 +186,7 @@ def as_threads(n_threads: int) -> int:
 
 
 def as_cutoff(k: Any) -> int:
-    """A number of places that count, if it is one."""
+    """Return the number of places that count, if it is valid."""
     if not is_whole(k) or k < 1:
         raise ValueError(f"k must be a whole number of places, at least 1, got {k!r}")
     return int(k)
@@ -198,13 +198,13 @@ def check_empty(empty: str) -> None:
 
 
 def check_known(name: str, value: Any, known: Iterable[str]) -> None:
-    """Refuse a value of a parameter that is none of those known."""
+    """Refuse a value of a parameter that is not a known one."""
     if value not in known:
         raise ValueError(f"unknown {name}={value!r}; use one of {', '.join(map(repr, known))}")
 
 
 def check_whole(least: int, **numbers: Any) -> None:
-    """Refuse parameters that are no integers of at least `least`."""
+    """Refuse parameters that are not integers of at least `least`."""
     for name, value in numbers.items():
         if not is_whole(value):
             raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
@@ -213,7 +213,7 @@ def check_whole(least: int, **numbers: Any) -> None:
 
 
 def check_positive(**numbers: float) -> None:
-    """Refuse parameters that are no positive numbers."""
+    """Refuse parameters that are not positive numbers."""
     for name, value in numbers.items():
         if not is_number(value) or not 0.0 < value < np.inf:
             raise ValueError(f"{name} must be a positive number, got {value!r}")

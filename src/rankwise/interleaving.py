@@ -1,7 +1,7 @@
-"""A ranking as interleaving ranks ⇄ ± pattern ⇄ order ⇄ matrix.
+"""A ranking as interleaving ranks, ± pattern, order, or matrix.
 
-The interleaving rank of a negative is one plus the number of positives above it, from 1 to P + 1. It is all that the
-losses and F depend on; positives among themselves stand in descending order of their scores.
+The interleaving rank of a negative is one plus the number of positives above it, from 1 to P + 1. The losses and F
+depend on nothing else. The positives are in descending order of their scores.
 """
 
 from __future__ import annotations
@@ -18,8 +18,30 @@ _LARGEST_MATRIX = 20_000
 class Interleaving:
     """A ranking of P positives and N negatives.
 
-    ranks: (N,) interleaving rank of each negative, in input order. positives: (P,) positions of the positives, best
-    first; negatives: (N,) positions of the negatives, in input order.
+    It is stored as interleaving ranks: the interleaving rank of a negative is one plus the number of positives above
+    it, from 1 to P + 1.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (N,)
+        Interleaving rank of each negative, in input order.
+    positives : ndarray of shape (P,)
+        Positions of the positives in the input, best first.
+    negatives : ndarray of shape (N,)
+        Positions of the negatives in the input, in input order.
+
+    See Also
+    --------
+    most_violating_ranking : Find the most violating ranking.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> ranking = rw.most_violating_ranking([1.2, 1.0, 0.9, -9.0], [True, True, False, False])
+    >>> ranking
+    Interleaving(-++-)
+    >>> ranking.ranks, ranking.order(), ranking.above
+    (array([1, 3]), array([2, 0, 1, 3]), array([1, 1]))
     """
 
     ranks: NDArray[np.int64]
@@ -28,22 +50,30 @@ class Interleaving:
 
     @property
     def n_pos(self) -> int:
-        """P, the number of positives."""
+        """Number of positives P."""
         return self.positives.size
 
     @property
     def n_neg(self) -> int:
-        """N, the number of negatives."""
+        """Number of negatives N."""
         return self.negatives.size
 
     @property
     def above(self) -> NDArray[np.int64]:
-        """(P,) c_k, the number of negatives above the k-th positive."""
+        """Number of negatives above each positive, c_k, as an array of shape (P,)."""
         at_rank = np.bincount(self.ranks, minlength=self.n_pos + 2)
         return np.cumsum(at_rank)[1 : self.n_pos + 1]
 
     def order(self) -> NDArray[np.int64]:
-        """(P + N,) positions of the samples from the top; negatives of one rank in input order."""
+        """Return the samples from the top of the ranking.
+
+        Negatives of equal rank are in input order.
+
+        Returns
+        -------
+        ndarray of shape (P + N,)
+            Positions of the samples in the input.
+        """
         order = np.empty(self.n_pos + self.n_neg, dtype=np.int64)
         order[np.arange(self.n_pos) + self.above] = self.positives
         by_rank = np.argsort(self.ranks, kind="stable")
@@ -51,13 +81,30 @@ class Interleaving:
         return order
 
     def pattern(self) -> str:
-        """One sign a sample from the top: "+" for a positive, "-" for a negative."""
+        """Return the ranking as a string of signs, from the top.
+
+        Returns
+        -------
+        str
+            One sign per sample: "+" for a positive, "-" for a negative.
+        """
         signs = np.full(self.n_pos + self.n_neg, "-")
         signs[np.arange(self.n_pos) + self.above] = "+"
         return "".join(signs)
 
     def matrix(self) -> NDArray[np.int8]:
-        """R (n, n): 1 where the row's sample is ranked above the column's, −1 where below, 0 on the diagonal."""
+        """Return the ranking as a matrix R of pairwise comparisons.
+
+        Returns
+        -------
+        ndarray of int8 of shape (P + N, P + N)
+            1 if the sample of the row is ranked above that of the column, −1 if below, and 0 on the diagonal.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 20,000 samples.
+        """
         n = self.n_pos + self.n_neg
         if n > _LARGEST_MATRIX:
             raise ValueError(f"the matrix of {n} samples would have {n * n} entries; use ranks, order() or pattern()")

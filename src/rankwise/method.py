@@ -1,4 +1,4 @@
-"""The methods by name, as users choose them, and the record that goes with a name from then on."""
+"""The methods by name, as users choose them, and the record that represents a chosen method."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rankwise.loss_forms import Form, Loss
 METHODS = (
     "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
 )  # fmt: skip
-# Those that find the fastest way themselves, and those that need no (C2).
+# Methods that choose the fastest way themselves, and methods that do not need (C2).
 _FAST, _WITHOUT_C2 = METHODS[:2], METHODS[-3:]
 
 
 class Method(NamedTuple):
-    """How most violating rankings are found. cutoff: of Chakrabarti's greedy, D(m) = 0 from this place on; or None."""
+    """How most violating rankings are found. cutoff: for Chakrabarti's method, D(m) = 0 from this place on; or None."""
 
     name: str = "auto"
     cutoff: int | None = None
 
     @property
     def needs_c2(self) -> bool:
-        """Whether it is right only for losses with (C2)."""
+        """Whether the method is correct only for losses with (C2)."""
         return self.name not in _WITHOUT_C2
 
     @property
     def is_fast(self) -> bool:
-        """Whether the way is chosen by what is fastest."""
+        """Whether the method chooses the fastest way itself."""
         return self.name in _FAST
 
 
@@ -35,7 +35,7 @@ AUTO = Method()
 
 
 def as_method(name: str, loss: Loss, cutoff: int | None = None) -> Method:
-    """The method of that name; refuses an unknown one, and one that does not go with the loss or the cut-off."""
+    """Return the method of that name; refuse unknown names and names that do not match the loss or the cut-off."""
     if name == "auto" and cutoff is None:
         return AUTO
     if name not in METHODS:
@@ -44,7 +44,7 @@ def as_method(name: str, loss: Loss, cutoff: int | None = None) -> Method:
         loss.check(1, 1)
     if cutoff is not None:
         if name != "chakrabarti":
-            raise ValueError(f"cutoff={cutoff} goes with method='chakrabarti' only, not {name!r}")
+            raise ValueError(f"cutoff={cutoff} works only with method='chakrabarti', not {name!r}")
         if not is_whole(cutoff) or cutoff < 1:
             raise ValueError(f"cutoff must be a whole number of places, at least 1, got {cutoff!r}")
     return Method(name, cutoff)

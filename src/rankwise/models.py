@@ -1,4 +1,4 @@
-"""Model files of every kind, by one call."""
+"""Load model files of every kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rankwise.io.models import ModelFile, ModelFileError, read_model
 from rankwise.io.quoting import shown
 
-# Which class reads a kind of model.
+# The class that reads each kind of model.
 _KINDS = {
     "linear-ranker": ("rankwise.linear.linear_ranker", "LinearRanker"),
     "rank-svm": ("rankwise.linear.rank_svm", "RankSVM"),
@@ -18,20 +18,55 @@ _KINDS = {
     "plcnn": ("rankwise.torch.layerwise.network", "PLCNN"),
     "latent-rank-svm-cv": ("rankwise.latent.latent_svm_cv", "LatentRankSVMCV"),
 }
-# Files that are written alike and are no models: who reads them.
+# Files of the same format that are not models, and what reads them.
 _CHECKPOINTS = {"lwsvm-checkpoint": "LWSVM(checkpoint=)", "latent-checkpoint": "LatentRankSVM(checkpoint=)"}
 
 
 def load(path: str | Path) -> Any:
-    """The model in a file that `save` wrote. Nothing in the file is executed; a damaged one is refused."""
+    """Load a model from a file that its `save` method wrote.
+
+    Nothing in the file is executed, so files from others are safe to load.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    estimator
+        The model: a `LinearRanker`, `RankSVM`, `RankSVMCV`, `LatentRankSVM`, `LatentRankSVMCV` or `PLCNN`.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, damaged, written by a newer version, or not a model.
+
+    See Also
+    --------
+    RankSVM.save : Write a model to a file.
+    io.read_model : Read the contents of a model file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import rankwise as rw
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rw.RankSVM().fit(X, y).save(Path(folder) / "model.rankwise")
+    ...     model = rw.load(Path(folder) / "model.rankwise")
+    >>> type(model).__name__, model.n_features_in_
+    ('RankSVM', 1)
+    """
     return from_file(read_model(path), path)
 
 
 def from_file(file: ModelFile, path: str | Path) -> Any:
-    """The model in a file that was read; path: what errors call it."""
+    """Return the model in a file that was read; path: the name of the file in errors."""
     if file.kind in _CHECKPOINTS:
         raise ModelFileError(f"{path} is a checkpoint, not a model; pass its folder to {_CHECKPOINTS[file.kind]}")
     if file.kind not in _KINDS:
-        raise ModelFileError(f"{path}: holds a model of unknown kind {shown(file.kind)}; upgrade rankwise to read it")
+        raise ModelFileError(f"{path} holds a model of unknown kind {shown(file.kind)}; upgrade rankwise to read it")
     module, name = _KINDS[file.kind]
     return getattr(import_module(module), name).from_file(file, path)

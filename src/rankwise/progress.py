@@ -1,4 +1,4 @@
-"""One line that says how far something long has come."""
+"""Show the progress of a long task in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO
 
 
 class Progress:
-    """Writes the last text said: on a terminal over the same line, elsewhere every few seconds."""
+    """Write the latest text: over the same line on a terminal, otherwise as a new line every few seconds."""
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
         self._title, self._stream = title, sys.stderr if stream is None else stream
@@ -26,7 +26,7 @@ class Progress:
             self._write("" if self._drawing else "\n")
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """Write the last text and end the line."""
         if self._text is not None:
             self._write("\n")
 

@@ -1,4 +1,4 @@
-"""What is solved and what comes of it: `Queries` are built once and solved for many scores, each time to a `Solved`."""
+"""The problem and its solution: `Queries` are built once and solved for many scores, each time to a `Solved`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from rankwise.interleaving import Interleaving
 
-# Which samples are relevant, or their grades.
+# Booleans that say which samples are relevant, or grades.
 Truth = NDArray[np.bool_] | NDArray[np.float64]
-# From so many samples a query on, flags are counted faster one query after the other.
+# With at least this many samples per query, counting flags one query after the other is faster.
 _MANY = 1 << 12
 
 
@@ -22,9 +22,9 @@ _MANY = 1 << 12
 class Queries:
     """Samples of queries one after the other: query q is samples starts[q] : starts[q + 1].
 
-    relevant: (n,) contiguous. starts: (Q + 1,), from 0 to n. n_pos: how many samples are relevant, of all queries.
-    grades: (n,) contiguous, or None where relevance is binary; relevant is then what has a grade above 0. kept: what
-    others made of the queries, so as to make it once.
+    relevant: (n,) contiguous. starts: (Q + 1,), from 0 to n. n_pos: number of relevant samples of all queries. grades:
+    (n,) contiguous, or None if relevance is binary; relevant is then grade > 0. kept: results that others computed from
+    the queries and want to compute once.
     """
 
     relevant: NDArray[np.bool_]
@@ -35,17 +35,17 @@ class Queries:
 
     @property
     def truth(self) -> Truth:
-        """The grades, or which samples are relevant."""
+        """The grades, or else which samples are relevant."""
         return self.relevant if self.grades is None else self.grades
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Samples by query, (Q,)."""
+        """Number of samples of each query, (Q,)."""
         return np.diff(self.starts)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """Positives and negatives by query, (2, Q)."""
+        """Numbers of positives and negatives of each query, (2, Q)."""
         if self.starts.shape[0] == 2:
             return np.array([[self.n_pos], [self.relevant.shape[0] - self.n_pos]])
         n_queries = self.sizes.size
@@ -60,7 +60,7 @@ class Queries:
 
     @cached_property
     def can_rank(self) -> NDArray[np.bool_]:
-        """Whether a query has something to rank: positives and negatives, or several grades, (Q,)."""
+        """Whether each query has something to rank: positives and negatives, or several grades, (Q,)."""
         if self.grades is None:
             return np.asarray(self.counts.min(axis=0) > 0)
         found, used = np.zeros(self.sizes.size, np.bool_), self.sizes > 0
@@ -71,7 +71,7 @@ class Queries:
 
 
 def as_queries(truth: Truth, starts: NDArray[np.int64]) -> Queries:
-    """Queries by where they start, of relevant samples or of grades (float64)."""
+    """Return queries with these starts, from relevance (booleans) or grades (float64)."""
     if truth.dtype == np.bool_:
         return Queries(cast(NDArray[np.bool_], truth), starts, int(np.count_nonzero(truth)))
     relevant = truth > 0.0
@@ -79,17 +79,17 @@ def as_queries(truth: Truth, starts: NDArray[np.int64]) -> Queries:
 
 
 def single_query(truth: Truth) -> Queries:
-    """One query of all samples."""
+    """Return one query of all samples."""
     starts = np.empty(2, np.int64)
     starts[0], starts[1] = 0, truth.shape[0]
     return as_queries(truth, starts)
 
 
 class FoundRanking(NamedTuple):
-    """The most violating ranking of a query, from which an `Interleaving` is restored when it is asked for.
+    """The most violating ranking of a query, from which an `Interleaving` is made on request.
 
-    gradient: (n,) falls as ranks rise. above: (P + 1,) c_k at k = 1..P, the negatives above the k-th positive, and 0 at
-    0. positives: (P,) their positions, by descending score.
+    gradient: (n,) falls as ranks rise. above: (P + 1,) c_k for k = 1..P, the negatives above the k-th positive, and 0
+    at index 0. positives: (P,) their positions, by descending score.
     """
 
     gradient: NDArray[np.floating]
@@ -97,7 +97,7 @@ class FoundRanking(NamedTuple):
     positives: NDArray[np.int64]
 
     def interleaving(self) -> Interleaving:
-        """The ranking itself."""
+        """Return the ranking as an `Interleaving`."""
         n = self.gradient.size
         negatives = np.delete(np.arange(n), self.positives)
         counts = np.diff(self.above, append=n - self.positives.size)
@@ -109,8 +109,8 @@ class FoundRanking(NamedTuple):
 class Solved(NamedTuple):
     """J and Δ of each query's most violating ranking, and the gradient of the sum of J.
 
-    value, loss: (Q,), 0 where a query has nothing to rank. n_pos, n_neg: (Q,). gradient: (n,), in the type of the
-    scores. ranking: that of a single query with positives and negatives; None where there are several, or none.
+    value, loss: (Q,), 0 if a query has nothing to rank. n_pos, n_neg: (Q,). gradient: (n,), in the dtype of the scores.
+    ranking: that of a single query with positives and negatives; otherwise None.
     """
 
     value: NDArray[np.float64]
@@ -122,6 +122,6 @@ class Solved(NamedTuple):
 
     @classmethod
     def of_one(cls, value: float, loss: float, n_neg: int, ranking: FoundRanking) -> Solved:
-        """A single query by its numbers."""
+        """Return the result of a single query."""
         out, counts = np.array([[value], [loss]]), np.array([[ranking.positives.shape[0]], [n_neg]])
         return cls(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)

@@ -1,7 +1,7 @@
-"""Tight losses of scores, at the cost of a sort: the smooth loss with its true gradient, and the error-driven loss.
+"""Tight losses of scores at the cost of a sort: the smooth loss with its true gradient, and the error-driven loss.
 
-A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). The negatives above the k-th positive become
-c_k = Σ_j H(s_j − s_k), and the loss itself is taken at these soft counts:
+A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). The number of negatives above the k-th positive
+becomes c_k = Σ_j H(s_j − s_k), and the loss is evaluated at these soft counts:
 
     smooth:        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k))
                    a_k = −(w_k/C)·D′(k + c_k);  ∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);
@@ -9,7 +9,8 @@ c_k = Σ_j H(s_j − s_k), and the loss itself is taken at these soft counts:
     error-driven:  p_k = ½ + Σ_i H(s_i − s_k) over positives, a soft place; e_k = (w(p_k)/C) (D(p_k) − D(p_k + c_k));
                    update −e_k of a positive, Σ_k e_k·H(s_j − s_k)/c_k of a negative
 
-Both are bounded. The smooth loss gives up on positives that lie far below; the error-driven one does not.
+Both are bounded. The smooth loss has no gradient for positives that lie far below the negatives; the error-driven loss
+does.
 """
 
 from __future__ import annotations
@@ -50,15 +51,38 @@ __all__ = [
     "solve_smooth",
 ]
 
-# Halves and squares of a width must be numbers.
+# Halves and squares of a width must not overflow or underflow.
 _LEAST, _MOST = 1e-150, 1e150
-# The ways whose gradient is that of the value.
+# The ways whose gradient is the derivative of the value.
 _TRUE = ("smooth", "by threshold")
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothPerQuery:
-    """One entry a query, sorted by qid: its loss, its positives and negatives."""
+    """Results of `smooth_loss` or `error_driven_loss` for each query, sorted by query.
+
+    Parameters
+    ----------
+    qid : ndarray of shape (Q,)
+        The queries.
+    value : ndarray of shape (Q,)
+        Loss of each query.
+    n_pos : ndarray of shape (Q,)
+        Number of positives of each query.
+    n_neg : ndarray of shape (Q,)
+        Number of negatives of each query.
+
+    See Also
+    --------
+    SmoothResult : The result that holds this in `per_query`.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> r = rw.smooth_loss([2.0, 1.0, 0.5, 0.0], [False, True, True, False], width=0.25, qid=[7, 7, 8, 8])
+    >>> r.per_query.qid, r.per_query.value
+    (array([7, 8]), array([0.5, 0. ]))
+    """
 
     qid: NDArray[Any]
     value: NDArray[np.float64]
@@ -68,16 +92,28 @@ class SmoothPerQuery:
 
 @dataclass(eq=False)
 class SmoothResult:
-    """A smooth or error-driven loss of scores.
+    """Result of `smooth_loss` or `error_driven_loss`.
 
-    Attributes
+    Parameters
     ----------
     value : float
-        The loss, or its mean over queries; in [0, 1] for the built-in losses.
+        Loss, or its mean over queries. It is in [0, 1] for the built-in losses.
     gradient : ndarray of shape (n,)
-        Its gradient in the scores, or the error-driven update; read-only.
-    per_query : SmoothPerQuery or None
-        One entry a query; None where no qid was given.
+        Gradient of `value` in the scores, or the error-driven update. It is read-only.
+    per_query : SmoothPerQuery, optional
+        Results of each query. None if no `qid` was given.
+
+    See Also
+    --------
+    smooth_loss : A loss with its gradient.
+    error_driven_loss : A loss with an error-driven update.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> r = rw.smooth_loss([1.0, 0.0], [False, True], "auc", width=2.0)
+    >>> r.value, r.gradient
+    (0.75, array([ 0.25, -0.25]))
     """
 
     value: float
@@ -86,14 +122,14 @@ class SmoothResult:
 
 
 class SolvedSmooth(NamedTuple):
-    """The loss of each query, and the gradient of their sum by sample, in the type of the scores."""
+    """Loss of each query, and the gradient of their sum for each sample, in the dtype of the scores."""
 
     value: NDArray[np.float64]
     gradient: NDArray[np.floating]
 
     @property
     def loss(self) -> NDArray[np.float64]:
-        """The value again: what is minimised is the loss itself."""
+        """The value again: the loss itself is minimised."""
         return self.value
 
 
@@ -107,43 +143,59 @@ def smooth_loss(
     n_threads: int = 1,
     empty: str = "zero",
 ) -> SmoothResult:
-    """The loss with every comparison of a positive and a negative softened over a width, and its true gradient.
+    """Compute a ranking loss with softened comparisons, and its gradient.
 
-    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)) with c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1). It is continuous,
-    bounded, not convex, and as the width falls it becomes the loss itself, a tie counting as half an error. It costs
-    about as much as sorting the scores. Positives that tie share their gradient.
+        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
+
+    The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
+    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient. The result is
+    bounded and not convex. As the width falls to 0 it becomes the loss itself, with a tie counted as half an error. It
+    takes about as long as sorting the scores.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Real numbers: the higher, the earlier in the ranking.
+        Finite real numbers. The higher the score, the higher the sample is ranked.
     relevant : array-like of shape (n,)
-        Booleans, or 0 and 1; other numbers are grades. Ranks are then softened among all samples: with soft ranks
-        r_d = 1 + Σ_{e≠d} H(s_e − s_d), NDCG is 1 − Σ_d G_d·D(r_d)/ideal, for any number of grades; AP is Robertson's
-        graded AP at soft places.
-    loss : str, DiscountedLoss or FMeasure
-        "ap", "ndcg", "mrr", "auc", one of the first k places as "ndcg@10", "ap@100", "precision@10", "mrr@10", or a
-        `DiscountedLoss` of your own; or "f1", 1 − max_k 2k/(k + c_k + P), whose gradient is that of the k which has the
-        maximum, of several the first, and which sums over thresholds for grades. (C2) is not needed.
-    width : float
-        Half the width of the ramp, in units of the scores.
+        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades, see Notes.
+    loss : str, DiscountedLoss or FMeasure, default "ap"
+        Name of a loss, "ap", "ndcg", "mrr", "auc" or "f1"; a loss of the first k places, such as "ndcg@10", "ap@100",
+        "mrr@10" or "precision@10"; or a `DiscountedLoss` of your own. It need not be QS-suitable.
+    width : float, default 1.0
+        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
     qid : array-like of shape (n,), optional
-        The query of each sample, integers or strings in any order; the value is then the mean over queries.
-    n_threads : int
-        Threads for many queries, or for one large query; −1 for all processors. Results do not depend on it.
-    empty : {"zero", "skip", "error"}
-        A query without positives or without negatives, or of one grade only, counts as 0, is left out of the mean, or
-        is refused.
+        Query of each sample, as integers or strings in any order. The result is then the mean over queries. By default
+        all samples form one query.
+    n_threads : int, default 1
+        Number of threads; −1 uses all processors. Results do not depend on it.
+    empty : {"zero", "skip", "error"}, default "zero"
+        What to do with a query that has nothing to rank: no positives, no negatives, or only one grade. "zero" counts
+        it as 0, "skip" leaves it out of the mean, and "error" raises a `ValueError`.
 
     Returns
     -------
     SmoothResult
-        value, gradient, per_query.
+        `value` (the loss, or its mean over queries), `gradient` of shape (n,), and `per_query` if `qid` is given.
 
     Raises
     ------
     ValueError
-        If a score is not finite, shapes differ, the width is not positive, or the loss has no discount.
+        If a score is not finite, lengths differ, the width is not positive, or the loss cannot be smoothed.
+
+    See Also
+    --------
+    error_driven_loss : An update that does not vanish for positives far below.
+    structured_hinge : A convex upper bound of the loss.
+
+    Notes
+    -----
+    With grades, ranks are softened among all samples: r_d = 1 + Σ_{e≠d} H(s_e − s_d), where H is the ramp. NDCG is then
+    1 − Σ_d G_d·D(r_d)/ideal for any number of grades, and AP is Robertson's graded AP at soft places.
+
+    For "f1" the loss is 1 − max_k 2k/(k + c_k + P). Its gradient is that of the first k that reaches the maximum. With
+    grades, it is a weighted mean over thresholds.
+
+    Positives with equal scores share their gradient.
 
     Examples
     --------
@@ -167,29 +219,52 @@ def error_driven_loss(
     n_threads: int = 1,
     empty: str = "zero",
 ) -> SmoothResult:
-    """The error-driven loss, AP-loss of Chen et al. (2019) for loss="ap": its value, and an update by sample.
+    """Compute the error-driven ranking loss and its update for each sample.
 
-    Each positive's error is handed on to the negatives above it, in proportion to how far above they are. The
-    `gradient` is this update, not the derivative of the value: it is bounded, a positive's by its share of the loss,
-    and does not vanish while a positive is misranked, however far below it lies. With grades, it is the weighted sum
-    of that of every threshold.
+    With loss="ap" this is AP-loss (Chen et al., 2019). Each positive passes its error to the negatives above it, in
+    proportion to how far above they are. The `gradient` is this update, not the derivative of the value. It is bounded
+    by the positive's share of the loss, and it does not vanish while a positive is misranked, however far below it is.
 
     Parameters
     ----------
-    scores, relevant, qid, n_threads, empty
-        As in `smooth_loss`.
-    loss : str or DiscountedLoss
-        "ap", as published; "ndcg", "mrr", "auc" or a `DiscountedLoss` of your own by the same rule.
-    width : float
-        Half the width of the ramp by which scores are compared, positives among themselves, too.
-    interpolate : bool
-        Whether a positive's precision D(p + c)/D(p) counts as the highest among those that score no higher. A loss
-        whose discount is not positive, such as "auc", has no precision, and is not interpolated.
+    scores : array-like of shape (n,)
+        Finite real numbers. The higher the score, the higher the sample is ranked.
+    relevant : array-like of shape (n,)
+        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; the result is then a weighted
+        mean over the grades as thresholds.
+    loss : str or DiscountedLoss, default "ap"
+        Name of a loss: "ap" is as published, and "ndcg", "mrr", "auc" and losses such as "ndcg@10" follow the same
+        rule. Or a `DiscountedLoss` of your own.
+    width : float, default 1.0
+        Half the width of the ramp by which scores are compared, in units of the scores. It also applies to pairs of
+        positives.
+    interpolate : bool, default True
+        Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score no
+        higher. It has no effect for a loss whose discount is not positive, such as "auc".
+    qid : array-like of shape (n,), optional
+        Query of each sample, as integers or strings in any order. The result is then the mean over queries. By default
+        all samples form one query.
+    n_threads : int, default 1
+        Number of threads; −1 uses all processors. Results do not depend on it.
+    empty : {"zero", "skip", "error"}, default "zero"
+        What to do with a query that has nothing to rank: no positives, no negatives, or only one grade. "zero" counts
+        it as 0, "skip" leaves it out of the mean, and "error" raises a `ValueError`.
 
     Returns
     -------
     SmoothResult
-        value, the update as `gradient`, per_query.
+        `value` (the loss, or its mean over queries), `gradient` (the update, of shape (n,)), and `per_query` if `qid`
+        is given.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, lengths differ, the width is not positive, or the loss has no discount.
+
+    See Also
+    --------
+    smooth_loss : A softened loss with its true gradient.
+    structured_hinge : A convex upper bound of the loss.
 
     Examples
     --------
@@ -208,10 +283,11 @@ def solve_smooth(
     n_threads: int = 1,
     way: str = "smooth",
 ) -> SolvedSmooth:
-    """The loss of each query, and the gradient of their sum; all but the scores was checked. way: one of `WAYS`.
+    """Return the loss of each query and the gradient of their sum.
 
-    With grades, "smooth" of a loss with a discount is by soft ranks (soft_ranks.py), all else is the weighted sum of
-    that of every threshold (grades.py). "by threshold" differs from "smooth" for grades only, and is that sum.
+    Everything except the scores was checked. way: one of `WAYS`. With grades, "smooth" uses soft ranks for a loss with
+    a discount (soft_ranks.py). Everything else is the weighted sum over thresholds (grades.py). "by threshold" differs
+    from "smooth" for grades only, and is always that sum.
     """
     try:
         if queries.grades is None:
@@ -221,7 +297,7 @@ def solve_smooth(
         total = sum_over_levels(scores, queries, loss, lambda s, q: _solve_binary(s, q, loss, width, n_threads, way))
         return SolvedSmooth(total.value, total.gradient)
     except NotFiniteError:
-        changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
+        changed = RuntimeError("the scores changed while they were read; do not write to them from another thread")
         raise not_finite(scores) or changed from None
 
 
@@ -241,24 +317,24 @@ def _solve_binary(
 
 
 def error_driven_way(interpolate: bool) -> str:
-    """The way of the error-driven loss, interpolated or not."""
+    """Return the way of the error-driven loss, interpolated or not."""
     if not isinstance(interpolate, bool | np.bool_):
         raise TypeError(f"interpolate must be True or False, got {interpolate!r}")
     return "interpolated" if interpolate else "error-driven"
 
 
 def as_smooth(loss: LossLike, way: str = "smooth") -> Loss:
-    """The loss of that name, or the loss itself, if it can be smoothed in this way."""
+    """Return the loss of that name, or the loss itself, if it can be smoothed in this way."""
     found, known = as_loss(loss), "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
     if found.form is Form.THRESHOLD and way not in _TRUE:
-        raise ValueError(f"{found.name} has no discount, and no error-driven loss; use {known}, or its smooth loss")
+        raise ValueError(f"{found.name} has no discount, so it has no error-driven loss; use {known}, or smooth_loss")
     if found.form not in (Form.DISCOUNT, Form.THRESHOLD):
         raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {known}")
     return found
 
 
 def as_width(width: float) -> float:
-    """A width, if it is a positive number."""
+    """Return the width if it is a positive number."""
     if not is_number(width) or not _LEAST <= width <= _MOST:
         raise ValueError(f"width must be a positive number, from {_LEAST:g} to {_MOST:g}, got {width!r}")
     return float(width)
@@ -288,7 +364,7 @@ def _evaluate(
     try:
         solved = solve_smooth(grouping.gather(array), queries, loss, width, n_threads, way)
     except NotFiniteError as error:
-        raise not_finite(array) or error from None  # by its place as it was given
+        raise not_finite(array) or error from None  # name its place in the input
     used = n_used(queries, grouping.ids, empty)
     gradient = mean_gradient(solved.gradient, used, grouping, dtype)
     per_query = SmoothPerQuery(grouping.ids, solved.value, *queries.counts)

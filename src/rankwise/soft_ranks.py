@@ -1,14 +1,14 @@
-"""The smooth loss of grades, by soft ranks of all samples.
+"""The smooth loss with grades, by soft ranks of all samples.
 
-A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1), and with it every rank and every place among the
-samples of at least some grade l:
+A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). This softens every rank, and every place among
+the samples of at least some grade l:
 
     r_d = 1 + Σ_{e≠d} H(s_e − s_d),   a_dl = 1 + Σ_{e≠d, y_e ≥ l} H(s_e − s_d)
     Δ = (1/Z) (Σ_l ΔG_l·I_l − Σ_d D(r_d)·W_d),   W_d = Σ_{l ≤ y_d} ΔG_l·w(a_dl)
 
-I_l = Σ_{i ≤ P_l} w_i·D(i) is the best there is, and Z = Σ_l ΔG_l·C_l. Where all weights are 1, W_d is the gain of d,
-and one sweep serves for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal. Only samples with a gain are sorted;
-those without are counted as negatives are, by where they lie among them.
+I_l = Σ_{i ≤ P_l} w_i·D(i) is the best possible value, and Z = Σ_l ΔG_l·C_l. If all weights are 1, W_d is the gain of d,
+and one sweep is enough for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal. Only samples with a gain are sorted.
+The others are counted like negatives, by their position among the sorted ones.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ IntArray = NDArray[np.int64]
 
 @cache
 def _ranks() -> ModuleType:
-    """The compiled part, imported when it is first used."""
+    """Return the compiled module, imported at the first use."""
     from rankwise.inference import ranks
 
     return ranks
 
 
 class _Worth(NamedTuple):
-    """What the grades of queries are worth to a loss.
+    """The worth of the grades of queries to a loss.
 
-    step: (T,) ΔG_l. level: (n,) which grade a sample has; gain: (n,) what that is worth. gained: queries in which what
-    has a gain is relevant. best: (Q,) Σ_l ΔG_l·I_l. norm: (Q,) Z; infinite if there is nothing to rank.
+    step: (T,) ΔG_l. level: (n,) the level of each sample; gain: (n,) its worth. gained: queries in which samples with a
+    gain are relevant. best: (Q,) Σ_l ΔG_l·I_l. norm: (Q,) Z; infinite if there is nothing to rank.
     """
 
     step: FloatArray
@@ -57,12 +57,12 @@ class _Worth(NamedTuple):
 def solve_ranked(
     scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float, n_threads: int
 ) -> tuple[FloatArray, NDArray[np.floating]]:
-    """The smooth loss of each query with grades, and the gradient of their sum. `NotFiniteError` as from `soften`."""
+    """Return the smooth loss of each graded query, and the gradient of their sum. Raises as `soften` does."""
     worth = _worth_of(queries, loss)
     last = np.inf if loss.k is None else loss.k + 1.0
     soft = soft_kernels().soften(scores, worth.gained, width, n_threads)
     rank = np.maximum(soft_kernels().places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
-    active = np.flatnonzero(rank < last)  # all others are worth nothing where they are
+    active = np.flatnonzero(rank < last)  # the others have no worth at their places
     n_active = np.diff(np.searchsorted(active, soft.starts))
     discount, slope = loss.continued(rank[active], int(queries.sizes.max(initial=1)))
     share = np.repeat(1.0 / worth.norm, n_active)
@@ -82,7 +82,7 @@ def solve_ranked(
 
 
 def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
-    """Computed once for a loss, and kept."""
+    """Return the worth of grades to a loss, computed once and kept."""
     kept: tuple[DiscountedLoss, _Worth] | None = queries.kept.get("worth")
     if kept is None or kept[0] is not loss:
         levels = levels_of(queries)
@@ -107,9 +107,9 @@ def _by_levels(
     discount: FloatArray,
     gradient: FloatArray,
 ) -> FloatArray:
-    """W of active samples, and to the gradient what comes of the places among samples of at least some grade.
+    """Return W of active samples, and add their part of the gradient from places among samples of at least some grade.
 
-    soft: counts of samples that have a gain. discount: D/Z of active ones.
+    soft: counts of samples that have a gain. discount: D/Z of active samples.
     """
     check_levels(queries)
     levels, n = levels_of(queries), soft.order.size
@@ -137,7 +137,7 @@ def _by_levels(
 
 
 def _interpolated(table: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """w and its slope at real places 1 ≤ a, on lines between whole ones; constant from the last on."""
+    """Return w and its slope at real places a ≥ 1: linear between whole places, constant from the last place on."""
     if table.size == 1:
         return np.full(place.shape, table[0]), np.zeros(place.shape)
     below = np.clip(place.astype(np.int64), 1, table.size - 1)

@@ -1,4 +1,4 @@
-"""What is made of soft counts: the loss by positive, and the weights by which it is handed on to the negatives.
+"""What the losses compute from soft counts: the loss of each positive, and its weight in the negatives' gradients.
 
 c_k is the soft number of negatives above the k-th positive, see `rankwise.smooth`.
 """
@@ -21,16 +21,16 @@ __all__ = ["WAYS", "Errors", "errors_of", "soft_kernels"]
 
 @cache
 def soft_kernels() -> ModuleType:
-    """The compiled part, imported when it is first used."""
+    """Return the compiled module, imported at the first use."""
     from rankwise.inference import soft
 
     return soft
 
 
 class _Case(NamedTuple):
-    """What is asked of all positives, one after the other, ascending by score within a query.
+    """The inputs for all positives, one query after the other, ascending by score within a query.
 
-    n_pos: (Q,). place: (P,) k, from the top. norm: (P,) C of the query. n: the most samples in a query.
+    n_pos: (Q,). place: (P,) k, from the top. norm: (P,) C of the query. n: the largest number of samples in a query.
     """
 
     loss: Loss
@@ -42,7 +42,7 @@ class _Case(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """By positive: its part of the loss, its gradient, and its weight in the negatives' gradients, by ramp or not."""
+    """For each positive: its part of the loss, its gradient, and its weight for the negatives, by ramp or not."""
 
     part: NDArray[np.float64]
     own: NDArray[np.float64]
@@ -61,7 +61,7 @@ def _smooth(soft: Any, case: _Case) -> Errors:
 
 
 def _at_best_threshold(soft: Any, case: _Case) -> Errors:
-    """The F-measure: Δ = min_k (c_k + P − k)/(c_k + P + k) is the part of one k, the first that has it.
+    """The F-measure: Δ = min_k (c_k + P − k)/(c_k + P + k) is the part of one k, the first that reaches the minimum.
 
     ∂Δ/∂c_k = 2k/(c_k + P + k)².
     """
@@ -70,14 +70,14 @@ def _at_best_threshold(soft: Any, case: _Case) -> Errors:
     each = (soft.above + (n_pos - case.place)) / whole
     first = soft.starts[:-1][case.n_pos > 0]
     is_least = each == np.repeat(np.minimum.reduceat(each, first), case.n_pos[case.n_pos > 0])
-    chosen = np.maximum.reduceat(np.where(is_least, np.arange(each.size), -1), first)  # places fall
+    chosen = np.maximum.reduceat(np.where(is_least, np.arange(each.size), -1), first)  # places are in falling order
     part, weight = np.zeros_like(each), np.zeros_like(each)
     part[chosen], weight[chosen] = each[chosen], 2.0 * case.place[chosen] / np.square(whole[chosen])
     return _by_ramp(soft, part, weight)
 
 
 def _by_ramp(soft: Any, part: NDArray[np.float64], slope: NDArray[np.float64]) -> Errors:
-    """By the true gradient, slope being ∂Δ/∂c_k; positives that tie share theirs."""
+    """Return errors with the true gradient. slope is ∂Δ/∂c_k; positives with equal scores share theirs."""
     soft_kernels().share(soft, slope)
     return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
 
@@ -100,7 +100,7 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> Errors:
     return Errors(error, -error, weight, True)
 
 
-# What is made of soft counts, by name.
+# The ways to use soft counts, by name.
 WAYS: dict[str, Callable[[Any, _Case], Errors]] = {
     "smooth": _smooth,
     "by threshold": _smooth,
@@ -112,7 +112,7 @@ WAYS: dict[str, Callable[[Any, _Case], Errors]] = {
 def errors_of(
     soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: Loss, way: str, n_threads: int = 1
 ) -> Errors:
-    """What a way makes of the soft counts of queries, (Q,) positives and negatives each."""
+    """Return the errors that a way computes from the soft counts of queries with (Q,) positives and negatives."""
     both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)

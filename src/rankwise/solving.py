@@ -1,4 +1,4 @@
-"""The waist between scores and most violating rankings: everything that needs one asks `solve`."""
+"""The one entry to inference: everything that needs most violating rankings calls `solve`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rankwise.queries import Queries, Solved
 
 @cache
 def _inference() -> tuple[ModuleType, ModuleType, ModuleType]:
-    """The compiled methods, imported when they are first used."""
+    """Return the compiled methods, imported at the first use."""
     from rankwise.inference import engine, f_measure, methods
 
     return engine, f_measure, methods
 
 
 def _is_suitable(loss: Loss, queries: Queries) -> bool:
-    """Whether a loss of the first k places has (C2) after all, since no query has more."""
+    """Whether a loss of the first k places is QS-suitable because no query has more than k samples."""
     if loss.k is None or loss.k < queries.sizes.max(initial=0):
         return False
     try:
@@ -43,18 +43,18 @@ def solve(
     method: Method = AUTO,
     n_threads: int = 1,
 ) -> Solved:
-    """J = max_R scale·Δ(R*, R) + F(R) − F(R*) of each query, and the gradient of their sum in the scores.
+    """Return J = max_R scale·Δ(R*, R) + F(R) − F(R*) of each query, and the gradient of their sum in the scores.
 
-    scores: (n,) float32 or float64, contiguous. All else was checked where users call; scores are on the way, and
-    `NotFiniteError`, the one way in which this fails, names the first that is not finite or too large. With grades, J
-    is the weighted sum of that of every threshold (grades.py): convex, no less than any ranking's graded objective.
+    scores: (n,) float32 or float64, contiguous. Everything else was checked by the caller. Scores are checked on the
+    way: the only error is `NotFiniteError`, which names the first score that is not finite or too large. With grades, J
+    is the weighted sum over all thresholds (grades.py): convex, and at least the graded objective of every ranking.
     """
     if queries.grades is not None:
         total = sum_over_levels(scores, queries, loss, lambda s, q: solve(s, q, loss, scale, method, n_threads))
         return Solved(total.value, total.loss, queries.counts[0], queries.counts[1], total.gradient)
     k = loss.k if loss.k is not None and method == AUTO and not _is_suitable(loss, queries) else None
     if k is not None and loss.tables(1, k).discount.min() < 0.0:
-        method = Method("dynamic")  # cutoff.py is for D ≥ 0
+        method = Method("dynamic")  # cutoff.py needs D ≥ 0
     try:
         if loss.form is Form.DISCOUNT and method.is_fast:
             engine = _inference()[0]
@@ -67,6 +67,6 @@ def solve(
         else:
             found = _inference()[2].solve(scores, queries, loss, scale, method)
     except NotFiniteError:
-        changed = RuntimeError("scores changed while they were read; do not write to them from another thread")
+        changed = RuntimeError("the scores changed while they were read; do not write to them from another thread")
         raise not_finite(scores) or changed from None
     return found

@@ -1,4 +1,4 @@
-"""Losses that are known by their steps alone: any Δ = Σ_j δ_j(r_j)."""
+"""Losses that are given by their steps alone: any Δ = Σ_j δ_j(r_j)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,49 @@ __all__ = ["StepLoss"]
 
 # Grids of steps are checked in blocks of this many entries.
 _BLOCK = 1 << 19
-# Up to so many steps of a StepLoss are all checked before its first use, in about the time of one solution; of more,
-# about so many are, and at least those of a few i.
+# Up to this many steps of a StepLoss are all checked before its first use, in about the time of one solution. If there
+# are more, about this many are checked, and at least those of a few i.
 _AT_ONCE, _FEW = 1 << 28, 4
 
 
 class StepLoss(Loss):
-    """Any loss Δ = Σ_j δ_j(r_j), given by its step function: step(i, j, n_pos, n_neg) = δ_j(i+1) − δ_j(i).
+    """Loss given by its step function.
 
-    i and j are integer arrays that broadcast, and δ_j(P+1) = 0. (C2) asks that the step does not fall as j grows. All
-    steps are checked for that before the first use with n_pos and n_neg. Of more than 2²⁸ only part is: every j of some
-    i. Should the loss break (C2) elsewhere, results may be wrong: `check_qs_suitable` always looks at every step.
+        Δ = Σ_j δ_j(r_j),   step(i, j, n_pos, n_neg) = δ_j(i+1) − δ_j(i),   δ_j(P+1) = 0
+
+    The interleaving rank r_j of the j-th negative from the top is one plus the number of positives above it. This is
+    the most general loss that the fast methods can handle.
+
+    Parameters
+    ----------
+    step : callable
+        Function step(i, j, n_pos, n_neg). It takes integer arrays i and j that broadcast, with 1 ≤ i ≤ n_pos and
+        1 ≤ j ≤ n_neg, and returns floats of their broadcast shape. For QS-suitability the step must not fall as j grows
+        (C2).
+    name : str, optional
+        Name of the loss in messages. By default "step".
+
+    See Also
+    --------
+    DiscountedLoss : A loss given by a weight and a discount; it is faster.
+    check_qs_suitable : Check every step of a loss.
+
+    Notes
+    -----
+    All steps are checked for (C2) before the first use with n_pos positives and n_neg negatives. If there are more than
+    2²⁸ steps, only some values of i are checked, with every j. If the loss breaks (C2) elsewhere, results may be wrong.
+    `check_qs_suitable` always checks every step.
+
+    Examples
+    --------
+    The fraction of misordered pairs, 1 − AUC:
+
+    >>> import numpy as np
+    >>> import rankwise as rw
+    >>> def step(i, j, n_pos, n_neg):
+    ...     return np.full(np.broadcast_shapes(np.shape(i), np.shape(j)), -1.0 / (n_pos * n_neg))
+    >>> rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], rw.StepLoss(step))
+    1.0
     """
 
     name = "step"
@@ -34,12 +66,35 @@ class StepLoss(Loss):
         if not callable(step):
             raise TypeError(f"step must be a function of (i, j, n_pos, n_neg), got {type(step).__name__}")
         self.step = step
-        self._checked: set[tuple[int, int]] = set()  # every step
-        self._sampled: set[tuple[int, int]] = set()  # some of them: enough for thorough=False, and for nothing else
+        self._checked: set[tuple[int, int]] = set()  # every step was checked
+        self._sampled: set[tuple[int, int]] = set()  # some steps were checked: enough only for thorough=False
         if name is not None:
             self.name = name
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        """Compute the steps δ_j(i+1) − δ_j(i) of the loss.
+
+        Parameters
+        ----------
+        i : array-like of int
+            Interleaving ranks, 1 ≤ i ≤ n_pos. Broadcast against `j`.
+        j : array-like of int
+            Numbers of negatives from the top, 1 ≤ j ≤ n_neg.
+        n_pos : int
+            Number of positives P.
+        n_neg : int
+            Number of negatives N.
+
+        Returns
+        -------
+        ndarray of float
+            The steps, in the broadcast shape of `i` and `j`.
+
+        Raises
+        ------
+        ValueError
+            If the step function returns an array of another shape, or a number that is not finite.
+        """
         i, j = np.asarray(i), np.asarray(j)
         shape = np.broadcast_shapes(i.shape, j.shape)
         value = np.asarray(self.step(i, j, n_pos, n_neg), dtype=np.float64)
@@ -57,6 +112,20 @@ class StepLoss(Loss):
         return value
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        """Compute Δ of rankings that are given as counts.
+
+        Parameters
+        ----------
+        above : array-like of shape (..., n_pos)
+            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
+        n_neg : int
+            Number of negatives N.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            Δ of each ranking.
+        """
         counts: IntArray = np.asarray(above)
         n_pos = int(counts.shape[-1])
         total = np.zeros(counts.shape[:-1])
@@ -67,11 +136,28 @@ class StepLoss(Loss):
         return total
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+        """Raise an error unless the loss is QS-suitable for these counts.
+
+        Parameters
+        ----------
+        n_pos : int
+            Number of positives P.
+        n_neg : int
+            Number of negatives N.
+        thorough : bool, default True
+            Whether to look at every pair (i, j). If False and there are more than 2²⁸ pairs, only every j of some i is
+            checked.
+
+        Raises
+        ------
+        NotQSSuitableError
+            If a step falls as j grows.
+        """
         counts = (n_pos, n_neg)
         if counts in self._checked or (counts in self._sampled and not thorough) or n_neg < 2:
             return
         i = np.arange(1, n_pos + 1) if thorough else _some_of(n_pos, max(_AT_ONCE // n_neg, _FEW))
-        # A step may be computed as a difference of two δ, and rounds as they do; they are largest where j is 1 or N.
+        # A step may be a difference of two δ and have their rounding error. They are largest at j = 1 or j = N.
         ends = self.steps(np.arange(1, n_pos + 1), np.array([[1], [n_neg]]), n_pos, n_neg)
         largest, highest = float(np.abs(ends).sum(axis=1).max()), ends[0, i - 1]
         rows = max(1, _BLOCK // i.size)
@@ -82,9 +168,10 @@ class StepLoss(Loss):
     def _check_block(
         self, i: IntArray, j: IntArray, counts: tuple[int, int], highest: FloatArray, largest: float
     ) -> FloatArray:
-        """Refuse steps that are lower than at a lesser j by more than rounding; the highest up to here, of each i.
+        """Refuse steps that are lower than at a smaller j by more than rounding.
 
-        highest: (len(i),), of all lesser j: so that falls too small to tell from rounding do not add up. largest: |δ|.
+        Return the highest step so far for each i. highest: (len(i),), over all smaller j, so that many falls below the
+        rounding error cannot add up. largest: |δ|.
         """
         steps = self.steps(i, j[:, None], *counts)
         if (steps[0] >= highest).all() and (steps[1:] >= steps[:-1]).all():
@@ -99,7 +186,7 @@ class StepLoss(Loss):
 
 
 def _some_of(last: int, most: int) -> IntArray:
-    """1..last; of more than `most`, some of each scale with both ends, and as many by chance, the same every time."""
+    """Return 1..last, or a fixed sample of `most` of them: half on a geometric scale, half at random."""
     if last <= most:
         return np.arange(1, last + 1)
     spread = np.geomspace(1, last, most // 2).round().astype(np.int64)

@@ -15,7 +15,7 @@ from rankwise.queries import FoundRanking, Queries, Solved
 
 
 def solve(scores: NDArray[np.floating], queries: Queries, scale: float, method: Method) -> Solved:
-    """J and Δ of each query, and the gradient of the sum of J."""
+    """Return J and Δ of each query, and the gradient of the sum of J."""
     if not (np.abs(scores) <= limit_of(scores)).all():
         raise NotFiniteError
     n_queries = queries.starts.shape[0] - 1
@@ -37,7 +37,7 @@ def solve(scores: NDArray[np.floating], queries: Queries, scale: float, method: 
 def weighted(
     scores: NDArray[np.floating], relevant: NDArray[np.bool_], weights: NDArray[np.float64], scale: float
 ) -> tuple[float, float, NDArray[np.float64]]:
-    """Σ u·max(0, scale − y·s) over samples of weights u, the sum of u of those that are wrong, and the gradient."""
+    """Return Σ u·max(0, scale − y·s) with sample weights u, the sum of u over wrong samples, and the gradient."""
     y = np.where(relevant, 1.0, -1.0)
     margin = scale - y * scores
     wrong = margin > 0.0
@@ -47,7 +47,7 @@ def weighted(
 def _violating(
     scores: NDArray[np.floating], relevant: NDArray[np.bool_], y: NDArray[np.float64], scale: float, method: Method
 ) -> tuple[float, NDArray[np.bool_]]:
-    """J of one query, and which samples the most violating labelling gets wrong."""
+    """Return J of one query, and which samples the most violating labelling gets wrong."""
     if method.name == "exhaustive":
         from rankwise.inference.exhaustive import best_labelling
 
@@ -64,6 +64,6 @@ def _as_ranking(
     positives = positives[np.argsort(-scores[positives], kind="stable")]
     above = np.full(positives.size + 1, scores.size - positives.size)
     above[0] = 0
-    called = positives.size - int(np.count_nonzero(wrong & relevant))  # positive, as they are
+    called = positives.size - int(np.count_nonzero(wrong & relevant))  # positives that are called positive
     above[1 : called + 1] = np.count_nonzero(wrong & ~relevant)
     return FoundRanking(gradient, above, positives)

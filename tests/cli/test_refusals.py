@@ -57,7 +57,7 @@ def _damaged(name: str) -> Callable[[], None]:
         ("below.svm", "labels are -1, 0: pass --relevant-from 0"),
         ("apart.svm", "try --no-qid"),
         ("nan.csv", "line 2, column 'a'"),
-        ("unnamed.csv", "name the labels' with --label"),
+        ("unnamed.csv", "name the label column with --label"),
     ],
 )
 def test_data_that_cannot_be_trained_on_are_refused(folder: Path, capsys: Capture, name: str, said: str) -> None:
@@ -69,7 +69,7 @@ def test_data_that_cannot_be_trained_on_are_refused(folder: Path, capsys: Captur
 def test_a_damaged_parquet_file_is_refused(folder: Path, capsys: Capture) -> None:
     pytest.importorskip("pyarrow")
     _damaged("random.parquet")()
-    assert "not a whole Parquet file" in refused(capsys, "fit", "random.parquet", "-o", "m.rw", "--quiet")
+    assert "not a complete Parquet file" in refused(capsys, "fit", "random.parquet", "-o", "m.rw", "--quiet")
 
 
 OF_RANK_SVM = [
@@ -136,7 +136,7 @@ OF_RANK_SVM = [
         (["predict", "model.rw", "test.csv", "-o", "-", "--json", "-"], "--output and --json cannot both be '-'"),
         (["predict", "model.rw", "test.csv", "--rank", "--labels"], "not allowed with"),
         (["predict", "model.rw", "wide.svm"], "feature 7, but the model's are 1 to 6"),
-        (["predict", "model.rw", "narrow.npz"], "has 5 features and the model 6"),
+        (["predict", "model.rw", "narrow.npz"], "has 5 features, but the model has 6"),
         (["predict", "model.rw", "renamed.csv"], "no column 'f6'"),
         (["evaluate", "model.rw", "one.csv"], "every label is 0"),
         (["evaluate", "model.rw", "unlabelled.npz"], "no array 'y'"),

@@ -118,8 +118,8 @@ WRONG_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"n_threads": -2}, ValueError, r"n_threads must be at least 1, or -1 for all processors, got -2"),
     ({"n_threads": True}, TypeError, r"n_threads must be an integer, got bool"),
     ({"n_threads": 2.0}, TypeError, r"n_threads must be an integer, got float"),
-    ({"cutoff": 5}, ValueError, r"cutoff=5 goes with method='chakrabarti' only, not 'auto'"),
-    ({"cutoff": 5, "method": "yue"}, ValueError, r"cutoff=5 goes with method='chakrabarti' only, not 'yue'"),
+    ({"cutoff": 5}, ValueError, r"cutoff=5 works only with method='chakrabarti', not 'auto'"),
+    ({"cutoff": 5, "method": "yue"}, ValueError, r"cutoff=5 works only with method='chakrabarti', not 'yue'"),
     ({"cutoff": 0, "method": "chakrabarti"}, ValueError, r"cutoff must be a whole number of places, at least 1, got 0"),
     ({"cutoff": True, "method": "chakrabarti"}, ValueError, r"cutoff must be a whole number"),
     ({"cutoff": 2.0, "method": "chakrabarti"}, ValueError, r"cutoff must be a whole number"),
@@ -285,5 +285,5 @@ def test_more_scores_than_fit_are_refused_before_they_are_read(dtype: type) -> N
     scores = np.broadcast_to(np.zeros(1, dtype), 2**32)
     relevant = np.broadcast_to(np.zeros(1, bool), 2**32)
     for call in (rw.structured_hinge, rw.ranking_loss):
-        with pytest.raises(ValueError, match=rf"{2**32} scores are more than the {2**32 - 1} that fit; split"):
+        with pytest.raises(ValueError, match=rf"{2**32} scores, but at most {2**32 - 1} are allowed; split"):
             call(scores, relevant)

@@ -88,7 +88,7 @@ def test_the_most_violating_ranking_keeps_each_class_in_score_order(rng: np.rand
 
 def test_several_queries_or_an_empty_one_have_no_single_ranking() -> None:
     many = rw.structured_hinge([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0], qid=[0, 0, 1, 1])
-    with pytest.raises(ValueError, match=r"one for each of several queries.*most_violating_ranking"):
+    with pytest.raises(ValueError, match=r"each query has its own.*most_violating_ranking"):
         _ = many.interleaving
     with pytest.raises(ValueError, match=r"the query is empty"):
         _ = rw.structured_hinge([1.0, 2.0], [1, 1]).interleaving

@@ -288,7 +288,7 @@ def test_other_things_are_no_losses() -> None:
         rw.StepLoss("ap")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"unknown discount 'ln'; use 'log2', 'chakrabarti' or a function"):
         rw.NDCG(discount="ln")
-    with pytest.raises(TypeError, match=r"has no discount: pass discount="):
+    with pytest.raises(TypeError, match=r"has no discount; pass discount="):
         rw.check_qs_suitable(rw.DiscountedLoss(), 2, 2)
 
 

@@ -233,7 +233,7 @@ def test_scores_of_other_types_are_taken_and_gradients_are_of_their_type(rng: np
 
 
 def test_a_slope_of_a_name_that_is_known_is_refused_and_a_wrong_one_shows() -> None:
-    with pytest.raises(ValueError, match="slope goes with a function of your own"):
+    with pytest.raises(ValueError, match="slope= needs a discount= function"):
         rw.NDCG("log2", slope=lambda m: m)
     loss = rw.DiscountedLoss(discount=lambda m: 1 / m, slope=lambda m: np.nan * m, name="broken")
     with pytest.raises(ValueError, match=r"broken: slope\(1\) = nan is not finite"):

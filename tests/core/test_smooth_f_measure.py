@@ -77,5 +77,7 @@ def test_queries_are_solved_as_if_each_were_alone_and_grades_by_threshold(rng: n
 
 
 def test_it_has_no_error_driven_loss() -> None:
-    with pytest.raises(ValueError, match=r"f1 has no discount, and no error-driven loss; use 'ap'.*its smooth loss"):
+    with pytest.raises(
+        ValueError, match=r"f1 has no discount, so it has no error-driven loss; use 'ap'.*or smooth_loss"
+    ):
         rw.error_driven_loss([1.0, 0.0], [False, True], "f1")

@@ -95,7 +95,7 @@ def test_a_cutoff_belongs_to_its_method() -> None:
     assert as_method("auto", ap) is AUTO
     assert as_method("chakrabarti", ap, 3) == Method("chakrabarti", 3)
     for name in set(METHODS) - {"chakrabarti"}:
-        with pytest.raises(ValueError, match=rf"^cutoff=3 goes with method='chakrabarti' only, not '{name}'"):
+        with pytest.raises(ValueError, match=rf"^cutoff=3 works only with method='chakrabarti', not '{name}'"):
             as_method(name, ap, 3)
 
 

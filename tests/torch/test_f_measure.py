@@ -50,5 +50,5 @@ def test_other_backends_refuse_it_and_say_what_to_do(kind: str, graded: bool, rn
 
 
 def test_it_has_no_error_driven_loss() -> None:
-    with pytest.raises(ValueError, match="f1 has no discount, and no error-driven loss"):
+    with pytest.raises(ValueError, match="f1 has no discount, so it has no error-driven loss"):
         rwt.ErrorDrivenLoss("f1")(torch.tensor([1.0, 0.0]), torch.tensor([0, 1]))

@@ -1,4 +1,4 @@
-"""Files: samples in, scores out, and models; each read with every doubt raised, each written whole or not at all."""
+"""Read samples and models, write scores and models. Files are checked when read and written whole or not at all."""
 
 from rankwise.io.atomic import open_atomic, write_bytes
 from rankwise.io.datasets import Dataset, read_data, write_data

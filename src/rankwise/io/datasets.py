@@ -1,4 +1,4 @@
-"""Samples from files and to files, in any of the formats."""
+"""Read samples from files and write them, in any of the formats."""
 
 from __future__ import annotations
 
@@ -46,16 +46,59 @@ def read_data(
     require_labels: bool = True,
     max_memory: int | str | None = None,
 ) -> Dataset:
-    """Read samples from a file, or from standard input where `path` is "-".
+    r"""Read samples from a file.
 
-    format is "svmlight" (LETOR too), "csv" (TSV too), "parquet" or "npz"; by default as the name ends, or the content
-    looks. n_features, first_index and feature_names are those of the model that is to be applied: what does not fit is
-    refused, and columns with names are put in the order of feature_names. label and query name the columns in CSV and
-    Parquet. Labels may be absent only if require_labels is False, and never from SVMlight text.
+    Parameters
+    ----------
+    path : str or Path
+        The file, or "-" for standard input. Text may be gzipped.
+    format : {"svmlight", "csv", "parquet", "npz"}, optional
+        Format of the file: "svmlight" includes LETOR, and "csv" includes TSV. By default it follows from the file name,
+        or else from the content.
+    n_features : int, optional
+        Number of features that the data must have, usually that of a model.
+    first_index : {0, 1}, optional
+        Number of the first feature in SVMlight text. By default 0 if an index 0 occurs, otherwise 1.
+    feature_names : sequence of str, optional
+        Names of the features that the data must have, usually those of a model. Named columns are put in this order.
+    label : str, optional
+        Name of the label column in CSV and Parquet. By default "label", "y", "target" or "relevance".
+    query : str, optional
+        Name of the query column in CSV and Parquet. By default "qid", "query", "query_id" or "group", if there is one.
+    require_labels : bool, default True
+        Whether labels must be present. SVMlight text always needs them.
+    max_memory : int or str, optional
+        Most memory that the samples may take, in bytes or as text such as "8GB". By default the free memory of the
+        machine, and at most 1 GB or 100 times the size of the file, whichever is more. This guards against small files
+        that unpack to huge ones.
 
-    max_memory is the most that the samples may take in memory, in bytes or as text ("8GB"); ValueError, before they are
-    unpacked, if it is more. By default it is what the machine has free, and at most 1 GB or 100 times the file's size,
-    whichever is more: a small file that unpacks to a large one is not trusted.
+    Returns
+    -------
+    Dataset
+        The samples.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, holds a value that is not a finite number, does not fit the model, or needs more memory
+        than allowed. The message names the file, the place and the remedy.
+    FileNotFoundError
+        If there is no such file.
+
+    See Also
+    --------
+    write_data : Write samples to a file.
+    Dataset : The samples and their attributes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "data.csv")
+    ...     _ = path.write_text("label,qid,a,b\n1,7,0.5,2\n0,7,1.5,3\n")
+    ...     data = read_data(path)
+    >>> data.X.tolist(), data.y.tolist(), data.qid.tolist(), data.feature_names
+    ([[0.5, 2.0], [1.5, 3.0]], [1.0, 0.0], [7, 7], ['a', 'b'])
     """
     wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels)
     if format is not None and format not in _READERS:
@@ -65,21 +108,21 @@ def read_data(
         format or _SUFFIXES.get(_suffix(path)) or _format_of(source, default="svmlight" if str(path) == "-" else None)
     )
     if found not in _BY_NAME and not (label is None and query is None):
-        raise ValueError(f"{source.name}: label= and query= name columns, and {found} data have none; leave them out")
+        raise ValueError(f"{source.name}: label= and query= name columns, but {found} data have none; leave them out")
     if found in _TEXT:
         source.check_unpacked()
     return _READERS[found](source, wanted)
 
 
 def _suffix(path: str | Path) -> str:
-    """How a name ends, but for .gz where it is the end of text."""
+    """Return the ending of a name, without .gz if text comes before it."""
     path = Path(path)
     inner = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
     return "" if path.suffix.lower() == ".gz" and _SUFFIXES.get(inner) not in _TEXT else inner
 
 
 def _format_of(source: Source, default: str | None) -> str:
-    """The format by the look of the first line that says something."""
+    """Guess the format from the first line with content."""
     with source.raw() as stream:
         magic = stream.read(len(ZIP))
     for begins, form in ((ZIP, "npz"), (PARQUET, "parquet")):
@@ -94,7 +137,7 @@ def _format_of(source: Source, default: str | None) -> str:
     if any(delimiter in line for delimiter in (b",", b"\t", b";")):
         return "csv"
     if default is None:
-        raise ValueError(f"{source.name}: its format is not clear from {shown(line)}; {READ}: pass format=")
+        raise ValueError(f"{source.name}: cannot tell its format from {shown(line)}; {READ}; pass format=")
     return default
 
 
@@ -105,10 +148,40 @@ def write_data(
     qid: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> None:
-    """Write samples for `read_data`, atomically, in the format that the file's name ends in (and .gz after text).
+    """Write samples to a file atomically, for `read_data`.
 
-    Every value is kept to the last bit. Columns are called label, qid and, without feature_names, f1, f2, …; SVMlight
-    text has no names. Of sparse X, SVMlight and NPZ hold the stored entries; CSV and Parquet refuse it.
+    The ending of the file name decides the format. Every value is kept exactly.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, which ends in .svm, .txt, .csv, .tsv, .parquet, .npz or another known ending. Text may end in .gz.
+    X : array-like or sparse matrix of shape (n, d)
+        Features. SVMlight and NPZ keep a sparse matrix sparse; CSV and Parquet do not accept one.
+    y : array-like of shape (n,) or None
+        Labels or grades. SVMlight needs them.
+    qid : array-like of shape (n,), optional
+        Query of each sample, as integers or strings. SVMlight takes integers only.
+    feature_names : sequence of str, optional
+        Names of the features. By default f1, f2, … in CSV and Parquet. SVMlight has no names.
+
+    Raises
+    ------
+    ValueError
+        If the ending is unknown, a value is not finite, shapes differ, or the format cannot hold the data.
+
+    See Also
+    --------
+    read_data : Read samples from a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_data(f"{folder}/data.svm", [[0.5, 2.0], [1.5, 3.0]], [1, 0], qid=[7, 7])
+    ...     print(Path(folder, "data.svm").read_text().strip())
+    1 qid:7 1:0.5 2:2
+    0 qid:7 1:1.5 2:3
     """
     name = str(path)
     form = _SUFFIXES.get(_suffix(path))
@@ -135,7 +208,7 @@ def _write_text(stream: Any, data: Dataset, path: str | Path) -> None:
 
 
 def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] | None, *, named: bool) -> Dataset:
-    """The arguments of `write_data` as a Dataset that could have been read."""
+    """Return the arguments of `write_data` as a Dataset that could have been read."""
     sparse = hasattr(X, "tocsr")
     if sparse:
         X = X.tocsr(copy=True)
@@ -143,7 +216,7 @@ def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] |
     else:
         X = as_array(X, "X")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"X must be numbers in rows and columns, got {X.dtype} of shape {X.shape}")
+        raise ValueError(f"X must be a two-dimensional array of numbers, got {X.dtype} of shape {X.shape}")
     X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64)
     n, d = X.shape
     check_size(name, n, d, Wanted())
@@ -152,7 +225,7 @@ def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] |
     if y is not None:
         y = as_array(y, "y")
         if y.shape != (n,) or y.dtype.kind not in "biuf":
-            raise ValueError(f"y must be {n} numbers, as X has rows, got {y.dtype} of shape {y.shape}")
+            raise ValueError(f"y must be {n} numbers, one per row of X, got {y.dtype} of shape {y.shape}")
         y = y.astype(np.float64)
         if found := find_not_finite(y[:, None]):
             raise ValueError(f"y[{found[0]}] is {found[2]}; give every sample a finite label")
@@ -167,6 +240,6 @@ def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] |
     if feature_names is not None:
         feature_names = list(feature_names)
         if len(feature_names) != d:
-            raise ValueError(f"feature_names has {len(feature_names)} and X has {d} columns; give each one")
+            raise ValueError(f"feature_names has {len(feature_names)} names but X has {d} columns; name each column")
         check_names([*(["label", "qid"] if named else []), *feature_names], name)
     return Dataset(X, y, qid, feature_names, None, name)

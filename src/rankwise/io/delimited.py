@@ -22,7 +22,7 @@ _MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
-    """Read samples: a column of labels, one of queries, and features in all others."""
+    """Read samples: a label column, a query column, and features in all other columns."""
     check_text(source.name, source.head())
     with _open(source) as table:
         columns = choose_columns(table.names, wanted, f"{source.name}, line {table.line}")
@@ -38,9 +38,9 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         except ValueError as error:
             raise ValueError(_fault(source, columns.query) or f"{source.name}: {told(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted)
-    # Rows of equal length may still not be of the header's; and what is a number may not be finite.
+    # Rows of equal length may differ in length from the header, and numbers may not be finite.
     if values.shape[1] != len(table.names) or not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        raise ValueError(_fault(source, columns.query) or f"{source.name}: its lines changed while they were read")
+        raise ValueError(_fault(source, columns.query) or f"{source.name}: it changed while it was read; read it again")
     qid = None
     if columns.query is not None:
         queries = _as_qid(source, list(codes), len(values))
@@ -68,23 +68,23 @@ def _open(source: Source) -> Iterator[_Table]:
             number, first = next(lines, (0, ""))
             where = f"{source.name}, line {number}"
             if not first:
-                raise ValueError(f"{source.name} holds no samples; begin it with a line of the columns' names")
+                raise ValueError(f"{source.name} holds no samples; begin it with a line of column names")
             if not _is_closed(first):
-                raise ValueError(f"{where}: a quote is not closed; close it, or take it out")
+                raise ValueError(f"{where}: a quote is not closed; close it, or remove it")
             delimiter = max(_DELIMITERS, key=first.count)
             try:
                 names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
             except csv.Error as error:
                 raise ValueError(f"{where}: the header cannot be read: {told(error)}") from None
             if all(_is_number(name) for name in names):
-                raise ValueError(f"{where}: numbers where the columns' names should be; add a line of names at the top")
+                raise ValueError(f"{where}: the header has numbers, not column names; add a line of names at the top")
             yield _Table(names, number, delimiter, lines)
     except UnicodeDecodeError:
         raise ValueError(_undecodable(source)) from None
 
 
 def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers; a carriage return alone may end one."""
+    """Yield the lines that are not blank, with their numbers. A carriage return alone may end a line."""
     more = 0
     for number, line in lines_of(name, stream, BLANK):
         if number == 1:
@@ -98,7 +98,7 @@ def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[int, str]]:
 
 
 def _rows(source: Source, table: _Table) -> Iterator[str]:
-    """The lines of numbers, as many as there is memory for."""
+    """Yield the lines of numbers, as long as there is memory."""
     most = source.limit.most // (8 * len(table.names))
     for row, (_, line) in enumerate(table.lines):
         if row >= most:
@@ -129,7 +129,7 @@ def _refuse() -> NoReturn:
 
 
 def _is_closed(line: str) -> bool:
-    # An open quote would take the lines after it for its own.
+    # An open quote would swallow the lines after it.
     return line.count('"') % 2 == 0
 
 
@@ -142,12 +142,12 @@ def _is_number(text: str) -> bool:
 
 
 def _fault(source: Source, query: int | None) -> str:
-    """The first cell that is wrong: its line, its column and why; nothing if all are right."""
+    """Return the first cell that is wrong: its line, its column and why; an empty string if all are right."""
     with _open(source) as table:
         for number, line in table.lines:
             where = f"{source.name}, line {number}"
             if not _is_closed(line):
-                return f"{where}: a quote is not closed; close it, or take it out"
+                return f"{where}: a quote is not closed; close it, or remove it"
             try:
                 cells = next(csv.reader([line], delimiter=table.delimiter))
             except csv.Error as error:
@@ -182,7 +182,7 @@ def _undecodable(source: Source) -> str:
 
 
 def _as_qid(source: Source, names: list[str], n: int) -> NDArray[Any]:
-    """Queries, of n rows, by integers if all are written as such, else by strings."""
+    """Return the queries of n rows: as integers if all are written as such, otherwise as strings."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
         if [str(number) for number in numbers.tolist()] == names:
@@ -196,7 +196,7 @@ def _as_qid(source: Source, names: list[str], n: int) -> NDArray[Any]:
 def write(stream: BinaryIO, data: Dataset, delimiter: str) -> None:
     """Write samples: label, query, features."""
     if not isinstance(data.X, np.ndarray):
-        raise ValueError(f"{data.source}: CSV would hold every zero of a sparse X; write SVMlight or NPZ")
+        raise ValueError(f"{data.source}: CSV would store every zero of a sparse X; write SVMlight or NPZ")
     names, parts = [*(data.feature_names or [])], [(row.tolist() for row in data.X)]
     if data.qid is not None:
         queries = data.qid.tolist()

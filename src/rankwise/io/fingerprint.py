@@ -1,4 +1,4 @@
-"""A short name for everything that decides a run, so that a checkpoint of another one is not taken for it."""
+"""A short digest of everything that decides a run, so that a checkpoint of another run is not used by mistake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,31 @@ from numpy.typing import NDArray
 
 
 def fingerprint(settings: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> str:
-    """A digest of plain settings and arrays of numbers or strings."""
+    """Compute a short digest of settings and arrays.
+
+    Equal settings and arrays give equal digests. Checkpoints use it to recognise the run they belong to.
+
+    Parameters
+    ----------
+    settings : dict
+        Plain data that JSON can hold.
+    arrays : sequence of ndarray
+        Arrays of numbers or strings.
+
+    Returns
+    -------
+    str
+        The digest: 16 hexadecimal digits.
+
+    See Also
+    --------
+    write_model : Write a model file.
+
+    Examples
+    --------
+    >>> fingerprint({"C": 1.0}, [np.zeros(2)]) == fingerprint({"C": 2.0}, [np.zeros(2)])
+    False
+    """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for part in arrays:
         array = np.ascontiguousarray(part)

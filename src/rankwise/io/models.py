@@ -1,6 +1,6 @@
 """Model files of every kind: a header of plain data and named arrays in one archive. See docs/model_format.md.
 
-Nothing in a file is unpickled or executed, and no more is allocated than the file has bytes.
+Nothing in a file is unpickled or executed, and no more memory is allocated than the file has bytes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,49 @@ _AGAIN = "copy it again, or train the model again"
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be read: which, why, and what to do, in one line."""
+    """Error for a model file that cannot be read.
+
+    The message names the file, the reason, and what to do.
+
+    See Also
+    --------
+    read_model : Read a model file.
+
+    Examples
+    --------
+    >>> try:
+    ...     read_model("missing.rankwise")
+    ... except ModelFileError as error:
+    ...     print(error)
+    missing.rankwise: no such file; check the name and the folder
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """What a model file holds; written_by is the version of rankwise that wrote it."""
+    """Contents of a model file.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of model, such as "rank-svm".
+    header : dict
+        Settings and other plain data.
+    arrays : dict of str to ndarray
+        The arrays by name.
+    written_by : str
+        Version of rankwise that wrote the file.
+
+    See Also
+    --------
+    read_model : Read a model file.
+
+    Examples
+    --------
+    >>> file = ModelFile("example", {"C": 1.0}, {"coef": np.zeros(2)}, "0.1.0")
+    >>> file.kind, sorted(file.arrays)
+    ('example', ['coef'])
+    """
 
     kind: str
     header: dict[str, Any]
@@ -46,10 +83,38 @@ class ModelFile:
 
 
 def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model, atomically; equal content gives equal bytes.
+    """Write a model file atomically.
 
-    header is plain data: strings, finite numbers, booleans, None, and lists and dicts of these. arrays are of booleans,
-    of integers or floats up to 64 bits, or of strings.
+    Equal contents give equal bytes. To save an estimator, use its `save` method instead.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    kind : str
+        Kind of model.
+    header : dict
+        Plain data: strings, finite numbers, booleans, None, and lists and dicts of these.
+    arrays : dict of str to ndarray
+        Arrays of booleans, integers, floats up to 64 bits, or strings.
+
+    Raises
+    ------
+    ValueError
+        If the header is not plain data, or an array has another dtype or a name that is not allowed.
+
+    See Also
+    --------
+    read_model : Read a model file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(f"{folder}/model", "example", {"C": 1.0}, {"coef": np.array([0.5, -1.0])})
+    ...     file = read_model(f"{folder}/model")
+    >>> file.kind, file.header, file.arrays["coef"]
+    ('example', {'C': 1.0}, array([ 0.5, -1. ]))
     """
     parts = {name: _plain(name, array) for name, array in sorted(arrays.items())}
     listed = [
@@ -77,24 +142,24 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
 
 @contextmanager
 def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    """An archive to write; one that was interrupted is not finished, since its file is thrown away."""
+    """Open an archive for writing. If it is interrupted, it is not finished, because its file is discarded."""
     archive = zipfile.ZipFile(file, "w")
     try:
         yield archive
     except BaseException:
-        archive.fp = None  # so that closing does nothing, now and when it is collected
+        archive.fp = None  # so that closing does nothing, now or at garbage collection
         raise
     archive.close()
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """An array as it is stored: little-endian, in C order."""
+    """Return an array as it is stored: little-endian, in C order."""
     if not _ARRAY_NAME.fullmatch(name):
-        raise ValueError(f"arrays: {shown(name)} cannot name an array; use letters, digits and ._-")
+        raise ValueError(f"arrays: {shown(name)} is not a valid array name; use letters, digits and ._-")
     array = np.asarray(array, order="C")
     if array.dtype.kind not in "biufU" or (array.dtype.kind != "U" and array.dtype.itemsize > 8):
         raise ValueError(
-            f"arrays: {shown(name)} has dtype {array.dtype}; numbers of up to 64 bits and strings are stored"
+            f"arrays: {shown(name)} has dtype {array.dtype}; only numbers of up to 64 bits and strings can be stored"
         )
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
@@ -131,21 +196,54 @@ def _as_json(document: dict[str, Any]) -> bytes:
 
 
 def _member(archive: zipfile.ZipFile, name: str, size: int) -> IO[bytes]:
-    info = zipfile.ZipInfo(name)  # of 1980, whenever it is written
+    info = zipfile.ZipInfo(name)  # always dated 1980, for equal bytes
     info.create_system, info.external_attr, info.file_size = 3, 0o644 << 16, size
     return archive.open(info, "w")
 
 
 def read_model(path: str | Path) -> ModelFile:
-    """Read a model; ModelFileError if the file is not one, is damaged, or is of a later version."""
+    """Read a model file.
+
+    Nothing in the file is executed. To load an estimator, use `rankwise.load` instead.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    ModelFile
+        The contents.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, damaged, not a model, or written by a newer version.
+
+    See Also
+    --------
+    write_model : Write a model file.
+    rankwise.load : Load a model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(f"{folder}/model", "example", {"C": 1.0}, {})
+    ...     read_model(f"{folder}/model").header
+    {'C': 1.0}
+    """
     try:
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):
-            raise ModelFileError(f"{path} is not a file: name the file of a model")
+            raise ModelFileError(f"{path} is not a file; name a model file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if file.read(4) != b"PK\x03\x04":
-                raise ModelFileError(f"{path} is not a model of rankwise, or damaged; give one that rankwise wrote")
+                raise ModelFileError(
+                    f"{path} is not a rankwise model, or it is damaged; name a file that rankwise wrote"
+                )
             with zipfile.ZipFile(file) as archive:
                 return _read(str(path), archive, size)
     except ModelFileError:
@@ -161,7 +259,7 @@ def read_model(path: str | Path) -> ModelFile:
 def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
     members = archive.infolist()
     if not members or members[0].filename != _HEADER:
-        raise ModelFileError(f"{path} is not a model of rankwise: no {_HEADER}; give one that rankwise wrote")
+        raise ModelFileError(f"{path} is not a rankwise model: it has no {_HEADER}; name a file that rankwise wrote")
     for info in members:
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size or info.flag_bits & 1:
             raise ModelFileError(f"{path}: {shown(info.filename)} is compressed or encrypted; {_AGAIN}")
@@ -173,25 +271,25 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
     listed = document["arrays"]
     names = [info.filename for info in members[1:]]
     if names != [f"arrays/{entry['name']}.npy" for entry in listed]:
-        raise ModelFileError(f"{path}: its arrays are not those that {_HEADER} lists; {_AGAIN}")
+        raise ModelFileError(f"{path}: its arrays differ from those listed in {_HEADER}; {_AGAIN}")
     arrays = {}
     for entry, info in zip(listed, members[1:], strict=True):
         with archive.open(info) as member:
             hashed = _Hashed(member)
             array = read_npy(hashed, info.file_size)
-            member.read(1)  # at the end, the checksum is compared
+            member.read(1)  # compares the checksum at the end
         stored = array.dtype.newbyteorder("<").str
         if [stored, list(array.shape), hashed.sha256.hexdigest()] != [entry["dtype"], entry["shape"], entry["sha256"]]:
-            raise ModelFileError(f"{path}: array {shown(entry['name'])} is not what was written; {_AGAIN}")
+            raise ModelFileError(f"{path}: array {shown(entry['name'])} has changed since it was written; {_AGAIN}")
         arrays[entry["name"]] = array
     return ModelFile(document["kind"], document["header"], arrays, document["rankwise"])
 
 
 def _document(path: str, text: bytes) -> dict[str, Any]:
-    """What rankwise.json says, with everything in it that is relied on checked."""
+    """Return the contents of rankwise.json, with everything checked that is relied on."""
     document = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is not a model of rankwise: its format is not {FORMAT}")
+        raise ModelFileError(f"{path} is not a rankwise model: its format is not {FORMAT}")
     version, by = document.get("format_version"), document.get("rankwise")
     if type(version) is not int or version < 1 or not isinstance(by, str):
         raise ModelFileError(f"{path}: {_HEADER} does not say which version wrote it; {_AGAIN}")
@@ -210,11 +308,11 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{_HEADER} holds {name}, which is no number of JSON")
+    raise ValueError(f"{_HEADER} holds {name}, which is not a JSON number")
 
 
 class _Hashed:
-    """A stream that hashes what is read of it."""
+    """A stream that hashes everything read from it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
-"""Arrays as NumPy stores them (.npy), read without trust: nothing is run, and no more allocated than is there.
+"""Safe reading of NumPy arrays (.npy): nothing is executed, and no more memory is allocated than the file has bytes.
 
-Headers are NumPy's to read and to write. Content is read here: `numpy.lib.format.read_array` allocates what a header
-claims before it sees whether it is there.
+NumPy reads and writes the headers. The content is read here, because `numpy.lib.format.read_array` allocates what a
+header claims before it checks whether the content exists.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from rankwise.io.quoting import shown
 
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _LONGEST_HEADER = 10_000
-# What NumPy raises for a header that is no literal, or not that of an array; a warning may be made an error.
+# Errors of NumPy for a header that is not a literal or not of an array; warnings may be turned into errors.
 _NO_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError, Warning)
 _CHUNK = 1 << 20
-# What damaged archives raise, besides what is wrong with an array.
+# Errors that damaged archives raise, besides those of their arrays.
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
@@ -42,21 +42,21 @@ _DTYPE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|U\d{1,7})")
 
 
 def npy_header(array: NDArray[Any]) -> bytes:
-    """What goes before the bytes of an array in C order: format 1.0, as NumPy writes it."""
+    """Return the bytes that precede an array in C order: format 1.0, as NumPy writes it."""
     header = io.BytesIO()
     npy.write_array_header_1_0(header, npy.header_data_from_array_1_0(array))
     return header.getvalue()
 
 
 class Stream(Protocol):
-    """What an array is read from."""
+    """A stream that an array can be read from."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most `size`."""
+        """Return the next bytes, at most `size`."""
 
 
 class _Start:
-    """The start of a stream, counted, and no longer than that of an array is."""
+    """The start of a stream, counted, and limited to the longest header of an array."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -64,14 +64,14 @@ class _Start:
 
     def read(self, size: int = -1, /) -> bytes:
         if not 0 <= size <= _LONGEST_HEADER - self.n_read:
-            raise ValueError("a header that is too long")
+            raise ValueError("the header is too long")
         content = self._stream.read(size)
         self.n_read += len(content)
         return content
 
 
 class Npy(NamedTuple):
-    """What the header of an array says."""
+    """The contents of the header of an array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -80,20 +80,20 @@ class Npy(NamedTuple):
 
 
 def read_header(stream: Stream, size: int) -> Npy:
-    """The header of the array in the `size` bytes of a stream; ValueError says what is wrong with it."""
+    """Return the header of the array in the `size` bytes of a stream; raise a ValueError if it is wrong."""
     start = _Start(stream)
     shape, by_columns, dtype = _parsed(start)
     if not _DTYPE.fullmatch(dtype.str):
-        raise ValueError(f"an array of dtype {shown(dtype.str)}; numbers of up to 64 bits and strings are read")
+        raise ValueError(f"an array of dtype {shown(dtype.str)}; only numbers of up to 64 bits and strings are read")
     n_values = math.prod(shape)
     n_bytes = n_values * dtype.itemsize
     if len(shape) > 32 or any(not 0 <= extent < 2**62 for extent in shape) or size != start.n_read + n_bytes:
-        raise ValueError(f"{size} bytes are not those of an array of {dtype} and shape {shown(shape)}")
+        raise ValueError(f"{size} bytes do not match an array of {dtype} and shape {shown(shape)}")
     return Npy(dtype, shape, by_columns, n_values)
 
 
 def read_npy(stream: Stream, size: int) -> NDArray[Any]:
-    """The array in the `size` bytes of a stream, in native order; ValueError says what is wrong with them."""
+    """Return the array in the `size` bytes of a stream, in native byte order; raise a ValueError if it is wrong."""
     dtype, shape, by_columns, n_values = read_header(stream, size)
     n_bytes = n_values * dtype.itemsize
     content = bytearray(n_bytes)
@@ -110,7 +110,7 @@ def read_npy(stream: Stream, size: int) -> NDArray[Any]:
 
 
 def _parsed(start: _Start) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran's order, and dtype; of one of the formats that NumPy writes for plain arrays."""
+    """Return shape, whether in Fortran order, and dtype, in one of the formats that NumPy writes for plain arrays."""
     try:
         read = _READERS[npy.read_magic(start)]
     except (ValueError, LookupError):
@@ -122,8 +122,8 @@ def _parsed(start: _Start) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def _check_content(content: NDArray[np.uint8], dtype: np.dtype[Any]) -> None:
-    """Refuse bytes that are no boolean and no character."""
+    """Refuse bytes that are not booleans or not characters."""
     if dtype.kind == "b" and content.max(initial=0) > 1:
-        raise ValueError("booleans other than 0 and 1")
+        raise ValueError("it has booleans other than 0 and 1")
     if dtype.kind == "U" and content.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder)).max(initial=0) > 0x10FFFF:
-        raise ValueError("strings with no characters of Unicode")
+        raise ValueError("it has strings that are not valid Unicode")

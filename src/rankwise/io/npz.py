@@ -17,25 +17,25 @@ from rankwise.io.tables import Dataset, Wanted, as_float, check_size, choose_col
 
 _SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
 _KNOWN = ("X", *_SPARSE, "y", "qid", "feature_names")
-# Deflate makes data at most 1,032 times smaller: beyond that, a size is a lie.
+# Deflate compresses by a factor of at most 1,032: a larger claimed size is false.
 _MOST_PACKED = 1040
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
-    """Read samples; no pickled object is ever loaded."""
+    """Read samples. No pickled object is ever loaded."""
     arrays = _arrays(source)
     name = source.name
     X = _matrix(name, arrays)
     n, d = X.shape
     check_size(name, n, d, Wanted())
-    source.limit.check(8 * d)  # the coefficients of a model: a sparse X may be of any width
+    source.limit.check(8 * d)  # the coefficients of a model: a sparse X may have any width
     y = arrays.get("y")
     if y is None and wanted.require_labels:
         raise ValueError(f"{name}: no array 'y'; store the labels as y")
     for key in ("y", "qid"):
         if key in arrays and arrays[key].shape != (n,):
             raise ValueError(
-                f"{name}: X has {n} rows and {key} has shape {shown(arrays[key].shape)}; they must be of one length"
+                f"{name}: X has {n} rows but {key} has shape {shown(arrays[key].shape)}; their lengths must agree"
             )
     if found := find_not_finite(X):
         raise ValueError(f"{name}: X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
@@ -45,7 +45,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
             raise ValueError(f"{name}: y[{found[0]}] is {found[2]}; give every sample a finite label")
     qid = arrays.get("qid")
     if qid is not None and qid.dtype.kind not in "iuU":
-        raise ValueError(f"{name}: qid has dtype {qid.dtype}; queries are whole numbers or strings")
+        raise ValueError(f"{name}: qid has dtype {qid.dtype}; queries must be whole numbers or strings")
     names = _names(name, arrays, d)
     if names is None or wanted.feature_names is None:
         check_size(name, n, d, wanted)
@@ -67,11 +67,11 @@ def _arrays(source: Source) -> dict[str, NDArray[Any]]:
             for info in archive.infolist():
                 key = info.filename.removesuffix(".npy")
                 if key not in _KNOWN or key in members:
-                    raise ValueError(f"unknown, or there twice; an archive of samples holds {', '.join(_KNOWN)}")
+                    raise ValueError(f"unknown or duplicate; an archive of samples may hold {', '.join(_KNOWN)}")
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError("packed in another way than NumPy's")
+                    raise ValueError("packed in another way than by NumPy")
                 if info.file_size > _MOST_PACKED * (info.compress_size + 1):
-                    raise ValueError("its size cannot be")
+                    raise ValueError("its stated size is impossible")
                 with archive.open(info) as member:
                     needed += _memory(key, read_header(member, info.file_size))
                 members[key] = info
@@ -80,7 +80,7 @@ def _arrays(source: Source) -> dict[str, NDArray[Any]]:
             for key, info in members.items():
                 with archive.open(info) as member:
                     arrays[key] = read_npy(member, info.file_size)
-                    member.read(1)  # at the end, the checksum is compared
+                    member.read(1)  # compares the checksum at the end
     except TooLargeError:
         raise
     except ARCHIVE_ERRORS as error:
@@ -90,7 +90,7 @@ def _arrays(source: Source) -> dict[str, NDArray[Any]]:
 
 
 def _memory(key: str, header: Npy) -> int:
-    """Bytes that an array takes, with the copy as floats that is made of some."""
+    """Return the bytes that an array takes, including the copy as floats that some need."""
     dtype, _, by_columns, n = header
     floats = 0 if key not in ("X", "X_data", "y") else n * (4 if dtype.kind == "f" and dtype.itemsize <= 4 else 8)
     copied = key == "y" or by_columns or dtype.kind != "f" or dtype.itemsize < 4 or not dtype.isnative
@@ -98,7 +98,7 @@ def _memory(key: str, header: Npy) -> int:
 
 
 def _check_directory(stream: BinaryIO, n_members: int) -> None:
-    """Refuse a directory with fewer members than it says: a damaged length may hide one."""
+    """Refuse a directory with fewer members than it claims: a damaged length may hide one."""
     stream.seek(-22, os.SEEK_END)
     end = stream.read()
     if end[:4] != b"PK\x05\x06" or int.from_bytes(end[10:12], "little") != n_members:
@@ -114,21 +114,21 @@ def _numbers(name: str, key: str, array: NDArray[Any]) -> NDArray[Any]:
 def _matrix(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if "X" in arrays:
         if arrays["X"].ndim != 2:
-            raise ValueError(f"{name}: X has shape {shown(arrays['X'].shape)}; it must have rows and columns")
+            raise ValueError(f"{name}: X has shape {shown(arrays['X'].shape)}; it must be two-dimensional")
         return _numbers(name, "X", arrays["X"])
     if missing := [key for key in _SPARSE if key not in arrays]:
-        raise ValueError(f"{name}: no array 'X', nor {', '.join(missing)}; store the samples as X")
+        raise ValueError(f"{name}: no array 'X', and no {', '.join(missing)}; store the samples as X")
     from scipy.sparse import csr_array
 
     data, indices, indptr, shape = (arrays[key] for key in _SPARSE)
     if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
-        raise ValueError(f"{name}: X_indices, X_indptr and X_shape (two) must be whole numbers")
+        raise ValueError(f"{name}: X_indices, X_indptr and X_shape (two numbers) must be whole numbers")
     try:
         X = csr_array((_numbers(name, "X_data", data), indices, indptr), shape=tuple(map(int, shape)))
         X.check_format(full_check=True)
         X.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError(f"{name}: X_data, X_indices, X_indptr and X_shape are no CSR matrix: {told(error)}") from None
+        raise ValueError(f"{name}: X_data, X_indices, X_indptr and X_shape make no CSR matrix: {told(error)}") from None
     return X
 
 

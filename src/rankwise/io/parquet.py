@@ -13,7 +13,7 @@ from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
-    """Read samples: a column of labels, one of queries, and features in all others."""
+    """Read samples: a label column, a query column, and features in all other columns."""
     import pyarrow
     from pyarrow import types
     from pyarrow.parquet import ParquetFile
@@ -33,14 +33,14 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         source.limit.check(_memory(file, columns, n))
         try:
             if columns.query is not None and not types.is_integer(schema.types[columns.query]):
-                # A query's name is kept once: one of a million letters, on a million rows, is no more in memory.
+                # Each query name is kept only once, even if it is very long and on very many rows.
                 stream.seek(0)
                 file = ParquetFile(stream, page_checksum_verification=True, read_dictionary=[names[columns.query]])
             table = file.read()
         except broken as error:
             raise ValueError(_not_whole(source.name, error)) from None
     if table.num_rows != n:
-        raise ValueError(f"{source.name} has {table.num_rows} rows and tells of {n}; write it again")
+        raise ValueError(f"{source.name} has {table.num_rows} rows, but its metadata say {n}; write it again")
     parts = [_numbers(table, k, source.name) for k in columns.features]
     narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
     X = np.empty((table.num_rows, len(parts)), dtype=np.float32 if narrow else np.float64)
@@ -63,17 +63,17 @@ def _not_finite(name: str, row: int, column: str, value: float) -> str:
 
 
 def _not_whole(name: str, error: Exception) -> str:
-    return f"{name} is not a whole Parquet file ({told(error).rstrip('.')}); write it again"
+    return f"{name} is not a complete Parquet file ({told(error).rstrip('.')}); write it again"
 
 
 def _n_rows(metadata: Any) -> int:
-    """The rows that are told of, whichever part of the file tells the most."""
+    """Return the number of rows that the metadata state, whichever part states the most."""
     groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
     return max(int(metadata.num_rows), sum(int(group.num_rows) for group in groups))
 
 
 def _memory(file: Any, columns: Columns, n: int) -> int:
-    """Bytes that the columns take as they are read, and the samples made of them: however small they are packed."""
+    """Return the bytes that the columns take as they are read, plus those of the samples made from them."""
     metadata, schema = file.metadata, file.schema_arrow
     packed = 0
     for k in range(metadata.num_row_groups):
@@ -86,7 +86,7 @@ def _memory(file: Any, columns: Columns, n: int) -> int:
 def _bits(kind: Any) -> int:
     try:
         return int(kind.bit_width)
-    except ValueError:  # of strings: their codes are of 32 bits
+    except ValueError:  # strings: their codes have 32 bits
         return 32
 
 
@@ -97,12 +97,12 @@ def _check_type(field: Any, name: str, *, is_query: bool) -> None:
     kind, where = field.type, f"{name}, column {shown(field.name)}"
     if not is_query:
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise ValueError(f"{where}: its type is {_named(kind)}, not a number's; drop it or turn it into numbers")
+            raise ValueError(f"{where}: its type is {_named(kind)}; remove it, or convert it to numbers")
         return
     if types.is_dictionary(kind):
         kind = kind.value_type
     if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
-        raise ValueError(f"{where}: its type is {_named(kind)}; queries are whole numbers or strings")
+        raise ValueError(f"{where}: its type is {_named(kind)}; queries must be whole numbers or strings")
 
 
 def _named(kind: Any) -> str:
@@ -132,7 +132,7 @@ def _queries(table: Any, k: int, source: Source) -> NDArray[Any]:
     codes: NDArray[Any] = column.indices.to_numpy()
     if not types.is_integer(column.type.value_type):
         longest = max(map(len, names), default=0)
-        source.limit.check(4 * longest * (codes.size + names.size))  # each is as wide as the longest
+        source.limit.check(4 * longest * (codes.size + names.size))  # each takes as much as the longest
         names = names.astype(str)
     queries: NDArray[Any] = names[codes]
     return queries
@@ -150,7 +150,7 @@ def write(stream: BinaryIO, data: Dataset) -> None:
     from pyarrow.parquet import write_table
 
     if not isinstance(data.X, np.ndarray):
-        raise ValueError(f"{data.source}: Parquet would hold every zero of a sparse X; write SVMlight or NPZ")
+        raise ValueError(f"{data.source}: Parquet would store every zero of a sparse X; write SVMlight or NPZ")
     columns = {} if data.y is None else {LABELS[0]: data.y}
     if data.qid is not None:
         columns[QUERIES[0]] = data.qid

@@ -1,4 +1,4 @@
-"""What errors quote, of files or of arguments: fit to be printed, in one line, and never long."""
+"""Quotations in error messages, from files or arguments: printable, in one line, and short."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _QUOTED = re.compile(rf"'([^']{{{_SHOWN}}})[^']{{8,}}'")
 
 
 def shown(value: object) -> str:
-    """A value as an error quotes it: escaped, and of a few dozen characters."""
+    """Return a value as an error quotes it: escaped, with at most a few dozen characters."""
     if isinstance(value, bytes):
         value = value[: 4 * _SHOWN].decode("utf-8", "replace")
     if isinstance(value, str):
@@ -23,11 +23,11 @@ def shown(value: object) -> str:
 
 
 def told(error: BaseException) -> str:
-    """What another library's error says: in one line, cut where it quotes much."""
+    """Return the message of another library's error in one line, with long quotations cut."""
     text = shorten(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= _TOLD else f"{text[:_TOLD]}…"
 
 
 def shorten(message: str) -> str:
-    """A message with its long quotations cut."""
+    """Return a message with its long quotations cut."""
     return _QUOTED.sub(r"'\1'…", message)

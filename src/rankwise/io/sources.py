@@ -1,4 +1,4 @@
-"""Where bytes come from: a file, a pipe or standard input, gzipped or not; and whether they can be text."""
+"""Sources of bytes: a file, a pipe or standard input, gzipped or not; and a check whether they can be text."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from rankwise.io.quoting import told
 
 READ = "SVMlight/LETOR, CSV and TSV (each also gzipped), NPZ and Parquet are read"
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-# How much is looked at before a file is handed to a parser, and the longest line that a parser is handed.
+# How many bytes are inspected before parsing, and the longest line that is passed to a parser.
 BLOCK = 1 << 16
 LONGEST_LINE = 1 << 26
 _CHUNK = 1 << 20
-# Deflate makes data at most 1,032 times smaller.
+# Deflate compresses by a factor of at most 1,032.
 _MOST_PACKED = 1040
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
-# Between two lines that say something: nothing at all, or (SVMlight) comments too. A tab may be an empty cell of CSV.
+# Between two lines with content: blank lines, or (SVMlight) also comments. A tab may be an empty cell of CSV.
 BLANK = re.compile(rb"[ \r\n]*")
 COMMENTS = re.compile(rb"(?:\s*#[^\n]*\n)*\s*")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be read more than once: of a file, or `content` where they came through a pipe.
+    """Bytes that can be read more than once: from a file, or `content` if they came through a pipe.
 
-    max_memory: what the caller allows them to take, see `Limit`.
+    max_memory: how much memory the caller allows, see `Limit`.
     """
 
     name: str
@@ -46,17 +46,17 @@ class Source:
 
     @cached_property
     def limit(self) -> Limit:
-        """How much memory what is read may take."""
+        """How much memory the data may take."""
         size = os.stat(self.name).st_size if self.content is None else len(self.content)
         return Limit(self.name, size, self.max_memory)
 
     def raw(self) -> BinaryIO:
-        """The bytes as they are."""
+        """Open the bytes as they are."""
         return open(self.name, "rb") if self.content is None else io.BytesIO(self.content)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The bytes, unpacked if they are gzipped, whatever the file is called."""
+        """Open the bytes, unpacked if they are gzipped, whatever the name of the file."""
         with self.raw() as raw:
             packed = raw.read(len(GZIP)) == GZIP
             raw.seek(0)
@@ -67,14 +67,14 @@ class Source:
                 with gzip.GzipFile(fileobj=raw, mode="rb") as stream:
                     yield io.BufferedReader(_Unpacked(stream, self.limit), BLOCK)
             except EOFError:
-                raise ValueError(f"{self.name}: the gzip data end too early; fetch or write the file again") from None
+                raise ValueError(f"{self.name}: the gzip data end too early; download the file again") from None
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
-                    f"{self.name}: the gzip data are damaged ({told(error)}); fetch or write the file again"
+                    f"{self.name}: the gzip data are damaged ({told(error)}); download the file again"
                 ) from None
 
     def check_unpacked(self) -> None:
-        """Refuse packed text that is too large: in the time of unpacking, and before any of it is parsed."""
+        """Refuse packed text that is too large, before any of it is parsed. This unpacks it once."""
         with self.raw() as raw:
             packed = raw.read(len(GZIP)) == GZIP
         if packed and _MOST_PACKED * self.limit.packed > self.limit.most_unpacked:
@@ -83,13 +83,13 @@ class Source:
                     pass
 
     def head(self) -> bytes:
-        """The first bytes, unpacked."""
+        """Return the first bytes, unpacked."""
         with self.open() as stream:
             return stream.read(BLOCK)
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a packed stream, refused where they become too many."""
+    """The bytes of a packed stream; refuses them when they become too many."""
 
     def __init__(self, stream: gzip.GzipFile, limit: Limit) -> None:
         self._stream, self._limit, self._read = stream, limit, 0
@@ -105,7 +105,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def open_source(path: str | Path, max_memory: int | None = None) -> Source:
-    """The source of that path; "-" is standard input. What comes through a pipe is kept, if it can be data."""
+    """Return the source of that path; "-" is standard input. Content from a pipe is kept if it can be data."""
     if str(path) == "-":
         return _kept("standard input", sys.stdin.buffer, max_memory)
     try:
@@ -113,12 +113,12 @@ def open_source(path: str | Path, max_memory: int | None = None) -> Source:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file; check the name and the folder") from None
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+        raise IsADirectoryError(f"{path} is a folder; name a file in it")
     if stat.S_ISFIFO(mode):
         with open(path, "rb") as stream:
             return _kept(str(path), stream, max_memory)
     if not stat.S_ISREG(mode):
-        raise ValueError(f"{path} is neither a file nor a pipe: copy the data to a file")
+        raise ValueError(f"{path} is neither a file nor a pipe; copy the data to a file")
     return Source(str(path), max_memory=max_memory)
 
 
@@ -131,30 +131,30 @@ def _kept(name: str, stream: BinaryIO, max_memory: int | None) -> Source:
     while head:
         content.write(head)
         if most is not None and content.tell() > most:
-            raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory= as a size")
+            raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory=")
         head = stream.read(_CHUNK)
     return Source(name, content.getvalue(), max_memory)
 
 
 def check_text(name: str, head: bytes) -> None:
-    """Refuse what cannot be text, by its first bytes."""
+    """Refuse content that cannot be text, by its first bytes."""
     if not head:
         raise ValueError(f"{name} is empty; {READ}")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{name} is UTF-16 text; save it as UTF-8")
     for magic, what in ((ZIP, "npz"), (PARQUET, "parquet")):
         if head.startswith(magic):
-            raise ValueError(f"{name} is not text but {what}; unpack it if it is gzipped, or pass format={what!r}")
+            raise ValueError(f"{name} is {what}, not text; unpack it if it is gzipped, or pass format={what!r}")
     found = _NOT_TEXT.search(head)
     if found:
         raise ValueError(f"{name} is not text: byte 0x{found[0][0]:02x} at offset {found.start()}; {READ}")
 
 
 def lines_of(name: str, stream: BinaryIO, between: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
-    """The lines of a stream with their numbers, from 1, each with an end; one that is too long is refused.
+    """Yield the lines of a stream with their numbers, from 1, each with a line end; refuse lines that are too long.
 
-    between: matches what may be left out between lines; without it every line is given. A file of nothing else is
-    passed over without a step a line.
+    between: matches what may be skipped between lines; without it, every line is yielded. A file with nothing else is
+    skipped in few steps.
     """
     number = 0
     for block in _whole_lines(name, stream):
@@ -174,7 +174,7 @@ def lines_of(name: str, stream: BinaryIO, between: re.Pattern[bytes] | None = No
 
 
 def _whole_lines(name: str, stream: BinaryIO) -> Iterator[bytes]:
-    """The stream in blocks that end where a line does."""
+    """Yield the stream in blocks of whole lines."""
     number, begun, size = 1, [b""], 0
     while block := stream.read(BLOCK):
         end = block.rfind(b"\n") + 1
@@ -193,4 +193,6 @@ def _whole_lines(name: str, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _refuse_long(name: str, number: int) -> NoReturn:
-    raise ValueError(f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; is the file text of rows?")
+    raise ValueError(
+        f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that the file is text with one sample per line"
+    )

@@ -16,14 +16,14 @@ from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite
 
 _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _LARGEST_INDEX = 2**31 - 2
-# An array is made of what is stored nearly full: the least part stored, and the most bytes by those of CSR.
+# Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
-# Bytes in memory of an entry, and of a row.
+# Bytes in memory per entry, and per row.
 _ENTRY, _ROW = 16, 16
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
-    """Read samples; indices are from 0 if index 0 is used, else from 1, unless `first_index` says so."""
+    """Read samples. Indices start from 0 if index 0 occurs, otherwise from 1, unless `first_index` is given."""
     check_text(source.name, source.head())
     from scipy.sparse import csr_array
     from sklearn.datasets import load_svmlight_file
@@ -35,7 +35,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         except _LineError as error:
             raise ValueError(f"{source.name}, line {lines.number}: {error}") from None
         except (ValueError, OverflowError) as error:
-            if not lines.current:  # not about what a line says
+            if not lines.current:  # the error is not about a line
                 raise
             raise ValueError(f"{source.name}, line {lines.number}: {_fault(lines.current) or told(error)}") from None
     _check_values(source, X, y)
@@ -43,7 +43,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     if first is None:
         first = 0 if (X.indices == 0).any() else 1
     d = _width(source, X, wanted, first)
-    index = np.int32 if max(X.nnz, d) <= _LARGEST_INDEX else np.int64  # scikit-learn takes no wider ones
+    index = np.int32 if max(X.nnz, d) <= _LARGEST_INDEX else np.int64  # scikit-learn does not accept wider ones
     X = csr_array((X.data, (X.indices - first).astype(index), X.indptr.astype(index)), shape=(len(y), d))
     stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     cells = len(y) * d
@@ -54,13 +54,13 @@ def read(source: Source, wanted: Wanted) -> Dataset:
 
 
 class _LineError(Exception):
-    """What is wrong with the current line."""
+    """Error about the current line."""
 
 
 class _Lines:
-    """The lines as the parser wants them, without comments; keeps their number, and the queries.
+    """The lines as the parser needs them, without comments. Keeps their number and the queries.
 
-    scikit-learn would append each query to an array of all before it, which is quadratic.
+    scikit-learn would append each query to an array of all before it, which takes quadratic time.
     """
 
     def __init__(self, source: Source, stream: BinaryIO) -> None:
@@ -71,7 +71,7 @@ class _Lines:
         self._lines = lines_of(source.name, stream, COMMENTS)
 
     def read(self) -> bytes:
-        raise NotImplementedError  # its presence says that this is a file
+        raise NotImplementedError  # its presence marks this as a file
 
     def __iter__(self) -> Iterator[bytes]:
         for number, line in self._lines:
@@ -96,25 +96,25 @@ class _Lines:
 
     def _look_at(self, line: bytes, start: list[bytes]) -> None:
         if b":" in start[0]:
-            raise _LineError(f"no label before {shown(start[0])}; begin the line with one (0 if it is not known)")
+            raise _LineError(f"no label before {shown(start[0])}; begin the line with one (0 if it is unknown)")
         if b"_" in line:  # Python would read 1_0 as ten
             raise _LineError(_fault(line))
         if len(start) > 1 and start[1].startswith(b"qid"):
             name, _, value = start[1].partition(b":")
             if name != b"qid" or not value.removeprefix(b"-").isdigit():
-                raise _LineError(f"{shown(start[1])} is not qid: and a whole number; number the queries, or use CSV")
+                raise _LineError(f"{shown(start[1])} is not of the form qid:number; number the queries, or use CSV")
             if len(self.qid) < self.rows:
-                raise _LineError("a qid, and none on the lines before; give every line one, or none")
+                raise _LineError("this line has a qid but earlier lines have none; give all lines a qid, or none")
             try:
                 self.qid.append(int(value))
             except (OverflowError, ValueError):
                 raise _LineError(f"{shown(start[1])} is beyond 64 bits; number the queries from 1") from None
         elif self.qid:
-            raise _LineError("no qid, and one on the lines before; give every line one, or none")
+            raise _LineError("this line has no qid but earlier lines have one; give all lines a qid, or none")
 
 
 def _fault(line: bytes) -> str:
-    """What is wrong with a line, by the first of its parts that is."""
+    """Return what is wrong with a line, by its first part that is wrong."""
     label, *pairs = line.split()
     if not _NUMBER.fullmatch(label):
         return f"the label {shown(label)} is not a number"
@@ -122,9 +122,9 @@ def _fault(line: bytes) -> str:
     for pair in pairs[1:] if pairs and pairs[0].startswith(b"qid:") else pairs:
         index, colon, value = pair.partition(b":")
         if not colon:
-            return f"{shown(pair)} is not index:value; use spaces between features only"
+            return f"{shown(pair)} is not of the form index:value; use spaces only between features"
         if not index.isdigit():
-            return f"{shown(pair)} does not begin with the number of a feature; use whole numbers from 0 or 1"
+            return f"{shown(pair)} does not begin with a feature number; use whole numbers from 0 or 1"
         if len(index) > 10 or int(index) > _LARGEST_INDEX:
             return f"the index in {shown(pair)} is too large; number the features from 1"
         if int(index) <= last:
@@ -144,10 +144,10 @@ def _check_values(source: Source, X: Any, y: Any) -> None:
 
 
 def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
-    """How many features there are, numbered from `first`; any other is refused."""
+    """Return the number of features, numbered from `first`; refuse any others."""
     if first == 1 and (X.indices == 0).any():
         row = int(np.searchsorted(X.indptr, np.argmax(X.indices == 0), side="right")) - 1
-        raise ValueError(f"{_place(source, row)}: index 0, but indices are from 1 here; number the features as then")
+        raise ValueError(f"{_place(source, row)}: index 0, but indices start from 1 here; renumber the features")
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
         check_size(source.name, len(X.indptr) - 1, d, wanted)
@@ -159,13 +159,13 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
         row = int(np.searchsorted(X.indptr, k, side="right")) - 1
         raise ValueError(
             f"{_place(source, row)}: feature {X.indices[k]}, but the model's are {first} to "
-            f"{wanted.width - 1 + first}; give the data the model was made for"
+            f"{wanted.width - 1 + first}; use data made for the model"
         )
     return wanted.width
 
 
 def _place(source: Source, row: int) -> str:
-    """The file, and the line of a row counted from 0."""
+    """Return the file and the line of a row counted from 0."""
     with source.open() as stream:
         lines = _Lines(source, stream)
         for k, _ in enumerate(lines):
@@ -179,7 +179,7 @@ def write(stream: BinaryIO, data: Dataset) -> None:
     if data.y is None:
         raise ValueError(f"{data.source}: SVMlight text needs labels; pass y")
     if data.qid is not None and data.qid.dtype.kind not in "iu":
-        raise ValueError(f"{data.source}: SVMlight text has whole numbers as queries; number them, or write CSV")
+        raise ValueError(f"{data.source}: queries of SVMlight text must be whole numbers; number them, or write CSV")
     dense = isinstance(data.X, np.ndarray)
     every, d = list(range(1, data.X.shape[1] + 1)), data.X.shape[1]
     for row, label in enumerate(data.y.tolist()):

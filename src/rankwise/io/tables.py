@@ -1,4 +1,4 @@
-"""What a file of samples holds, which of its columns is what, and what is checked of every file."""
+"""The contents of a data file, the roles of its columns, and the checks for every format."""
 
 from __future__ import annotations
 
@@ -14,18 +14,39 @@ from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
 QUERIES = ("qid", "query", "query_id", "group")
-# What pandas calls an index that it writes as if it were a column.
+# The name that pandas gives to an index written as a column.
 _PANDAS_INDEX = "__index_level_"
 _NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """n samples of d features.
+    """Samples that were read from a file.
 
-    X is (n, d): an array of float64 or float32, or a SciPy CSR array. y is (n,): labels or grades, or None; qid is
-    (n,): the query of each sample, by integers or strings, or None. first_index is the first feature's number in an
-    SVMlight file: 0 or 1.
+    Parameters
+    ----------
+    X : ndarray or SciPy CSR array of shape (n, d)
+        Features, float64 or float32.
+    y : ndarray of shape (n,) or None
+        Labels or grades. None if the file has none.
+    qid : ndarray of shape (n,), optional
+        Query of each sample, as integers or strings. None if the file has none.
+    feature_names : list of str, optional
+        Names of the features. None if the format has none.
+    first_index : {0, 1}, optional
+        Number of the first feature in an SVMlight file.
+    source : str, default ""
+        Name of the file.
+
+    See Also
+    --------
+    read_data : Read samples from a file.
+
+    Examples
+    --------
+    >>> data = Dataset(np.array([[0.5, 2.0]]), np.array([1.0]), feature_names=["a", "b"])
+    >>> data.X.shape, data.qid is None
+    ((1, 2), True)
     """
 
     X: Any
@@ -38,7 +59,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller asks of a file: see `read_data`."""
+    """What the caller requires of a file, see `read_data`."""
 
     n_features: int | None = None
     first_index: int | None = None
@@ -55,16 +76,16 @@ class Wanted:
         if self.feature_names is not None:
             check_names(self.feature_names, "feature_names")
             if self.n_features not in (None, len(self.feature_names)):
-                raise ValueError(f"n_features is {self.n_features} and feature_names has {len(self.feature_names)}")
+                raise ValueError(f"n_features is {self.n_features}, but feature_names has {len(self.feature_names)}")
 
     @property
     def width(self) -> int | None:
-        """How many features there must be, where that is known."""
+        """The required number of features, if it is known."""
         return self.n_features if self.feature_names is None else len(self.feature_names)
 
 
 class Columns(NamedTuple):
-    """Which column is what, by number."""
+    """The numbers of the label column, the query column and the feature columns."""
 
     label: int | None
     query: int | None
@@ -72,11 +93,11 @@ class Columns(NamedTuple):
 
 
 def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
-    """The columns of a table by their names: the label, the query, and the features in the order asked for."""
+    """Choose the columns of a table by name: the label, the query, and the features in the required order."""
     check_names(names, where)
     label = _one_of(names, wanted.label, LABELS, "label", wanted, where)
     if label is None and wanted.require_labels:
-        raise ValueError(f"{where}: no column {' or '.join(map(repr, LABELS))}; name the labels' with label=")
+        raise ValueError(f"{where}: no column {' or '.join(map(repr, LABELS))}; name the label column with label=")
     query = _one_of(names, wanted.query, QUERIES, "query", wanted, where)
     if label is not None and label == query:
         raise ValueError(f"{where}: column {shown(names[label])} cannot be both the label and the query")
@@ -85,7 +106,7 @@ def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
         return Columns(label, query, rest)
     place = {names[k]: k for k in rest}
     if missing := [name for name in wanted.feature_names if name not in place]:
-        raise ValueError(f"{where}: no column {_list(missing)}; give every feature that the model was trained with")
+        raise ValueError(f"{where}: no column {_list(missing)}; the data must have every feature of the model")
     if extra := [name for name in place if name not in set(wanted.feature_names)]:
         raise ValueError(
             f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label= or query="
@@ -98,7 +119,7 @@ def _one_of(
 ) -> int | None:
     if asked is not None:
         if asked not in names:
-            raise ValueError(f"{where}: no column {shown(asked)}, asked for by {what}=; there are {_list(names)}")
+            raise ValueError(f"{where}: no column {shown(asked)}, asked for by {what}=; the columns are {_list(names)}")
         return names.index(asked)
     found = [name for name in usual if name in names and name not in (wanted.feature_names or ())]
     if len(found) > 1:
@@ -107,17 +128,17 @@ def _one_of(
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse names of columns that are not strings, empty, or there twice."""
+    """Refuse column names that are not strings, are empty, or occur twice."""
     seen: set[str] = set()
     for k, name in enumerate(names):
         if not isinstance(name, str):
-            raise TypeError(f"{where}: the name of column {k + 1} is not a string but {type(name).__name__}")
+            raise TypeError(f"{where}: the name of column {k + 1} is a {type(name).__name__}; it must be a string")
         if not name:
-            raise ValueError(f"{where}: column {k + 1} has no name; with pandas, write with index=False")
+            raise ValueError(f"{where}: column {k + 1} has no name; with pandas, pass index=False when writing")
         if name.startswith(_PANDAS_INDEX):
-            raise ValueError(f"{where}: column {shown(name)} is an index of pandas; write with index=False")
+            raise ValueError(f"{where}: column {shown(name)} is an index of pandas; pass index=False when writing")
         if name in seen:
-            raise ValueError(f"{where}: two columns are called {shown(name)}; rename one")
+            raise ValueError(f"{where}: two columns have the name {shown(name)}; rename one")
         seen.add(name)
 
 
@@ -128,19 +149,19 @@ def _list(names: Iterable[str]) -> str:
 
 
 def check_size(name: str, n: int, d: int, wanted: Wanted) -> None:
-    """Refuse nothing at all, and another number of features than asked for."""
+    """Refuse data without samples or features, or with another number of features than required."""
     if n < 1:
         raise ValueError(f"{name} holds no samples; give at least one")
     if d < 1:
         raise ValueError(f"{name} holds no features; give at least one")
     if wanted.width not in (None, d):
-        raise ValueError(f"{name} has {d} features and the model {wanted.width}; give the data the model was made for")
+        raise ValueError(f"{name} has {d} features, but the model has {wanted.width}; use data made for the model")
 
 
 def find_not_finite(X: Any) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite."""
+    """Return row, column and value of the first entry that is not finite, or None."""
     values = X if isinstance(X, np.ndarray) else X.data
-    # The least and the greatest are not finite if any is not, and need no memory.
+    # The minimum and maximum are not finite if any value is not, and they need no memory.
     if values.size == 0 or (np.isfinite(values.min()) and np.isfinite(values.max())):
         return None
     k = int(np.argmax(~np.isfinite(values).ravel()))
@@ -152,6 +173,6 @@ def find_not_finite(X: Any) -> tuple[int, int, float] | None:
 
 
 def as_float(array: NDArray[Any]) -> NDArray[Any]:
-    """Numbers as native float64, or float32 where they are no wider."""
+    """Return numbers as native float64, or as float32 if they are no wider."""
     narrow = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

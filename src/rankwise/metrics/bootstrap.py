@@ -1,4 +1,4 @@
-"""How far a metric may be off by the choice of queries, or of samples: percentile intervals of the bootstrap."""
+"""Bootstrap intervals: how much a metric depends on the choice of queries or samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,25 @@ from rankwise.metrics.steps import Ranked
 
 
 class Interval(NamedTuple):
-    """From low to high."""
+    """An interval from low to high.
+
+    Parameters
+    ----------
+    low : float
+        Lower end.
+    high : float
+        Upper end.
+
+    See Also
+    --------
+    bootstrap_interval : A confidence interval of a metric.
+
+    Examples
+    --------
+    >>> low, high = Interval(0.25, 0.75)
+    >>> high - low
+    0.5
+    """
 
     low: float
     high: float
@@ -35,39 +53,51 @@ def bootstrap_interval(
     seed: int | np.random.Generator | None = 0,
     empty: str = "skip",
 ) -> Interval:
-    """The quantiles (1 ± level)/2 of the metric over resamples, with replacement, of the queries or of the samples.
+    """Compute a confidence interval of a metric by the bootstrap.
 
-    Several queries: as many queries are drawn as count (empty ones only with empty="zero" or "one"). One query: n
-    samples are drawn, and drawn again where they leave the metric without a value, so that the interval is given that
-    there is one (with empty="zero" or "one" they count as that).
+    With several queries, queries are drawn with replacement. With one query, its samples are drawn with replacement.
+    The interval is between the quantiles (1 ± level)/2 of the metric over the resamples.
 
     Parameters
     ----------
     metric : str or Metric
-        A name, such as "ap" or "ndcg@10": see `METRICS`.
-    scores, relevant : array-like of shape (n,)
-        As in `average_precision`; relevant may be grades.
+        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    scores : array-like of shape (n,)
+        Finite real numbers. The higher the score, the higher the sample is ranked.
+    relevant : array-like of shape (n,)
+        Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
     qid : array-like of shape (n,), optional
-        The query of each sample, in any order.
-    level : float
-        The share of resamples within the interval.
-    n_resamples : int
-        How many resamples.
-    seed : int, Generator or None
-        Of the resamples.
-    empty : {"skip", "zero", "one", "error"}
-        As in `average_precision`.
+        Query of each sample, as integers or strings in any order. By default all samples form one query.
+    level : float, default 0.95
+        Level of the interval, between 0 and 1.
+    n_resamples : int, default 1000
+        Number of bootstrap resamples.
+    seed : int, Generator or None, default 0
+        Seed of the random resamples.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
+        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
 
     Returns
     -------
     Interval
-        low and high; NaN where nothing can be drawn: no query that counts, only one of several, or a single query that
-        is empty.
+        Lower and upper end. NaN if nothing can be drawn: fewer than two queries count, or a single query is empty.
 
     Raises
     ------
     ValueError
-        If an option or the samples are not in order.
+        If an option or a sample is not valid.
+
+    See Also
+    --------
+    compare : Compare two rankings, with an interval of their difference.
+    resampled : The metric of one query under given resamples.
+
+    Notes
+    -----
+    With several queries, as many queries are drawn as count. Empty queries are drawn only with empty="zero" or "one".
+    With one query, a resample on which the metric has no value is drawn again, so the interval is conditional on a
+    value. With empty="zero" or "one" such a resample counts as 0 or 1 instead.
 
     Examples
     --------
@@ -88,10 +118,37 @@ def bootstrap_interval(
 
 
 def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts: ArrayLike) -> FloatArray:
-    """(draws,) The metric of one query if its samples were there as often as counts (draws, n) says; NaN where empty.
+    """Compute a metric of one query for given resamples of its samples.
 
-    For intervals of differences: the same draws for several models, or for several classes.
+    Use the same resamples for several models or classes to get intervals of their differences.
 
+    Parameters
+    ----------
+    metric : str or Metric
+        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    scores : array-like of shape (n,)
+        Finite real numbers. The higher the score, the higher the sample is ranked.
+    relevant : array-like of shape (n,)
+        Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
+    counts : array-like of shape (draws, n)
+        How often each sample is drawn, one row per resample.
+
+    Returns
+    -------
+    ndarray of shape (draws,)
+        Value for each resample; NaN if the metric cannot judge it.
+
+    Raises
+    ------
+    ValueError
+        If `counts` has another shape, or a number below 0 or NaN.
+
+    See Also
+    --------
+    bootstrap_interval : A confidence interval from random resamples.
+
+    Examples
+    --------
     >>> resampled("ap", [3.0, 2.0, 1.0], [1, 0, 1], [[1, 1, 1], [0, 1, 1]]).round(3)
     array([0.833, 0.5  ])
     """
@@ -100,16 +157,18 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
     ranked = metric.ranked(scores, relevant, None)[2]
     n = 0 if ranked is None else ranked.order.size
     if times.ndim != 2 or times.shape[1] != n:
-        raise ValueError(f"counts has shape {times.shape}; give it a row a draw, a column for each of {n} samples")
+        raise ValueError(
+            f"counts has shape {times.shape}; it must have one row per draw and one column per sample, {n}"
+        )
     if not (times >= 0).all():
-        raise ValueError("counts has a number below 0, or NaN; a sample is there so many times")
+        raise ValueError("counts has a number below 0 or NaN; counts must be at least 0")
     if ranked is None:
         return np.full(times.shape[0], np.nan)
     return np.array([metric.of_steps(ranked.steps(row))[0] for row in times])
 
 
 def check_resampling(level: float, n_resamples: int) -> None:
-    """Refuse a level that is no share, and a number of resamples that is none."""
+    """Refuse a level that is not between 0 and 1, and a number of resamples that is not positive."""
     if not is_number(level):
         raise TypeError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}")
     if not 0.0 < level < 1.0:
@@ -118,7 +177,7 @@ def check_resampling(level: float, n_resamples: int) -> None:
 
 
 def interval_of_mean(values: FloatArray, level: float, n_resamples: int, rng: np.random.Generator) -> Interval:
-    """The interval of the mean of values, one a query; NaN where there are less than two."""
+    """Return the interval of the mean of values, one per query; NaN if there are fewer than two."""
     if values.size < 2:
         return NO_INTERVAL
     drawn = np.array([values[rng.integers(values.size, size=values.size)].mean() for _ in range(n_resamples)])
@@ -126,7 +185,7 @@ def interval_of_mean(values: FloatArray, level: float, n_resamples: int, rng: np
 
 
 def quantiles(drawn: FloatArray, level: float) -> Interval:
-    """The quantiles (1 ± level)/2."""
+    """Return the quantiles (1 ± level)/2."""
     low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return Interval(float(low), float(high))
 
@@ -134,14 +193,14 @@ def quantiles(drawn: FloatArray, level: float) -> Interval:
 def over_samples(
     metric: Metric, rankings: Sequence[Ranked | None], n_resamples: int, rng: np.random.Generator, empty: str
 ) -> FloatArray:
-    """(n_resamples, rankings) The metric of rankings of the same samples, by how often each is drawn: sorted once."""
+    """Return the metric of rankings of the same samples for random resamples, (n_resamples, rankings). Sorts once."""
     found = [one for one in rankings if one is not None]
     if not found:
         return np.tile(counted_as(np.full(len(rankings), np.nan), empty), (n_resamples, 1))
     n = found[0].order.size
     drawn = np.full((n_resamples, len(found)), np.nan)
     for b in range(n_resamples):
-        # Ends: the query has a value, so a few of its samples do, and these are drawn at last.
+        # This ends: the query has a value, so some of its samples give one, and these are drawn sooner or later.
         while np.isnan(drawn[b]).any():
             times = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
             values = np.array([metric.of_steps(ranked.steps(times))[0] for ranked in found])

@@ -1,8 +1,8 @@
-"""Expected reciprocal rank: a reader goes down the list and stops at a sample with the probability that is its gain.
+"""Expected reciprocal rank: a reader goes down the list and stops at a sample with probability R, its gain.
 
 Value of a query: Σ_{places m ≤ k} (1/m) (E_{m−1} − E_m), where E_m is the probability that the reader goes on after m
-places. Of a step of t equal scores, every order is as likely: after j of its samples E is, times what it was before the
-step, the mean over all sets of j of them of the product of 1 − R.
+places. In a step of t equal scores, every order is equally likely: after j of its samples, E is its value before the
+step times the mean over all sets of j of them of the product of 1 − R.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from rankwise.metrics.grades import FloatArray
 from rankwise.metrics.steps import IntArray, Steps
 
-# A probability of going on that is as small as this is none.
+# A probability of going on below this counts as 0.
 _NONE = 1e-20
 
 
 def expected_reciprocal_rank(steps: Steps, k: int | None) -> FloatArray:
-    """(q,) The expectation, over the orders of equal scores; NaN where no sample has a gain."""
+    """Return the expectation over the orders of equal scores, (q,); NaN if no sample has a gain."""
     stop = steps.each if steps.times is None else np.repeat(steps.each, steps.times.astype(np.int64))
     if stop.size == 0:
         return np.full(steps.first.size, np.nan)
@@ -38,7 +38,7 @@ def expected_reciprocal_rank(steps: Steps, k: int | None) -> FloatArray:
 
 
 def _before(steps: Steps, on: FloatArray, begins: IntArray, used: NDArray[np.bool_]) -> FloatArray:
-    """(m,) The probability of going on until each step: the product of 1 − R above it, in its query."""
+    """Return the probability of reaching each step, (m,): the product of 1 − R above it, in its query."""
     product = np.ones(begins.size)
     product[used] = np.multiply.reduceat(on, begins[used])
     before = np.ones(begins.size)
@@ -48,9 +48,9 @@ def _before(steps: Steps, on: FloatArray, begins: IntArray, used: NDArray[np.boo
 
 
 def _within(on: FloatArray, size: IntArray, begins: IntArray, above: IntArray, k: int | None) -> FloatArray:
-    """(n,) After each place, the mean product of 1 − R of as many samples of the place's step; 0 where it is not used.
+    """Return, after each place, the mean product of 1 − R over sets of that many samples of its step, (n,).
 
-    It is not used beyond k.
+    Places beyond k are not used and get 0.
     """
     mean = on.copy()
     tied = size > 1
@@ -65,13 +65,13 @@ def _within(on: FloatArray, size: IntArray, begins: IntArray, above: IntArray, k
 
 
 def _of_equal_length(starts: IntArray, lengths: IntArray) -> Iterator[IntArray]:
-    """Stretches start : start + length, those of one length at a time: (stretches, length) positions."""
+    """Yield stretches start : start + length, all of one length at a time: (stretches, length) positions."""
     for length in np.unique(lengths):
         yield starts[lengths == length][:, None] + np.arange(length)
 
 
 def _mean_products(on: FloatArray, last: int) -> FloatArray:
-    """(rows, last) For j = 1..last, the mean over all sets of j of a row's t numbers of their product.
+    """Return, for j = 1..last, the mean over all sets of j of a row's t numbers of their product, (rows, last).
 
     Number by number: M_j of i numbers is (1 − j/i) M_j + (j/i)·on_i·M_{j−1} of the first i − 1.
     """
@@ -80,7 +80,7 @@ def _mean_products(on: FloatArray, last: int) -> FloatArray:
     known = int((on == 1.0).sum(axis=1).min())  # every product of these is 1
     mean = np.zeros((on.shape[0], last + 1))
     mean[:, : known + 1] = 1.0
-    # Maclaurin: M_j is at most M_1 to the power j. What is smaller than _NONE stays 0.
+    # Maclaurin: M_j is at most M_1 to the power j. Values below _NONE stay 0.
     largest = float(on.mean(axis=1).max())
     if 0.0 < largest < 1.0:
         last = min(last, int(np.ceil(np.log(_NONE) / np.log(largest))))

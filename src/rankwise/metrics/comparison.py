@@ -1,4 +1,4 @@
-"""Two rankings of the same samples: by how much one is better, query by query, and whether that may be chance."""
+"""Compare two rankings of the same samples: the differences by query, and whether they may be due to chance."""
 
 from __future__ import annotations
 
@@ -20,39 +20,69 @@ from rankwise.metrics.bootstrap import (
 from rankwise.metrics.grades import FloatArray
 from rankwise.metrics.ranking import Metric, MetricLike, as_metric, values_of
 
-# Values differ by more than this, or are equal: sums in another order differ by as little.
+# Values that differ by at most this are equal: sums in another order differ by as little.
 _EQUAL = 1e-12
-# A smaller p is not written out.
+# A smaller p is shown as < 0.0001.
 _SHOWN_P = 0.00005
-# Entries of a table of signs that is made at once.
+# Number of entries of a table of signs that is made at once.
 _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A metric of two rankings, A and B, of the same samples; differences are B − A.
+    """Result of `compare`: a metric of two rankings A and B of the same samples.
 
-    Attributes
+    Differences are B − A. Queries that the metric cannot judge are left out with empty="skip".
+
+    Parameters
     ----------
     metric : Metric
-        What both are judged by.
-    mean_a, mean_b, difference : float
-        Means over the queries that count, and mean_b − mean_a; NaN if none does.
+        Metric that both rankings are judged by.
+    mean_a : float
+        Mean of A over the queries that count; NaN if there are none.
+    mean_b : float
+        Mean of B.
+    difference : float
+        Difference of the means, mean_b − mean_a.
     interval : Interval
-        Of the difference, by the bootstrap: over queries, or over samples where there is one query.
+        Bootstrap interval of the difference.
     over : {"queries", "samples"}
-        What was drawn.
+        What the bootstrap draws: queries, or the samples of a single query.
     level : float
-        Of the interval.
-    p_wilcoxon, p_sign_flip : float
-        Two-sided, by Wilcoxon's signed-rank test, and by flipping the signs of differences at random (of the mean); NaN
-        where there are not two queries that count. Neither is corrected for looking at several metrics.
-    better, worse, equal : int
-        Queries in which B is above A, below A, and as good.
+        Level of the interval.
+    p_wilcoxon : float
+        Two-sided p-value of Wilcoxon's signed-rank test; NaN with fewer than two queries.
+    p_sign_flip : float
+        Two-sided p-value of the mean difference by random sign flips; NaN with fewer than two queries.
+    better : int
+        Number of queries in which B is better than A.
+    worse : int
+        Number of queries in which B is worse than A.
+    equal : int
+        Number of queries in which both are equal.
     ids : ndarray of shape (q,)
-        The queries that count; the others are left out here as in the means.
-    values_a, values_b, differences : ndarray of shape (q,)
-        By query.
+        The queries that count.
+    values_a : ndarray of shape (q,)
+        Value of A for each query.
+    values_b : ndarray of shape (q,)
+        Value of B for each query.
+    differences : ndarray of shape (q,)
+        Difference B − A for each query.
+
+    See Also
+    --------
+    compare : Compute this result.
+
+    Notes
+    -----
+    The p-values are not corrected for multiple tests, such as tests of several metrics.
+
+    Examples
+    --------
+    >>> qid, grades = np.repeat(np.arange(6), 3), np.tile([2, 0, 1], 6)
+    >>> found = compare("ap", np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6), grades, qid)
+    >>> found.better, found.worse, round(found.difference, 4)
+    (6, 0, 0.1667)
     """
 
     metric: Metric
@@ -81,7 +111,13 @@ class Comparison:
         )
 
     def tests(self) -> str:
-        """The p-values as text."""
+        """Return the p-values as text.
+
+        Returns
+        -------
+        str
+            The name of each test and its p-value.
+        """
         each = {"Wilcoxon": self.p_wilcoxon, "sign flips": self.p_sign_flip}
         return ", ".join(f"{name} p {'< 0.0001' if p < _SHOWN_P else f'= {p:.2g}'}" for name, p in each.items())
 
@@ -99,40 +135,55 @@ def compare(
     seed: int | np.random.Generator | None = 0,
     empty: str = "skip",
 ) -> Comparison:
-    """Compare two rankings of the same samples by the differences B − A of a metric, query by query.
+    """Compare two rankings of the same samples by a metric, query by query.
 
-    p of flipping signs is the share of sign patterns with |Σ_q ±d_q| ≥ |Σ_q d_q|: of all patterns where these are at
-    most n_flips, else (1 + those among n_flips random ones)/(1 + n_flips). With a single query nothing is tested, and
-    the interval is over samples, the same draws for both.
+    The difference of the means gets a bootstrap interval and two tests. With a single query, nothing is tested, and the
+    interval is over samples, with the same resamples for both rankings.
 
     Parameters
     ----------
     metric : str or Metric
-        A name, such as "ap" or "ndcg@10": see `METRICS`.
-    scores_a, scores_b : array-like of shape (n,)
-        Scores of the same samples by two models.
+        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    scores_a : array-like of shape (n,)
+        Scores by model A.
+    scores_b : array-like of shape (n,)
+        Scores of the same samples by model B.
     grades : array-like of shape (n,)
-        Grades of at least 0, or booleans.
+        Grades ≥ 0, or booleans.
     qid : array-like of shape (n,), optional
-        The query of each sample, in any order.
-    level : float
-        Of the interval.
-    n_resamples, n_flips : int
-        Draws of the bootstrap, and of signs.
-    seed : int, Generator or None
-        Of both.
-    empty : {"skip", "zero", "one", "error"}
-        A query that the metric cannot judge is left out, counts as 0 or 1 for both, or is refused.
+        Query of each sample, as integers or strings in any order. By default all samples form one query.
+    level : float, default 0.95
+        Level of the interval, between 0 and 1.
+    n_resamples : int, default 1000
+        Number of bootstrap resamples.
+    n_flips : int, default 10000
+        Largest number of sign patterns in the sign-flip test.
+    seed : int, Generator or None, default 0
+        Seed of the random resamples and sign flips.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with a query that the metric cannot judge: leave it out, count it as 0 or 1 for both rankings, or
+        raise a `ValueError`.
 
     Returns
     -------
     Comparison
-        Means, their difference with its interval, p-values, and everything by query.
+        Means, their difference with its interval, p-values, and the values of each query.
 
     Raises
     ------
     ValueError
-        If an option or the samples are not in order.
+        If an option or a sample is not valid.
+
+    See Also
+    --------
+    bootstrap_interval : A confidence interval of one ranking.
+    per_query : The values of each query.
+
+    Notes
+    -----
+    The p-value of the sign-flip test is the share of sign patterns with |Σ_q ±d_q| ≥ |Σ_q d_q|. All patterns are used
+    if there are at most `n_flips`. Otherwise it is (1 + number of such patterns among n_flips random ones)/(1 +
+    n_flips).
 
     Examples
     --------
@@ -147,7 +198,7 @@ def compare(
     rng = np.random.default_rng(seed)
     ids, values_a = values_of(metric, scores_a, grades, qid, empty)
     values_b = values_of(metric, scores_b, grades, qid, empty)[1]
-    counts = ~np.isnan(values_a)  # which depends on grades only, and so is the same for both
+    counts = ~np.isnan(values_a)  # depends on grades only, so it is the same for both
     single = ids.size == 1
     ids, values_a, values_b = ids[counts], values_a[counts], values_b[counts]
     differences = values_b - values_a
@@ -184,7 +235,7 @@ def _mean(values: FloatArray) -> float:
 
 
 def _wilcoxon(differences: FloatArray) -> float:
-    """p of Wilcoxon's signed-rank test; differences of 0 are left out, and 1 where all are."""
+    """Return p of Wilcoxon's signed-rank test without differences of 0; 1 if all are 0."""
     apart = differences[differences != 0.0]
     if apart.size == 0:
         return 1.0
@@ -194,9 +245,9 @@ def _wilcoxon(differences: FloatArray) -> float:
 
 
 def _sign_flip(differences: FloatArray, n_flips: int, rng: np.random.Generator) -> float:
-    """p of the mean difference if each sign were as likely as the other."""
+    """Return p of the mean difference if both signs were equally likely."""
     apart = np.abs(differences[differences != 0.0])
-    # Differences are no closer than rounding makes them: a pattern as far out as what was found counts as that.
+    # Allow for rounding: a pattern that is as extreme as the observed one must count.
     found = abs(float(differences.sum())) - _EQUAL * max(1.0, float(apart.sum()))
     n = apart.size
     if n < n_flips.bit_length() and 1 << n <= n_flips:

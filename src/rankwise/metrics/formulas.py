@@ -1,7 +1,7 @@
-"""The metrics as formulas over the steps of a ranking, for every query at once.
+"""The metrics as formulas over the steps of a ranking, for all queries at once.
 
-For a step of t samples, p of them positive, let T and P be those on the steps above it; n_pos positives in all.
-A query that a metric cannot judge, for want of positives (for AUC, also of negatives), is empty: NaN here.
+A step has t samples, p of them positive; T samples and P positives are on the steps above it; n_pos positives in all.
+A query that a metric cannot judge, for lack of positives (for AUC, also of negatives), is empty: NaN here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rankwise.metrics.steps import Steps
 
 
 def average_precision(steps: Steps, k: int | None) -> FloatArray:
-    """Σ_steps p (P + p)/(T + t), over n_pos; at k, of the share of a step that is above the cut, over min(n_pos, k)."""
+    """Σ_steps p (P + p)/(T + t), over n_pos; at k, with the share of a step above the cut, over min(n_pos, k)."""
     gain, size, best = steps.gain, steps.size, steps.total(steps.gain)
     if k is not None:
         gain, size, best = gain * steps.share(k), size * steps.share(k), np.minimum(best, k)
@@ -30,18 +30,18 @@ def auc(steps: Steps, k: int | None) -> FloatArray:
 
 
 def precision(steps: Steps, k: int | None) -> FloatArray:
-    """The positives among the first k, over k."""
+    """Positives among the first k, over k."""
     assert k is not None
     return np.where(steps.total(steps.gain) > 0.0, steps.total(steps.gain * steps.share(k)) / k, np.nan)
 
 
 def recall(steps: Steps, k: int | None) -> FloatArray:
-    """The positives among the first k, over n_pos."""
+    """Positives among the first k, over n_pos."""
     return _over(steps.total(steps.gain * steps.share(k)), steps.total(steps.gain))
 
 
 def f_measure(steps: Steps, k: int | None) -> FloatArray:
-    """The highest 2(P + p)/(T + t + n_pos) of all steps: thresholds lie between different scores only."""
+    """The highest 2(P + p)/(T + t + n_pos) of all steps: thresholds lie only between different scores."""
     n_pos = steps.total(steps.gain)
     found, seen = steps.above(steps.gain) + steps.gain, steps.above(steps.size) + steps.size
     whole = np.maximum(seen + np.repeat(n_pos, np.diff(steps.first, append=seen.size)), 1.0)
@@ -51,7 +51,7 @@ def f_measure(steps: Steps, k: int | None) -> FloatArray:
 def reciprocal_rank(steps: Steps, k: int | None) -> FloatArray:
     """1/(place of the first positive), 0 beyond k, expected over the orders of equal scores."""
     values = np.full(steps.first.size, np.nan)
-    lead = np.flatnonzero((steps.gain > 0.0) & (steps.above(steps.gain) == 0.0))  # one a query, if not empty
+    lead = np.flatnonzero((steps.gain > 0.0) & (steps.above(steps.gain) == 0.0))  # one per query, if not empty
     cases = np.stack([steps.above(steps.size)[lead], steps.size[lead], steps.gain[lead]], axis=1)
     distinct, which = np.unique(cases.astype(np.int64), axis=0, return_inverse=True)
     expected = np.array([_expected_reciprocal(above, size, n_pos, k) for above, size, n_pos in distinct.tolist()])
@@ -60,7 +60,7 @@ def reciprocal_rank(steps: Steps, k: int | None) -> FloatArray:
 
 
 def _expected_reciprocal(above: int, size: int, n_pos: int, k: int | None) -> float:
-    """E 1/(above + r + 1), r negatives before the first of n_pos positives in a random order of size samples."""
+    """E 1/(above + r + 1), with r negatives before the first of n_pos positives in a random order of size samples."""
     if size == n_pos:
         return 1.0 / (above + 1) if k is None or above < k else 0.0
     r = np.arange(size - n_pos + 1 if k is None else min(size - n_pos + 1, max(k - above, 0)))
@@ -70,7 +70,7 @@ def _expected_reciprocal(above: int, size: int, n_pos: int, k: int | None) -> fl
 
 
 def ndcg(steps: Steps, k: int | None) -> FloatArray:
-    """DCG over that of the ranking by gains."""
+    """DCG divided by that of the ranking by gains."""
     assert steps.ideal is not None
     return _over(_dcg(steps, k), _dcg(steps.ideal, k))
 
@@ -81,7 +81,7 @@ def _dcg(steps: Steps, k: int | None) -> FloatArray:
     discounts = 1.0 / np.log2(np.arange(2.0, int(sizes.max()) + 2.0))
     if k is not None:
         discounts[k:] = 0.0
-    # By place, and a 0 at the end where a last step without samples may begin.
+    # One per place, and a 0 at the end, where a last step without samples may begin.
     by_place = np.append(discounts[np.arange(int(sizes.sum())) - np.repeat(begins, sizes)], 0.0)
     by_step = np.add.reduceat(by_place, (np.cumsum(steps.size) - steps.size).astype(np.int64))
     return steps.total(steps.gain / np.maximum(steps.size, 1.0) * by_step)

@@ -1,4 +1,4 @@
-"""Metrics by name: what each judges samples by, its formula, where it is cut, and what an empty query counts."""
+"""Metrics by name: their formula, their cut-off, and the policy for empty queries."""
 
 from __future__ import annotations
 
@@ -19,17 +19,44 @@ from rankwise.metrics.grades import FloatArray, check_max_grade, satisfaction
 from rankwise.metrics.steps import Ranked, Steps, rank
 
 EMPTY = ("skip", "zero", "one", "error")
-# What an empty query counts, by policy; left out where it counts NaN.
+# The value of an empty query by policy; NaN means left out.
 _COUNTS = {"skip": np.nan, "zero": 0.0, "one": 1.0, "error": np.nan}
 
 
 @dataclass(frozen=True, repr=False)
 class Metric:
-    """A metric by name, "ndcg@10": its function of the steps, (q,) values with NaN for empty queries, and its k.
+    """A metric of rankings, such as "ndcg@10".
 
-    cut: whether it is "never", "optionally" or "always" cut at k. graded: whether it judges by grades; else by grade >
-    0, relevant or not. gain: of grades, "exp2", "linear" or a function, for NDCG. max_grade: for ERR, the largest grade
-    there can be; if None, the largest given.
+    Get one from `as_metric` rather than by this constructor. Call it like a function: metric(scores, relevant,
+    qid=qid).
+
+    Parameters
+    ----------
+    name : str
+        Name, with the cut-off if there is one.
+    function : callable
+        Function of the steps of rankings and k that returns the value of each query, NaN for empty queries.
+    k : int, optional
+        Last place that counts. None if all places count.
+    cut : {"never", "optionally", "always"}, default "never"
+        Whether the metric can or must be cut at k.
+    graded : bool, default False
+        Whether the metric judges by grades. Otherwise samples of a grade above 0 are positives.
+    gain : {"exp2", "linear"} or callable, optional
+        For NDCG, the worth of a grade.
+    max_grade : float, optional
+        For ERR, the largest possible grade. None means the largest given.
+
+    See Also
+    --------
+    as_metric : Get a metric by name.
+    per_query : The values of each query.
+
+    Examples
+    --------
+    >>> metric = as_metric("precision@2")
+    >>> metric([0.9, 0.8, 0.1], [True, False, True])
+    0.5
     """
 
     name: str
@@ -48,40 +75,41 @@ class Metric:
     def __call__(
         self, scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip"
     ) -> float:
-        """The value for one query, or the mean over queries if qid is given; NaN where all are skipped.
+        """Compute the metric, or its mean over queries if qid is given.
 
         Parameters
         ----------
         scores : array-like of shape (n,)
-            Real numbers; larger is ranked higher.
+            Finite real numbers. The higher the score, the higher the sample is ranked.
         relevant : array-like of shape (n,)
-            Booleans, or grades of at least 0.
+            Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
         qid : array-like of shape (n,), optional
-            The query of each sample, in any order.
-        empty : {"skip", "zero", "one", "error"}
-            What a query counts that the metric cannot judge, as in `average_precision`.
+            Query of each sample, as integers or strings in any order. By default all samples form one query.
+        empty : {"skip", "zero", "one", "error"}, default "skip"
+            What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
+            count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
 
         Returns
         -------
         float
-            Larger is better.
+            The value; larger is better. NaN if no query is left.
         """
         return mean_of(self, values_of(self, scores, relevant, qid, empty)[1], empty)
 
     def truth(self, relevant: NDArray[Any], grades: NDArray[Any] | None = None) -> NDArray[Any]:
-        """What this metric judges by: grades if it is graded and there are any, else which samples are relevant.
+        """Return the grades or the relevance, whichever this metric judges by.
 
         Parameters
         ----------
         relevant : ndarray of shape (n,)
-            Booleans.
+            Booleans that say which samples are positives.
         grades : ndarray of shape (n,), optional
-            At least 0.
+            Grades ≥ 0.
 
         Returns
         -------
         ndarray of shape (n,)
-            One of the two, as it is.
+            `grades` if the metric is graded and there are grades, otherwise `relevant`.
 
         Examples
         --------
@@ -92,19 +120,62 @@ class Metric:
         return grades if self.graded and grades is not None else relevant
 
     def for_grades(self, grades: NDArray[Any] | None) -> Metric:
-        """The metric for parts of samples of these grades, (n,): ERR then takes the largest of all for each part."""
+        """Return the metric for use on parts of these samples.
+
+        ERR then uses the largest of all grades for each part. Other metrics are returned unchanged.
+
+        Parameters
+        ----------
+        grades : ndarray of shape (n,) or None
+            Grades of all samples.
+
+        Returns
+        -------
+        Metric
+            The metric with `max_grade` set if it needs one.
+        """
         if grades is None or not self.graded or self.gain is not None or self.max_grade is not None:
             return self
         return replace(self, max_grade=float(grades.max()))
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """(q,) The value of each query."""
+        """Compute the value of each query from the steps of its ranking.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
         return self.function(steps, self.k)
 
     def ranked(
         self, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None
     ) -> tuple[Grouping, FloatArray, Ranked | None]:
-        """The queries, what their samples are worth to this metric, and the ranking; None if there are no samples."""
+        """Group the samples by query and rank them.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Finite real numbers. The higher the score, the higher the sample is ranked.
+        relevant : array-like of shape (n,)
+            Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
+        qid : array-like of shape (n,) or None
+            Query of each sample, as integers or strings in any order. None if all samples form one query.
+
+        Returns
+        -------
+        grouping : Grouping
+            The queries.
+        gain : ndarray of shape (n,)
+            Worth of each sample to this metric, grouped by query.
+        ranking : Ranked or None
+            The ranking; None if there are no samples.
+        """
         name = "grades" if self.graded else "relevant"
         return rank(scores, relevant, qid, self._worth, name=name, ideal=self.gain is not None)
 
@@ -126,25 +197,35 @@ def per_query(
     k: int | None = None,
     empty: str = "skip",
 ) -> tuple[NDArray[Any], FloatArray]:
-    """The value of each query.
+    """Compute a metric for each query.
 
     Parameters
     ----------
     metric : str or Metric
-        A name, such as "ap" or "ndcg@10", or what `as_metric` returns.
-    scores, relevant, qid : array-like of shape (n,)
-        As in `average_precision`; relevant may be grades.
+        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    scores : array-like of shape (n,)
+        Finite real numbers. The higher the score, the higher the sample is ranked.
+    relevant : array-like of shape (n,)
+        Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
+    qid : array-like of shape (n,)
+        Query of each sample, as integers or strings in any order.
     k : int, optional
-        Where to cut a metric that is not cut by its name.
-    empty : {"skip", "zero", "one", "error"}
-        An empty query is NaN, 0 or 1, or is refused.
+        Last place that counts, for a metric whose name does not say so.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        Value of a query that the metric cannot judge: NaN ("skip"), 0 ("zero") or 1 ("one"). "error" raises a
+        `ValueError`.
 
     Returns
     -------
     ids : ndarray of shape (q,)
         The queries, sorted.
     values : ndarray of shape (q,)
-        One a query.
+        Value of each query.
+
+    See Also
+    --------
+    as_metric : Get a metric by name. Call it for the mean over queries.
+    compare : Compare two rankings query by query.
 
     Examples
     --------
@@ -157,29 +238,35 @@ def per_query(
 def as_metric(
     metric: MetricLike, k: int | None = None, *, gain: Gain | None = None, max_grade: float | None = None
 ) -> Metric:
-    """The metric of that name, or the metric itself, cut at k if given.
+    """Get a metric by name.
 
     Parameters
     ----------
     metric : str or Metric
-        "ap", "ndcg", "ndcg@10", "precision@5" and so on: a name of `METRICS`, and where it is cut.
+        Name of a metric with an optional cut-off, such as "ap", "ndcg", "ndcg@10" or "precision@5" (see `METRICS`), or
+        a `Metric`.
     k : int, optional
-        The last place that counts.
+        Last place that counts.
     gain : {"exp2", "linear"} or callable, optional
-        For NDCG, what a grade y is worth: 2^y − 1 (as a name means), y, or a function of an array of grades that does
-        not fall and is 0 for 0.
+        For NDCG, the worth of a grade y: 2^y − 1 (the default of "ndcg"), y itself, or a function of an array of grades
+        that does not fall and is 0 for grade 0.
     max_grade : float, optional
-        For ERR, the largest grade there can be; as a name means, the largest that is given.
+        For ERR, the largest possible grade. By default the largest given.
 
     Returns
     -------
     Metric
-        To be called, or passed wherever a metric is named.
+        The metric. Call it, or pass it to any function that takes a metric.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the metric knows no k, gain or max_grade.
+        If the name is unknown, or the metric does not take k, gain or max_grade.
+
+    See Also
+    --------
+    Metric : The class of metrics.
+    per_query : The values of each query.
 
     Examples
     --------
@@ -224,9 +311,9 @@ def _cut(metric: Metric, k: int) -> Metric:
     check_whole(1, k=k)
     if metric.cut == "never":
         able = ", ".join(repr(other.name) for other in METRICS.values() if other.cut != "never")
-        raise ValueError(f"{metric.name} is not cut at k={k}; cut one of {able}")
+        raise ValueError(f"{metric.name} cannot be cut at k={k}; only {able} can")
     if metric.k not in (None, k):
-        raise ValueError(f"{metric.name} is cut at {metric.k} already, not at k={k}; pass one of the two")
+        raise ValueError(f"{metric.name} is already cut at {metric.k}, not at k={k}; pass only one of them")
     return replace(metric, name=f"{metric.name.partition('@')[0]}@{k}", k=int(k))
 
 
@@ -236,22 +323,22 @@ def check_empty(empty: str) -> None:
 
 
 def counted_as(values: FloatArray, empty: str) -> FloatArray:
-    """(q,) Values with what empty queries, NaN, count by the policy: NaN still where they are left out."""
+    """Return values (q,) with NaN of empty queries replaced by the policy; NaN remains if they are left out."""
     return np.where(np.isnan(values), _COUNTS[empty], values)
 
 
 def mean_of(metric: Metric, values: FloatArray, empty: str) -> float:
-    """The mean of values by query, those of empty queries by the policy."""
+    """Return the mean of values by query, with empty queries treated by the policy."""
     values = values[~np.isnan(values)]
     if values.size == 0 and empty == "error":
-        raise ValueError(f"there are no queries and so no {metric.name}; pass samples, or another empty=")
+        raise ValueError(f"there are no queries, so there is no {metric.name}; pass samples, or another empty=")
     return float(np.mean(values)) if values.size else _COUNTS[empty]
 
 
 def values_of(
     metric: Metric, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None, empty: str
 ) -> tuple[NDArray[Any], FloatArray]:
-    """The queries and their values, those of empty queries by the policy; one query if qid is None."""
+    """Return the queries and their values, with empty queries treated by the policy; one query if qid is None."""
     check_empty(empty)
     metric = as_metric(metric)
     grouping, gain, ranked = metric.ranked(scores, relevant, qid)
@@ -263,8 +350,8 @@ def values_of(
         n_pos = int(np.count_nonzero(part))
         which = "the query" if qid is None else f"query {grouping.ids[q]}"
         raise ValueError(
-            f"{which} has {n_pos} positives and {part.size - n_pos} negatives and so no {metric.name}; remove it, or "
-            "pass empty='skip', 'zero' or 'one'"
+            f"{which} has {n_pos} positives and {part.size - n_pos} negatives, so it has no {metric.name}; remove it, "
+            "or pass empty='skip', 'zero' or 'one'"
         )
     return grouping.ids, counted_as(values, empty)
 

@@ -12,35 +12,43 @@ from rankwise.metrics.ranking import Metric, MetricLike, as_metric, check_empty
 
 
 def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:
-    """A scorer(estimator, X, y, qid=qid) for cross_val_score, GridSearchCV and the like: the mean over queries.
+    """Make a scikit-learn scorer from a ranking metric.
 
-    scikit-learn passes qid to a scorer only if its metadata routing is on and the scorer asks for it:
+    The scorer has the signature scorer(estimator, X, y, qid=qid) and returns the mean over queries. It works with
+    `cross_val_score`, `GridSearchCV` and others. scikit-learn passes qid to a scorer only if metadata routing is on and
+    the scorer requests it:
 
         sklearn.set_config(enable_metadata_routing=True)
         scorer = make_ranking_scorer("ndcg@10").set_score_request(qid=True)
         cross_val_score(model, X, y, cv=GroupKFold(5), scoring=scorer, params={"qid": qid, "groups": qid})
 
-    A scorer that gets no qid refuses to score, unless all samples are one query and it was told so: what a fold leaves
-    out, ranked as one list, says nothing of the queries in it.
+    Without qid, the scorer raises an error unless one_query=True, because a ranking of the samples of all queries as
+    one list says nothing about the queries.
 
     Parameters
     ----------
-    metric : str or Metric
-        A name, such as "ap" or "ndcg@10": see `METRICS`.
-    empty : {"skip", "zero", "one", "error"}
-        A query that the metric cannot judge is left out of the mean, counts as 0, counts as 1, or is refused.
-    one_query : bool
-        Whether all samples that are scored together are one query. Then no qid is asked for.
+    metric : str or Metric, default "ap"
+        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
+        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
+    one_query : bool, default False
+        Whether all samples that are scored together form one query. Then no qid is needed.
 
     Returns
     -------
     RankingScorer
-        Larger is better.
+        The scorer; larger is better.
 
     Raises
     ------
     ValueError
-        If the metric or `empty` is unknown. From the scorer: if there is no qid, or one in spite of one_query=True.
+        If the metric or `empty` is unknown.
+
+    See Also
+    --------
+    RankingScorer : The class of the scorer.
+    as_metric : Get a metric by name.
 
     Examples
     --------
@@ -53,10 +61,40 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
 
 
 class RankingScorer:
-    """Scores by decision_function, else the second column of predict_proba, else predict, judged by a metric.
+    """A scikit-learn scorer that judges an estimator by a ranking metric.
 
-    Positives are y == estimator.classes_[1]. An estimator without classes_ has y > 0 for positives; for "ndcg" and
-    "err", y itself for grades. Parameters as in `make_ranking_scorer`.
+    Samples are scored by decision_function, else by the second column of predict_proba, else by predict. Positives are
+    y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
+    grades.
+
+    Parameters
+    ----------
+    metric : str or Metric, default "ap"
+        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
+        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
+    one_query : bool, default False
+        Whether all samples that are scored together form one query. Then no qid is needed.
+
+    Attributes
+    ----------
+    metric : Metric
+        The metric.
+    empty : str
+        The policy for empty queries.
+
+    See Also
+    --------
+    make_ranking_scorer : Make a scorer.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> scorer = RankingScorer("ap", one_query=True)
+    >>> scorer(LogisticRegression().fit(X, y), X, y)
+    1.0
     """
 
     def __init__(self, metric: MetricLike = "ap", empty: str = "skip", one_query: bool = False) -> None:
@@ -69,47 +107,47 @@ class RankingScorer:
 
     @property
     def one_query(self) -> bool:
-        """Whether all samples are one query, so that no qid is asked for."""
+        """Whether all samples form one query, so that no qid is needed."""
         return self._qid_request is False
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """The metric of the estimator's scores of X: the mean over the queries of qid, or the value of the one query.
+        """Score an estimator: the mean of the metric over queries, or its value for a single query.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted: a classifier of two classes, or a regressor.
+            Fitted binary classifier or regressor.
         X : array-like of shape (n, d)
-            Samples, as the estimator takes them.
+            Samples.
         y : array-like of shape (n,)
             Labels, or grades for a regressor.
         qid : array-like of shape (n,), optional
-            The query of each sample. It must be given, unless one_query=True.
+            Query of each sample. Required unless one_query=True.
 
         Returns
         -------
         float
-            Larger is better; NaN if no query can be judged.
+            The score; larger is better. NaN if no query can be judged.
 
         Raises
         ------
         ValueError
-            If qid is missing, or given in spite of one_query=True.
+            If qid is missing, or given together with one_query=True.
         """
         if qid is None and not self.one_query:
             raise ValueError(
-                f"{self!r} got no qid, and would rank all samples as one query. scikit-learn passes it after "
+                f"{self!r} got no qid and would rank all samples as one query. scikit-learn passes qid after "
                 "sklearn.set_config(enable_metadata_routing=True), with scorer.set_score_request(qid=True) and "
-                f"params={{'qid': qid}}; if all samples are one query, say make_ranking_scorer({self.metric.name!r}, "
+                f"params={{'qid': qid}}; if all samples form one query, use make_ranking_scorer({self.metric.name!r}, "
                 "one_query=True)"
             )
         if qid is not None and self.one_query:
-            raise ValueError(f"{self!r} takes all samples as one query and got qid; leave out one of the two")
+            raise ValueError(f"{self!r} takes all samples as one query but got qid; leave out one of the two")
         classes = getattr(estimator, "classes_", None)
         if classes is not None and len(classes) != 2:
             raise ValueError(
-                f"{type(estimator).__name__} has {len(classes)} classes and a ranking has 2, relevant or not; fit it "
-                "to y == label, or pass a regressor for grades"
+                f"{type(estimator).__name__} has {len(classes)} classes, but a ranking needs 2, relevant or not; fit "
+                "it to y == label, or pass a regressor for grades"
             )
         relevant = self._relevant(as_array(y, "y"), classes)
         return self.metric(_response(estimator, X, classes), relevant, qid=qid, empty=self.empty)
@@ -124,36 +162,44 @@ class RankingScorer:
         return y if self.metric.graded else np.asarray(y > 0)
 
     def set_score_request(self, *, qid: bool | str | None) -> RankingScorer:
-        """Ask scikit-learn to pass qid to this scorer; it needs sklearn.set_config(enable_metadata_routing=True).
+        """Tell scikit-learn whether to pass qid to this scorer.
+
+        This needs sklearn.set_config(enable_metadata_routing=True).
 
         Parameters
         ----------
         qid : bool, str or None
-            True: pass it. A name: pass that metadata as qid. False: do not, for all samples are one query, as with
-            one_query=True. None: refuse to be given one.
+            True: pass qid. A name: pass the metadata of this name as qid. False: do not pass it, because all samples
+            form one query (as with one_query=True). None: raise an error if it is passed.
 
         Returns
         -------
         RankingScorer
-            Itself.
+            The scorer itself.
 
         Raises
         ------
         RuntimeError
-            If metadata routing is switched off.
+            If metadata routing is off.
         """
         from sklearn import get_config
 
         if not get_config()["enable_metadata_routing"]:
             raise RuntimeError(
-                "scikit-learn routes no metadata; call sklearn.set_config(enable_metadata_routing=True) first"
+                "metadata routing of scikit-learn is off; call sklearn.set_config(enable_metadata_routing=True) first"
             )
         self._routing(qid)
         self._qid_request = qid
         return self
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn is asked to pass: a MetadataRequest."""
+        """Return the metadata that this scorer requests from scikit-learn.
+
+        Returns
+        -------
+        MetadataRequest
+            The request.
+        """
         return self._routing(self._qid_request)
 
     def _routing(self, qid: bool | str | None) -> Any:
@@ -181,6 +227,6 @@ def _response(estimator: Any, X: Any, classes: Any) -> Any:
     if classes is None:
         return estimator.predict(X)
     raise TypeError(
-        f"{type(estimator).__name__} ranks nothing: it has neither decision_function nor predict_proba; calibrate it, "
+        f"{type(estimator).__name__} cannot rank: it has neither decision_function nor predict_proba; calibrate it, "
         "e.g. with sklearn.calibration.CalibratedClassifierCV, or pass a regressor"
     )

@@ -1,4 +1,4 @@
-"""Queries ranked by score, samples of equal score as one step: all that a metric needs to know."""
+"""Queries ranked by score, with samples of equal score as one step: all that a metric needs to know."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps of equal score, from the top of each query: (m,) how many samples each has, and the sum of their gains.
+    """Steps of equal score, from the top of each query: (m,) the number of samples of each, and the sum of their gains.
 
-    first: (q,) the first step of each query. each: (n,) the gain of each sample, step by step, and times: (n,) how
-    often it is there, once if None. ideal: the same samples ranked by their gains, if the metric asks for them.
+    first: (q,) the first step of each query. each: (n,) the gain of each sample, step by step. times: (n,) how often
+    each sample occurs; None means once. ideal: the same samples ranked by their gains, if the metric needs it.
     """
 
     size: FloatArray
@@ -31,16 +31,16 @@ class Steps:
     ideal: Steps | None = None
 
     def total(self, values: FloatArray) -> FloatArray:
-        """(q,) The sum over the steps of each query."""
+        """Return the sum over the steps of each query, (q,)."""
         return np.add.reduceat(values, self.first)
 
     def above(self, values: FloatArray) -> FloatArray:
-        """(m,) The sum over the steps above, in the same query: exact for whole numbers."""
+        """Return the sum over the steps above, in the same query, (m,): exact for whole numbers."""
         before = np.cumsum(values) - values
         return before - np.repeat(before[self.first], np.diff(self.first, append=values.size))
 
     def share(self, k: int | None) -> FloatArray:
-        """(m,) The share of each step that is among the first k samples of its query."""
+        """Return the share of each step that is among the first k samples of its query, (m,)."""
         if k is None:
             return np.ones(self.size.size)
         return np.clip(k - self.above(self.size), 0.0, self.size) / np.maximum(self.size, 1.0)
@@ -60,7 +60,7 @@ class Ranked:
     ideal: Ranked | None = None
 
     def steps(self, times: FloatArray | None = None) -> Steps:
-        """The steps; with times (n,), as if each grouped sample were there that many times, or not at all."""
+        """Return the steps; with times (n,), as if each grouped sample occurred that many times."""
         ideal = self.ideal.steps(times) if self.ideal is not None else None
         if times is None:
             size = np.diff(self.step, append=self.order.size).astype(np.float64)
@@ -79,9 +79,9 @@ def rank(
     name: str,
     ideal: bool,
 ) -> tuple[Grouping, FloatArray, Ranked | None]:
-    """Check, group and sort: the queries, the grouped gains and the ranking, None where there are no samples.
+    """Check, group and sort. Return the queries, the grouped gains and the ranking, which is None without samples.
 
-    worth: gains (n,) of grades (n,), which errors call `name`. ideal: whether the ranking by gains is wanted too; only
+    worth: gains (n,) of grades (n,), which errors call `name`. ideal: whether the ranking by gains is also needed; only
     ratios of gains in a query count then.
     """
     array, _ = as_scores(scores)
@@ -94,7 +94,7 @@ def rank(
     array, gain, begins = grouping.gather(array), grouping.gather(gain), grouping.starts[:-1]
     if not ideal:
         return grouping, gain, _rank(array, gain, begins)
-    # With 1 for the largest gain of a query, no sum overflows.
+    # Scaled so that the largest gain of a query is 1: no sum overflows.
     top = np.maximum.reduceat(gain, begins)
     scaled = gain / np.repeat(np.where(top > 0.0, top, 1.0), np.diff(grouping.starts))
     return grouping, gain, _rank(array, scaled, begins, _rank(scaled, scaled, begins))
@@ -102,7 +102,7 @@ def rank(
 
 def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: Ranked | None = None) -> Ranked:
     n, n_queries = key.size, begins.size
-    order = np.argsort(-key)  # ties in any order: they become one step
+    order = np.argsort(-key)  # ties may be in any order: they become one step
     if n_queries > 1:
         # Up to 65,536 queries fit 16 bits, which NumPy sorts by radix.
         numbers = np.arange(n_queries, dtype=np.min_scalar_type(n_queries - 1))

@@ -27,20 +27,23 @@ BAD_SVMLIGHT: dict[str, tuple[str, str]] = {
     "value a word": ("1 1:2\n1 1:x\n", r"line 2: the value in '1:x' is not a number"),
     "value nan": ("1 1:2\n\n# c\n1 1:2 2:nan\n", r"line 4: feature 2 is nan; remove or replace it"),
     "value inf": ("1 1:2\n1 1:1e999\n", r"line 2: feature 1 is inf"),
-    "index a word": ("1 a:2\n", r"line 1: 'a:2' does not begin with the number of a feature"),
-    "index negative": ("1 -1:2\n", r"line 1: '-1:2' does not begin with the number of a feature"),
+    "index a word": ("1 a:2\n", r"line 1: 'a:2' does not begin with a feature number"),
+    "index negative": ("1 -1:2\n", r"line 1: '-1:2' does not begin with a feature number"),
     "index too large": ("1 99999999999:2\n", r"line 1: the index in '99999999999:2' is too large"),
     "index of many digits": (f"1 {'9' * 9000}:2\n", r"line 1: the index in '9{40}'… is too large"),
     "indices descend": ("1 1:2\n1 2:1 1:2\n", r"line 2: index 1 comes after 2; put the features in ascending order"),
     "index twice": ("1 2:1 2:2\n", r"line 1: index 2 comes after 2"),
     "underscores": ("1 1:1_0\n", r"line 1: the value in '1:1_0' is not a number"),
-    "qid later": ("1 1:2\n1 qid:1 1:2\n", r"line 2: a qid, and none on the lines before; give every line one, or none"),
-    "qid not on all": ("1 qid:1 1:2\n1 1:2\n", r"line 2: no qid, and one on the lines before"),
-    "qid a word": ("1 qid:a 1:2\n", r"line 1: 'qid:a' is not qid: and a whole number; number the queries, or use CSV"),
-    "qid misspelt": ("1 qidd:1 1:2\n", r"line 1: 'qidd:1' is not qid: and a whole number"),
+    "qid later": (
+        "1 1:2\n1 qid:1 1:2\n",
+        r"line 2: this line has a qid but earlier lines have none; give all lines a qid, or none",
+    ),
+    "qid not on all": ("1 qid:1 1:2\n1 1:2\n", r"line 2: this line has no qid but earlier lines have one"),
+    "qid a word": ("1 qid:a 1:2\n", r"line 1: 'qid:a' is not of the form qid:number; number the queries, or use CSV"),
+    "qid misspelt": ("1 qidd:1 1:2\n", r"line 1: 'qidd:1' is not of the form qid:number"),
     "qid too large": ("1 qid:99999999999999999999 1:2\n", r"line 1: .* is beyond 64 bits"),
     "qid of many digits": (f"1 qid:{'9' * 9000} 1:2\n", r"line 1: .* is beyond 64 bits"),
-    "qid late": ("1 1:2 qid:3\n", r"line 1: 'qid:3' does not begin with the number"),
+    "qid late": ("1 1:2 qid:3\n", r"line 1: 'qid:3' does not begin with a feature number"),
     "no features": ("1\n0\n", r"x\.svm holds no features"),
     "no lines": ("\n \n# c\n", r"x\.svm holds no samples"),
     "control characters": ("1 1:2\n" * 20_000 + "1 \0\x1b:2\n", r"line 20001: '\\x00\\x1b:2' does not begin"),
@@ -48,15 +51,15 @@ BAD_SVMLIGHT: dict[str, tuple[str, str]] = {
     "csv": ("label,a\n1,2\n", r"line 1: the label 'label,a' is not a number"),
 }
 BAD_CSV: dict[str, tuple[str, str]] = {
-    "no header": ("1,2,3\n4,5,6\n", r"line 1: numbers where the columns' names should be; add a line of names"),
+    "no header": ("1,2,3\n4,5,6\n", r"line 1: the header has numbers, not column names; add a line of names"),
     "only a header": ("label,a\n", r"x\.csv holds no samples"),
-    "nothing": ("\n\n", r"x\.csv holds no samples; begin it with a line of the columns' names"),
-    "no label": ("a,b\n1,2\n", r"line 1: no column 'label' or 'y' or 'target' or 'relevance'; name the labels'"),
+    "nothing": ("\n\n", r"x\.csv holds no samples; begin it with a line of column names"),
+    "no label": ("a,b\n1,2\n", r"line 1: no column 'label' or 'y' or 'target' or 'relevance'; name the label column"),
     "two labels": ("y,label,a\n1,2,3\n", r"line 1: columns 'label', 'y' could each be the label; name it with label="),
     "two queries": ("y,qid,group\n1,2,3\n", r"line 1: columns 'qid', 'group' could each be the query"),
     "no features": ("label,qid\n1,2\n", r"x\.csv holds no features"),
-    "a name twice": ("label,a,a\n1,2,3\n", r"line 1: two columns are called 'a'; rename one"),
-    "an index of pandas": (",label,a\n0,1,2\n", r"line 1: column 1 has no name; with pandas, write with index=False"),
+    "a name twice": ("label,a,a\n1,2,3\n", r"line 1: two columns have the name 'a'; rename one"),
+    "an index of pandas": (",label,a\n0,1,2\n", r"line 1: column 1 has no name; with pandas, pass index=False"),
     "a word": ("label,a,b\n1,2,3\n\n1,x,3\n", r"line 4, column 'a': 'x' is not a number"),
     "a label a word": ("label,a\n1,2\nyes,3\n", r"line 3, column 'label': 'yes' is not a number"),
     "underscores": ("label,a\n1,1_0\n", r"line 2, column 'a': '1_0' is not a number"),
@@ -80,17 +83,17 @@ BAD_BYTES: dict[str, tuple[str, bytes, str]] = {
     "empty": ("x.svm", b"", r"x\.svm is empty; SVMlight/LETOR, CSV and TSV"),
     "empty csv": ("x.csv", b"", r"x\.csv is empty"),
     "empty npz": ("x.npz", b"", r"x\.npz: .*write it again"),
-    "empty parquet": ("x.parquet", b"", r"x\.parquet is not a whole Parquet file"),
+    "empty parquet": ("x.parquet", b"", r"x\.parquet is not a complete Parquet file"),
     "nul": ("x.svm", b"1 1:\x002\n", r"x\.svm is not text: byte 0x00 at offset 4"),
     "random": ("x", bytes(range(256)) * 999, r"x is not text: byte 0x00 at offset 0; .* and Parquet are read"),
-    "prose": ("x", b"hello world\n", r"x: its format is not clear from 'hello world'; SVMlight/LETOR.*pass format="),
+    "prose": ("x", b"hello world\n", r"x: cannot tell its format from 'hello world'; SVMlight/LETOR.*pass format="),
     "utf-16": ("x.csv", "label,a\n1,2\n".encode("utf-16"), r"x\.csv is UTF-16 text; save it as UTF-8"),
     "latin-1": ("x.csv", "label,a\n1,2\n1,é\n".encode("latin-1"), r"line 3: byte 0xe9 is not UTF-8"),
     "latin-1 header": ("x.csv", "label,é\n1,2\n".encode("latin-1"), r"line 1: byte 0xe9 is not UTF-8"),
-    "zip as text": ("x.txt", b"PK\x03\x04....", r"x\.txt is not text but npz; .*pass format='npz'"),
-    "parquet as text": ("x.csv", b"PAR1....", r"x\.csv is not text but parquet"),
-    "parquet gzipped": ("x.parquet.gz", gzip.compress(b"PAR1...."), r"is not text but parquet; unpack it"),
-    "gzip cut": ("x.svm.gz", gzip.compress(b"1 1:2\n" * 99)[:-9], r"x\.svm\.gz: the gzip data end too early; fetch"),
+    "zip as text": ("x.txt", b"PK\x03\x04....", r"x\.txt is npz, not text; .*pass format='npz'"),
+    "parquet as text": ("x.csv", b"PAR1....", r"x\.csv is parquet, not text"),
+    "parquet gzipped": ("x.parquet.gz", gzip.compress(b"PAR1...."), r"is parquet, not text; unpack it"),
+    "gzip cut": ("x.svm.gz", gzip.compress(b"1 1:2\n" * 99)[:-9], r"x\.svm\.gz: the gzip data end too early; download"),
     "gzip cut late": (
         "x.csv.gz",
         gzip.compress(os.urandom(99).hex().encode() * 9)[:-3],
@@ -102,8 +105,8 @@ BAD_BYTES: dict[str, tuple[str, bytes, str]] = {
     "gzip of binary": ("x.svm.gz", gzip.compress(bytes(9)), r"x\.svm\.gz is not text: byte 0x00 at offset 0"),
     "gzip of nothing": ("x.svm.gz", gzip.compress(b""), r"x\.svm\.gz is empty"),
     "text as npz": ("x.npz", b"1 1:2\n", r"x\.npz: File is not a zip file"),
-    "text as parquet": ("x.parquet", b"1 1:2\n", r"x\.parquet is not a whole Parquet file"),
-    "cut parquet": ("x.pq", b"PAR1" + bytes(20) + b"\x10\0\0\0PAR1", r"x\.pq is not a whole Parquet file"),
+    "text as parquet": ("x.parquet", b"1 1:2\n", r"x\.parquet is not a complete Parquet file"),
+    "cut parquet": ("x.pq", b"PAR1" + bytes(20) + b"\x10\0\0\0PAR1", r"x\.pq is not a complete Parquet file"),
 }
 BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     **{f"svmlight: {kind}": ("x.svm", text.encode(), said) for kind, (text, said) in BAD_SVMLIGHT.items()},
@@ -128,7 +131,7 @@ def test_bad_files_are_refused_in_one_line_with_their_place(kind: str, tmp_path:
 def test_places_that_hold_no_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent\.svm: no such file; check the name"):
         read_data(tmp_path / "absent.svm")
-    with pytest.raises(IsADirectoryError, match=r"is a folder: name a file in it"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it"):
         read_data(tmp_path)
     if Path("/dev/zero").exists():
         with pytest.raises(ValueError, match=r"/dev/zero is neither a file nor a pipe"):
@@ -146,16 +149,16 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_data_that_do_not_fit_the_model_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.svm"
     path.write_text("# c\n1 1:2\n1 1:1 4:3\n")
-    with pytest.raises(ValueError, match=r"line 3: feature 4, but the model's are 1 to 3; give the data"):
+    with pytest.raises(ValueError, match=r"line 3: feature 4, but the model's are 1 to 3; use data"):
         read_data(path, n_features=3)
     with pytest.raises(ValueError, match=r"line 3: feature 4, but the model's are 0 to 3"):
         read_data(path, n_features=4, first_index=0)
     with pytest.raises(ValueError, match=r"line 3: feature 4, but the model's are 1 to 2"):
         read_data(path, feature_names=["a", "b"])
     path.write_text("1 1:2\n1 0:1 4:3\n")
-    with pytest.raises(ValueError, match=r"line 2: index 0, but indices are from 1 here"):
+    with pytest.raises(ValueError, match=r"line 2: index 0, but indices start from 1 here"):
         read_data(path, first_index=1)
-    with pytest.raises(ValueError, match=r"label= and query= name columns, and svmlight data have none"):
+    with pytest.raises(ValueError, match=r"label= and query= name columns, but svmlight data have none"):
         read_data(path, label="y")
 
 
@@ -167,8 +170,8 @@ def test_data_that_do_not_fit_the_model_are_refused(tmp_path: Path) -> None:
         ({"n_features": 2.0}, r"n_features must be a whole number"),
         ({"first_index": 2}, r"first_index must be 0 or 1, got 2"),
         ({"first_index": True}, r"first_index must be 0 or 1, got True"),
-        ({"feature_names": ["a", "a"]}, r"feature_names: two columns are called 'a'"),
-        ({"feature_names": ["a"], "n_features": 2}, r"n_features is 2 and feature_names has 1"),
+        ({"feature_names": ["a", "a"]}, r"feature_names: two columns have the name 'a'"),
+        ({"feature_names": ["a"], "n_features": 2}, r"n_features is 2, but feature_names has 1"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], said: str) -> None:
@@ -182,11 +185,11 @@ BAD_FRAMES: dict[str, tuple[dict[str, Any], str]] = {
     "null query": ({"label": [1, 0], "qid": ["u", None], "a": [1, 2]}, r"row 2, column 'qid': missing"),
     "inf": ({"label": [1, 0], "a": [1.0, np.inf]}, r"row 2, column 'a': inf is not finite"),
     "inf label": ({"label": [-np.inf, 0], "a": [1, 2]}, r"row 1, column 'label': -inf is not finite"),
-    "strings": ({"label": [1, 0], "a": ["u", "v"]}, r"column 'a': its type is .*string, not a number's; drop it"),
+    "strings": ({"label": [1, 0], "a": ["u", "v"]}, r"column 'a': its type is .*string; remove it"),
     "dates": ({"label": [1, 0], "a": pd.to_datetime(["2020-01-01"] * 2)}, r"column 'a': its type is timestamp"),
     "float queries": (
         {"label": [1, 0], "qid": [0.5, 1], "a": [1, 2]},
-        r"column 'qid': its type is double; queries are",
+        r"column 'qid': its type is double; queries must be",
     ),
     "no rows": ({"label": [], "a": []}, r"x\.parquet holds no samples"),
     "no features": ({"label": [1, 0]}, r"x\.parquet holds no features"),
@@ -209,7 +212,7 @@ def test_parquet_indices_of_pandas_are_refused_and_categories_are_queries(tmp_pa
     frame.to_parquet(tmp_path / "x.parquet", index=False)
     assert read_data(tmp_path / "x.parquet").qid.tolist() == ["u", "v"]
     frame.set_index(pd.Index(["k", "l"])).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(ValueError, match=r"column '__index_level_0__' is an index of pandas; write with index=False"):
+    with pytest.raises(ValueError, match=r"column '__index_level_0__' is an index of pandas; pass index=False"):
         read_data(tmp_path / "x.parquet")
 
 
@@ -219,7 +222,7 @@ def test_damaged_parquet_pages_are_refused(tmp_path: Path) -> None:
     content = path.read_bytes()
     assert X[1].tobytes() in content
     path.write_bytes(content.replace(X[1].tobytes(), np.array([0.5]).tobytes()))
-    with pytest.raises(ValueError, match=r"x\.parquet is not a whole Parquet file .*; write it again"):
+    with pytest.raises(ValueError, match=r"x\.parquet is not a complete Parquet file .*; write it again"):
         read_data(path)
 
 

@@ -47,7 +47,9 @@ def dense(X: Any) -> Any:
 def test_arrays_are_read_as_they_were_written(suffix: str, qid: str, tmp_path: Path, rng: np.random.Generator) -> None:
     path, X, queries = tmp_path / f"data{suffix}", values(rng), QID[qid]
     if suffix in TEXT[:2] and qid == "str":
-        with pytest.raises(ValueError, match=r"whole numbers as queries; number them, or write CSV"):
+        with pytest.raises(
+            ValueError, match=r"queries of SVMlight text must be whole numbers; number them, or write CSV"
+        ):
             write_data(path, X, Y, queries)
         assert not list(tmp_path.iterdir())
         return
@@ -146,16 +148,16 @@ def test_columns_are_found_by_name_and_put_in_order(tmp_path: Path) -> None:
         assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], ["u", "v"])
         found = read_data(path, feature_names=["a", "b"])
         assert (found.feature_names, found.X.tolist()) == (["a", "b"], [[3, 1], [4, 2]])
-        with pytest.raises(ValueError, match=rf"{path.name}.*no column 'c', 'd'; give every feature"):
+        with pytest.raises(ValueError, match=rf"{path.name}.*no column 'c', 'd'; the data must have every feature"):
             read_data(path, feature_names=["a", "c", "b", "d"])
         with pytest.raises(ValueError, match=rf"{path.name}.*the model has no feature 'b'; remove it"):
             read_data(path, feature_names=["a"])
-        with pytest.raises(ValueError, match=rf"{path.name} has 2 features and the model 3"):
+        with pytest.raises(ValueError, match=rf"{path.name} has 2 features, but the model has 3"):
             read_data(path, n_features=3)
     for path in (csv, parquet):
         with pytest.raises(ValueError, match=r"column 'b' cannot be both the label and the query"):
             read_data(path, label="b", query="b")
-        with pytest.raises(ValueError, match=r"no column 'z', asked for by label=; there are 'b', 'group'"):
+        with pytest.raises(ValueError, match=r"no column 'z', asked for by label=; the columns are 'b', 'group'"):
             read_data(path, label="z")
 
 
@@ -257,14 +259,17 @@ def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
 
 
 BAD_ARGUMENTS: dict[str, tuple[tuple[Any, ...], str]] = {
-    "vector": ((np.zeros(3), np.zeros(3)), r"X must be numbers in rows and columns, got float64 of shape \(3,\)"),
-    "strings": ((np.array([["a"]]), [1]), r"X must be numbers"),
+    "vector": (
+        (np.zeros(3), np.zeros(3)),
+        r"X must be a two-dimensional array of numbers, got float64 of shape \(3,\)",
+    ),
+    "strings": ((np.array([["a"]]), [1]), r"X must be a two-dimensional array of numbers"),
     "nan": ((np.array([[1.0, np.nan]]), [1]), r"X\[0, 1\] is nan"),
-    "short y": ((np.eye(2), [1]), r"y must be 2 numbers, as X has rows, got int64 of shape \(1,\)"),
+    "short y": ((np.eye(2), [1]), r"y must be 2 numbers, one per row of X, got int64 of shape \(1,\)"),
     "inf y": ((np.eye(2), [1, np.inf]), r"y\[1\] is inf"),
     "float qid": ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers or strings"),
     "short names": ((np.eye(2), [1, 0], None, ["a"]), r"feature_names has 1 and X has 2 columns"),
-    "a name taken": ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns are called 'label'"),
+    "a name taken": ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns have the name 'label'"),
     "blank query": ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write NPZ"),
     "line in a query": ((np.eye(2), [1, 0], ["a", "b\nc"]), r"query 'b\\nc' does not fit in CSV"),
     "nothing": ((np.empty((0, 2)), []), r"holds no samples"),

@@ -120,9 +120,7 @@ def test_no_more_is_read_than_is_free(tmp_path: Path, monkeypatch: pytest.Monkey
     X, y = np.ones((2000, 10)), np.arange(2000) % 2
     for name in ("x.npz", "x.csv", "x.csv.gz", "x.svm", "x.svm.gz"):
         write_data(tmp_path / name, X, y)
-        with pytest.raises(
-            TooLargeError, match=r"100 kB are free: give fewer samples, or pass max_memory='1GB' to try"
-        ):
+        with pytest.raises(TooLargeError, match=r"100 kB are free; use fewer samples, or pass max_memory='1GB' to try"):
             read_data(tmp_path / name)
         assert read_data(tmp_path / name, max_memory="1GB").X.shape == (2000, 10)
 

@@ -82,11 +82,15 @@ def test_equal_models_are_equal_files(file: Path, tmp_path: Path) -> None:
 
 
 WRONG_CONTENT: dict[str, tuple[Any, Any, str]] = {
-    "objects": ({}, {"a": np.array([None])}, r"'a' has dtype object; numbers of up to 64 bits and strings are stored"),
+    "objects": (
+        {},
+        {"a": np.array([None])},
+        r"'a' has dtype object; only numbers of up to 64 bits and strings can be stored",
+    ),
     "complex": ({}, {"a": np.zeros(1, complex)}, r"'a' has dtype complex128"),
     "dates": ({}, {"a": np.zeros(1, "M8[s]")}, r"'a' has dtype datetime64"),
-    "a path as name": ({}, {"../a": np.zeros(1)}, r"'\.\./a' cannot name an array; use letters"),
-    "no name": ({}, {"": np.zeros(1)}, r"'' cannot name an array"),
+    "a path as name": ({}, {"../a": np.zeros(1)}, r"'\.\./a' is not a valid array name; use letters"),
+    "no name": ({}, {"": np.zeros(1)}, r"'' is not a valid array name"),
     "nan": ({"C": float("nan")}, {}, r"plain data with finite numbers"),
     "an array in the header": ({"C": np.zeros(1)}, {}, r"plain data.*ndarray"),
     "a tuple": ({"C": (1, 2)}, {}, r"lists, not tuples"),
@@ -174,8 +178,8 @@ def swap(document: dict[str, Any], members: dict[str, bytes], old: bytes, new: b
 
 
 FORGED: dict[str, tuple[Callable[[dict[str, Any], dict[str, bytes]], Any], str]] = {
-    "another format": (lambda d, m: d.update(format="keras"), r"not a model of rankwise: its format is not rankwise-m"),
-    "no object": (lambda d, m: [1, 2], r"not a model of rankwise"),
+    "another format": (lambda d, m: d.update(format="keras"), r"not a rankwise model: its format is not rankwise-m"),
+    "no object": (lambda d, m: [1, 2], r"not a rankwise model"),
     "a newer version": (
         lambda d, m: d.update(format_version=2, rankwise="9.1", arrays="?"),
         r"newer rankwise \('9\.1', format 2\): upgrade rankwise",
@@ -188,15 +192,15 @@ FORGED: dict[str, tuple[Callable[[dict[str, Any], dict[str, bytes]], Any], str]]
     "an entry a string": (lambda d, m: d.update(arrays=["coef"]), r"array without name"),
     "an entry without hash": (lambda d, m: d["arrays"][0].__delitem__("sha256"), r"array without name"),
     "a path for a name": (lambda d, m: d["arrays"][0].update(name="../../x"), r"array without name"),
-    "one array less": (lambda d, m: m.__delitem__("arrays/coef.npy"), r"not those that rankwise\.json lists"),
-    "one array more": (lambda d, m: m.update({"arrays/more.npy": b"x"}), r"not those that rankwise\.json lists"),
-    "code beside": (lambda d, m: m.update({"run.py": b"x"}), r"not those that rankwise\.json lists"),
+    "one array less": (lambda d, m: m.__delitem__("arrays/coef.npy"), r"differ from those listed in rankwise\.json"),
+    "one array more": (lambda d, m: m.update({"arrays/more.npy": b"x"}), r"differ from those listed in rankwise\.json"),
+    "code beside": (lambda d, m: m.update({"run.py": b"x"}), r"differ from those listed in rankwise\.json"),
     "other numbers": (
         lambda d, m: m.update({"arrays/coef.npy": m["arrays/coef.npy"].replace(b"\x9a", b"\x9b")}),
-        r"array 'coef' is not what was written",
+        r"array 'coef' has changed since it was written",
     ),
-    "another shape": (lambda d, m: d["arrays"][3].update(shape=[1, 3]), r"is not what was written"),
-    "another dtype": (lambda d, m: d["arrays"][3].update(dtype="<f4"), r"is not what was written"),
+    "another shape": (lambda d, m: d["arrays"][3].update(shape=[1, 3]), r"has changed since it was written"),
+    "another dtype": (lambda d, m: d["arrays"][3].update(dtype="<f4"), r"has changed since it was written"),
     "a huge shape": (lambda d, m: swap(d, m, b"(3,), }      ", b"(3000000000,)}"), r"damaged"),
     "an overflowing shape": (lambda d, m: swap(d, m, b"(3,), }" + b" " * 20, b"(4611686018427387907,)}    "), r"damag"),
     "objects": (lambda d, m: swap(d, m, b"'<f8'", b"'|O8'"), r"dtype '\|O'"),
@@ -225,14 +229,14 @@ def test_compressed_members_are_refused(file: Path) -> None:
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
-    refused(tmp_path, r"is not a file: name the file of a model")
+    refused(tmp_path, r"is not a file; name a model file")
     refused(tmp_path / "absent", r"no such file; check the name")
     path = tmp_path / "foreign"
     for content in (b"", b"PK", b"PK\x03\x04", b"1 1:0.5\n", pickle.dumps({"coef": [1.0]}), bytes(1000)):
         path.write_bytes(content)
         refused(path)
     np.savez(path.with_suffix(".npz"), coef=np.zeros(3))
-    refused(path.with_suffix(".npz"), r"no rankwise\.json; give one that rankwise wrote")
+    refused(path.with_suffix(".npz"), r"no rankwise\.json; name a file that rankwise wrote")
     with zipfile.ZipFile(path, "w"):
         pass
     refused(path)
@@ -321,8 +325,8 @@ def test_modes_and_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -
 
 
 def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match=r"is a folder: name a file in it"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it"):
         write_bytes(tmp_path, b"")
-    with pytest.raises(FileNotFoundError, match=r"no folder .*absent; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*absent does not exist; create it first"):
         write_bytes(tmp_path / "absent" / "file", b"")
     write_bytes(tmp_path / ("é" * 127), b"a long name")

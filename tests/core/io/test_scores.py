@@ -17,7 +17,7 @@ def test_scores_keep_every_digit(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert read_scores(path).tolist() == scores.tolist()
     write_scores("-", np.array([0.1, -2.5], np.float32))
     assert capsys.readouterr().out == "0.10000000149011612\n-2.5\n"
-    with pytest.raises(ValueError, match=r"scores\[1\] is nan: not finite, so not written"):
+    with pytest.raises(ValueError, match=r"scores\[1\] is nan; scores must be finite"):
         write_scores(tmp_path / "scores.txt", [1.0, np.nan])
     with pytest.raises(ValueError, match=r"one-dimensional"):
         write_scores(tmp_path / "scores.txt", np.eye(2))
@@ -26,7 +26,7 @@ def test_scores_keep_every_digit(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_bad_scores_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "scores"
     for text, said in (
-        ("1\nx\n", r"scores, line 2: 'x' is not a finite number; give one score a line"),
+        ("1\nx\n", r"scores, line 2: 'x' is not a finite number; give one score per line"),
         ("1\n\n2\n", r"scores, line 2: ''"),
         ("1 2\n", r"scores, line 1: '1 2'"),
         ("nan\n", r"scores, line 1: 'nan'"),

@@ -74,7 +74,7 @@ def test_there_is_no_interval_where_nothing_has_a_value(qid: Any) -> None:
     assert np.isnan(metrics.bootstrap_interval("ap", SCORES, empty, qid)).all()
     assert metrics.bootstrap_interval("ap", SCORES, empty, qid, empty="zero") == (0.0, 0.0)
     assert metrics.bootstrap_interval("ap", SCORES, empty, qid, empty="one") == (1.0, 1.0)
-    with pytest.raises(ValueError, match=r"0 positives and \d negatives and so no ap"):
+    with pytest.raises(ValueError, match=r"0 positives and \d negatives, so it has no ap"):
         metrics.bootstrap_interval("ap", SCORES, empty, qid, empty="error")
     none = [] if qid else None
     assert np.isnan(metrics.bootstrap_interval("ap", [], [], none)).all()
@@ -132,8 +132,8 @@ def test_a_draw_of_nothing_has_no_err() -> None:
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ([1, 1], r"shape \(2,\).*a column for each of 2 samples"),
-        ([[1, 1, 1]], r"shape \(1, 3\).*a column for each of 2 samples"),
+        ([1, 1], r"shape \(2,\).*one column per sample, 2"),
+        ([[1, 1, 1]], r"shape \(1, 3\).*one column per sample, 2"),
         ([[1, -1]], "a number below 0"),
         ([[1, np.nan]], "or NaN"),
     ],

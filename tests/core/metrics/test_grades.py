@@ -136,11 +136,11 @@ def test_grades_beyond_two_to_the_power_are_refused_with_a_remedy() -> None:
 BAD_GAINS: list[tuple[Any, str]] = [
     ("exp", r"unknown gain 'exp'; use 'exp2' or 'linear'"),
     (2.0, r"unknown gain 2.0"),
-    (lambda y: y + 1.0, r"gain must be finite, 0 for grade 0, and must not fall"),
+    (lambda y: y + 1.0, r"gain must be finite, must be 0 for grade 0, and must not fall"),
     (lambda y: y * (3.0 - y), r"must not fall as grades rise"),
-    (lambda y: y[:1], r"and return as many numbers"),
+    (lambda y: y[:1], r"and return the same number of values"),
     (lambda y: 1.0 / (y - 1e300) * 0.0 + np.where(y > 1, np.inf, 0.0), r"gain must be finite"),
-    (lambda y: "a", r"and return as many numbers"),
+    (lambda y: "a", r"and return the same number of values"),
 ]
 
 
@@ -167,7 +167,7 @@ def test_options_that_a_metric_does_not_know_are_refused(options: Any, said: str
 
 
 def test_a_grade_above_the_largest_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"grades\[2\] is 5, above max_grade=4; pass the largest grade there is"):
+    with pytest.raises(ValueError, match=r"grades\[2\] is 5, above max_grade=4; pass the largest possible grade"):
         metrics.expected_reciprocal_rank([1.0, 2.0, 3.0], [0, 4, 5], max_grade=4)
 
 
@@ -212,7 +212,7 @@ def test_grades_that_are_negative_or_not_finite_are_refused(name: str, wrong: fl
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("grades", [list("1234"), np.array([1, "a", None, 2.0], object), [1j, 2, 3, 4]])
 def test_text_and_other_things_are_no_grades(name: str, grades: Any) -> None:
-    with pytest.raises(TypeError, match=r"(grades|relevant) must be real numbers, or booleans, got dtype"):
+    with pytest.raises(TypeError, match=r"(grades|relevant) must be real numbers or booleans, got dtype"):
         metrics.as_metric(name)(SCORES, grades)
 
 

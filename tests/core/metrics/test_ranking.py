@@ -213,7 +213,9 @@ def test_an_empty_query_is_nan_or_zero_or_refused_and_one_without_negatives_is_p
     assert np.isnan(metric(scores, relevant))
     assert metric(scores, relevant, empty="zero") == 0.0
     assert metric(scores, relevant, empty="one") == 1.0
-    said = rf"the query has {relevant.sum()} positives and {(~relevant).sum()} negatives and so no {name}; remove it"
+    said = (
+        rf"the query has {relevant.sum()} positives and {(~relevant).sum()} negatives, so it has no {name}; remove it"
+    )
     with pytest.raises(ValueError, match=said):
         metric(scores, relevant, empty="error")
 
@@ -228,7 +230,7 @@ def test_empty_queries_are_skipped_or_zero_or_one_or_named(name: str) -> None:
     assert metric(scores, relevant, qid=qid, empty="one") == (alone + 1.0) / 2
     assert metrics.per_query(name, scores, relevant, qid, empty="zero")[1].tolist() == [alone, 0.0]
     assert metrics.per_query(name, scores, relevant, qid, empty="one")[1].tolist() == [alone, 1.0]
-    with pytest.raises(ValueError, match=rf"query 9 has 0 positives and 2 negatives and so no {name}; remove it"):
+    with pytest.raises(ValueError, match=rf"query 9 has 0 positives and 2 negatives, so it has no {name}; remove it"):
         metric(scores, relevant, qid=qid, empty="error")
     with pytest.raises(ValueError, match=r"query 9 has 0 positives"):
         metrics.per_query(name, scores, relevant, qid, empty="error")
@@ -238,7 +240,7 @@ def test_no_queries_have_no_mean() -> None:
     assert np.isnan(metrics.auc([], [], qid=[]))
     assert metrics.auc([], [], qid=[], empty="zero") == 0.0
     assert metrics.auc([], [], qid=[], empty="one") == 1.0
-    with pytest.raises(ValueError, match=r"there are no queries and so no auc"):
+    with pytest.raises(ValueError, match=r"there are no queries, so there is no auc"):
         metrics.auc([], [], qid=[], empty="error")
     assert [part.size for part in metrics.per_query("ndcg", [], [], [])] == [0, 0]
 
@@ -296,11 +298,11 @@ WRONG_NAMES: list[tuple[Any, int | None, type[Exception], str]] = [
     ("ndcg@0", None, ValueError, r"cut-off of 'ndcg@0'"),
     ("ndcg@-1", None, ValueError, r"cut-off of 'ndcg@-1'"),
     ("ndcg@1.5", None, ValueError, r"cut-off of 'ndcg@1.5'"),
-    ("auc@10", None, ValueError, r"auc is not cut at k=10; cut one of 'ap', 'ndcg', 'mrr', 'precision', 'recall'"),
+    ("auc@10", None, ValueError, r"auc cannot be cut at k=10; only 'ap', 'ndcg', 'mrr', 'precision', 'recall'"),
     ("recall", None, ValueError, r"recall needs the last place that counts; .*'recall@10'"),
     ("err@0", None, ValueError, r"cut-off of 'err@0'"),
-    ("auc", 3, ValueError, r"auc is not cut at k=3"),
-    ("ndcg@5", 3, ValueError, r"ndcg@5 is cut at 5 already, not at k=3; pass one of the two"),
+    ("auc", 3, ValueError, r"auc cannot be cut at k=3"),
+    ("ndcg@5", 3, ValueError, r"ndcg@5 is already cut at 5, not at k=3; pass only one of them"),
     ("precision", None, ValueError, r"precision needs the last place that counts; .*'precision@10'"),
     ("ndcg", 0, ValueError, r"k must be at least 1, got 0"),
     ("precision", -3, ValueError, r"k must be at least 1, got -3"),

@@ -82,10 +82,10 @@ class _Labels(BaseEstimator):  # type: ignore[misc]
 def test_a_scorer_refuses_what_cannot_rank(data: Any) -> None:
     X, y, _ = data
     scorer = _whole("ap")
-    with pytest.raises(TypeError, match=r"_Labels ranks nothing: .* neither decision_function nor predict_proba"):
+    with pytest.raises(TypeError, match=r"_Labels cannot rank: .* neither decision_function nor predict_proba"):
         scorer(_Labels(), X, y)
     three = LogisticRegression().fit(X, np.arange(300) % 3)
-    with pytest.raises(ValueError, match=r"LogisticRegression has 3 classes and a ranking has 2.*y == label"):
+    with pytest.raises(ValueError, match=r"LogisticRegression has 3 classes, but a ranking needs 2.*y == label"):
         scorer(three, X, y)
     with pytest.raises(TypeError, match=r"y must be numbers for an estimator without classes_, got dtype <U"):
         scorer(LinearRegression().fit(X, y), X, y.astype(str))
@@ -108,7 +108,7 @@ def test_a_scorer_treats_empty_queries_as_it_was_told(data: Any) -> None:
 
 
 ROUTE = (
-    r"got no qid, and would rank all samples as one query.*sklearn\.set_config\(enable_metadata_routing=True\).*"
+    r"got no qid and would rank all samples as one query.*sklearn\.set_config\(enable_metadata_routing=True\).*"
     r"scorer\.set_score_request\(qid=True\).*params=\{'qid': qid\}.*make_ranking_scorer\('ap', one_query=True\)"
 )
 
@@ -117,7 +117,7 @@ def test_a_scorer_without_qid_refuses_and_says_how_to_route_it(data: Any) -> Non
     X, y, qid = data
     with pytest.raises(ValueError, match=ROUTE):
         _scorer("ap")(LogisticRegression().fit(X, y), X, y)
-    with pytest.raises(ValueError, match=r"one_query=True\) takes all samples as one query and got qid"):
+    with pytest.raises(ValueError, match=r"one_query=True\) takes all samples as one query but got qid"):
         _whole("ap")(LogisticRegression().fit(X, y), X, y, qid)
 
 

@@ -55,7 +55,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": "precision"}, ValueError, "unknown loss 'precision'"),
     ({"loss": 3}, TypeError, "loss must be a name or a Loss"),
     ({"score": "f2"}, ValueError, "unknown score 'f2'; use one of 'accuracy', 'ap'"),
-    ({"score": "auc@5"}, ValueError, "auc is not cut"),
+    ({"score": "auc@5"}, ValueError, "auc cannot be cut"),
     ({"score": 1.0}, TypeError, "score must be a name or a function"),
 ]
 
