@@ -1,8 +1,9 @@
-// What is done on the page goes into the state; the server computes; what it answers is shown.
+// What is done on the page goes into the state; answers to it are computed elsewhere, and shown.
 
 import * as model from "./model.js";
 import { Rankings } from "./rankings.js";
 import { Recursion } from "./recursion.js";
+import { ORIGIN, answerTo } from "./remote.js";
 import { draw, html, resize, set, shown } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
@@ -74,28 +75,13 @@ async function ask() {
   while (changed) {
     changed = false;
     const ids = state.samples.map((one) => one.id);
-    const answer = await fetchAnswer(model.request(state));
+    const { found, error } = await answerTo(model.request(state));
+    if (error) say(error);
     const same = ids.length === state.samples.length && ids.every((id, k) => id === state.samples[k].id);
-    if (answer !== null && same) show(answer, ids);
+    if (found && same) show(found, ids);
   }
   asking = false;
   main.setAttribute("aria-busy", "false");
-}
-
-async function fetchAnswer(request) {
-  try {
-    const reply = await fetch("solve", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(request),
-    });
-    const found = await reply.json();
-    if (reply.ok) return found;
-    say(found.error);
-  } catch {
-    say("The server does not answer. Start it again with “rankwise explore”, and open the address it prints.");
-  }
-  return null;
 }
 
 function say(text) {
@@ -281,5 +267,6 @@ window.addEventListener("resize", () => {
   if (latest) show(latest.answer, latest.ids);
 });
 
+$("origin").textContent = ORIGIN;
 update();
 say(problem);
