@@ -61,7 +61,7 @@ function place() {
   rankings.place(state.samples, selected, state.loss, state.scale);
 }
 
-// Browsers refuse an address that changes too often: the last one of a moment is kept.
+// Browsers refuse an address that changes too often, so only the latest is written.
 function save() {
   clearTimeout(saved);
   saved = setTimeout(() => history.replaceState(null, "", model.format(state)), 120);
@@ -113,7 +113,7 @@ function remove(id) {
 
 function add(relevant) {
   if (state.samples.length >= model.MOST) {
-    say(`There is room for ${model.MOST} samples; remove one first.`);
+    say(`The page shows at most ${model.MOST} samples; remove one first.`);
     return;
   }
   const one = model.sample(relevant, model.freeScore(state.samples, relevant));
@@ -140,7 +140,7 @@ function drawEditor() {
   const one = selected === null ? undefined : find(selected);
   $("editor-parts").hidden = !one;
   const name = one && latest ? nameOf(one) : "";
-  $("editor-name").textContent = one ? name : "Choose a sample to change it here.";
+  $("editor-name").textContent = one ? name : "Select a sample to edit it here.";
   if (one && document.activeElement !== $("editor-score")) $("editor-score").value = one.score.toFixed(2);
 }
 
@@ -172,7 +172,8 @@ function drawNumbers(answer) {
   $("value-again").textContent = shown(answer.value);
   $("violating-again").textContent = shown(answer.violating.loss);
   $("predicted-again").textContent = shown(answer.predicted.loss);
-  $("gap-name").textContent = answer.loss === "zero-one" ? "Σ s · ∂J/∂s" : "F(R) − F(R*)";
+  const gap = answer.loss === "zero-one" ? "Σ s · ∂J/∂s" : "F(R) − F(R*)";
+  $("gap-name").textContent = `${gap}, from the scores`;
   const sign = answer.gap < 0 ? "−" : "+";
   const weighed = `${shown(answer.scale, 2)} · ${shown(answer.violating.loss)}`;
   $("equation").textContent = `${shown(answer.value)} = ${weighed} ${sign} ${shown(Math.abs(answer.gap))}`;
@@ -199,13 +200,13 @@ function drawBars(answer) {
   const [left, full] = [128, width - 128 - 2];
   resize(element, width, 52);
   element.replaceChildren();
-  [["J", answer.value, "hinge"], ["scale · Δ predicted", bound, "bound"]].forEach(([name, value, kind], k) => {
+  [["J", answer.value, "hinge"], ["scale · Δ by score", bound, "bound"]].forEach(([name, value, kind], k) => {
     const bar = { x: left, y: 5 + 26 * k, height: 14, rx: 4 };
     draw(element, "text", { x: 0, y: 16 + 26 * k }, name);
     draw(element, "rect", { ...bar, class: "track", width: full });
     draw(element, "rect", { ...bar, class: kind, width: Math.max(0, (full * value) / most) });
   });
-  set(element, { "aria-label": `J is ${shown(answer.value)}; scale times Δ, predicted, is ${shown(bound)}` });
+  set(element, { "aria-label": `J is ${shown(answer.value)}; scale times Δ of the ranking by score is ${shown(bound)}` });
 }
 
 function drawTable(answer, ids) {
@@ -240,7 +241,7 @@ $("downhill").addEventListener("click", () => {
   if (latest === null) return;
   const { answer, ids } = latest;
   if (answer.gradient.every((part) => part === 0)) {
-    say("The gradient is 0: with this loss and scale, training leaves these scores as they are.");
+    say("The gradient is 0: with this loss and scale, training does not move these scores.");
     return;
   }
   change(() => ids.forEach((id, at) => find(id) && (find(id).score = model.rounded(answer.downhill[at]))));

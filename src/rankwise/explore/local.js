@@ -1,12 +1,12 @@
 // Where answers come from when the page has no server, as on the documentation site: this file, which computes what
 // solve.py asks of the library. Problems are small, so everything is written for clarity. Tests compare the two.
 
-export const ORIGIN = "Every number is computed in this page, by the same methods as rankwise’s own; tests compare the two.";
+export const ORIGIN = "Every number is computed inside this page. The tests of rankwise check that it gives the same.";
 
 const STRIDE = 0.25; // how far “Train a step” moves the sample that moves most
 const TIE = 1e-13; // a rank that loses by less than this fraction of what was summed up counts as equally good
 
-// Losses Δ = (1/C) Σ_k w(k) (D(k) − D(k + c_k)) by their weights and discounts; C makes the worst ranking's loss at most 1.
+// Losses Δ = (1/C) Σ_k w(k) (D(k) − D(k + c_k)), by weight w and discount D; C is Σ_k w(k) D(k), or PN for AUC.
 const DISCOUNTED = {
   ap: { weight: (k) => k, discount: (m) => 1 / m },
   ndcg: { weight: () => 1, discount: (m) => 1 / Math.log2(1 + m) },

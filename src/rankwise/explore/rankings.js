@@ -74,7 +74,7 @@ export class Rankings {
   measure() {
     const n = this.samples.length;
     this.width = Math.max(260, Math.floor(this.element.parentElement.clientWidth));
-    this.row = Math.max(15, Math.min(34, 400 / n));
+    this.row = Math.max(18, Math.min(34, 400 / n));
     this.narrow = this.width < 480;
     this.height = Math.max(this.narrow ? 480 : 620, n * this.row + TOP + BOTTOM);
     this.row = Math.min(this.narrow ? 36 : 52, (this.height - TOP - BOTTOM) / n);

@@ -34,7 +34,8 @@ MOST_CONNECTIONS = 64
 _DRAINED, _DRAINED_SECONDS = 1 << 20, 0.5
 
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-_FILES = ("index.html", "style.css", "app.js", "model.js", "rankings.js", "recursion.js", "svg.js")
+_SCRIPTS = ("app.js", "layout.js", "model.js", "rankings.js", "recursion.js", "remote.js", "svg.js")
+_FILES = ("index.html", "style.css", "dark.css", *_SCRIPTS)
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "

@@ -1,7 +1,7 @@
-"""The page without a server: a folder that any browser opens, also from the disk, and that computes by itself.
+"""The page without a server: a folder that a browser can open from the web or from the disk.
 
-It is made of the files that the server sends. Browsers load no modules from the disk, so they become one plain script, in
-which `local.js` answers instead of `remote.js`.
+It is built from the files that the server sends. Browsers refuse to load modules from the disk, so the modules become
+one plain script. In it, `local.js` computes the answers that `remote.js` would ask the server for.
 """
 
 from __future__ import annotations
