@@ -1,4 +1,4 @@
-"""Packages that an extra of rankwise brings, and what to say where one is missing."""
+"""Packages that the extras of rankwise install, and what to say if one is missing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _EXTRAS = {
 
 
 def missing(error: ModuleNotFoundError, *, detecting: bool = False) -> str | None:
-    """What brings the package that was not found, in a line; None if no extra does. detecting: for detection."""
+    """How to install a package that was not found, in one line; None if no extra has it. detecting: for detection."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return None
     extra = "detection" if detecting else _EXTRAS[package]
-    return f"this needs {package}: pip install '.[{extra}]' in a checkout of rankwise"
+    return f"this needs {package}, which is not installed; run pip install '.[{extra}]' in a checkout of rankwise"
