@@ -52,9 +52,9 @@ def _damaged(name: str) -> Callable[[], None]:
         ("random", "not text"),
         ("empty.svm", "is empty"),
         ("words.txt", "line 1"),
-        ("one.svm", "every label is 1; a ranking needs samples of two classes"),
-        ("ones.svm", "labels are 1, 2: pass --relevant-from 2"),
-        ("below.svm", "labels are -1, 0: pass --relevant-from 0"),
+        ("one.svm", "every label is 1; a ranking needs two classes"),
+        ("ones.svm", "the labels are 1, 2; use --relevant-from 2"),
+        ("below.svm", "the labels are -1, 0; use --relevant-from 0"),
         ("apart.svm", "try --no-qid"),
         ("nan.csv", "line 2, column 'a'"),
         ("unnamed.csv", "name the labels' with --label"),
@@ -95,24 +95,27 @@ OF_RANK_SVM = [
         (["fit", "train.svm", "-o", "m.rw", "--relevant-from", "inf"], "'inf' is not a finite number"),
         (["fit", "train.svm", "-o", "m.rw", "--loss", "map"], "'map'"),
         (["fit", "train.svm", "-o", "m.rw", *SVM, "--scoring", "map"], "unknown metric 'map'"),
-        (["fit", "train.svm", "-o", "m.rw", *SVM, "--C", "1", "--cv", "3"], "--cv is for choosing C, and --C is 1"),
+        (
+            ["fit", "train.svm", "-o", "m.rw", *SVM, "--C", "1", "--cv", "3"],
+            "--cv controls how C is chosen, but --C is 1",
+        ),
         (
             ["fit", "train.svm", "-o", "m.rw", *SVM, "--cv", "100"],
-            "12 queries with both classes for 100 folds; pass --cv 12, or lower",
+            "only 12 queries with both classes for 100 folds; use --cv 12 or lower",
         ),
         (["fit", "train.svm", "-o", "m.rw", "--metric", "map@3"], "unknown metric 'map@3'"),
         (["fit", "train.svm", "-o", "m.rw", "--metric", "precision"], "precision needs the last place"),
-        (["fit", "train-flat.svm", "-o", "m.rw", "--metric", "map"], "has no queries, and map is the mean of AP"),
-        (["fit", "train.svm", "-o", "m.rw", "--no-qid", "--metric", "map"], "pass --metric ap"),
+        (["fit", "train-flat.svm", "-o", "m.rw", "--metric", "map"], "has no queries, but map is the mean of AP"),
+        (["fit", "train.svm", "-o", "m.rw", "--no-qid", "--metric", "map"], "use --metric ap"),
         (["fit", "train.svm", "-o", "m.rw", "--model", "svm"], "'svm'"),
         (
             ["fit", "train.svm", "-o", "m.rw", *SVM, "--metric", "ap"],
-            "--metric is an option of --model linear-ranker; rank-svm has --loss, and --scoring to choose C",
+            "--metric is an option of --model linear-ranker; with rank-svm, use --loss, and --scoring to choose C",
         ),
         *[
             (
                 ["fit", "train.svm", "-o", "m.rw", option, *value],
-                f"{option.replace('no-', '')} is an option of --model rank-svm; pass that too, or leave",
+                f"{option.replace('no-', '')} is an option of --model rank-svm; add --model rank-svm, or remove",
             )
             for option, *value in OF_RANK_SVM
         ],
@@ -120,9 +123,9 @@ OF_RANK_SVM = [
         (["fit", "train.npz", "-o", "m.rw", "--format", "svmlight"], "pass --format 'npz'"),
         (["fit", "train.svm", "-o", "m.rw", "--label", "f1"], "--label and --query name columns"),
         (["fit", "train.csv", "-o", "m.rw", "--label", "grade"], "asked for by --label;"),
-        (["fit", "train.svm", "-o", "no/m.rw"], "no folder no"),
+        (["fit", "train.svm", "-o", "no/m.rw"], "there is no folder no"),
         (["fit", "train.svm", "-o", "."], "is a folder"),
-        (["fit", "train.svm", "-o", "/proc/m.rw"], "cannot write there"),
+        (["fit", "train.svm", "-o", "/proc/m.rw"], "cannot be written"),
         (["fit", "train.svm", "-o", "-"], "name a file"),
         (["fit", "train.svm", "-o", "train.svm"], "would overwrite TRAIN"),
         (["fit", "train.svm", "-o", "m.rw", "--json", "m.rw"], "--json would overwrite --output"),
@@ -132,7 +135,7 @@ OF_RANK_SVM = [
         (["predict", "test.csv", "model.rw"], "test.csv is not a model of rankwise"),
         (["predict", "test.npz", "test.csv"], "test.npz is not a model of rankwise"),
         (["predict", "-", "-"], "MODEL and DATA cannot both be '-'"),
-        (["predict", "-", "test.csv"], "not read from standard input"),
+        (["predict", "-", "test.csv"], "cannot be read from standard input"),
         (["predict", "model.rw", "test.csv", "-o", "-", "--json", "-"], "--output and --json cannot both be '-'"),
         (["predict", "model.rw", "test.csv", "--rank", "--labels"], "not allowed with"),
         (["predict", "model.rw", "wide.svm"], "feature 7, but the model's are 1 to 6"),
@@ -142,7 +145,7 @@ OF_RANK_SVM = [
         (["evaluate", "model.rw", "unlabelled.npz"], "no array 'y'"),
         (["evaluate", "model.rw", "test.csv", "--metrics", "ap", "map@3"], "unknown metric 'map@3'"),
         (["evaluate", "model.rw", "test.csv", "--metrics", "precision"], "precision needs the last place"),
-        (["evaluate", "model.rw", "test.csv", "--level", "95"], "'95' does not lie between 0 and 1"),
+        (["evaluate", "model.rw", "test.csv", "--level", "95"], "'95' is not between 0 and 1"),
         (["evaluate", "model.rw", "test.csv", "--plot", "pr.jpeg"], "must end in .png"),
         (["evaluate", "model.rw", "test.csv", "--json", "model.rw"], "--json would overwrite MODEL"),
     ],
@@ -174,7 +177,8 @@ def test_a_missing_package_is_named_with_its_extra(
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    assert f"this needs {package}: pip install '.[{extra}]' in a checkout of rankwise" in refused(capsys, *arguments)
+    said = refused(capsys, *arguments)
+    assert f"this needs {package}, which is not installed; run pip install '.[{extra}]'" in said
 
 
 def test_running_out_of_memory_is_one_line(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
