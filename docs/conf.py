@@ -2,8 +2,10 @@
 
 import re
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+from rankwise.explore.static import write_page
 from rankwise.inference import compiled
 
 project = "rankwise"
@@ -62,13 +64,13 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_depth": 3,
     "show_nav_level": 1,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "explore": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"changelog": [], "faq": [], "getting_started": []}
+html_sidebars = {"changelog": [], "explore": [], "faq": [], "getting_started": []}
 
 # Pages of the gallery show what a script prints. On a new machine, that would include a notice that kernels compile.
 compiled._Announcement.said = True
@@ -102,8 +104,15 @@ def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) ->
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
+def _write_explorer(app: Any, error: Exception | None) -> None:
+    """Write the interactive page, made of the files that `rankwise explore` serves, beside the page that shows it."""
+    if error is None and app.builder.format == "html":
+        write_page(Path(app.outdir) / "explorer")
+
+
 def setup(app: Any) -> dict[str, bool]:
-    """Connect the two."""
+    """Connect these functions."""
     app.connect("autodoc-process-docstring", _docstring, priority=400)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("build-finished", _write_explorer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Packages that an extra of rankwise installs, and what to say when one is missing."""
+"""Packages that the extras of rankwise install, and what to say if one is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def install_hint(extra: str) -> str:
 
 
 def missing(error: ModuleNotFoundError, *, detecting: bool = False) -> str | None:
-    """One line that says how to install the missing package, or None if no extra has it. detecting: for detection."""
+    """How to install a package that was not found, in one line; None if no extra has it. detecting: for detection."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return None

@@ -190,7 +190,7 @@ def test_what_is_found_in_an_image_is_printed_and_drawn(model: Path, capsys: Cap
 def test_a_new_image_needs_the_network_of_the_features(model: Path, capsys: Capture) -> None:
     pytest.importorskip("torch")
     line = refused(capsys, "show", "kit/VOC2007/JPEGImages/000001.png", "-m", "m.rw")
-    assert line == "rankwise: m.rw is for features of noise, which is not here; pass --features"
+    assert line == "rankwise: m.rw needs features of noise, which is not available; use --features"
 
 
 @pytest.mark.slow
@@ -222,8 +222,8 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Cal
     train = ("train", "features", "--class", "disc", "-o", "n.rw")
     assert "'cat'; choose among disc, square" in refused(capsys, *train[:3], "cat", *train[4:])
     assert "no set 'dev'" in refused(capsys, *train, "--set", "dev")
-    assert "--val is for choosing C, and --C is 1" in refused(capsys, *train, "--C", 1, "--val", "val")
-    assert "'2' is no share" in refused(capsys, *train, "--self-paced", 2)
+    assert "--val controls how C is chosen, but --C is 1" in refused(capsys, *train, "--C", 1, "--val", "val")
+    assert "'2' is not a fraction" in refused(capsys, *train, "--self-paced", 2)
     assert "invalid choice: 'middle'" in refused(capsys, *train, "--init", "middle")
     assert "name a file" in refused(capsys, *train[:4], "-o", "-")
     assert "nothing is no features folder" in refused(capsys, "train", "nothing", *train[2:])

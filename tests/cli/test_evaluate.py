@@ -83,7 +83,7 @@ def test_metrics_are_those_of_the_python_interface(model: Path, folder: Path, na
         assert (row["low"], row["high"]) == pytest.approx(interval, rel=RTOL)
         assert f"{row['name']:<14}{row['value']:8.4f}   {row['low']:.4f} to {row['high']:.4f}" in printed
     assert document["bootstrap"]["over"] == ("samples" if data.qid is None else "queries")
-    assert f"80% interval, over {document['bootstrap']['over']}" in printed
+    assert f"80% interval over {document['bootstrap']['over']}" in printed
 
 
 def test_queries_without_relevant_samples_are_left_out_and_counted(model: Path, folder: Path, capsys: Capture) -> None:
@@ -93,9 +93,9 @@ def test_queries_without_relevant_samples_are_left_out_and_counted(model: Path, 
     write_data("gaps.csv", X, y, qid)
     run("evaluate", model, "gaps.csv", "--metrics", "ap", "auc", "--resamples", 0, "--json", "test.json")
     printed = capsys.readouterr().out
-    assert "12 queries (3 without a relevant sample)\nqueries that a metric cannot judge are left out\n" in printed
-    assert "9 of 12 queries judged" in printed
-    assert "8 of 12 queries judged" in printed
+    assert "12 queries (3 without relevant samples)\nqueries for which a metric is not defined are skipped\n" in printed
+    assert "9 of 12 queries" in printed
+    assert "8 of 12 queries" in printed
     assert "interval" not in printed
     document = json.loads(Path("test.json").read_text())
     assert [row["queries"] for row in document["metrics"]] == [9, 8]
@@ -212,7 +212,7 @@ def test_a_plot_is_drawn(model: Path, folder: Path, capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
     run("evaluate", model, "test.csv", "--plot", "pr.png", "--metrics", "ap", "--resamples", 0)
     assert Path("pr.png").read_bytes().startswith(PNG)
-    assert "pr.png (precision and recall of all queries pooled)" in capsys.readouterr().out
+    assert "pr.png (precision and recall over all queries together)" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -53,14 +53,14 @@ def test_two_models_are_compared_as_the_python_interface_does(two: Any, capsys: 
         assert f"  B - A  {expected.difference:+.4f}  {low:+.4f} to {high:+.4f}   Wilcoxon p " in printed
         said = rf"B is better on {row['better']} quer(y|ies), worse on {row['worse']}, equal on {row['equal']}\n"
         assert re.search(said, printed)
-    assert "A: model.rw (RankSVM, ap)\nB: other.rw (RankSVM, auc)\n80% intervals, over queries\n" in printed
-    assert "ndcg@5   12 of 12 queries judged\n" in printed
+    assert "A: model.rw (RankSVM, ap)\nB: other.rw (RankSVM, auc)\n80% intervals over queries\n" in printed
+    assert "ndcg@5   12 of 12 queries\n" in printed
 
 
 def test_one_query_has_intervals_over_samples_and_no_test(two: Any, capsys: Capture) -> None:
     found = document("model.rw", "other.rw", "test.csv", "--no-qid", "--metrics", "ap", "--resamples", 30)
     printed = capsys.readouterr().out
-    assert "intervals, over samples" in printed
+    assert "intervals over samples" in printed
     assert "Wilcoxon" not in printed
     assert "better" not in printed
     assert found["bootstrap"]["over"] == "samples"
@@ -84,7 +84,7 @@ def test_differences_are_drawn_of_the_first_metric(two: Any, suffix: str, capsys
     pytest.importorskip("matplotlib")
     figure = f"differences.{suffix}"
     run("evaluate", "model.rw", "other.rw", "test.csv", "--metrics", "err@5", "ap", "--plot", figure, "--resamples", 9)
-    assert f"figure: {figure} (differences of err@5 by query)" in capsys.readouterr().out
+    assert f"figure: {figure} (difference in err@5 per query)" in capsys.readouterr().out
     assert Path(figure).read_bytes().startswith(PNG if suffix == "png" else b"<?xml")
     run("evaluate", "model.rw", "test.csv", "--plot", figure, "--metrics", "ap", "--resamples", 0)
     assert Path(figure).read_bytes().startswith(PNG if suffix == "png" else b"<?xml")
@@ -99,12 +99,12 @@ def test_empty_queries_count_as_is_said(two: Any, capsys: Capture) -> None:
     write_data("gaps.csv", X, y, qid)
     arguments = ("gaps.csv", "--metrics", "ndcg@5", "ap", "--resamples", 0)
     values = {}
-    for empty, said in (("skip", "are left out"), ("zero", "count as 0"), ("one", "count as 1")):
+    for empty, said in (("skip", "are skipped"), ("zero", "count as 0"), ("one", "count as 1")):
         found = document("model.rw", *arguments, "--empty", empty)
         assert found["empty"] == empty
         printed = capsys.readouterr().out
-        assert f"12 queries (3 without a relevant sample)\nqueries that a metric cannot judge {said}\n" in printed
-        assert "9 of 12 queries judged" in printed
+        assert f"12 queries (3 without relevant samples)\nqueries for which a metric is not defined {said}\n" in printed
+        assert "9 of 12 queries" in printed
         values[empty] = np.array([row["value"] for row in found["metrics"]])
         assert [row["queries"] for row in found["metrics"]] == [9, 9]
     np.testing.assert_allclose(values["zero"], values["skip"] * 9 / 12, RTOL)
@@ -139,7 +139,7 @@ def test_grades_without_a_zero_are_judged_by_metrics_of_grades(two: Any, capsys:
     (row,) = document("model.rw", "high.csv", "--metrics", "ndcg@5")["metrics"]
     expected = metrics.ndcg(scores_of(two[0], X), y + 1.0, k=5, qid=qid)
     assert row["value"] == pytest.approx(expected, rel=RTOL)
-    assert "one class only" in refused(capsys, "evaluate", "model.rw", "high.csv", "--metrics", "ndcg@5", "ap")
+    assert "only one class" in refused(capsys, "evaluate", "model.rw", "high.csv", "--metrics", "ndcg@5", "ap")
 
 
 # Refusals
@@ -154,11 +154,11 @@ def test_models_that_are_not_of_the_same_data_are_refused(two: Any, folder: Path
     for name, options in (("narrow.csv", ()), ("renamed.csv", ()), ("train.csv", ("--relevant-from", 2))):
         run("fit", *SVM, name, "-o", f"{name}.rw", "--C", 1, "--quiet", *options)
     said = refused(capsys, "evaluate", "model.rw", "narrow.csv.rw", "test.csv")
-    assert "model.rw was trained on 6 features, narrow.csv.rw on 4; compare models of the same features" in said
+    assert "model.rw was trained on 6 features, narrow.csv.rw on 4; compare models with the same features" in said
     said = refused(capsys, "evaluate", "model.rw", "renamed.csv.rw", "test.csv")
     assert re.search(r"model.rw has a feature '\w+' where renamed.csv.rw has 'g2'", said)
     said = refused(capsys, "evaluate", "model.rw", "train.csv.rw", "test.csv")
-    assert "labels are relevant from 1 for model.rw and from 2 for train.csv.rw; say which with --relevant-from" in said
+    assert "model.rw was trained with --relevant-from 1 and train.csv.rw with 2; choose one with --relevant-from" in said
     run("evaluate", "model.rw", "train.csv.rw", "test.csv", "--relevant-from", 1, "--resamples", 0)
 
 
@@ -170,22 +170,31 @@ def test_a_model_with_names_and_one_without_are_compared(two: Any) -> None:
     assert first["difference"]["value"] == -second["difference"]["value"]
 
 
+def test_options_may_stand_between_the_files(two: Any) -> None:
+    usual = document("model.rw", "other.rw", "test.csv", "--metrics", "ap", "--resamples", 0)
+    run("evaluate", "model.rw", "--resamples", 0, "other.rw", "--metrics", "ap", "--json", "found.json", "test.csv")
+    assert json.loads(Path("found.json").read_text()) == usual
+
+
 PAIRS = [("model.rw", "nameless.rw"), ("nameless.rw", "model.rw")]
 REFUSALS: list[tuple[list[Any], str]] = [
     (["model.rw"], "the following arguments are required: FILE"),
-    (["model.rw", "other.rw"], "other.rw is a model, not data; name the samples here"),
-    (["model.rw", "other.rw", "model.rw", "test.csv"], "3 models before test.csv; name one, or two to compare"),
+    (["model.rw", "other.rw"], "other.rw is a model, not data; name a file of samples instead"),
+    (["model.rw", "other.rw", "model.rw", "test.csv"], "3 models before test.csv; name one model, or two to compare"),
     (["model.rw", "test.csv", "test.csv"], "test.csv"),
-    (["model.rw", "-", "test.csv"], "a model is not read from standard input"),
+    (["model.rw", "-", "test.csv"], "a model cannot be read from standard input"),
     (["model.rw", "other.rw", "test.csv", "--json", "other.rw"], "--json would overwrite MODEL B"),
     (["model.rw", "other.rw", "test.csv", "--plot", "d.pdf"], "must end in .png or .svg"),
-    (["model.rw", "other.rw", "test.csv", "--plot", "d.png", "--no-qid"], "one query, so there are no differences to"),
-    (["model.rw", "test.csv", "--metrics", "map", "--no-qid"], "map is the mean of AP over them; name ap instead"),
+    (
+        ["model.rw", "other.rw", "test.csv", "--plot", "d.png", "--no-qid"],
+        "only one query, so there are no differences per query to",
+    ),
+    (["model.rw", "test.csv", "--metrics", "map", "--no-qid"], "map is the mean of AP over queries; use ap instead"),
     (["model.rw", "test.csv", "--empty", "drop"], "invalid choice: 'drop'"),
     (["model.rw", "test.csv", "--gain", "cubic"], "invalid choice: 'cubic'"),
     (["model.rw", "test.csv", "--metrics", "err@0"], "the cut-off of 'err@0' must be a whole number"),
     (["model.rw", "test.csv", "--metrics", "err", "--max-grade", 1], "a label is 2, above --max-grade 1"),
-    (["model.rw", "huge.csv", "--metrics", "ndcg"], "a label is 2000, and gains of ndcg, 2^label - 1, are beyond"),
+    (["model.rw", "huge.csv", "--metrics", "ndcg"], "a label is 2000, so the gain in ndcg, 2^label - 1, is too large"),
 ]
 
 

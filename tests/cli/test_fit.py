@@ -225,10 +225,10 @@ def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> Non
     printed = capsys.readouterr()
     stored = rw.load("m.rw")
     y, qid = draw(1)[1:]
-    assert f"240 samples of 6 features, {int((y >= 1).sum())} relevant" in printed.out
+    assert f"240 samples with 6 features, {int((y >= 1).sum())} relevant" in printed.out
     assert f"{np.unique(qid).size} queries" in printed.out
     assert "loss ap, C = 10\n" in printed.out
-    assert f"objective {stored.objective_:.6g}, at most {stored.gap_:.1e} of it" in printed.out
+    assert f"objective {stored.objective_:.6g}, within {stored.gap_:.1e} of the minimum" in printed.out
     assert f"{stored.n_iter_} iterations, {stored.timing_['calls']:,} inference calls" in printed.out
     assert re.search(r"\d+\.\d\d s \(\d+% in inference\)", printed.out)
     assert printed.out.endswith("model: m.rw\n")

@@ -104,7 +104,7 @@ def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
     write_data("one.csv", X, np.arange(90) == 7)
     run("fit", "one.csv", "-o", "m.rw", "--json", "f.json")
     printed = capsys.readouterr()
-    assert "metric ap, judged by nothing: there are too few samples for folds" in printed.out
+    assert "metric ap, not scored: too few samples for cross-validation" in printed.out
     assert json.loads(Path("f.json").read_text())["best_score"] is None
     run("predict", "m.rw", "one.csv", "-o", "scores.txt")
     assert np.isfinite(read_scores("scores.txt")).all()
@@ -116,9 +116,9 @@ def test_the_summary_shows_what_was_tried(files: Path, capsys: Capture) -> None:
     stored = rw.load("m.rw")
     lines = printed.out.splitlines()
     assert lines[0].startswith("train.csv: 90 samples of 3 features")
-    assert lines[1] == "metric ap, judged on the samples that 6 folds left out:"
+    assert lines[1] == "metric ap, scores by 6-fold cross-validation:"
     assert "\n".join(lines[2:-2]) == str(stored.report_)
-    assert lines[-2].endswith("s of them for the folds")
+    assert lines[-2].endswith("s of it for cross-validation")
     assert lines[-1] == "model: m.rw"
     assert "LinearRanker: " in printed.err
     found = json.loads(Path("f.json").read_text())
@@ -138,7 +138,7 @@ def test_a_document_on_standard_output_is_alone_there(files: Path, capsys: Captu
     run("fit", "train.csv", "-o", "m.rw", "--cv", 2, "--json", "-")
     printed = capsys.readouterr()
     assert json.loads(printed.out)["command"] == "fit"
-    assert "metric ap, judged on" in printed.err
+    assert "metric ap, scores by" in printed.err
 
 
 def test_it_is_evaluated_and_drawn(files: Path, capsys: Capture) -> None:
@@ -180,7 +180,7 @@ def test_an_interrupt_of_the_search_leaves_a_model(
 ) -> None:
     interrupted_fit(k)
     run("fit", "train-flat.csv", "-o", "m.rw", "--json", "f.json", *FAST, status=130)
-    assert capsys.readouterr().err == "rankwise: interrupted: m.rw holds the best model so far\n"
+    assert capsys.readouterr().err == "rankwise: interrupted: m.rw contains the best model so far\n"
     assert json.loads(Path("f.json").read_text())["interrupted"] is True
     assert read_model("m.rw").header["note"]["interrupted"] is True
     assert (rw.load("m.rw").report_.folds.size > 0) == (k > 1)
@@ -195,7 +195,7 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
 
     monkeypatch.setattr(candidates.Classifier, "fit", fit)
     run("fit", "train-flat.csv", "-o", "m.rw", *FAST, status=130)
-    assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
+    assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw was not written\n"
     assert not Path("m.rw").exists()
 
 
@@ -213,6 +213,6 @@ def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, start: Callable[..., s
     out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
     assert b"Traceback" not in err
-    assert b"interrupted: m.rw holds the best model so far" in err
+    assert b"interrupted: m.rw contains the best model so far" in err
     assert out.endswith(b"model: m.rw\n")
     assert np.isfinite(rw.load("m.rw").coef_).all()

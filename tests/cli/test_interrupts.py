@@ -30,7 +30,7 @@ def test_an_interrupt_keeps_the_best_model_so_far(
     run(*arguments, status=130)
     stored = rw.load("m.rw")
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"rankwise: interrupted: m.rw holds the best model so far, of relative gap {stored.gap_:.1e}"
+    assert line == f"rankwise: interrupted: m.rw contains the best model so far (relative gap {stored.gap_:.1e})"
     assert not stored.converged_
     assert json.loads(Path("fit.json").read_text())["interrupted"] is True
     assert read_model("m.rw").header["note"]["interrupted"] is True
@@ -43,7 +43,7 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
 ) -> None:
     interrupt_at(1)
     run("fit", *SVM, "train.svm", "-o", "m.rw", "--C", C, "--quiet", status=130)
-    assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw is not written\n"
+    assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw was not written\n"
     assert not Path("m.rw").exists()
 
 
@@ -54,7 +54,7 @@ def test_an_interrupt_while_C_is_chosen_ends_the_choice(folder: Path, capsys: Ca
     assert np.isnan(stored.scores_).any()
     assert stored.converged_
     assert printed.out.count("\n*") == 1
-    assert "interrupted: m.rw holds the best model so far" in printed.err
+    assert "interrupted: m.rw contains the best model so far" in printed.err
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
@@ -75,7 +75,7 @@ def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, start: Callable[..., 
     assert process.returncode == 130, err
     stored = rw.load("m.rw")
     assert stored.gap_ > 1e-12
-    assert f"best model so far, of relative gap {stored.gap_:.1e}" in err.decode()
+    assert f"best model so far (relative gap {stored.gap_:.1e})" in err.decode()
     assert b"Traceback" not in err
     assert out.endswith(b"model: m.rw\n")
 

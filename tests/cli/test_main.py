@@ -51,7 +51,7 @@ def test_bad_usage_exits_with_2_and_one_line(arguments: list[str], said: str, ca
 def test_without_the_laboratory_its_commands_say_how_to_get_it(name: str, more: list[str], capsys: Capture) -> None:
     assert main([name, *more]) == 2
     assert one_line(capsys.readouterr().err) == (
-        f"rankwise: {name} is part of the laboratory, rankwise-lab; install it from a checkout: pip install ./lab"
+        f"rankwise: {name} is part of rankwise-lab; to install it, run pip install ./lab in a checkout of rankwise"
     )
 
 

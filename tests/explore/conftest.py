@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -20,3 +21,14 @@ def server() -> Iterator[Explorer]:
         yield explorer
         explorer.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def wait() -> Callable[[Any, str], None]:
+    """Waits until a script that is run in a browser returns something true."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def until(browser: Any, script: str) -> None:
+        WebDriverWait(browser, 15, poll_frequency=0.02).until(lambda _: browser.execute_script(script))
+
+    return until

@@ -166,7 +166,7 @@ return {
   nodes: [...document.querySelectorAll(".node")].map((node) => [
     ...place(node), node.querySelector(".label").textContent, node.querySelector(".rank").textContent]),
   handles: [...document.querySelectorAll(".handle")].map(place),
-  arrows: [...document.querySelectorAll(".arrow")].map((arrow) => numbers(arrow.getAttribute("d"))),
+  arrows: [...document.querySelectorAll(".arrow .shaft")].map((arrow) => numbers(arrow.getAttribute("d"))),
 };
 """
 
@@ -192,11 +192,85 @@ def test_the_drawing_has_the_places_the_ranks_and_the_gradient(page: Page, loss:
         if part == 0.0:
             assert arrow == [0, 0]
         else:
-            assert arrow[0] == x
-            assert np.sign(arrow[2] - arrow[1]) == np.sign(arrow[1] - y) == np.sign(part), "down the page is down"
+            assert arrow[0] > x, "an arrow stands beside its mark"
+            assert arrow[1] == y
+            assert np.sign(arrow[2] - arrow[1]) == np.sign(part), "down the page is down"
     lengths = [abs(arrow[2] - arrow[1]) if len(arrow) > 2 else 0.0 for arrow in drawn["arrows"]]
     assert np.array_equal(np.argsort(np.round(lengths, 6), kind="stable"),
                           np.argsort(np.round(np.abs(answer["gradient"]), 9), kind="stable"))  # fmt: skip
+
+
+# Bodies of marks and what is in front of what, in pixels; and where ticks end, against where scores belong.
+PAINTED = """
+const box = (element) => { const b = element.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
+const [marks, arrows] = [".handle .body, .node .body", ".arrow"].map((which) => [...document.querySelectorAll(which)]);
+const numbers = (text) => text.match(/[-\\d.]+/g).map(Number);
+const drawing = document.getElementById("rankings");
+return {
+  marks: marks.map(box),
+  behind: arrows.filter((arrow) => marks.some((mark) =>
+    mark.compareDocumentPosition(arrow) & Node.DOCUMENT_POSITION_PRECEDING)).length,
+  arrows: arrows.map((arrow) => arrow.querySelector(".shaft")).filter((shaft) => shaft.getTotalLength()).map(box),
+  handles: [...document.querySelectorAll(".handle .body")].map(box),
+  ticks: [...document.querySelectorAll("#rankings .mark")].map((tick) => numbers(tick.getAttribute("d"))[1]),
+  height: drawing.height.baseVal.value,
+};
+"""
+
+
+def overlaps(a: list[float], b: list[float]) -> bool:
+    """Whether two boxes, (left, top, right, bottom), share more than an edge."""
+    return a[0] < b[2] - 0.01 and b[0] < a[2] - 0.01 and a[1] < b[3] - 0.01 and b[1] < a[3] - 0.01
+
+
+@pytest.fixture
+def without_motion(page: Page) -> Iterator[None]:
+    still = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", still)
+    yield
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+CROWDS = {
+    "figure 1": (FIGURE_1, 13),
+    "ties": ("#samples=" + ",".join(["p1"] * 5 + ["n1"] * 9), 14),
+    "at the ends": ("#samples=" + ",".join(["p3"] * 6 + ["n3"] * 6 + ["n-3"] * 6 + ["p-3"] * 6), 24),
+    "one score, many": ("#samples=p0," + ",".join(["n0"] * 39), 40),
+}
+
+
+@pytest.mark.usefixtures("without_motion")
+@pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_marks_never_overlap_and_ticks_are_at_the_scores(page: Page, crowd: str, size: tuple[int, int]) -> None:
+    fragment, count = CROWDS[crowd]
+    page.open(fragment, size)
+    painted, scores = page.run(PAINTED), page.shown().scores
+    marks = painted["marks"]
+    assert len(marks) == 3 * count
+    touching = [(a, b) for k, a in enumerate(marks) for b in marks[:k] if overlaps(a, b)]
+    assert touching == []
+    assert painted["ticks"] == pytest.approx(58 + (3 - scores) / 6 * (painted["height"] - 88))
+
+
+@pytest.mark.usefixtures("without_motion")
+@pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_arrows_are_painted_after_marks_and_clear_of_them(page: Page, crowd: str, size: tuple[int, int]) -> None:
+    page.open(CROWDS[crowd][0], size)
+    painted = page.run(PAINTED)
+    assert painted["behind"] == 0
+    assert len(painted["arrows"]) > 1
+    assert not [arrow for arrow in painted["arrows"] if any(overlaps(arrow, mark) for mark in painted["handles"])]
+
+
+def test_a_click_on_a_mark_selects_that_sample_however_close_others_are(page: Page) -> None:
+    page.open("#samples=p0," + ",".join(f"n{score / 100:.2f}" for score in range(39)))
+    for number in (1, 7, 20):
+        target = page.find(f"[aria-label='negative {number}, score'] .label")
+        page.run("arguments[0].scrollIntoView({block: 'center'})", target)
+        ActionChains(page.browser, duration=0).move_to_element(target).click().perform()
+        assert page.text("#editor-name") == f"Negative {number}"
 
 
 def test_a_score_is_dragged_by_touch_to_the_end_of_the_axis(page: Page) -> None:
@@ -297,7 +371,7 @@ def test_the_recursion_is_stepped_through_to_the_end(page: Page) -> None:
         if number < len(steps):
             page.click("#next")
     assert not page.find("#next").is_enabled()
-    assert "All ranks are known. f was searched for 6 of 11 negatives." in page.text("#said")
+    assert "All ranks are known. The algorithm searched the ranks of 6 of 11 negatives." in page.text("#said")
     known = page.find("#grid").get_attribute("aria-label")
     ranks = rw.most_violating_ranking(shown.scores, shown.relevant, "ap").ranks
     assert ", ".join(f"{j}: {rank}" for j, rank in enumerate(ranks, start=1)) in known
@@ -394,7 +468,7 @@ def test_an_address_that_cannot_be_read_is_told_of(page: Page) -> None:
     for fragment in UNREADABLE:
         page.run("location.hash = arguments[0]", fragment)
         name = fragment[1:].partition("=")[0]
-        told = f"The address has a {name} that cannot be read; the usual takes its place."
+        told = f"The {name} in the address cannot be read; the default is shown instead."
         page.wait(lambda told=told: page.text("#message") == told)
         page.settle()
         assert check_numbers(page).loss == "ap"

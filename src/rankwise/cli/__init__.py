@@ -1,8 +1,8 @@
 """The command line: argument parsing and printing only.
 
-Public here is what a command of another package needs, which joins `rankwise` by an entry point of the group
-`rankwise.commands`: a function that is given argparse's subparsers and adds a parser whose `run` takes the arguments
-and returns a status.
+The public names are those that a command of another package needs. Such a command is an entry point of the group
+`rankwise.commands`: a function that takes argparse's subparsers and adds a parser whose `run` takes the arguments and
+returns an exit status.
 """
 
 from rankwise.cli.output import BAD_INPUT, Voice, check_files, check_writable

@@ -1,4 +1,4 @@
-"""How `rankwise evaluate` compares two models, A and B: as lines, as plain data, as a figure of B − A by query."""
+"""How `rankwise evaluate` compares two models, A and B: as text, as plain data, as a figure of B − A per query."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def agreed(models: Sequence[Stored], paths: Sequence[Path], relevant_from: float
     if widths[0] != widths[1]:
         raise ValueError(
             f"{paths[0]} was trained on {counted(widths[0], 'feature')}, {paths[1]} on {widths[1]:,}; compare models "
-            "of the same features"
+            "with the same features"
         )
     names = [_names(stored) for stored in models]
     if None not in names and names[0] != names[1]:
         first, second = next(pair for pair in zip(*names, strict=True) if pair[0] != pair[1])
         raise ValueError(
-            f"{paths[0]} has a feature {first!r} where {paths[1]} has {second!r}; compare models of the same features"
+            f"{paths[0]} has a feature {first!r} where {paths[1]} has {second!r}; compare models with the same features"
         )
     indices = {stored.first_index for stored in models} - {None}
     if len(indices) > 1:
         raise ValueError(
             f"the first feature has index {a.first_index} for {paths[0]} and {b.first_index} for {paths[1]}; train "
-            "them on files of one kind"
+            "both on files with the same first index"
         )
     if relevant_from is None and a.relevant_from != b.relevant_from:
         raise ValueError(
-            f"labels are relevant from {shown(a.relevant_from)} for {paths[0]} and from {shown(b.relevant_from)} for "
-            f"{paths[1]}; say which with --relevant-from"
+            f"{paths[0]} was trained with --relevant-from {shown(a.relevant_from)} and {paths[1]} with "
+            f"{shown(b.relevant_from)}; choose one with --relevant-from"
         )
     named = b if names[0] is None else a
     return replace(named, first_index=next(iter(indices), None), relevant_from=a.relevant_from)
@@ -120,7 +120,7 @@ def figure_of(judge: Judge, name: str, found: Comparison, paths: Sequence[Path])
     from rankwise import figures
 
     if found.ids.size == 0:
-        raise ValueError(f"no query can be judged by {name}, so there is no difference to draw; leave --plot out")
+        raise ValueError(f"{name} is not defined for any query, so there is no difference to draw; remove --plot")
     first, second = (path.name for path in paths)
     if first == second:
         first, second = LETTERS

@@ -1,4 +1,4 @@
-"""`rankwise detect evaluate`: average precision of a detector by the rules of PASCAL VOC."""
+"""`rankwise detect evaluate`: average precision of a detector, as PASCAL VOC defines it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from rankwise.cli.parsing import add_json, add_parser, number, real, whole
 from rankwise.io.quoting import shown as quoted
 
 _EPILOG = """\
-Every window is scored; within an image, windows are dropped whose IoU with a better one is over --nms. A detection is
-right if its IoU with an object not yet found is at least --overlap. Average precision is the area under the
-interpolated curve (VOC from 2010 on), or the mean at eleven recalls (VOC 2007); both are printed, --kind says which
-comes first. Average precision of images ranks whole images, by their best window.
+how detections are counted:
+  Every window gets a score. Within an image, a window is dropped if its overlap (intersection over union, IoU) with a
+  window of higher score is above --nms. A detection is right if its IoU with an object that is not yet found is at
+  least --overlap.
+
+what is printed:
+  Average precision is the area under the interpolated precision-recall curve (VOC 2010 and later), or the mean
+  precision at eleven recalls (VOC 2007). Both are printed; --kind chooses which comes first. The average precision of
+  images ranks whole images by their best window.
 
 examples:
   rankwise detect evaluate scallop.rw features/
@@ -31,25 +36,41 @@ def add_command(steps: Any) -> None:
         steps,
         "evaluate",
         run,
-        short="average precision of a detector",
-        long="Judge a detector by the objects of a features folder, as PASCAL VOC does.",
+        short="measure the average precision of a detector",
+        long="Measure how well a detector finds the objects in a set of images, by the rules of PASCAL VOC.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that `detect train` wrote")
-    parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
-    parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="images (default: test)")
-    parser.add_argument("--class", dest="name", metavar="NAME", help="what to look for (default: that of the model)")
+    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise detect train")
+    parser.add_argument("folder", type=Path, metavar="FEATURES", help="folder written by rankwise detect prepare")
+    parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="image sets to use (default: test)")
+    parser.add_argument(
+        "--class", dest="name", metavar="NAME", help="class of the objects to count (default: the class of the model)"
+    )
     add_suppression(parser)
-    parser.add_argument("--overlap", type=_part, default=0.5, metavar="IOU", help="of a find (default: 0.5)")
-    parser.add_argument("--kind", choices=["area", "2007"], default="area", help="of average (default: area)")
+    parser.add_argument(
+        "--overlap", type=_part, default=0.5, metavar="IOU", help="smallest IoU of a right detection (default: 0.5)"
+    )
+    parser.add_argument(
+        "--kind", choices=["area", "2007"], default="area", help="kind of average precision, see below (default: area)"
+    )
     add_json(parser, "the result")
-    parser.add_argument("--detections", type=Path, metavar="FILE.csv", help="every detection, the best first")
+    parser.add_argument(
+        "--detections", type=Path, metavar="FILE.csv", help="write all detections to a CSV file, best first"
+    )
 
 
 def add_suppression(parser: argparse.ArgumentParser) -> None:
     """How many windows of an image become detections."""
-    parser.add_argument("--nms", type=_part, default=0.3, metavar="IOU", help="over which one goes (default: 0.3)")
-    parser.add_argument("--max-per-image", type=whole(1), default=100, metavar="N", help="detections (default: 100)")
+    parser.add_argument(
+        "--nms",
+        type=_part,
+        default=0.3,
+        metavar="IOU",
+        help="drop a window whose IoU with a better one is above this (default: 0.3)",
+    )
+    parser.add_argument(
+        "--max-per-image", type=whole(1), default=100, metavar="N", help="most detections per image (default: 100)"
+    )
 
 
 def _part(text: str) -> float:
@@ -58,7 +79,7 @@ def _part(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Detect, judge, and say what was found."""
+    """Detect, evaluate, and print the results."""
     from rankwise.detection.detector import detect, image_ap
     from rankwise.detection.detector_file import read_detector
     from rankwise.detection.evaluation import average_precision
@@ -78,7 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
     }
     result = by_kind[arguments.kind]
     if not result.n_positives:
-        raise ValueError(f"{arguments.folder}: no {quoted(name)} to be found in {' and '.join(arguments.set)}")
+        raise ValueError(
+            f"{arguments.folder}: no object of class {quoted(name)} in {' and '.join(arguments.set)}; "
+            "use another --class or --set"
+        )
     of_images = _or_none(image_ap, detector.model, store, name, arguments.set)
     best = int(result.true.sum())
     voice.say(
@@ -119,7 +143,7 @@ def _or_none(measure: Any, *arguments: Any) -> float | None:
 
 
 def _write_detections(path: Path | None, store: Any, sets: list[str], found: Any, result: Any) -> None:
-    """A line a detection: image, score, box, and whether it is right."""
+    """One line per detection: image, score, box, and whether it is right."""
     ids = [store.images[i] for i in store.members(sets)]
     image, boxes, scores = (np.asarray(part) for part in (found.image, found.boxes, found.scores))
     lines = ["image,score,x1,y1,x2,y2,verdict"]

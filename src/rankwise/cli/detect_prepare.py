@@ -1,4 +1,4 @@
-"""`rankwise detect prepare`: windows of images and their features, from a VOC folder to a features folder."""
+"""`rankwise detect prepare`: compute windows of images and their features from a VOC folder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from rankwise.cli.output import INTERRUPTED, Voice
 from rankwise.cli.parsing import add_parser, add_quiet, real, whole
 
 _EPILOG = """\
-VOCDEVKIT is a folder as PASCAL VOC has it: VOC2007/JPEGImages, Annotations and ImageSets/Main; or its VOC2007.
+VOCDEVKIT has the layout of PASCAL VOC: it contains VOC2007 with JPEGImages, Annotations and ImageSets/Main. You can
+also name the folder VOC2007 itself.
 
-The features folder is written image by image. Ctrl-C, a crash or a power cut loses none that is finished: the same
-command goes on from there, and ends with the same files. Other settings want another folder.
+The features folder is written image by image. After Ctrl-C, a crash or a power cut, run the same command again: it
+continues with the next image and ends with the same files. For other settings, use another folder.
 
 examples:
   rankwise detect prepare VOCdevkit features/
@@ -32,37 +33,52 @@ def add_command(steps: Any) -> None:
         steps,
         "prepare",
         run,
-        short="windows of images and their features",
-        long="Find windows that may hold an object, and describe each by a convolutional network.",
+        short="find windows in images and compute their features",
+        long="Find windows that may contain an object, and compute features of each with a convolutional network.",
         epilog=_EPILOG,
     )
-    parser.add_argument("devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
-    parser.add_argument("folder", type=Path, metavar="FEATURES", help="the folder to write; a new one, or one begun")
+    parser.add_argument("devkit", type=Path, metavar="VOCDEVKIT", help="folder of images and annotations")
+    parser.add_argument(
+        "folder", type=Path, metavar="FEATURES", help="folder to write: a new one, or one that is not finished"
+    )
     images = parser.add_argument_group("images")
-    images.add_argument("--year", metavar="YEAR", help="such as 2007, where VOCDEVKIT has several")
-    images.add_argument("--sets", nargs="+", metavar="NAME", help="only images of these sets (default: all)")
+    images.add_argument(
+        "--year", metavar="YEAR", help="year to use if VOCDEVKIT has several, for example 2007 (default: the only one)"
+    )
+    images.add_argument("--sets", nargs="+", metavar="NAME", help="use only the images of these sets (default: all)")
     windows = parser.add_argument_group("windows")
     windows.add_argument(
         "--proposals",
         choices=["fast", "quality", "sliding"],
         default="fast",
-        help="selective search, fast or thorough, or a grid (default: fast)",
+        help="how windows are found: selective search (fast or quality) or a regular grid (sliding; default: fast)",
     )
     windows.add_argument(
         "--max-windows",
         type=whole(1),
         default=500,
         metavar="N",
-        help="an image, the whole one among them (default: 500)",
+        help="most windows per image, including the whole image (default: 500)",
     )
-    windows.add_argument("--min-side", type=whole(1), default=12, metavar="N", help="pixels (default: 12)")
+    windows.add_argument(
+        "--min-side", type=whole(1), default=12, metavar="N", help="smallest side in pixels (default: 12)"
+    )
     features = parser.add_argument_group("features")
     features.add_argument(
-        "--model", choices=["efficientnet-lite0"], default="efficientnet-lite0", help="(default: efficientnet-lite0)"
+        "--model",
+        choices=["efficientnet-lite0"],
+        default="efficientnet-lite0",
+        help="network (default: efficientnet-lite0)",
     )
-    features.add_argument("--crop", type=whole(8), default=64, metavar="N", help="pixels a side it sees (default: 64)")
     features.add_argument(
-        "--context", type=_part, default=0.0, metavar="F", help="seen around a window, of its sides (default: 0)"
+        "--crop", type=whole(8), default=64, metavar="N", help="side of its input in pixels (default: 64)"
+    )
+    features.add_argument(
+        "--context",
+        type=_part,
+        default=0.0,
+        metavar="F",
+        help="border around a window, as a fraction of its sides (default: 0)",
     )
     running = parser.add_argument_group("running")
     running.add_argument(
@@ -70,9 +86,9 @@ def add_command(steps: Any) -> None:
         type=whole(1, or_all=True),
         default=-1,
         metavar="N",
-        help="images at a time; the files are the same with any number (default: -1, one a processor)",
+        help="images to process in parallel; the result does not depend on it (default: -1, one per processor)",
     )
-    running.add_argument("--threads", type=whole(1), default=1, metavar="N", help="of each worker (default: 1)")
+    running.add_argument("--threads", type=whole(1), default=1, metavar="N", help="threads of each worker (default: 1)")
     add_quiet(running)
 
 
@@ -81,7 +97,7 @@ def _part(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prepare, and say what came of it; 130 if interrupted."""
+    """Prepare, and print a summary; 130 if interrupted."""
     import torch
 
     from rankwise.detection.preparing import prepare
@@ -107,7 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         report.close()
         voice.note(
-            f"interrupted: {report.done} of {report.total} images are in {arguments.folder}; the same command goes on"
+            f"interrupted: {report.done} of {report.total} images are in {arguments.folder}; "
+            "run the same command to continue"
         )
         return INTERRUPTED
     except BaseException:
@@ -124,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Report:
-    """Writes how far it has come: on a terminal over the same line, elsewhere every few seconds."""
+    """Prints progress: on a terminal it updates one line, elsewhere it prints a line every few seconds."""
 
     def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
         self._quiet, self._stream = quiet, sys.stderr if stream is None else stream
@@ -160,7 +177,7 @@ class Report:
             rate = new / max(seconds, 1e-9)
             text += f", {rate:.2f} images/s, {_clock((self.total - self.done) / rate)} left"
         elif self._before:
-            text += " were there"
+            text += " already done"
         self._stream.write(("\r\x1b[K" if self._drawing else "") + text + end)
         self._stream.flush()
         self._written = self.done

@@ -1,4 +1,4 @@
-"""`rankwise detect show`: the detections in one image, as a picture."""
+"""`rankwise detect show`: draw the detections in one image."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rankwise.cli.parsing import add_json, add_parser, whole
 from rankwise.io import write_bytes
 
 _EPILOG = """\
-Windows are searched and described as the model's features were; with --features, those of the folder are taken if it
-has an image of that name, and objects of the class are drawn dashed.
+Windows and features are computed with the settings that the model was trained with. With --features, those of the
+folder are used if it has an image of that name, and its objects of the class are drawn with dashed lines.
 
 examples:
   rankwise detect show photo.jpg -m scallop.rw
@@ -30,21 +30,38 @@ def add_command(steps: Any) -> None:
         steps,
         "show",
         run,
-        short="detections in one image, as a picture",
-        long="Detect in one image, print what is found, and draw it.",
+        short="draw the detections in one image",
+        long="Detect objects in one image, print the detections, and draw them.",
         epilog=_EPILOG,
     )
-    parser.add_argument("image", type=Path, metavar="IMAGE", help="a JPEG or PNG file")
+    parser.add_argument("image", type=Path, metavar="IMAGE", help="JPEG or PNG file")
     parser.add_argument(
-        "-m", "--model", type=Path, nargs="+", required=True, metavar="MODEL.rw", help="models of `detect train`"
+        "-m",
+        "--model",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="MODEL.rw",
+        help="one or more models written by rankwise detect train",
     )
-    parser.add_argument("--features", type=Path, metavar="FEATURES", help="a features folder that may have the image")
-    parser.add_argument("--top", type=whole(1), default=5, metavar="N", help="detections of a class (default: 5)")
+    parser.add_argument(
+        "--features",
+        type=Path,
+        metavar="FEATURES",
+        help="features folder that has the image (default: compute the features)",
+    )
+    parser.add_argument(
+        "--top", type=whole(1), default=5, metavar="N", help="most detections to show per class (default: 5)"
+    )
     add_suppression(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: IMAGE-detections.png, here)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE.png",
+        help="file to draw to (default: IMAGE-detections.png in the current folder)",
     )
-    add_json(parser, "the detections", "as JSON; '-': to standard output, text aside")
+    add_json(parser, "the detections")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -97,7 +114,7 @@ def _pixels(path: Path) -> Any:
         with Image.open(path, formats=("JPEG", "PNG")) as picture:
             return np.array(picture.convert("RGB"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; name a JPEG or PNG") from None
+        raise ValueError(f"{path}: there is no such file; name a JPEG or PNG") from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{path} cannot be read as an image ({type(error).__name__}); name a JPEG or PNG") from None
 
@@ -115,7 +132,7 @@ def _windows(arguments: argparse.Namespace, image: Any, detectors: list[Any]) ->
             width, height = store.sizes[i]
             if image.shape[:2] != (height, width):
                 raise ValueError(
-                    f"{arguments.image} is not of the size that {arguments.features} has; leave --features out"
+                    f"{arguments.image} does not have the size recorded in {arguments.features}; remove --features"
                 )
             names = {detector.name for detector in detectors}
             truth = np.array([thing.box for thing in store.objects(i) if thing.name in names]).reshape(-1, 4)
@@ -131,11 +148,11 @@ def _described(image: Any, settings: list[dict[str, Any]], models: list[Path]) -
     wanted = settings[0]
     for other, path in zip(settings, models, strict=True):
         if other != wanted:
-            raise ValueError(f"{path} and {models[0]} were trained on other features; show them one at a time")
+            raise ValueError(f"{path} and {models[0]} were trained on different features; show them one at a time")
     if wanted["model"] not in MODELS:
-        raise ValueError(f"{models[0]} is for features of {wanted['model']}, which is not here; pass --features")
+        raise ValueError(f"{models[0]} needs features of {wanted['model']}, which is not available; use --features")
     network = CropFeatures(wanted["model"], crop=wanted["crop"], context=wanted["context"])
     if network.digest != wanted["weights"]:
-        raise ValueError(f"{models[0]} is for other weights of {wanted['model']} than are installed; pass --features")
+        raise ValueError(f"{models[0]} needs other weights of {wanted['model']} than those installed; use --features")
     boxes = windows_of(image, wanted["proposals"], wanted["max_windows"], wanted["min_side"])
     return boxes, network(image, boxes)

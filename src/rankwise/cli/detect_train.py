@@ -1,4 +1,4 @@
-"""`rankwise detect train`: a detector of a class, from a features folder to a file of the model."""
+"""`rankwise detect train`: train a detector of a class on a features folder."""
 
 from __future__ import annotations
 
@@ -25,16 +25,25 @@ from rankwise.cli.parsing import (
 
 _STARTS = ["mean", "whole", "centre", "random"]
 _N_CS, _FOLDS = 6, 5
+_INIT_HELP = (
+    "where training starts in each image: the mean of its windows, the whole image, a window in the centre, or a "
+    "random one (default: mean)"
+)
 _EPILOG = """\
-Training sees which images have the class, never where it is. It alternates between choosing a window of each image that
-has the class and solving the convex problem that is left; where it begins decides where it ends, and of several --init
-the one with the lowest objective is kept. An image whose only objects of the class are difficult is left out.
+training:
+  Training knows which images contain the class, not where. It alternates between two steps: choose one window in each
+  image that contains the class, and solve the convex problem for these windows. The result depends on the start. With
+  several --init, the result with the lowest objective is kept. Images in which every object of the class is marked
+  difficult are left out.
 
-C auto: the C whose detector ranks held-out images best (average precision over images). Held out are folds of the
-images; or, with --val SET, the images of that set, which the last fit uses only if --set has them. Training on
---set train alone takes --val val if there is such a set.
+choice of C:
+  With --C auto, the chosen C is the one whose detector ranks held-out images best (average precision over images). The
+  held-out images are cross-validation folds, or the set named with --val. The final fit uses the images of --val only
+  if --set includes them. With --set train alone, --val val is the default if that set exists.
 
-Killed at any moment, the same command goes on from the last checkpoint and ends with the same model.
+interrupting:
+  If training is interrupted or killed, run the same command again: it continues from the last checkpoint and ends with
+  the same model.
 
 examples:
   rankwise detect train features/ --class scallop -o scallop.rw
@@ -49,34 +58,42 @@ def add_command(steps: Any) -> None:
         steps,
         "train",
         run,
-        short="a detector of a class",
-        long="Train a detector of a class from labels of whole images, to certified duality gaps.",
+        short="train a detector of a class",
+        long="Train a detector of a class from labels of whole images.",
         epilog=_EPILOG,
     )
-    parser.add_argument("folder", type=Path, metavar="FEATURES", help="a folder that `detect prepare` wrote")
-    parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="what to detect")
+    parser.add_argument("folder", type=Path, metavar="FEATURES", help="folder written by rankwise detect prepare")
+    parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="class to detect")
     add_output(parser)
     model = parser.add_argument_group("model")
     add_loss(model)
-    model.add_argument("--set", nargs="+", default=["trainval"], metavar="NAME", help="images (default: trainval)")
-    model.add_argument("--init", nargs="+", choices=_STARTS, default=["mean"], help="starts (default: mean)")
     model.add_argument(
-        "--self-paced", type=_share, metavar="F", help="begin with this share of the images that have the class"
+        "--set", nargs="+", default=["trainval"], metavar="NAME", help="image sets to train on (default: trainval)"
+    )
+    model.add_argument("--init", nargs="+", choices=_STARTS, default=["mean"], help=_INIT_HELP)
+    model.add_argument(
+        "--self-paced",
+        type=_share,
+        metavar="F",
+        help="learn first from this fraction of the images that contain the class, those with the highest scores; the "
+        "others join later (default: all from the start)",
     )
     choice = parser.add_argument_group("choice of C, with --C auto")
-    choice.add_argument("--Cs", type=whole(1), metavar="N", help=f"values to try (default: {_N_CS})")
+    choice.add_argument("--Cs", type=whole(1), metavar="N", help=f"number of values to try (default: {_N_CS})")
     which = choice.add_mutually_exclusive_group()
-    which.add_argument("--cv", type=whole(2), metavar="N", help=f"folds (default: {_FOLDS})")
-    which.add_argument("--val", metavar="SET", help="a set to choose by, instead of folds")
+    which.add_argument("--cv", type=whole(2), metavar="N", help=f"number of cross-validation folds (default: {_FOLDS})")
+    which.add_argument("--val", metavar="SET", help="image set to use instead of folds (default: see below)")
     solver = parser.add_argument_group("solver")
-    add_solver(solver, threads="passes and inference")
-    add_seed(solver, "folds and random starts")
-    solver.add_argument("--max-outer", type=whole(1), default=50, metavar="N", help="alternations (default: 50)")
+    add_solver(solver, threads="scoring windows and for the search for most violating rankings")
+    add_seed(solver, "the split into folds and for random starts")
+    solver.add_argument(
+        "--max-outer", type=whole(1), default=50, metavar="N", help="largest number of alternations (default: 50)"
+    )
     solver.add_argument(
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="keep checkpoints there (default: MODEL.rw.checkpoint, removed at the end)",
+        help="folder for checkpoints (default: MODEL.rw.checkpoint, removed at the end)",
     )
     report = parser.add_argument_group("report")
     add_json(report, "the summary")
@@ -85,11 +102,11 @@ def add_command(steps: Any) -> None:
 
 def _share(text: str) -> float:
     positive(text)  # which has an error of its own
-    return real(text, lambda value: value <= 1.0, "is no share: pass a number above 0 and at most 1")
+    return real(text, lambda value: value <= 1.0, "is not a fraction; use a number above 0 and at most 1")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, write the model, and say what came of it; 130 if interrupted, which loses no finished round."""
+    """Train, write the model, and print a summary; 130 if interrupted, which loses no finished round."""
     from rankwise.detection.detector import labelled
     from rankwise.detection.detector_file import write_detector
     from rankwise.detection.store import FeatureStore
@@ -106,7 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
         with voice.noting_warnings():
             model, choice = _trained(arguments, store, checkpoint, voice)
     except KeyboardInterrupt:
-        voice.note(f"interrupted: {arguments.output} is not written; the same command goes on from {checkpoint}")
+        voice.note(
+            f"interrupted: {arguments.output} was not written; run the same command to continue from {checkpoint}"
+        )
         return INTERRUPTED
     note = {"sets": arguments.set, "starts": arguments.init, "choice": choice}
     write_detector(arguments.output, model, arguments.name, store.settings, note)
@@ -182,8 +201,8 @@ def _summary(model: Any, arguments: argparse.Namespace, choice: dict[str, Any] |
             lines.append(f"{'*' if model.C_ == C else ' '} {C:12.4g}  {score:8.4f}")
     return [
         *lines,
-        f"objective {model.objective_:.6g} after {counted(model.n_iter_, 'outer step')}; the last convex problem was "
-        f"solved to a gap of {model.gap_:.1e}",
+        f"objective {model.objective_:.6g} after {counted(model.n_iter_, 'alternation')}; the last convex problem was "
+        f"solved to a relative gap of {model.gap_:.1e}",
         f"{counted(timing['passes'], 'pass', 'passes')} over the windows, "
         f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s ({timing['inference']:.3f} s in "
         "inference)",

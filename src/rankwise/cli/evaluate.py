@@ -1,4 +1,4 @@
-"""`rankwise evaluate`: how well a model ranks the samples in a file, with intervals; or two models, compared."""
+"""`rankwise evaluate`: measure how well a model ranks the samples in a file, or compare two models."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from rankwise.cli.predict import scores_of
 
 # Names of `rankwise.metrics.METRICS`, unless told.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
-_EMPTY = {"skip": "are left out", "zero": "count as 0", "one": "count as 1", "error": "would be refused"}
+_EMPTY = {"skip": "are skipped", "zero": "count as 0", "one": "count as 1", "error": "are an error"}
 _EPILOG = """\
-A value is the mean over queries. A query that a metric cannot judge, without relevant samples (for auc: or without
-others), is left out, unless --empty says otherwise; "one" is what LightGBM does, and raises every mean. Labels are
-grades, negative ones as 0: ndcg has gains 2^grade - 1, or --gain linear; err judges by grades, too. All other metrics
-count labels of at least --relevant-from as relevant. Samples of equal score are not ordered by chance. A name means the
-same for rankwise fit --metric. Intervals are percentiles of the bootstrap: over queries, or over samples if there is
-one query.
+values:
+  Each value is the mean over queries. A metric is not defined for a query without relevant samples (auc: also without
+  other samples). Such queries are skipped; --empty changes that. LightGBM counts them as one, which raises the mean.
+  ndcg and err use labels as grades, with negative labels as 0. The gain of a grade in ndcg is 2^grade - 1, or the grade
+  itself with --gain linear. All other metrics treat labels of at least --relevant-from as relevant. The order of
+  samples with equal scores in the file does not matter.
+  Intervals are bootstrap percentiles over queries, or over samples if there is only one query.
 
-With two models, both are judged, and B less A, query by query, with p-values of Wilcoxon's signed-rank test and of
-random sign flips (two-sided, for each metric by itself).
+two models:
+  rankwise evaluate A.rw B.rw DATA shows both and the difference B - A, with two-sided p-values of Wilcoxon's
+  signed-rank test and of random sign flips over queries. They are not corrected for several metrics.
 
 examples:
   rankwise evaluate model.rw test.svm
@@ -44,43 +46,61 @@ def add_command(commands: Any) -> None:
         commands,
         "evaluate",
         run,
-        short="judge a model's ranking of samples, or compare two",
-        long="Judge a model's ranking of samples by ranking metrics, with bootstrap intervals; or compare two models.",
+        short="measure how well a model ranks samples, or compare two models",
+        long="Measure how well a model ranks samples, with confidence intervals, or compare two models.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
+    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise fit")
     parser.add_argument(
         "files",
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="samples with labels, or '-'; right before them, another model",
+        help="file of samples with labels, or '-' for standard input; to compare two models, name the second one "
+        "before it",
     )
     parser.add_argument(
         "--metrics",
         nargs="+",
         default=SHOWN,
         metavar="METRIC",
-        help=f"as --metric of rankwise fit (default: {' '.join(SHOWN)})",
+        help=f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})",
     )
     parser.add_argument(
-        "--gain", choices=["exp2", "linear"], default="exp2", help="of grades, for ndcg (default: exp2)"
+        "--gain",
+        choices=["exp2", "linear"],
+        default="exp2",
+        help="gain of a grade in ndcg: 2^grade - 1 or the grade (default: exp2)",
     )
     parser.add_argument(
-        "--max-grade", type=positive, metavar="GRADE", help="the largest there can be, for err (default: in the data)"
+        "--max-grade",
+        type=positive,
+        metavar="GRADE",
+        help="largest possible grade, for err (default: the largest in the data)",
     )
     parser.add_argument(
-        "--empty", choices=[*_EMPTY], default="skip", help="what a query counts that cannot be judged (default: skip)"
+        "--empty",
+        choices=[*_EMPTY],
+        default="skip",
+        help="what to do with a query for which a metric is not defined (default: skip)",
     )
-    parser.add_argument("--level", type=_level, default=0.95, help="of the intervals (default: 0.95)")
-    parser.add_argument("--resamples", type=whole(0), default=1000, metavar="N", help="0: no intervals (default: 1000)")
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of the resamples (default: 0)")
+    parser.add_argument("--level", type=_level, default=0.95, help="confidence level of the intervals (default: 0.95)")
+    parser.add_argument(
+        "--resamples",
+        type=whole(0),
+        default=1000,
+        metavar="N",
+        help="number of bootstrap samples; 0 computes no intervals (default: 1000)",
+    )
+    parser.add_argument(
+        "--seed", type=whole(0), default=0, metavar="N", help="random seed of the bootstrap (default: 0)"
+    )
     parser.add_argument(
         "--plot",
         type=Path,
         metavar="FILE",
-        help="a PNG or SVG: precision against recall, and how a RankSVM converged; of two models, the differences of "
-        "the first metric by query",
+        help="draw a figure to a PNG or SVG file: precision against recall, and the convergence of a RankSVM; for two "
+        "models, the difference per query in the first metric",
     )
     add_json(parser, "the results")
     add_options(parser, relevant_from="as when the model was trained")
@@ -88,11 +108,11 @@ def add_command(commands: Any) -> None:
 
 def _level(text: str) -> float:
     number(text)  # which has an error of its own
-    return real(text, lambda value: 0.0 < value < 1.0, "does not lie between 0 and 1; use e.g. 0.95")
+    return real(text, lambda value: 0.0 < value < 1.0, "is not between 0 and 1; use for example 0.95")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the models and the data, rank, judge, and say so."""
+    """Read the models and the data, evaluate, and print the results."""
     paths = [arguments.model, *arguments.files[:-1]]
     arguments.data = arguments.files[-1]
     metrics = metrics_of(arguments)
@@ -106,12 +126,14 @@ def run(arguments: argparse.Namespace) -> int:
     relevant = relevance(data, relevant_from, both=curve or not all(metric.graded for metric in metrics.values()))
     judge, counts = Judge.of(metrics, data, relevant, arguments), count(relevant, data)
     if len(models) > 1 and arguments.plot is not None and judge.n_queries == 1:
-        raise ValueError(f"{data.source}: there is one query, so there are no differences to draw; leave --plot out")
+        raise ValueError(
+            f"{data.source} has only one query, so there are no differences per query to draw; remove --plot"
+        )
     scores = [scores_of(stored, data.X) for stored in models]
-    aside = f" ({counts.barren:,} without a relevant sample)" if counts.barren else ""
+    aside = f" ({counts.barren:,} without relevant samples)" if counts.barren else ""
     voice.say(described(data, counts, relevant_from, width=False, aside=aside))
     if judge.n_queries > 1:
-        voice.say(f"queries that a metric cannot judge {_EMPTY[judge.empty]}")
+        voice.say(f"queries for which a metric is not defined {_EMPTY[judge.empty]}")
     document: dict[str, Any] = {
         "data": {**facts(data, counts, relevant_from), "queries_without_positives": counts.barren},
         "empty": judge.empty,
@@ -138,9 +160,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace, paths: list[Path]) -> None:
-    """What is wrong with the arguments, before anything is read."""
+    """Check the arguments before anything is read."""
     if len(paths) > 2:
-        raise ValueError(f"{len(paths)} models before {arguments.data}; name one, or two to compare")
+        raise ValueError(f"{len(paths)} models before {arguments.data}; name one model, or two to compare")
     names = ["MODEL"] if len(paths) == 1 else ["MODEL A", "MODEL B"]
     inputs = {**dict(zip(names, paths, strict=True)), "DATA": arguments.data}
     check_files(inputs, {"--json": arguments.json, "--plot": arguments.plot})
@@ -151,7 +173,7 @@ def _check(arguments: argparse.Namespace, paths: list[Path]) -> None:
 
 
 def _one(judge: Judge, scores: NDArray[np.float64], voice: Voice) -> list[dict[str, Any]]:
-    """A model judged by every metric, said and as plain data."""
+    """Evaluate a model by every metric: print it, and return it as plain data."""
     voice.say(judge.head())
     rows = []
     for name in judge.metrics:
@@ -169,11 +191,11 @@ def _two(
     *,
     drawn: bool,
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Two models compared by every metric, said and as plain data; and a figure of the first, if drawn."""
+    """Compare two models by every metric: print it, return it as plain data, and draw the first metric if asked."""
     for letter, path, stored in zip(LETTERS, paths, models, strict=True):
         voice.say(f"{letter}: {path} ({stored.name})")
     if judge.resamples:
-        voice.say(f"{judge.percent} intervals, over {judge.over}")
+        voice.say(f"{judge.percent} intervals over {judge.over}")
     rows: list[dict[str, Any]] = []
     figure = None
     for name in judge.metrics:
@@ -194,15 +216,15 @@ def _curve(stored: Stored, scores: NDArray[np.float64], judge: Judge) -> Any:
     tol = getattr(stored.model, "tol", None)
     figure = figures.draw([figures.curve_of(name, scores, judge.relevant)], converged, tol=tol)
     if judge.n_queries > 1:
-        figure.axes[0].set_xlabel("recall, all queries pooled")
+        figure.axes[0].set_xlabel("recall, all queries together")
     return figure
 
 
 def _shown(judge: Judge, curve: bool) -> str:
     """What a figure shows, where that is not plain."""
     if not curve:
-        return f" (differences of {next(iter(judge.metrics))} by query)"
-    return " (precision and recall of all queries pooled)" if judge.n_queries > 1 else ""
+        return f" (difference in {next(iter(judge.metrics))} per query)"
+    return " (precision and recall over all queries together)" if judge.n_queries > 1 else ""
 
 
 def _write(figure: Any, path: Path) -> None:

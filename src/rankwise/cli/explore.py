@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from rankwise.explore.server import Explorer
 
 _EPILOG = """\
-The page shows what the library computes of scores that you drag: the predicted and the most violating ranking, the
-structured hinge J and its gradient, and Algorithm 1 step by step. It is served on the loopback interface, so to
-programs of this machine only, and takes nothing from elsewhere. Ctrl-C ends it.
+Drag scores and see how a loss judges the ranking by score, which ranking training corrects, which way each score is
+pushed, and how the search works step by step. All numbers come from the library. The page is served to programs on this
+machine only and loads nothing from elsewhere. Press Ctrl-C to stop.
 
 examples:
   rankwise explore
@@ -29,12 +29,14 @@ def add_command(commands: Any) -> None:
         commands,
         "explore",
         _explore,
-        short="drag scores on a page and see what the library makes of them",
-        long="An interactive page: drag scores and see rankings, losses, gradients, and Algorithm 1 at work.",
+        short="open a page that shows what ranking losses do to scores",
+        long="Open an interactive page that shows what ranking losses do to scores.",
         epilog=_EPILOG,
     )
-    parser.add_argument("--port", type=_port, default=0, metavar="N", help="(default: a free one)")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="port to listen on (default: any free port)")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address, but do not open a browser (default: open one)"
+    )
 
 
 def _explore(arguments: argparse.Namespace) -> int:
@@ -46,12 +48,12 @@ def _explore(arguments: argparse.Namespace) -> int:
     with _serve(arguments.port) as server:
         try:
             warm_up()
-            voice.say(f"{server.address} (Ctrl-C ends it)")
+            voice.say(f"{server.address} (press Ctrl-C to stop)")
             if not arguments.no_browser:
                 webbrowser.open(server.address)
             server.serve_forever()
         except KeyboardInterrupt:
-            voice.say("ended")
+            voice.say("stopped")
     return 0
 
 
@@ -61,10 +63,10 @@ def _serve(port: int) -> Explorer:
     try:
         return Explorer(port)
     except OSError as error:
-        raise ValueError(f"--port {port}: {error.strerror}; name another, or none for a free one") from None
+        raise ValueError(f"--port {port}: {error.strerror}; choose another port, or leave --port out") from None
 
 
 def _port(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text[:6]) < 1 << 16:
         return int(text[:6])
-    raise argparse.ArgumentTypeError(f"{quoted(text)} is not a port, 0 to 65535")
+    raise argparse.ArgumentTypeError(f"{quoted(text)} is not a port; use a whole number from 0 to 65535")

@@ -1,4 +1,4 @@
-"""`rankwise fit`: a linear ranker from a file of samples to a file of the model."""
+"""`rankwise fit`: train a linear ranker on a file of samples and write it to a file."""
 
 from __future__ import annotations
 
@@ -35,23 +35,28 @@ _OF_RANK_SVM = (
 _CHOOSING = ("cv", "scoring", "refit", "jobs")
 _NOT_GIVEN = object()
 _EPILOG = """\
-TRAIN is SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (X, y, qid) or Parquet; text
-may be gzipped. '-' is standard input. Labels of at least --relevant-from are relevant: right for 0/1, -1/1 and grades.
-Labels of more than two numbers are grades, those that are not relevant being 0: ndcg and err are judged by them, and
-trained for.
+formats and labels:
+  TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (arrays X, y, qid) or
+  Parquet. Text files may be gzipped. '-' reads standard input.
+  A sample is relevant (positive) if its label is at least --relevant-from. The default, 1, suits labels 0/1, labels
+  -1/1 and grades. If there are more than two different labels, they are grades: ndcg and err use them, in training
+  and in evaluation, and labels that are not relevant count as grade 0.
 
-linear-ranker tries classifiers and refinements of them for the metric, judges them on folds, and takes their mean by
-merit; it scales features itself. rank-svm minimises the convex structured hinge of a loss to a certified duality gap.
-Options of rank-svm need --model rank-svm.
+models:
+  linear-ranker  tries several classifiers and versions of them refined for the metric, scores them by cross-validation,
+                 and averages them, the better ones with more weight. It scales the features itself.
+  rank-svm       minimises a convex bound of a ranking loss (the structured hinge) and reports how close it came to the
+                 minimum. Its options need --model rank-svm.
 
-Ctrl-C keeps the best model so far and exits with 130. While folds are judged, it ends the search: the model is then
-fitted with what was best so far; once more ends that too. The model's file is written whole or not at all.
+interrupting:
+  Ctrl-C keeps the best model so far and exits with status 130. During cross-validation, it stops the search and fits
+  the best model found so far; press it again to stop that fit too. The model file is complete or not written at all.
 
 examples:
-  rankwise fit train.svm -o model.rw                                      # for AP; with queries, its mean over them
+  rankwise fit train.svm -o model.rw                                      # for AP, the mean over queries if any
   rankwise fit train.txt.gz -o model.rw --metric ndcg@10 --jobs -1
   rankwise fit train.csv -o model.rw --label grade --relevant-from 2
-  rankwise fit train.svm -o model.rw --model rank-svm --loss ndcg         # C by cross-validation
+  rankwise fit train.svm -o model.rw --model rank-svm --loss ndcg         # chooses C by cross-validation
   zcat part-*.gz | rankwise fit - -o model.rw --model rank-svm --C 100 --quiet --json fit.json
 """
 
@@ -62,23 +67,37 @@ def add_command(commands: Any) -> None:
         commands,
         "fit",
         run,
-        short="train a linear ranker",
-        long="Train a linear ranker for a ranking metric: the best that folds find, or a RankSVM.",
+        short="train a linear model for a ranking metric",
+        long="Train a linear model that ranks samples well by a ranking metric, and write it to a file.",
         epilog=_EPILOG,
     )
-    parser.add_argument("data", type=Path, metavar="TRAIN", help="samples with labels, or '-'")
+    parser.add_argument(
+        "data", type=Path, metavar="TRAIN", help="file of samples with labels, or '-' for standard input"
+    )
     add_output(parser)
     model = parser.add_argument_group("model")
-    model.add_argument("--model", choices=[RANKER, RANK_SVM], default=RANKER, help=f"(default: {RANKER})")
+    model.add_argument(
+        "--model", choices=[RANKER, RANK_SVM], default=RANKER, help=f"kind of model, see below (default: {RANKER})"
+    )
     model.add_argument(
         "--metric",
         metavar="METRIC",
-        help="what linear-ranker is for: ap, ndcg, ndcg@10, mrr, auc, precision@10, …, as rankwise evaluate has it, or "
-        "map, which is ap of data with queries (default: ap)",
+        help="metric to train linear-ranker for, by the names of rankwise evaluate: ap, ndcg, ndcg@10, mrr, auc, "
+        "precision@10, …; map is ap averaged over queries (default: ap)",
     )
-    model.add_argument("--cv", type=whole(2), metavar="N", help=f"folds; queries stay whole (default: {FOLDS})")
-    model.add_argument("--jobs", type=whole(1, or_all=True), metavar="N", help="folds at a time; -1: all (default: 1)")
-    add_seed(model, "folds and of frank-wolfe")
+    model.add_argument(
+        "--cv",
+        type=whole(2),
+        metavar="N",
+        help=f"number of cross-validation folds; a query is never split between folds (default: {FOLDS})",
+    )
+    model.add_argument(
+        "--jobs",
+        type=whole(1, or_all=True),
+        metavar="N",
+        help="number of fits to run in parallel; -1 uses all processors (default: 1)",
+    )
+    add_seed(model, "the split into folds and for frank-wolfe")
     _add_rank_svm(parser)
     add_options(parser, relevant_from="1")
     report = parser.add_argument_group("report")
@@ -89,34 +108,39 @@ def add_command(commands: Any) -> None:
 
 
 def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(f"with --model {RANK_SVM}")
+    group = parser.add_argument_group(f"options of --model {RANK_SVM}")
     add_loss(group)
     group.add_argument(
         "--scoring",
         metavar="METRIC",
-        help="with --C auto: what chooses C, on what folds leave out; as --metric (default: that of the loss)",
+        help="with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)",
     )
     group.add_argument(
         "--refit",
         choices=["last", "average"],
-        help="with --C auto: a fit to all samples (default), or the folds' mean",
+        help="with --C auto: fit the final model to all samples (last), or average the models of the folds (average; "
+        "default: last)",
     )
     group.add_argument(
-        "--prior", choices=["none", "logistic"], default="none", help="a model to refine (default: none)"
+        "--prior", choices=["none", "logistic"], default="none", help="model to start from and refine (default: none)"
     )
     group.add_argument(
         "--standardize",
         action=argparse.BooleanOptionalAction,
-        help="train on features of mean 0 and deviation 1 (sparse ones: only scaled); the model is for the data as "
-        "they are (default: no)",
+        help="train on features with mean 0 and standard deviation 1 (sparse features are only scaled); the saved "
+        "model takes the features as they are in the file (default: no)",
     )
-    group.add_argument("--solver", choices=SOLVERS, default="auto", help="(default: auto, cutting planes)")
-    add_solver(group, threads="inference")
-    group.add_argument("--max-iter", type=whole(1), default=10_000, metavar="N", help="(default: 10000)")
+    group.add_argument(
+        "--solver", choices=SOLVERS, default="auto", help="optimiser; auto uses cutting planes (default: auto)"
+    )
+    add_solver(group, threads="the search for most violating rankings")
+    group.add_argument(
+        "--max-iter", type=whole(1), default=10_000, metavar="N", help="largest number of iterations (default: 10000)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, train, write the model, and say what came of it; 130 if interrupted."""
+    """Read the data, train, write the model and print a summary; 130 if interrupted."""
     _check(arguments)
     voice = Voice(quiet=arguments.quiet, aside=is_standard(arguments.json))
     relevant_from = 1.0 if arguments.relevant_from is None else arguments.relevant_from
@@ -124,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     relevant = relevance(data, relevant_from)
     counts = count(relevant, data)
     _check_data(arguments, data, counts)
-    aside = f" ({counts.one_class:,} of one class, left out)" if counts.one_class else ""
+    aside = f" ({counts.one_class:,} left out: only one class)" if counts.one_class else ""
     voice.say(described(data, counts, relevant_from, width=True, aside=aside))
     model = estimator(arguments)
     if _chooses_C(arguments):
@@ -132,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
     X, scaling = standardized(data.X, data.source) if arguments.standardize else (data.X, None)
     interrupted = _fit(model, X, _target(data, relevant), data, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
-        voice.note(f"interrupted before anything was learnt; {arguments.output} is not written")
+        voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
     if scaling is not None:
         fold(model, *scaling, data.source)
@@ -150,15 +174,17 @@ def _chooses_C(arguments: argparse.Namespace) -> bool:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """What is wrong with the arguments, before anything is read; options that were not given have their defaults."""
+    """Check the arguments before anything is read, and set options that were not given to their defaults."""
     from rankwise.metrics import as_metric
 
     given = [name for name in _OF_RANK_SVM if getattr(arguments, name) is not _NOT_GIVEN]
     if is_ranker(arguments) and given:
         option = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{option} is an option of --model {RANK_SVM}; pass that too, or leave {option} out")
+        raise ValueError(f"{option} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {option}")
     if not is_ranker(arguments) and arguments.metric is not None:
-        raise ValueError(f"--metric is an option of --model {RANKER}; {RANK_SVM} has --loss, and --scoring to choose C")
+        raise ValueError(
+            f"--metric is an option of --model {RANKER}; with {RANK_SVM}, use --loss, and --scoring to choose C"
+        )
     for name in set(_OF_RANK_SVM) - set(given):
         setattr(arguments, name, arguments.of_rank_svm[name])
     check_trained(arguments, _CHOOSING)
@@ -174,10 +200,10 @@ def _check_data(arguments: argparse.Namespace, data: Dataset, counts: Counts) ->
     """Refuse data that a model cannot be trained on."""
     if counts.one_class == counts.queries:
         raise ValueError(
-            f"{data.source}: no query has relevant samples and others, so none can be ranked; try --no-qid"
+            f"{data.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
     if arguments.metric == "map" and data.qid is None:
-        raise ValueError(f"{data.source} has no queries, and map is the mean of AP over them; pass --metric ap")
+        raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use --metric ap")
     if _chooses_C(arguments):
         _check_folds(FOLDS if arguments.cv is None else arguments.cv, counts, data.source)
 
@@ -188,8 +214,8 @@ def _check_folds(cv: int, counts: Counts, source: str) -> None:
     if counts.queries > 1:
         what, n = "queries with both classes", counts.queries - counts.one_class
     if n < cv:
-        remedy = f"--cv {n}, or lower" if n > 1 else "C as --C NUMBER"
-        raise ValueError(f"{source}: {n} {what} for {cv} folds; pass {remedy}")
+        remedy = f"--cv {n} or lower" if n > 1 else "--C NUMBER"
+        raise ValueError(f"{source}: only {n} {what} for {cv} folds; use {remedy}")
 
 
 def _target(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[Any]:
@@ -205,7 +231,7 @@ def _target(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _fit(model: Any, X: Any, y: NDArray[Any], data: Dataset, voice: Voice) -> bool:
-    """Train, and repeat in a line each what Python warns of; whether it was interrupted."""
+    """Train, and print warnings as one line each; whether it was interrupted."""
     interrupted = False
     qid = data.qid
     if qid is None and y.dtype.kind == "f":  # grades need a query: all samples are one

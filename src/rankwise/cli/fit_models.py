@@ -1,4 +1,4 @@
-"""The models that `rankwise fit` trains, from its arguments; and features standardised for RankSVM."""
+"""The models that `rankwise fit` trains, made from its arguments, and standardised features for RankSVM."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def standardized(X: Any, source: str) -> tuple[Any, tuple[NDArray[np.float64], N
         scaler = StandardScaler(copy=False, with_mean=isinstance(X, np.ndarray)).fit(X)
     mean = scaler.mean_ if isinstance(X, np.ndarray) else np.zeros(X.shape[1])
     if (k := first_true(~(np.isfinite(mean) & np.isfinite(scaler.scale_)))) is not None:
-        raise ValueError(f"{source}: feature {k + 1} is too large to be standardized; rescale it")
+        raise ValueError(f"{source}: feature {k + 1} is too large to standardize; rescale it")
     return scaler.transform(X), (mean, scaler.scale_)
 
 
@@ -88,5 +88,5 @@ def fold(model: Any, mean: NDArray[np.float64], scale: NDArray[np.float64], sour
         coef = model.coef_ / scale
     intercept = model.intercept_ - coef @ mean
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
-        raise ValueError(f"{source}: a feature varies too little to be standardized; rescale or remove it")
+        raise ValueError(f"{source}: a feature varies too little to standardize; rescale or remove it")
     model.coef_, model.intercept_ = coef, intercept

@@ -1,4 +1,4 @@
-"""What `rankwise fit` says of a model: as lines, and as a document."""
+"""What `rankwise fit` reports about a model: as lines of text, and as JSON."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ def summary(model: Any, arguments: argparse.Namespace) -> list[str]:
 
 def kept(model: Any, arguments: argparse.Namespace) -> str:
     """What an interrupt has left."""
-    how = "" if is_ranker(arguments) else f", of relative gap {model.gap_:.1e}"
-    return f"interrupted: {arguments.output} holds the best model so far{how}"
+    how = "" if is_ranker(arguments) else f" (relative gap {model.gap_:.1e})"
+    return f"interrupted: {arguments.output} contains the best model so far{how}"
 
 
 def _tried(model: Any) -> list[str]:
     """What a LinearRanker tried."""
     report, timing = model.report_, model.timing_
     n = report.folds.shape[1]
-    on = (
-        f"on the samples that {counted(n, 'fold')} left out" if n else "by nothing: there are too few samples for folds"
-    )
+    on = f"scores by {n}-fold cross-validation" if n else "not scored: too few samples for cross-validation"
     return [
-        f"metric {report.metric}, judged {on}:",
+        f"metric {report.metric}, {on}:",
         *str(report).splitlines(),
-        f"{timing['total']:.2f} s, {timing['search']:.2f} s of them for the folds",
+        f"{timing['total']:.2f} s in total, {timing['search']:.2f} s of it for cross-validation",
     ]
 
 
@@ -44,12 +42,12 @@ def _minimum(model: Any, arguments: argparse.Namespace) -> list[str]:
     """What a RankSVM has minimised."""
     timing = model.timing_
     averaged = arguments.refit == "average"
-    of = " (of the fold with the largest)" if averaged else ""
+    of = " (worst fold)" if averaged else ""
     share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if arguments.jobs in (None, 1) else ""
     lines = [f"loss {arguments.loss}, C = {model.C:g}"] if arguments.C is not None else _choice(model, arguments)
     return [
         *lines,
-        f"objective {model.objective_:.6g}, at most {model.gap_:.1e} of it above the minimum{of}",
+        f"objective {model.objective_:.6g}, within {model.gap_:.1e} of the minimum (relative gap){of}",
         f"{counted(model.n_iter_, 'iteration')}{'' if arguments.C is not None else ' in the last fit'}, "
         f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s{share}",
     ]
@@ -58,8 +56,8 @@ def _minimum(model: Any, arguments: argparse.Namespace) -> list[str]:
 def _choice(model: Any, arguments: argparse.Namespace) -> list[str]:
     """The scores of every C, the chosen one marked."""
     metric = chosen_by(arguments).name
-    lines = [f"loss {arguments.loss}, C = {model.C_:.4g} chosen by {metric} on the samples that folds left out:"]
-    lines.append(f"  {'C':>12}  {metric:>8}  deviation over {model.scores_.shape[2]} folds")
+    lines = [f"loss {arguments.loss}, C = {model.C_:.4g} chosen by cross-validated {metric}:"]
+    lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[2]} folds")
     for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
         found = scores[np.isfinite(scores)]
         text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"

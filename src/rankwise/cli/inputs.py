@@ -1,4 +1,4 @@
-"""What the commands read: models, and samples as the model wants them."""
+"""What the commands read: models, and samples with the features of a model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SHOWN = 6
 _MODEL_MEMBER = slice(30, 43), b"rankwise.json"
 _AGAIN = "copy the file again, or train the model again"
 # Models that score something else than the rows of a file, and what to do with them.
-_BAGS = "a ranker of bags, not of single samples; use rankwise detect, or rankwise.load and decision_function in Python"
+_BAGS = "a ranker of bags, not of single samples; use rankwise detect, or rankwise.load in Python"
 _OTHERS = {
-    "plcnn": "a network, which the command line does not apply; use rankwise.torch.PLCNN.load in Python",
+    "plcnn": "a network, which the command line cannot use; use rankwise.torch.PLCNN.load in Python",
     "latent-rank-svm": _BAGS,
     "latent-rank-svm-cv": _BAGS,
 }
@@ -56,24 +56,33 @@ class Counts(NamedTuple):
 def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
     """How data are read. relevant_from: what its default is, if labels matter."""
     group = parser.add_argument_group("data")
-    group.add_argument("--format", choices=FORMATS, help="of the data (default: by the file's name, else its look)")
-    group.add_argument("--label", metavar="COL", help="column of the labels in CSV or Parquet (default: label, y, …)")
     group.add_argument(
-        "--query", metavar="COL", help="column of the queries in CSV or Parquet (default: qid, query, …)"
+        "--format", choices=FORMATS, help="format of the data (default: from the file name, else from the content)"
+    )
+    group.add_argument(
+        "--label", metavar="COL", help="name of the label column in CSV or Parquet (default: label, y, …)"
+    )
+    group.add_argument(
+        "--query", metavar="COL", help="name of the query column in CSV or Parquet (default: qid, query, …)"
     )
     group.add_argument(
         "--max-memory",
         type=_size,
         metavar="SIZE",
-        help="refuse data that would take more, e.g. 8GB (default: what is free; and 1GB, or 100 times the file)",
+        help="refuse data that would need more memory than this, for example 8GB (default: the free memory, and at "
+        "most 1GB or 100 times the size of the file, whichever is larger)",
     )
-    group.add_argument("--no-qid", action="store_true", help="take all samples as one query, whatever the file says")
+    group.add_argument(
+        "--no-qid",
+        action="store_true",
+        help="ignore the queries in the file and treat all samples as one query (default: no)",
+    )
     if relevant_from is not None:
         group.add_argument(
             "--relevant-from",
             type=number,
             metavar="LABEL",
-            help=f"labels of at least this are relevant (default: {relevant_from})",
+            help=f"smallest label that counts as relevant (default: {relevant_from})",
         )
 
 
@@ -81,7 +90,7 @@ def _size(text: str) -> int:
     try:
         return as_bytes(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use e.g. 8GB") from None
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use for example 8GB") from None
 
 
 def open_model(path: Path) -> Stored:
@@ -89,7 +98,7 @@ def open_model(path: Path) -> Stored:
     from rankwise.models import from_file
 
     if is_standard(path):
-        raise ValueError("a model is not read from standard input; name its file")
+        raise ValueError("a model cannot be read from standard input; name its file")
     file = read_model(path)
     if file.kind in _OTHERS:
         raise ValueError(f"{path} holds {_OTHERS[file.kind]}")
@@ -109,7 +118,7 @@ def _name_of(model: Any) -> str:
 
 
 def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:
-    """The samples of arguments.data, fit for a model if there is one; refused otherwise."""
+    """The samples of arguments.data, with the features of the model if there is one."""
     path: Path = arguments.data
     if is_standard(path) and sys.stdin is None:
         raise ValueError("standard input is closed; name a file")
@@ -117,7 +126,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         with path.open("rb") as file:
             head = file.read(_MODEL_MEMBER[0].stop)
         if head[_MODEL_MEMBER[0]] == _MODEL_MEMBER[1]:
-            raise ValueError(f"{path} is a model, not data; name the samples here")
+            raise ValueError(f"{path} is a model, not data; name a file of samples instead")
     wanted: dict[str, Any] = {}
     if stored is not None:
         names = getattr(stored.model, "feature_names_in_", None)
@@ -148,12 +157,12 @@ def relevance(data: Dataset, relevant_from: float, *, both: bool = True) -> NDAr
     if labels.size > 1 and not both:
         return relevant
     if labels.size == 1:
-        raise ValueError(f"{data.source}: every label is {shown(labels[0])}; a ranking needs samples of two classes")
+        raise ValueError(f"{data.source}: every label is {shown(labels[0])}; a ranking needs two classes")
     seen = ", ".join(map(shown, labels[:_SHOWN])) + (", …" if labels.size > _SHOWN else "")
     which = "every label is" if relevant.all() else "no label is"
     raise ValueError(
-        f"{data.source}: {which} at least {shown(relevant_from)}, so there is one class only; labels are {seen}: pass "
-        f"--relevant-from {shown(labels[-1])}, or lower"
+        f"{data.source}: {which} at least {shown(relevant_from)}, so there is only one class; the labels are {seen}; "
+        f"use --relevant-from {shown(labels[-1])} or lower"
     )
 
 
@@ -174,10 +183,10 @@ def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:
 
 def described(data: Dataset, counts: Counts, relevant_from: float, *, width: bool, aside: str) -> str:
     """The data in a line. width: whether the features are told of. aside: what is said of the queries."""
-    features = f" of {counted(counts.features, 'feature')}" if width else ""
+    features = f" with {counted(counts.features, 'feature')}" if width else ""
     return (
-        f"{data.source}: {counted(counts.samples, 'sample')}{features}, {counts.positives:,} relevant (label at least "
-        f"{shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
+        f"{data.source}: {counted(counts.samples, 'sample')}{features}, {counts.positives:,} relevant (label "
+        f"at least {shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
     )
 
 

@@ -61,17 +61,18 @@ class Judge:
     ) -> Judge:
         """That of some data; refused where these do not suit the metrics."""
         if data.qid is None and "map" in metrics:
-            raise ValueError(f"{data.source} has no queries, and map is the mean of AP over them; name ap instead")
+            raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use ap instead")
         labels = grades(data, relevant)
         largest = float(labels.max())
         if largest > _LARGEST_GRADE and any(metric.gain == "exp2" for metric in metrics.values()):
             raise ValueError(
-                f"{data.source}: a label is {shown(largest)}, and gains of ndcg, 2^label - 1, are beyond float64; pass "
-                "--gain linear"
+                f"{data.source}: a label is {shown(largest)}, so the gain in ndcg, 2^label - 1, is too large for a "
+                "float64; use --gain linear"
             )
         if arguments.max_grade is not None and largest > arguments.max_grade:
             raise ValueError(
-                f"{data.source}: a label is {shown(largest)}, above --max-grade {shown(arguments.max_grade)}"
+                f"{data.source}: a label is {shown(largest)}, above --max-grade {shown(arguments.max_grade)}; raise "
+                "--max-grade"
             )
         qid = np.zeros(labels.size, np.int64) if data.qid is None else data.qid
         options = (arguments.level, arguments.resamples, arguments.seed, arguments.empty)
@@ -103,7 +104,7 @@ class Judge:
 
     def head(self) -> str:
         """What stands above the lines."""
-        interval = f"   {self.percent} interval, over {self.over}" if self.resamples else ""
+        interval = f"   {self.percent} interval over {self.over}" if self.resamples else ""
         return f"{'':<14}{'value':>8}{interval}"
 
     def line(self, judged: Judged) -> str:
@@ -114,7 +115,7 @@ class Judge:
 
     def counted(self, queries: int) -> str:
         """How many queries a metric could judge."""
-        return f"{queries:,} of {self.n_queries:,} queries judged"
+        return f"{queries:,} of {self.n_queries:,} queries"
 
     @property
     def percent(self) -> str:

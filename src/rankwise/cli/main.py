@@ -1,4 +1,4 @@
-"""`rankwise`: rankers trained, applied and judged; other packages add commands by the entry points of _COMMANDS."""
+"""`rankwise`: train, apply and evaluate rankers. Other packages add commands through the entry points of _COMMANDS."""
 
 from __future__ import annotations
 
@@ -17,18 +17,39 @@ from rankwise.extras import missing
 from rankwise.io.quoting import shorten
 
 _COMMANDS = "rankwise.commands"
-# Commands of the laboratory, by which it is asked for where it is not installed.
+# Commands of rankwise-lab; where it is not installed, they say how to install it.
 _LABORATORY = ("bench", "demo", "reproduce")
 
-# Arguments of functions that errors name, and which are options here.
+# Arguments of functions that errors name; here they are options.
 _OPTIONS = re.compile(r"(?<= )(label|query|format|max_memory|empty)=(?=([;, ]|$)|')")
+
+_EPILOG = """\
+Run rankwise COMMAND --help for the options of a command.
+
+examples:
+  rankwise fit train.csv -o model.rw          # train a model
+  rankwise evaluate model.rw test.csv         # measure how well it ranks new samples
+  rankwise predict model.rw new.csv           # print a score for each sample
+"""
 
 # A word that argparse repeats whole.
 _UNQUOTED = re.compile(r"(\S{80})\S{20,}")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and which lets options stand between positional arguments."""
+
+    _mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, with options and positional arguments in any order unless there are subcommands."""
+        if self._subparsers is not None or self._mixing:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True  # the parser calls itself before Python 3.12
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
 
     def error(self, message: str) -> NoReturn:
         said = _UNQUOTED.sub(r"\1…", shorten(message))
@@ -54,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _fail(said, BAD_INPUT)
     except MemoryError as error:
-        return _fail(f"out of memory{f' ({error})' if str(error) else ''}; give fewer samples or features", BAD_INPUT)
+        return _fail(f"out of memory{f' ({error})' if str(error) else ''}; use fewer samples or features", BAD_INPUT)
     except OSError as error:
         return _fail(_of_system(error), BAD_INPUT)
     except ValueError as error:
@@ -63,8 +84,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="rankwise", description="Structured ranking losses: AP, NDCG and their like, fast.")
-    parser.add_argument("--version", action="version", version=f"rankwise {__version__}")
+    parser = _Parser(
+        prog="rankwise",
+        description="Train and evaluate models for ranking metrics such as average precision (AP) and NDCG.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"rankwise {__version__}", help="print the version and exit"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in (fit, predict, evaluate, detect, explore):
         command.add_command(commands)
@@ -82,13 +110,13 @@ def _add_joined(commands: Any) -> None:
             _add_unusable(commands, name, str(error) or type(error).__name__)
     for name in _LABORATORY:
         if name not in joined:
-            why = f"{name} is part of the laboratory, rankwise-lab; install it from a checkout: pip install ./lab"
+            why = f"{name} is part of rankwise-lab; to install it, run pip install ./lab in a checkout of rankwise"
             _add_unusable(commands, name, why)
 
 
 def _add_unusable(commands: Any, name: str, why: str) -> None:
     """A command that only says why it cannot be used."""
-    parser = commands.add_parser(name, help=f"cannot be used: {why}", add_help=False, prefix_chars="\0")
+    parser = commands.add_parser(name, help=f"not available: {why}", add_help=False, prefix_chars="\0")
     parser.add_argument("anything", nargs="*")
 
     def refuse(_: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Where results go: text for people, JSON for programs; checked before anything is computed, written whole."""
+"""Where results go: text for people, JSON for programs. Files are checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_standard(path: Path | None) -> bool:
 
 
 def check_files(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) -> None:
-    """Refuse "-" twice on one side, an output in the place of an input or another output, and one not writable."""
+    """Refuse "-" twice, an output that would overwrite an input or another output, and one that cannot be written."""
     written = {option: path for option, path in outputs.items() if path is not None}
     for side in (inputs, written):
         twice = [option for option, path in side.items() if is_standard(path)]
@@ -51,9 +51,9 @@ def check_writable(path: Path | None) -> None:
         return
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise ValueError(f"{path} is a folder: name a file in it")
+        raise ValueError(f"{path} is a folder; name a file in it")
     if not target.parent.is_dir():
-        raise ValueError(f"{path}: no folder {path.parent}; make it first")
+        raise ValueError(f"{path}: there is no folder {path.parent}; create it first")
     try:
         if _is_replaced(target):
             with tempfile.TemporaryFile(dir=target.parent):
@@ -61,7 +61,7 @@ def check_writable(path: Path | None) -> None:
         elif not os.access(target, os.W_OK):
             raise PermissionError(0, "no permission")
     except OSError as error:
-        raise ValueError(f"{path}: cannot write there ({error.strerror}); name another file") from None
+        raise ValueError(f"{path}: cannot be written ({error.strerror}); name another file") from None
 
 
 def _is_replaced(target: str | Path) -> bool:
@@ -70,7 +70,7 @@ def _is_replaced(target: str | Path) -> bool:
 
 
 class Voice:
-    """Tells people on standard output, or on standard error where that is the place of something else."""
+    """Prints text for people: on standard output, or on standard error if the results go to standard output."""
 
     def __init__(self, *, quiet: bool = False, aside: bool = False) -> None:
         self._quiet, self._aside = quiet, aside
@@ -87,14 +87,14 @@ class Voice:
             print(line, file=sys.stderr, flush=True)
 
     def note(self, line: str) -> None:
-        """What should not be missed, said even when quiet."""
+        """A warning, printed even when quiet."""
         line = " ".join(line.split())
         self.notes.append(line)
         print(f"rankwise: {line}", file=sys.stderr, flush=True)
 
     @contextmanager
     def noting_warnings(self) -> Iterator[None]:
-        """What Python warns of meanwhile becomes notes, each once, unless it ends in an error."""
+        """Print the warnings of Python as notes, each once, unless there is an error."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -118,7 +118,7 @@ def write_document(path: Path | None, command: str, document: Mapping[str, Any])
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: arrays as lists, and null for a number that there is not."""
+    """The value as JSON: arrays become lists, and numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""What the parsers of commands share: how one begins, options that several have, and values that are checked."""
+"""What the parsers of commands share: how to make one, common options, and checks of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from rankwise.io.quoting import shown as quoted
 LOSSES = ["ap", "ndcg", "mrr", "auc", "f1", "zero-one"]
 METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _LARGEST_SEED = 2**32 - 1
-_ASIDE = "as JSON; '-': to standard output, text to standard error"
+_ASIDE = "to FILE as JSON. '-' is standard output; all text then goes to standard error"
+
+
+_C_HELP = "weight of the loss against the regularisation; auto chooses it by validation (default: auto)"
+_TOL_HELP = "stop when the objective is within this fraction of the minimum (relative duality gap; default: 0.001)"
 
 
 def add_parser(
@@ -29,49 +33,60 @@ def add_parser(
 
 
 def add_json(parser: Any, what: str, aside: str = _ASIDE) -> None:
-    """Where a document of the results goes."""
-    parser.add_argument("--json", type=Path, metavar="FILE", help=f"{what} {aside}")
+    """Where the results go as JSON. what: what is written."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} {aside}")
 
 
 def add_quiet(parser: Any) -> None:
     """Whether to say nothing."""
-    parser.add_argument("--quiet", action="store_true", help="neither progress nor summary, only what went wrong")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print only warnings and errors, no progress and no summary"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Where the model goes."""
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="the file of the model")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="file to write the model to"
+    )
 
 
 def add_loss(group: Any) -> None:
     """A model's loss and C."""
-    group.add_argument("--loss", choices=LOSSES, default="ap", help="what is minimised (default: ap)")
-    group.add_argument(
-        "--C", type=_C_or_auto, default=None, metavar="auto|NUMBER", help="weight of the loss (default: auto)"
-    )
+    group.add_argument("--loss", choices=LOSSES, default="ap", help="ranking loss to minimise (default: ap)")
+    group.add_argument("--C", type=_C_or_auto, default=None, metavar="auto|NUMBER", help=_C_HELP)
 
 
 def add_solver(group: Any, *, threads: str) -> None:
-    """How a model is trained. threads: what they are of."""
-    group.add_argument("--method", choices=METHODS, default="auto", help="of inference (default: auto)")
-    group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to stop at (default: 0.001)")
+    """How a model is trained. threads: what they are used for."""
     group.add_argument(
-        "--threads", type=whole(1, or_all=True), default=1, metavar="N", help=f"of {threads} (default: 1)"
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="algorithm that finds the most violating ranking, which each step of training corrects (default: auto)",
+    )
+    group.add_argument("--tol", type=positive, default=1e-3, help=_TOL_HELP)
+    group.add_argument(
+        "--threads",
+        type=whole(1, or_all=True),
+        default=1,
+        metavar="N",
+        help=f"threads for {threads}; -1 uses all processors (default: 1)",
     )
 
 
 def add_seed(group: Any, seeds: str) -> None:
-    """The seed of something."""
-    group.add_argument("--seed", type=_seed, default=0, metavar="N", help=f"of {seeds} (default: 0)")
+    """A random seed. seeds: what it is used for."""
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help=f"random seed for {seeds} (default: 0)")
 
 
 def check_trained(arguments: argparse.Namespace, choosing: tuple[str, ...]) -> None:
-    """Refuse a model on standard output, and options that only say how C is chosen, `choosing`, where it is given."""
+    """Refuse a model on standard output, and options that say how C is chosen, `choosing`, where C is given."""
     if is_standard(arguments.output):
-        raise ValueError("-o -: a model is not written to standard output; name a file")
+        raise ValueError("-o -: a model cannot be written to standard output; name a file")
     given = [f"--{name}" for name in choosing if getattr(arguments, name) is not None]
     if arguments.C is not None and given:
-        raise ValueError(f"{given[0]} is for choosing C, and --C is {arguments.C:g}; leave one of them out")
+        raise ValueError(f"{given[0]} controls how C is chosen, but --C is {arguments.C:g}; remove one of them")
 
 
 def real(text: str, holds: Callable[[float], bool], otherwise: str) -> float:

@@ -1,4 +1,4 @@
-"""`rankwise predict`: scores, places or classes of the samples in a file, one a line."""
+"""`rankwise predict`: scores, ranks or classes of the samples in a file, one per line."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ from rankwise.io import write_scores
 
 _STANDARD = Path("-")
 _EPILOG = """\
-Lines are in the order of the samples. Scores have every digit of a float64; ranks are the places within the sample's
-query, 1 for the highest score, equal scores by order in the file; labels are the two that the model was trained with
-(1 and 0 if there were more). DATA is read as in rankwise fit, and refused if it has features that the
-model has not; in SVMlight, features that are not there are 0.
+output:
+  One line per sample, in the order of DATA. Scores are printed with all digits of a float64. With --rank, a line is the
+  sample's place within its query: 1 has the highest score, and equal scores keep their order in the file. With
+  --labels, a line is one of the two labels that the model was trained with (1 or 0 if there were more than two).
+
+formats:
+  DATA can have the formats that rankwise fit reads. Features that the model does not know are an error. In SVMlight
+  files, features that are not listed are 0.
 
 examples:
   rankwise predict model.rw test.svm -o scores.txt
@@ -37,19 +41,24 @@ def add_command(commands: Any) -> None:
         commands,
         "predict",
         run,
-        short="score samples by a model",
-        long="Score samples by a model: a line each.",
+        short="compute the scores of samples with a model",
+        long="Compute the score of each sample with a model, and write one per line.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="a model that rankwise wrote")
+    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise fit")
     parser.add_argument(
-        "data", type=Path, metavar="DATA", help="samples, or '-'; labels are not needed but in SVMlight"
+        "data",
+        type=Path,
+        metavar="DATA",
+        help="file of samples, or '-' for standard input; only SVMlight files need labels",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="(default: '-', standard output)")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="file to write to (default: '-', standard output)"
+    )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--rank", action="store_true", help="write places within queries instead of scores")
-    which.add_argument("--labels", action="store_true", help="write classes instead of scores")
-    add_json(parser, "also", "as JSON; '-': to standard output, instead of the lines")
+    which.add_argument("--rank", action="store_true", help="write the rank within the query instead of the score")
+    which.add_argument("--labels", action="store_true", help="write the predicted class instead of the score")
+    add_json(parser, "the results", "to FILE as JSON; '-' is standard output and replaces the lines")
     add_options(parser, relevant_from=None)
 
 
@@ -90,12 +99,12 @@ def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
     """The model's scores of samples, all finite."""
     scores: NDArray[np.float64] = _quietly(stored.model.decision_function, X)
     if (k := first_true(~np.isfinite(scores))) is not None:
-        raise ValueError(f"the score of sample {k + 1} overflows; rescale the features")
+        raise ValueError(f"the score of sample {k + 1} is too large for a float64; rescale the features")
     return scores
 
 
 def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call without scikit-learn's doubt about names: they were checked when the samples were read."""
+    """Call without scikit-learn's warning about feature names, which were checked when the samples were read."""
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return function(*arguments)

@@ -1,8 +1,9 @@
-// What is done on the page goes into the state; the server computes; what it answers is shown.
+// What is done on the page goes into the state; answers to it are computed elsewhere, and shown.
 
 import * as model from "./model.js";
 import { Rankings } from "./rankings.js";
 import { Recursion } from "./recursion.js";
+import { ORIGIN, answerTo } from "./remote.js";
 import { draw, html, resize, set, shown } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
@@ -60,7 +61,7 @@ function place() {
   rankings.place(state.samples, selected, state.loss, state.scale);
 }
 
-// Browsers refuse an address that changes too often: the last one of a moment is kept.
+// Browsers refuse an address that changes too often, so only the latest is written.
 function save() {
   clearTimeout(saved);
   saved = setTimeout(() => history.replaceState(null, "", model.format(state)), 120);
@@ -74,28 +75,13 @@ async function ask() {
   while (changed) {
     changed = false;
     const ids = state.samples.map((one) => one.id);
-    const answer = await fetchAnswer(model.request(state));
+    const { found, error } = await answerTo(model.request(state));
+    if (error) say(error);
     const same = ids.length === state.samples.length && ids.every((id, k) => id === state.samples[k].id);
-    if (answer !== null && same) show(answer, ids);
+    if (found && same) show(found, ids);
   }
   asking = false;
   main.setAttribute("aria-busy", "false");
-}
-
-async function fetchAnswer(request) {
-  try {
-    const reply = await fetch("solve", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(request),
-    });
-    const found = await reply.json();
-    if (reply.ok) return found;
-    say(found.error);
-  } catch {
-    say("The server does not answer. Start it again with “rankwise explore”, and open the address it prints.");
-  }
-  return null;
 }
 
 function say(text) {
@@ -127,7 +113,7 @@ function remove(id) {
 
 function add(relevant) {
   if (state.samples.length >= model.MOST) {
-    say(`There is room for ${model.MOST} samples; remove one first.`);
+    say(`The page shows at most ${model.MOST} samples; remove one first.`);
     return;
   }
   const one = model.sample(relevant, model.freeScore(state.samples, relevant));
@@ -154,7 +140,7 @@ function drawEditor() {
   const one = selected === null ? undefined : find(selected);
   $("editor-parts").hidden = !one;
   const name = one && latest ? nameOf(one) : "";
-  $("editor-name").textContent = one ? name : "Choose a sample to change it here.";
+  $("editor-name").textContent = one ? name : "Select a sample to edit it here.";
   if (one && document.activeElement !== $("editor-score")) $("editor-score").value = one.score.toFixed(2);
 }
 
@@ -186,7 +172,8 @@ function drawNumbers(answer) {
   $("value-again").textContent = shown(answer.value);
   $("violating-again").textContent = shown(answer.violating.loss);
   $("predicted-again").textContent = shown(answer.predicted.loss);
-  $("gap-name").textContent = answer.loss === "zero-one" ? "Σ s · ∂J/∂s" : "F(R) − F(R*)";
+  const gap = answer.loss === "zero-one" ? "Σ s · ∂J/∂s" : "F(R) − F(R*)";
+  $("gap-name").textContent = `${gap}, from the scores`;
   const sign = answer.gap < 0 ? "−" : "+";
   const weighed = `${shown(answer.scale, 2)} · ${shown(answer.violating.loss)}`;
   $("equation").textContent = `${shown(answer.value)} = ${weighed} ${sign} ${shown(Math.abs(answer.gap))}`;
@@ -213,13 +200,13 @@ function drawBars(answer) {
   const [left, full] = [128, width - 128 - 2];
   resize(element, width, 52);
   element.replaceChildren();
-  [["J", answer.value, "hinge"], ["scale · Δ predicted", bound, "bound"]].forEach(([name, value, kind], k) => {
+  [["J", answer.value, "hinge"], ["scale · Δ by score", bound, "bound"]].forEach(([name, value, kind], k) => {
     const bar = { x: left, y: 5 + 26 * k, height: 14, rx: 4 };
     draw(element, "text", { x: 0, y: 16 + 26 * k }, name);
     draw(element, "rect", { ...bar, class: "track", width: full });
     draw(element, "rect", { ...bar, class: kind, width: Math.max(0, (full * value) / most) });
   });
-  set(element, { "aria-label": `J is ${shown(answer.value)}; scale times Δ, predicted, is ${shown(bound)}` });
+  set(element, { "aria-label": `J is ${shown(answer.value)}; scale times Δ of the ranking by score is ${shown(bound)}` });
 }
 
 function drawTable(answer, ids) {
@@ -254,7 +241,7 @@ $("downhill").addEventListener("click", () => {
   if (latest === null) return;
   const { answer, ids } = latest;
   if (answer.gradient.every((part) => part === 0)) {
-    say("The gradient is 0: with this loss and scale, training leaves these scores as they are.");
+    say("The gradient is 0: with this loss and scale, training does not move these scores.");
     return;
   }
   change(() => ids.forEach((id, at) => find(id) && (find(id).score = model.rounded(answer.downhill[at]))));
@@ -281,5 +268,6 @@ window.addEventListener("resize", () => {
   if (latest) show(latest.answer, latest.ids);
 });
 
+$("origin").textContent = ORIGIN;
 update();
 say(problem);

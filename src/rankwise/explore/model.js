@@ -61,7 +61,7 @@ export function freeScore(samples, relevant) {
   return best.score;
 }
 
-// The state that a fragment tells; `problem` says what of it could not be read.
+// The state in a fragment of the address; `problem` says what could not be read.
 export function parse(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   const problems = [];
@@ -79,7 +79,7 @@ export function parse(fragment) {
     step: read("step", 1, (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : null)) - 1,
   };
   const problem = problems.length
-    ? `The address has a ${problems.join(" and ")} that cannot be read; the usual takes its place.`
+    ? `The ${problems.join(" and ")} in the address cannot be read; the default is shown instead.`
     : "";
   return { state, problem };
 }
@@ -89,7 +89,7 @@ export function format(state) {
   return `#loss=${state.loss}&scale=${state.scale}&samples=${samples}&step=${state.step + 1}`;
 }
 
-// What the server is asked.
+// The request that asks for an answer.
 export function request(state) {
   return {
     scores: state.samples.map((one) => one.score),

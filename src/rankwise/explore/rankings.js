@@ -1,10 +1,13 @@
-// Scores on an axis, to be dragged, and lines from them to the predicted and to the most violating ranking.
+// Scores that can be dragged, and lines from them to the ranking by score and to the most violating ranking.
 
+import { curve, keepApart } from "./layout.js";
 import { RANGE, rounded } from "./model.js";
 import { draw, resize, set, shown, svg } from "./svg.js";
 
 const TOP = 58;
 const BOTTOM = 30;
+const GAP = 3; // between two marks of one class
+const LONGEST_ARROW = 36;
 const MOVE_MS = 220;
 const KEYS = { ArrowUp: 0.05, ArrowRight: 0.05, ArrowDown: -0.05, ArrowLeft: -0.05, PageUp: 0.5, PageDown: -0.5 };
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
@@ -15,8 +18,8 @@ export class Rankings {
     this.element = element;
     this.hooks = hooks;
     this.marks = new Map(); // by sample id: its handle, its places in both rankings, the lines between
-    this.layers = {};
-    for (const name of ["back", "lines", "arrows", "nodes", "handles"]) {
+    this.layers = {}; // in paint order: nothing may cover an arrow
+    for (const name of ["back", "ticks", "lines", "nodes", "handles", "arrows"]) {
       this.layers[name] = element.appendChild(svg("g", { class: name }));
     }
     this.samples = [];
@@ -29,12 +32,11 @@ export class Rankings {
     this.measure();
     const there = new Set(samples.map((one) => one.id));
     for (const [id, mark] of this.marks) if (!there.has(id)) this.drop(id, mark);
-    const lanes = this.lanes(samples);
+    const places = this.spread(samples);
     for (const one of samples) {
       const mark = this.marks.get(one.id) ?? this.add(one);
       if (mark.relevant !== one.relevant) this.dress(mark, one.relevant);
-      mark.x = lanes.get(one.id);
-      mark.y = this.at(one.score);
+      Object.assign(mark, places.get(one.id));
       set(mark.handle, {
         transform: `translate(${mark.x} ${mark.y})`,
         "aria-valuenow": one.score,
@@ -72,12 +74,15 @@ export class Rankings {
   measure() {
     const n = this.samples.length;
     this.width = Math.max(260, Math.floor(this.element.parentElement.clientWidth));
-    this.row = Math.max(15, Math.min(34, 400 / n));
+    this.row = Math.max(18, Math.min(34, 400 / n));
     this.narrow = this.width < 480;
     this.height = Math.max(this.narrow ? 480 : 620, n * this.row + TOP + BOTTOM);
     this.row = Math.min(this.narrow ? 36 : 52, (this.height - TOP - BOTTOM) / n);
     this.radius = Math.max(6, Math.min(this.narrow ? 11 : 13, this.row / 2 - 1));
-    this.axis = 34;
+    this.axis = this.narrow ? 26 : 34;
+    this.leader = this.narrow ? 12 : 24; // from a tick to its mark
+    this.lane = this.narrow ? 5 : 7; // between the two lanes of arrows beside the marks
+    this.strip = this.leader + 2 * this.radius + 2 * this.lane + (this.narrow ? 8 : 26);
     this.columns = { predicted: this.width * 0.57, violating: this.width - (this.narrow ? 48 : 76) };
     this.first = (this.height - TOP - BOTTOM - this.row * n) / 2 + TOP;
     resize(this.element, this.width, this.height);
@@ -91,24 +96,25 @@ export class Rankings {
     return RANGE - ((y - TOP) / (this.height - TOP - BOTTOM)) * 2 * RANGE;
   }
 
-  // Positives and negatives have a strip each; those that would overlap stand beside each other.
-  lanes(samples) {
+  axisOf(relevant) {
+    return this.axis + (relevant ? 0 : this.strip);
+  }
+
+  // Where marks stand: each class in a column of its own, close to the scores, and never on each other.
+  spread(samples) {
     const found = new Map();
-    const size = 2 * this.radius + 2;
-    const strip = this.narrow ? 44 : 90;
+    const size = 2 * this.radius + GAP;
     for (const relevant of [true, false]) {
-      const begin = this.axis + this.radius + 8 + (relevant ? 0 : strip + (this.narrow ? 6 : 16));
-      const ends = []; // of each lane, the lowest sample so far
-      const lane = new Map();
-      for (const one of samples.filter((s) => s.relevant === relevant).sort((a, b) => b.score - a.score)) {
-        const y = this.at(one.score);
-        const free = ends.findIndex((end) => y - end >= size);
-        const at = free >= 0 ? free : ends.length < 4 ? ends.length : ends.indexOf(Math.min(...ends));
-        ends[at] = y;
-        lane.set(one.id, at);
-      }
-      const gap = Math.min(size, (strip - this.radius) / Math.max(1, ends.length - 1));
-      for (const [id, at] of lane) found.set(id, begin + at * gap);
+      const ordered = samples.filter((one) => one.relevant === relevant).sort((a, b) => b.score - a.score);
+      const targets = ordered.map((one) => this.at(one.score));
+      const places = keepApart(targets, size, TOP, this.height - BOTTOM);
+      const x = this.axisOf(relevant) + this.leader + this.radius;
+      ordered.forEach((one, k) => {
+        const beside = [places[k - 1], places[k + 1]].filter((y) => y !== undefined);
+        const clear = Math.min(...beside.map((y) => Math.abs(y - places[k]) / 2));
+        const reach = Math.max(this.radius, Math.min(19, this.strip / 2, clear));
+        found.set(one.id, { x, y: places[k], score: targets[k], lane: k % 2, reach });
+      });
     }
     return found;
   }
@@ -116,12 +122,14 @@ export class Rankings {
   add(one) {
     const range = { "aria-orientation": "vertical", "aria-valuemin": -RANGE, "aria-valuemax": RANGE };
     const handle = draw(this.layers.handles, "g", { role: "slider", tabindex: 0, ...range });
-    draw(handle, "circle", { class: "reach", r: 19 });
+    draw(handle, "circle", { class: "reach" });
     draw(handle, "rect", { class: "ring" });
     draw(handle, "rect", { class: "body" });
     draw(handle, "text", { class: "label", dy: "0.35em" });
     const mark = { handle, relevant: null, pull: 0, label: "" };
-    mark.arrow = draw(this.layers.arrows, "path", {});
+    mark.tick = draw(this.layers.ticks, "path", {});
+    mark.arrow = draw(this.layers.arrows, "g", {});
+    for (const part of ["halo", "shaft"]) draw(mark.arrow, "path", { class: part });
     for (const which of ["predicted", "violating"]) {
       const node = draw(this.layers.nodes, "g", {});
       draw(node, "rect", { class: "body" });
@@ -136,7 +144,7 @@ export class Rankings {
   }
 
   drop(id, mark) {
-    for (const part of [mark.handle, mark.arrow, mark.predicted.node, mark.violating.node]) part.remove();
+    for (const part of [mark.handle, mark.tick, mark.arrow, mark.predicted.node, mark.violating.node]) part.remove();
     for (const which of ["predicted", "violating"]) mark[which].line.remove();
     this.marks.delete(id);
   }
@@ -145,6 +153,7 @@ export class Rankings {
     mark.relevant = relevant;
     const kind = relevant ? "positive" : "negative";
     set(mark.handle, { class: `handle ${kind}`, "aria-label": `${kind}, score` });
+    set(mark.tick, { class: `mark ${kind}` });
     set(mark.arrow, { class: `arrow ${kind}` });
     for (const which of ["predicted", "violating"]) {
       set(mark[which].node, { class: `node ${kind}` });
@@ -160,6 +169,7 @@ export class Rankings {
       const half = r + extra;
       return { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: mark.relevant ? half : 4 + extra };
     };
+    set(mark.handle.querySelector(".reach"), { r: mark.reach ?? r });
     set(mark.handle.querySelector(".body"), shape(0));
     set(mark.handle.querySelector(".ring"), shape(4));
     for (const which of ["predicted", "violating"]) {
@@ -230,7 +240,10 @@ export class Rankings {
       draw(back, "text", { class: "tick", x: this.axis - 8, y: this.at(score), dy: "0.35em" }, shown(score, 0));
     }
     const [y1, y2] = [TOP - 12, this.height - BOTTOM + 12];
-    draw(back, "line", { class: "axis", x1: this.axis, x2: this.axis, y1, y2 });
+    for (const relevant of [true, false]) {
+      const x = this.axisOf(relevant);
+      draw(back, "line", { class: "axis", x1: x, x2: x, y1, y2 });
+    }
     if (loss === "zero-one") {
       for (const score of [scale, -scale].filter((one) => Math.abs(one) <= RANGE)) across("margin", score);
     }
@@ -238,10 +251,13 @@ export class Rankings {
       draw(back, "text", { class: "head", x, y: 15 }, first);
       draw(back, "text", { class: "head soft", x, y: 31 }, second);
     };
-    head(this.axis + (this.narrow ? 58 : 88), "scores s", "drag them");
-    head(this.columns.predicted, "predicted", "by score");
-    const which = this.narrow ? "violating" : "most violating";
-    head(this.columns.violating, which, loss === "zero-one" ? "labelling" : "attains J");
+    const middle = (relevant) => this.axisOf(relevant) + this.leader + this.radius;
+    draw(back, "text", { class: "head", x: (middle(true) + middle(false)) / 2, y: 15 }, "scores");
+    draw(back, "text", { class: "head soft positive", x: middle(true), y: 31 }, this.narrow ? "pos." : "positives");
+    draw(back, "text", { class: "head soft negative", x: middle(false), y: 31 }, this.narrow ? "neg." : "negatives");
+    head(this.columns.predicted, "ranking", "by score");
+    const what = loss === "zero-one" ? "labelling" : "ranking";
+    head(this.columns.violating, this.narrow ? "violating" : "most violating", what);
   }
 
   drawLines() {
@@ -258,19 +274,27 @@ export class Rankings {
         const after = predicted + r + (mark.relevant ? 0 : this.narrow ? 35 : 38); // clear of "r = 2"
         set(mark.violating.line, { d: curve(after, mark.predicted.y, violating - r, mark.violating.y) });
       }
+      this.drawTick(mark);
       this.drawArrow(mark);
     }
   }
 
-  // Against the gradient: which way a step of training pushes the score.
+  // The exact score on the axis, and a thin line from there to the mark.
+  drawTick(mark) {
+    const axis = this.axisOf(mark.relevant);
+    set(mark.tick, { d: `M${axis - 4} ${mark.score}H${axis + 4}L${mark.x - this.radius} ${mark.y}` });
+  }
+
+  // Which way a step of training pushes the score: against the gradient. Arrows of neighbours have a lane each.
   drawArrow(mark) {
-    const length = 34 * Math.abs(mark.pull);
+    const size = 2 * this.radius + GAP;
+    const length = Math.min(LONGEST_ARROW, 2 * size - 8) * Math.abs(mark.pull);
     const up = mark.pull > 0 ? -1 : 1;
-    const from = mark.y + up * (this.radius + 2);
-    const to = from + up * (5 + length);
-    const tip = up * 5;
-    const shape = `M${mark.x} ${from}V${to}M${mark.x - 4} ${to - tip}L${mark.x} ${to}L${mark.x + 4} ${to - tip}`;
-    set(mark.arrow, { d: length > 0.01 ? shape : "M0 0" });
+    const x = mark.x + this.radius + this.lane * (mark.lane + 1);
+    const to = mark.y + up * (4 + length);
+    const [tip, wing] = [up * 4, this.narrow ? 2.5 : 3.5];
+    const shape = `M${x} ${mark.y}V${to}M${x - wing} ${to - tip}L${x} ${to}L${x + wing} ${to - tip}`;
+    for (const part of mark.arrow.children) set(part, { d: length > 0.01 ? shape : "M0 0" });
   }
 
   // Places move to where they belong in a moment, so that the eye can follow.
@@ -288,9 +312,4 @@ export class Rankings {
     };
     move(begin);
   }
-}
-
-function curve(x0, y0, x1, y1) {
-  const middle = (x0 + x1) / 2;
-  return `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`;
 }

@@ -75,7 +75,7 @@ export class Recursion {
     parts.count.textContent = `call ${at + 1} of ${calls.length}`;
     parts.call.textContent = `OptRanks(${call.left}, ${call.right}, ${call.low}, ${call.high})`;
     const told = sentences(call);
-    if (last) told.push(`All ranks are known. f was searched for ${this.evaluated()} negatives.`);
+    if (last) told.push(`All ranks are known. The algorithm searched the ranks of ${this.evaluated()} negatives.`);
     parts.said.replaceChildren(...told.map((text) => html("p", {}, text)));
     const doing = call.m ? "search" : "fill";
     for (const line of parts.code.children) line.classList.toggle("now", line.dataset.when === doing);
@@ -175,8 +175,8 @@ export class Recursion {
     const name = `f${below(call.m)}`;
     const best = `greatest at i = ${call.opt}, so opt${below(call.m)} = ${call.opt}`;
     const said = call.m
-      ? [`${name}(i) at the ranks i that are still possible`, best]
-      : ["Nothing to try: one rank is possible", `rank ${call.opt} for all`];
+      ? [`${name}(i) for each rank i that is still possible`, best]
+      : ["Only one rank is possible, so there is nothing to compare", `rank ${call.opt} for all`];
     this.parts.caption.textContent = said[0];
     draw(element, "text", { class: "peak", x: width / 2, y: 16 }, said[1]);
     if (call.m) this.drawValues(call, x, y);
@@ -206,19 +206,19 @@ function negatives(from, to) {
 }
 
 function ranks(from, to) {
-  return from === to ? `rank ${from}` : `a rank from ${from} to ${to}`;
+  return from === to ? `rank ${from}` : `ranks ${from} to ${to}`;
 }
 
 // What a call does, in words.
 function sentences(call) {
   const all = negatives(call.left, call.right).replace("n", "N");
-  if (call.m === 0) return [`${all} can only have rank ${call.opt}: filled, without trying anything.`];
-  const which = call.left === call.right ? "It is alone" : `In the middle is negative ${call.m}`;
+  if (call.m === 0) return [`${all} can only have rank ${call.opt}, so nothing needs to be tried.`];
+  const which = call.left === call.right ? "It is the only one" : `Negative ${call.m} is in the middle`;
   const found = `f${below(call.m)} is greatest at rank ${call.opt}`;
-  const said = [`${all} must have ${ranks(call.low, call.high)}. ${which}; ${found}.`];
+  const said = [`${all} can have ${ranks(call.low, call.high)}. ${which}; ${found}.`];
   const then = [];
-  if (call.left < call.m) then.push(`${negatives(call.left, call.m - 1)}: ${ranks(call.low, call.opt)}`);
-  if (call.m < call.right) then.push(`${negatives(call.m + 1, call.right)}: ${ranks(call.opt, call.high)}`);
-  if (then.length) said.push(`Ranks never fall from one negative to the next. What remains: ${then.join("; ")}.`);
+  if (call.left < call.m) then.push(`${ranks(call.low, call.opt)} for ${negatives(call.left, call.m - 1)}`);
+  if (call.m < call.right) then.push(`${ranks(call.opt, call.high)} for ${negatives(call.m + 1, call.right)}`);
+  if (then.length) said.push(`Ranks never fall from one negative to the next. This leaves ${then.join(", and ")}.`);
   return said;
 }

@@ -1,4 +1,4 @@
-"""The page's server: on the loopback interface only, for this machine's own pages only, never down.
+"""The server of the page: it listens on the loopback interface and answers only pages of this machine.
 
 GET / and the files it asks for; POST /solve with a request as JSON (see solve.py), answered as JSON.
 """
@@ -24,17 +24,18 @@ from rankwise.explore.solve import BadRequestError, solve
 
 LOOPBACK = "127.0.0.1"
 LARGEST_BODY = 64 * 1024
-# Seconds a client may be silent in the middle of something.
+# Seconds that a client may be silent within a request.
 PATIENCE = 10.0
-# Seconds that a request may take to arrive, from its first byte to its last, however steadily it drips.
+# Seconds that a request may take to arrive, from its first byte to its last.
 DEADLINE = 20.0
-# Connections at a time: a browser opens half a dozen.
+# Connections at a time; a browser opens about six.
 MOST_CONNECTIONS = 64
-# What is read, unseen, of a body that was refused, so that the client gets to read the answer.
+# How much of a refused body is read and dropped, so that the client can read the answer.
 _DRAINED, _DRAINED_SECONDS = 1 << 20, 0.5
 
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-_FILES = ("index.html", "style.css", "app.js", "model.js", "rankings.js", "recursion.js", "svg.js")
+_SCRIPTS = ("app.js", "layout.js", "model.js", "rankings.js", "recursion.js", "remote.js", "svg.js")
+_FILES = ("index.html", "style.css", "dark.css", *_SCRIPTS)
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -47,8 +48,8 @@ _HEADERS = {
 }
 
 
-# What is said to one connection too many.
-_TOO_MANY = b'{"error": "too many connections at a time; close some, or try again soon"}'
+# The answer if there are too many connections.
+_TOO_MANY = b'{"error": "too many connections at a time; close some, or try again later"}'
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b"Retry-After: %d\r\nContent-Length: %d\r\n\r\n%b" % (DEADLINE, len(_TOO_MANY), _TOO_MANY)
@@ -73,7 +74,7 @@ class _File(NamedTuple):
 
 
 class Explorer(ThreadingHTTPServer):
-    """A server on a free port of 127.0.0.1, or on the port given; a thread a connection, of which there are so many."""
+    """A server on a free port of 127.0.0.1, or on the given port, with one thread per connection."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -92,12 +93,12 @@ class Explorer(ThreadingHTTPServer):
         self.address = f"http://{LOOPBACK}:{port}/"
 
     def server_bind(self) -> None:
-        """Bind without asking for this machine's name, which can take long without a network."""
+        """Bind without looking up the name of this machine, which can be slow without a network."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, if there is a place left."""
+        """Answer in a new thread, if there are not too many."""
         if self._places.acquire(blocking=False):
             self._held.add(request)
             try:
@@ -107,25 +108,25 @@ class Explorer(ThreadingHTTPServer):
                 raise
             return
         with suppress(OSError):
-            request.settimeout(0.0)  # nobody waits for this client
+            request.settimeout(0.0)  # do not wait for this client
             request.sendall(_FULL)
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and leave the place to another."""
+        """Answer, then make room for another connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._leave(request)
 
     def _leave(self, request: Any) -> None:
-        """Leave a request's place to another, once: Ctrl-C may come when its thread has just been started."""
+        """Make room for another connection, once: Ctrl-C may come when the thread has just been started."""
         with suppress(KeyError):
             self._held.remove(request)
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are no error; anything else is told to who started the server."""
+        """Ignore clients that disconnect; print any other error."""
         if not isinstance(sys.exc_info()[1], OSError):
             traceback.print_exc()
 
@@ -136,14 +137,14 @@ def _read(name: str) -> _File:
 
 
 class _Received(io.RawIOBase):
-    """What a client sends, with an end to waiting: for the first byte of a request, for the next, and for all."""
+    """What a client sends, with time limits for the first byte of a request, for the next one, and for all."""
 
     def __init__(self, connection: socket.socket, patience: float, seconds: float) -> None:
         self._connection, self._patience, self._seconds = connection, patience, seconds
         self._deadline: float | None = None
 
     def begin(self, seconds: float | None = None) -> None:
-        """A new request is waited for; or, if seconds are given, the rest of one, for so long."""
+        """Wait for a new request; or, if seconds are given, wait so long for the rest of one."""
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def readable(self) -> bool:
@@ -179,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
     deadline = DEADLINE
 
     def setup(self) -> None:
-        """Read by a stream that does not wait for ever."""
+        """Read from a stream with time limits."""
         super().setup()
         self.rfile.close()
         self._received = _Received(self.connection, self.timeout, self.deadline)
@@ -214,15 +215,15 @@ class _Handler(BaseHTTPRequestHandler):
             status, found = HTTPStatus.BAD_REQUEST, _as_json({"error": str(error)})
         except Exception:
             traceback.print_exc()
-            self._refuse(_RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; its terminal says how"))
+            self._refuse(_RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; see its terminal for the error"))
             return
         self._send(status, found)
 
     def _check_origin(self) -> None:
-        """Refuse what another page sent: by a name that was bound to this address, or across origins."""
+        """Refuse requests of other pages: through another host name for this address, or from another origin."""
         hosts, origins = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
         if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
-            raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Host is not this server's; open {self.server.address}")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Host is not that of this server; open {self.server.address}")
         if any(origin.lower() not in {f"http://{host}" for host in self.server.hosts} for origin in origins):
             raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Origin is another page; open {self.server.address}")
 
@@ -262,16 +263,16 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what is no HTTP, or a method that is not known here."""
+        """Refuse what is not HTTP, and unknown methods."""
         if code == HTTPStatus.NOT_IMPLEMENTED:
             self._refuse(_RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "use GET, HEAD or POST", "GET, HEAD, POST"))
         else:
-            self._refuse(_RefusedError(HTTPStatus(code), f"this is no request: {HTTPStatus(code).phrase}"))
+            self._refuse(_RefusedError(HTTPStatus(code), f"this is not a request: {HTTPStatus(code).phrase}"))
 
     def _refuse(self, refused: _RefusedError) -> None:
-        """Answer, and end the connection: what is left in it is not read as a request."""
+        """Answer and close the connection, so that the rest of it is not read as a request."""
         self.close_connection = True
-        self.request_version = self.protocol_version  # of what is no HTTP, too: else there would be no headers
+        self.request_version = self.protocol_version  # even if it is not HTTP; otherwise there would be no headers
         self._send(refused.status, _as_json({"error": str(refused)}), refused.allow)
         self._received.begin(_DRAINED_SECONDS)
         left = _DRAINED
@@ -295,7 +296,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of each request."""
+        """Do not log requests."""
 
 
 def _parse(body: bytes) -> Any:

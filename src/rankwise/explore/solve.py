@@ -1,4 +1,7 @@
-"""What the page shows of one query, from plain data to plain data; every number comes from the library."""
+"""What the page shows about one query: a request as plain data in, an answer as plain data out.
+
+Every number comes from the library.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ _STRIDE = 0.25
 
 
 class BadRequestError(ValueError):
-    """A request that cannot be answered: what is wrong, where, and what to do."""
+    """A request that cannot be answered; the message says what is wrong, where, and what to do."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """Samples with scores (n,), which of them are relevant (n,), the loss by name, and its scale."""
+    """The scores of samples (n,), which of them are relevant (n,), the name of the loss, and its scale."""
 
     scores: NDArray[np.float64]
     relevant: NDArray[np.bool_]
@@ -62,7 +65,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Explained:
-    """All that is shown. positives, negatives: positions by descending score; gap: F(R) − F(R*), J = scale·Δ + gap.
+    """All that the page shows. positives, negatives: positions by descending score; gap: F(R) − F(R*), J = scale·Δ + gap.
 
     downhill: the scores after a step against the gradient. calls: Algorithm 1 on the query, or None for the 0-1 loss.
     """
@@ -81,12 +84,12 @@ class Explained:
 
 
 def solve(request: Any) -> dict[str, Any]:
-    """The answer to a request, {"scores": […], "relevant": […], "loss": "ap", "scale": 1}; the last two may lack."""
+    """The answer to a request, {"scores": […], "relevant": […], "loss": "ap", "scale": 1}; the last two are optional."""
     return asdict(explain(read(request)))
 
 
 def warm_up() -> None:
-    """Compile or load the kernels, which can take longer than anybody waits for a page: half a minute, once."""
+    """Compile or load the kernels before a page is opened: the first time, this takes half a minute."""
     for loss in LOSSES:
         solve({"scores": [1.0, 0.0], "relevant": [False, True], "loss": loss})
 
@@ -157,10 +160,10 @@ def read(request: Any) -> Query:
     scores = [_number(value, f"scores[{k}]", -LARGEST) for k, value in enumerate(_list(request, "scores"))]
     relevant = [_truth(value, f"relevant[{k}]") for k, value in enumerate(_list(request, "relevant"))]
     if len(scores) != len(relevant):
-        raise BadRequestError(f"scores has {len(scores)} entries and relevant has {len(relevant)}; send one a sample")
+        raise BadRequestError(f"scores has {len(scores)} entries and relevant has {len(relevant)}; send one entry per sample")
     for what, there in (("positive", any(relevant)), ("negative", not all(relevant))):
         if not there:
-            raise BadRequestError(f"relevant has no {what} sample; add one, a ranking loss needs both classes")
+            raise BadRequestError(f"relevant has no {what} sample; add one, because a ranking loss needs both classes")
     loss = request.get("loss", "ap")
     if not isinstance(loss, str) or loss not in LOSSES:
         shown = repr(loss[:40]) if isinstance(loss, str) else _kind(loss)
@@ -172,7 +175,7 @@ def read(request: Any) -> Query:
 def _list(request: dict[str, Any], name: str) -> list[Any]:
     values = request.get(name)
     if not isinstance(values, list):
-        raise BadRequestError(f"{name} is {_kind(values) if name in request else 'missing'}; send a list, one a sample")
+        raise BadRequestError(f"{name} is {_kind(values) if name in request else 'missing'}; send a list, one entry per sample")
     if len(values) > MOST_SAMPLES:
         raise BadRequestError(f"{name} has {len(values)} entries; send at most {MOST_SAMPLES}")
     return values
@@ -194,6 +197,6 @@ def _truth(value: Any, where: str) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, in the words of JSON."""
+    """The kind of a value, as JSON names it."""
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
     return names.get(type(value), "null")
