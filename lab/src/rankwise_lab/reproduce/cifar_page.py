@@ -107,7 +107,8 @@ def claims(found: Mapping[str, Any]) -> list[Claim]:
         ours = size["methods"][slow]["total"] / size["methods"]["quicksort"]["total"]
         criterion = (
             f"A pass of LW-SVM is at least {_FASTER:g} times as fast with Algorithm 1, in blocks of "
-            f"{size['block_size']:,} (the paper does not state its block size). Undecided if each method was timed only once."
+            f"{size['block_size']:,} (the paper does not state its block size). Undecided if each method was "
+            "timed only once."
         )
         text = f"Algorithm 1 shortens whole training for {LOSSES[loss]}"
         paper = f"{hours[slow] / hours['quicksort']:.2f} ×"

@@ -173,7 +173,8 @@ def table5(found: Mapping[str, Any], kind: str = "ap_2007") -> Table:
     better = sum(part["ap"][kind] > part["zero-one"][kind] for part in found["classes"])
     said = (
         f"AP loss has the higher AP in {better} of {len(ends)} classes. Look at the interval of the difference: it "
-        f"lies above 0 in {sum(low > 0.0 for low, _ in ends)} classes and below 0 in {sum(high < 0.0 for _, high in ends)}."
+        f"lies above 0 in {sum(low > 0.0 for low, _ in ends)} classes and below 0 in "
+        f"{sum(high < 0.0 for _, high in ends)}."
     )
     title = f"Detection AP on test, {KINDS[kind]}, in %"
     return Table(title, columns, rows, totals=len(rows) - len(found["classes"]), said=said)

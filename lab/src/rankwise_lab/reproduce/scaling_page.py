@@ -122,10 +122,10 @@ def _share(found: Mapping[str, Any], loss: str) -> float:
 
 def _thumbnail(found: Mapping[str, Any]) -> Drawn | None:
     curves = results.panel_of(found, "calls", "ap", "total")["curves"]
-    shown = (("yue", "Yue", 1), (QS, "AP_QS", 0), (OURS, "ours", 2))
+    shown = (("yue", "Yue", 1, 0.0), (QS, "AP_QS", 0, 3.0), (OURS, "ours", 2, -3.0))
     lines = [
-        Line(label, curves[name]["x"], [1e3 * one for one in curves[name]["seconds"]], colour)
-        for name, label, colour in shown
+        Line(label, curves[name]["x"], [1e3 * one for one in curves[name]["seconds"]], colour, shift)
+        for name, label, colour, shift in shown
     ]
     return draw_lines(_NAME, lines, "samples; one call, AP loss")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,12 +39,13 @@ class SpeedUp(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Milliseconds against sizes; colour: by its place in the list of colours."""
+    """Milliseconds against sizes. colour: its place in the list of colours. shift: of the label, in points upwards."""
 
     label: str
     x: Sequence[int]
     milliseconds: Sequence[float]
     colour: int
+    shift: float = 0.0
 
 
 def draw_gains(part: str, gains: Sequence[Gain]) -> Drawn | None:
@@ -67,8 +68,8 @@ def draw_lines(part: str, lines: Sequence[Line], x: str) -> Drawn | None:
 
 
 def _draw(part: str, paint: Callable[[Axes], None], label: str) -> Drawn | None:
-    drawn: Mapping[str, object] = (figures := draw_each(part, _INCHES, {"thumbnail": paint}))
-    return Drawn("thumbnail", figures["thumbnail"], label, "") if drawn else None
+    figures = draw_each(part, _INCHES, {"thumbnail": paint})
+    return Drawn("thumbnail", figures["thumbnail"], label, "") if figures else None
 
 
 def _paint_gains(gains: Sequence[Gain], axes: Axes) -> None:
@@ -80,7 +81,7 @@ def _paint_gains(gains: Sequence[Gain], axes: Axes) -> None:
         axes.plot([gain.paper], [row], "D", markersize=5, markerfacecolor="none", markeredgecolor=INK)
     axes.set_yticks(range(len(gains)), [gain.label for gain in gains])
     axes.set_ylim(len(gains) - 0.4, -0.6)
-    _finish(axes, "gain over 0-1 loss, points; ◇ paper")
+    _finish(axes, "points gained; ◇ paper")
 
 
 def _paint_speed_ups(speed_ups: Sequence[SpeedUp], axes: Axes) -> None:
@@ -95,7 +96,7 @@ def _paint_speed_ups(speed_ups: Sequence[SpeedUp], axes: Axes) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_yticks(rows, [one.label for one in speed_ups])
     axes.set_ylim(len(speed_ups) - 0.4, -0.6)
-    _finish(axes, "times faster; ● replayed, ◇ paper" if also else "times faster; ◇ paper")
+    _finish(axes, "× faster; ● replayed, ◇ paper" if also else "× faster; ◇ paper")
 
 
 def _paint_lines(lines: Sequence[Line], x: str, axes: Axes) -> None:
@@ -104,7 +105,7 @@ def _paint_lines(lines: Sequence[Line], x: str, axes: Axes) -> None:
         axes.annotate(
             line.label,
             (line.x[-1], line.milliseconds[-1]),
-            xytext=(3, 0),
+            xytext=(3, line.shift),
             textcoords="offset points",
             fontsize=_TEXT,
             color=INK,
