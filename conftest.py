@@ -111,7 +111,7 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         self.ids += [values["id"] or ""] if "id" in values else []
-        if tag in ("img", "script", "link"):
+        if tag in ("img", "link") or (tag == "script" and "src" in values):  # a script inside the page has no source
             self.sources.append(values.get("src") or values.get("href") or "")
         if tag not in ("img", "meta", "link"):
             self.open.append(tag)

@@ -93,6 +93,7 @@ def tables_of(text: str) -> list[tuple[str, list[list[str]]]]:
     found = []
     for table in re.findall("<table>(.*?)</table>", text, re.DOTALL):
         title = re.search("<caption><span>(.*?)</span>", table)
+        assert '<span class="said">' in table
         assert title
         rows = re.findall("<tr.*?>(.*?)</tr>", table)
         cells = [[unescape(cell) for cell in re.findall("<t[hd].*?>(.*?)</t[hd]>", row)] for row in rows]
@@ -104,6 +105,7 @@ def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(wh
     text = (whole.report / "index.html").read_text()
     seen = read_page(text)
     assert [name for name in seen.ids if name in TITLES] == list(TITLES)
+    assert all(f'<a href="#{name}">' in text for name in TITLES)
     assert (seen.open, len(set(seen.ids))) == ([], len(seen.ids))
     for name in LACKING:
         (said,) = (line for line in whole.printed if line.startswith(f"{name}: not run: "))
@@ -237,9 +239,10 @@ const all = (selector, inside = document) => [...inside.querySelectorAll(selecto
 return {
   overflow: document.documentElement.scrollWidth - innerWidth,
   width: innerWidth,
-  parts: all("section").map((s) => s.id),
-  tables: Object.fromEntries(all("section").map((s) => [s.id, all("table", s).length])),
-  figures: Object.fromEntries(all("section").map((s) => [s.id, all("figure svg", s).filter((e) => {
+  parts: all("main > details").map((s) => s.id),
+  tables: Object.fromEntries(all("main > details").map((s) => [s.id, all("table", s).length])),
+  wide: all(".table").filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.getAttribute("aria-label")),
+  figures: Object.fromEntries(all("main > details").map((s) => [s.id, all("figure svg", s).filter((e) => {
     const box = e.getBoundingClientRect();
     return box.width > 200 && box.height > 100 && e.querySelectorAll("path").length > 10;
   }).length])),
@@ -266,12 +269,14 @@ def show(browser: Any, page: Path, size: tuple[int, int], scheme: str = "light")
 def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whole, size: tuple[int, int]) -> None:
     pytest.importorskip("matplotlib")
     show(browser, whole.report / "index.html", size)
+    browser.execute_script("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     seen = browser.execute_script(SEEN)
     assert (seen["width"], seen["overflow"] <= 0) == (size[0], True)
-    assert seen["parts"] == list(TITLES)
-    assert (seen["tables"], seen["figures"]) == (TABLES, FIGURES)
+    assert seen["parts"] == [*TITLES, "files"]
+    assert (seen["tables"], seen["figures"]) == ({**TABLES, "files": 0}, {**FIGURES, "files": 0})
+    assert size[0] < 1280 or seen["wide"] == []
     assert [name for name in seen["asked"] if not name.startswith(("file:", "data:"))] == []
-    links = browser.find_elements("css selector", "nav a")
+    links = browser.find_elements("css selector", ".card h2 a")
     assert [link.get_attribute("href").partition("#")[2] for link in links] == list(TITLES)
     for link, name in zip(links, TITLES, strict=True):
         browser.execute_script("scrollTo(0, 0)")
@@ -280,6 +285,48 @@ def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whol
         top = browser.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", name)
         assert 0 <= round(top) < size[1]
     assert browser.get_log("browser") == []
+
+
+def test_the_summary_fits_one_screen_and_has_a_verdict_and_a_figure_for_each(browser: Any, whole: Whole) -> None:
+    pytest.importorskip("matplotlib")
+    show(browser, whole.report / "index.html", (1280, 800))
+    seen = browser.execute_script(SUMMARY)
+    assert (seen["scroll"] <= 1280, seen["bottom"] <= 800) == (True, True)
+    assert list(seen["cards"]) == list(TITLES)
+    for name, (verdicts, figures) in seen["cards"].items():
+        assert (len(verdicts) >= 2, figures) == ((True, 1) if name in DONE else (False, 0)), name
+        assert {verdict.split(" ", 1)[1] for verdict in verdicts} <= {"reproduces", "does not", "undecided"}
+    assert seen["open"] == []
+
+
+SUMMARY = """
+const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+return {
+  scroll: document.documentElement.scrollWidth,
+  bottom: document.querySelector(".overview").getBoundingClientRect().bottom,
+  cards: Object.fromEntries(all(".card").map((card) => [card.querySelector("h2 a").hash.slice(1), [
+    all(".claims b", card).map((verdict) => verdict.textContent),
+    all(".thumbnail svg", card).filter((e) => e.getBoundingClientRect().height > 60).length,
+  ]])),
+  open: all("details[open]").map((fold) => fold.id),
+};
+"""
+
+
+def test_a_link_opens_the_fold_that_it_names_and_those_around_it(browser: Any, whole: Whole) -> None:
+    page = whole.report / "index.html"
+    show(browser, page, SIZES["desktop"])
+    browser.find_element("css selector", '.card h2 a[href="#action"]').click()
+    open_now = "return [...document.querySelectorAll('details[open]')].map((fold) => fold.id)"
+    assert browser.execute_script(open_now) == ["action"]
+    browser.execute_script("document.getElementById('action').open = false; scrollTo(0, 0)")
+    browser.find_element("css selector", '.card h2 a[href="#action"]').click()  # the address is the same already
+    assert browser.execute_script(open_now) == ["action"]
+    browser.get("about:blank")
+    browser.get(f"{page.as_uri()}#timing-by-class")
+    assert browser.execute_script(open_now) == ["timing", "timing-by-class"]
+    top = browser.execute_script("return document.getElementById('timing-by-class').getBoundingClientRect().top")
+    assert 0 <= round(top) < SIZES["desktop"][1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

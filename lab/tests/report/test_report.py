@@ -13,6 +13,7 @@ from rankwise_lab.pieces import write_json
 from rankwise_lab.report.blocks import (
     Checks,
     Contents,
+    Fold,
     Heading,
     Items,
     Paragraph,
@@ -23,6 +24,7 @@ from rankwise_lab.report.blocks import (
     show_figures,
     small,
 )
+from rankwise_lab.report.claims import Card, Claim, Overview, Verdicts, gain_claim
 from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture
 from rankwise_lab.report.page import as_html, page
 from rankwise_lab.report.part import Part
@@ -84,12 +86,15 @@ def test_text_of_every_block_is_escaped(read_page: Any) -> None:
         Table(NASTY, [NASTY], [[NASTY]]),
         Gallery([Drawn("d", drawing("d"), NASTY, NASTY), Picture(b"PNG", NASTY, NASTY)]),
         Section(NASTY, NASTY, [Paragraph(NASTY)]),
+        Fold("f", NASTY, NASTY, [Table(NASTY, [NASTY], [], said=NASTY)]),
+        Verdicts([Claim(*[NASTY] * 4, True)]),
+        Overview([as_html(Card("f", NASTY, [Claim(*[NASTY] * 4, None)], tags=[NASTY]))]),
     ]
     text = page(NASTY, blocks)
     seen = read_page(text)
     assert seen.open == []
-    assert seen.ids == ["d", NASTY]
-    assert "".join(seen.cells) == 2 * NASTY
+    assert seen.ids == ["d", NASTY, "f"]
+    assert "".join(seen.cells) == 3 * NASTY
     assert "<script" not in text
     assert "&amp;lt;" not in text, "escaped twice"
 
@@ -138,6 +143,56 @@ def test_one_figure_stands_alone_several_beside_each_other_and_none_is_told() ->
 def test_a_block_that_is_unknown_is_refused() -> None:
     with pytest.raises(AttributeError, match="int"):
         as_html(3)  # type: ignore[arg-type]
+
+
+# Folds and verdicts
+
+
+def test_a_page_has_a_script_only_if_it_folds() -> None:
+    fold = Fold("one", "Title", "what to see", [Paragraph("inside")])
+    assert "<script" not in page("t", [fold])
+    text = page("t", [fold], folding=True)
+    assert text.count("<script>") == 1
+    assert '<details id="one" class="level-2">' in text
+    assert '<summary><h2>Title</h2><span class="said">what to see</span></summary>' in text
+    assert text.index("<summary>") < text.index("<p>inside</p>") < text.index("</details>")
+
+
+def test_a_caption_says_what_to_see_below_the_title() -> None:
+    text = as_html(Table("Title", ["a"], [["x"]], said="Look at x."))
+    assert '<caption><span>Title</span><span class="said">Look at x.</span></caption>' in text
+    assert "said" not in as_html(Table("Title", ["a"], [["x"]]))
+
+
+@pytest.mark.parametrize(
+    ("ends", "holds"),
+    [
+        ((0.1, 0.5), True),
+        ((-0.1, 0.5), False),  # the paper's gain is excluded
+        ((-0.1, 1.5), None),  # 0 and the paper's gain are both possible
+        ((-2.0, -1.0), False),
+        (None, None),
+    ],
+)
+def test_a_gain_reproduces_if_its_interval_lies_above_0(ends: tuple[float, float] | None, holds: bool | None) -> None:
+    claim = gain_claim("It gains", 0.2, ends, 1.0, "seeds")
+    assert claim.holds is holds
+    assert "lies above 0" in claim.criterion
+    assert claim.sentence.startswith("It gains: +0.20 points")
+    assert claim.sentence.endswith("(paper: +1.00)")
+
+
+def test_a_part_folds_at_its_headings_and_keeps_the_rest_in_front() -> None:
+    body = [Paragraph("data"), Heading("First table", said="look"), Table("1", ["a"], []), Heading("Inner", 2)]
+    claims = [Claim("c", "1", "2", "≥ 1", True), Claim("d", "0", "2", "≥ 1", False)]
+    part = Part("demo", "Demo", "about", {"machine": {}}, ["It is so."], body, ["By hand."], claims=claims)
+    fold = part.as_fold()
+    assert (fold.name, fold.title, fold.said) == ("demo", "Demo", "1 of 2 claims reproduces")
+    assert fold.blocks[:3] == [Paragraph("about"), Paragraph("data"), Verdicts(claims)]
+    folds = [block for block in fold.blocks if isinstance(block, Fold)]
+    assert [one.name for one in folds] == ["demo-conclusions", "demo-first-table", "demo-how"]
+    assert folds[1] == Fold("demo-first-table", "First table", "look", [body[2], Heading("Inner", 1)])
+    assert part.as_lines()[-3:] == ["Verdicts", "  reproduces  c: 1 (paper: 2)", "  does not    d: 0 (paper: 2)"]
 
 
 # Parts

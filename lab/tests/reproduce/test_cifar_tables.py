@@ -66,7 +66,7 @@ def made_up(gains: dict[str, list[float]], n_test: int = 100) -> dict[str, Any]:
 def test_the_sentence_goes_by_the_interval() -> None:
     found = made_up({"ap": [0.01, 0.012, 0.011], "ndcg": [-0.02, -0.021, -0.019]})
     lines = cifar_page.conclusions(found)
-    assert any("AP loss less 0-1 loss is +1.10 points, better in 3 of 3 seeds" in line for line in lines)
+    assert any("AP loss minus 0-1 loss is +1.10 points, better in 3 of 3 seeds" in line for line in lines)
     assert any("Mean AP after LW-SVM" in line and line.endswith("the paper's gain appears.") for line in lines)
     assert any("Mean NDCG after LW-SVM" in line and "the gain is negative" in line for line in lines)
     wide = cifar_page.conclusions(made_up({"ap": [0.01, -0.012, 0.02], "ndcg": [0.0, 0.0, 0.0]}))

@@ -154,7 +154,7 @@ def test_the_command_writes_a_report(store: FeatureStore, capsys: Capture, read_
 
 def test_without_images_there_are_no_pictures_and_the_page_says_why(store: FeatureStore, capsys: Capture) -> None:
     assert main(["reproduce", "detection", "--features", "features", "--quick", "--out", "r"]) == 0
-    assert "No pictures: the images of these features are not at hand" in Path("r/index.html").read_text()
+    assert "No pictures: the images of these features were not found" in Path("r/index.html").read_text()
 
 
 def test_where_there_are_no_data_one_line_says_what_is_needed(store: FeatureStore, capsys: Capture) -> None:

@@ -11,6 +11,7 @@ import pytest
 from rankwise_lab.commands import reproduce
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.report.blocks import Heading
+from rankwise_lab.report.claims import Claim
 from rankwise_lab.report.figure import Drawing, Drawn
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.beside import TITLES, beside, ratio
@@ -40,6 +41,11 @@ def made_up(name: str) -> Part:
         "value\n0.5\n",
         [("0.5", "of the paper's")],
         pictures={"pictures/one.png": b"\x89PNG 1"},
+        claims=[
+            Claim("It is <fast>", "0.5 s", "1 s", "below 1 s", True),
+            Claim("It is small", "9", "3", "at most 3", False),
+        ],
+        tags=["made up"],
     )
 
 
@@ -53,7 +59,7 @@ def test_a_part_leaves_its_numbers_its_figures_and_its_section(tmp_path: Path, r
     section = (tmp_path / "action" / "section.html").read_text()
     seen = read_page(section)
     assert seen.open == []
-    assert seen.ids == ["action", "action-lines"]
+    assert seen.ids == ["action", "action-conclusions", "action-inner", "action-lines", "action-how"]
     assert {"inference, s", "2.00", "1.00", "0.50"} <= set(seen.cells)
     assert section.index("action is &lt;measured&gt;.") < section.index("was half as long")
     for text in (
@@ -73,7 +79,7 @@ def test_the_page_has_every_part_in_the_order_of_the_paper_done_or_not(tmp_path:
     text = path.read_text()
     seen = read_page(text)
     assert seen.open == []
-    assert [name for name in seen.ids if not name.endswith("-lines")] == NAMES
+    assert [name for name in seen.ids if "-" not in name] == [*NAMES, "files"]
     assert "Not run yet: rankwise reproduce action" in text
     assert "Not run: no images &lt;here&gt;" in text
     assert text.count("was half as long") == 2
@@ -84,9 +90,28 @@ def test_the_page_has_every_part_in_the_order_of_the_paper_done_or_not(tmp_path:
     assert "Not run: no images" not in write_index(tmp_path, {"cifar": "no images <here>"}).read_text()
 
 
+def test_the_overview_has_a_card_for_every_experiment_with_its_verdicts(tmp_path: Path) -> None:
+    for name in ("timing", "action"):
+        write_part(tmp_path, made_up(name))
+    text = write_index(tmp_path).read_text()
+    overview = text[text.index('<ul class="overview">') : text.index("<details")]
+    assert [overview.count(f'<a href="#{name}">') for name in NAMES] == [1] * len(NAMES)
+    assert overview.count("1 of 2 claims reproduces") == overview.count("made up") == 2
+    assert overview.count("✓ reproduces</b> <span>It is &lt;fast&gt;: 0.5 s (paper: 1 s)") == 2
+    assert overview.count("✗ does not</b> <span>It is small: 9 (paper: 3)") == 2
+    assert overview.count("not run") == len(NAMES) - 2
+    assert text.count("Criterion: below 1 s") == 2
+
+
+def test_a_report_of_an_older_version_lacks_a_card_and_counts_as_not_run(tmp_path: Path) -> None:
+    write_part(tmp_path, made_up("timing"))
+    (tmp_path / "timing" / "card.html").unlink()
+    assert "Not run yet: rankwise reproduce timing" in write_index(tmp_path).read_text()
+
+
 def test_a_section_is_there_only_if_all_its_files_are(tmp_path: Path) -> None:
     broken = made_up("timing")
-    broken.found["value"] = float("nan")  # not to be had in JSON
+    broken.found["value"] = float("nan")  # which JSON does not have
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_part(tmp_path, broken)
     assert not (tmp_path / "timing" / "section.html").exists()
@@ -145,7 +170,7 @@ def test_all_experiments_run_and_one_that_lacks_something_says_so_in_a_line(
     assert f"cifar: not run: this needs torch: {hint}" in printed
     assert printed[-1] == "report: r/index.html"
     text = Path("r/index.html").read_text()
-    assert text.count("was half as long") == text.count("A quick run, with few samples") == 3
+    assert text.count("was half as long") == text.count("A quick run with few samples") == 3
     assert "Not run: no images: name a folder" in text
 
 
@@ -181,10 +206,10 @@ def test_an_error_that_is_not_of_missing_things_is_told_and_the_others_are_run(
         main(["reproduce"])
 
 
-def test_ctrl_c_tells_that_the_same_command_goes_on(fake: dict[str, Any], capsys: Capture) -> None:
+def test_ctrl_c_tells_that_the_same_command_resumes(fake: dict[str, Any], capsys: Capture) -> None:
     fake["action"] = KeyboardInterrupt()
     assert main(["reproduce"]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command to resume" in capsys.readouterr().err
 
 
 def test_an_out_that_is_a_file_is_refused_before_anything_is_run(fake: dict[str, Any], capsys: Capture) -> None:

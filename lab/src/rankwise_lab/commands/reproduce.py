@@ -1,4 +1,4 @@
-"""`rankwise reproduce`: the paper's experiments, from data to a report."""
+"""`rankwise reproduce`: run the paper's experiments, and write a report."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from rankwise_lab.data.folder import MissingDataError
 __all__ = ["add_command"]
 
 _EPILOG = """\
-Data are looked for in --data, else in the folder that RANKWISE_DATA names, else in installed packages; docs/data.md
-tells their layouts. What cannot be had is stood in for, and the report says by what.
+Data are searched for in --data, then in the folder named by RANKWISE_DATA, then in installed packages. docs/data.md
+describes their layout. Data that are not available are replaced by others, and the report says by which.
 
-Without an EXPERIMENT all of them are run; one that lacks its data or a package says so in a line. Killed at any moment,
-the same command goes on: what is finished is in the report's folder and is not done again.
+Without an EXPERIMENT, all of them are run. If one lacks its data or a package, a line says so. If a run is stopped, the
+same command resumes it: finished pieces are kept in the report's folder.
 
 examples:
   rankwise reproduce --quick
   rankwise reproduce --data ~/data --out report/
   rankwise reproduce timing
 """
-_QUICK = "A quick run, with few samples: it shows that all works, and its numbers mean little."
+_QUICK = "A quick run with few samples: it shows that everything works, but its numbers mean little."
 _CLASSES_EPILOG = """\
-Data are VOC 2011's action features (docs/data.md tells the layout); else CIFAR-10 stands in, with activations of patch
-detectors as features; else the digits inside scikit-learn. All three experiments choose C on the same folds, once.
+Data are the action features of VOC 2011 (docs/data.md describes the layout). If they are not available, they are
+replaced by CIFAR-10, with activations of patch detectors as features, or else by scikit-learn's digits. The three
+experiments on these data share one choice of C, on the same folds.
 """
 
 
 def add_command(commands: Any) -> None:
-    """Add `reproduce` and its experiments."""
+    """Add `reproduce` and its experiments to the command line."""
     what = "run the paper's experiments and write a report"
     reproduce = _add(commands, "reproduce", what, f"{what[0].upper()}{what[1:]}.", _EPILOG)
     reproduce.set_defaults(quick=False, out=Path("report"), data=None)
@@ -53,21 +54,25 @@ def _add(
     epilog: str,
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> argparse.ArgumentParser:
-    """A parser with options of its own, and with those that may stand before or after the name of an experiment."""
+    """Add a parser with its own options, and with those that may come before or after the name of an experiment."""
     form = argparse.RawDescriptionHelpFormatter
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=help, description=description, epilog=epilog, formatter_class=form
     )
     add_options(parser)
     unset = argparse.SUPPRESS  # a default would hide what was given before
-    parser.add_argument("--data", type=Path, default=unset, metavar="PATH", help="where data are, a folder or a file")
-    parser.add_argument("--out", type=Path, default=unset, metavar="DIR", help="of the report (default: report)")
-    parser.add_argument("--quick", action="store_true", default=unset, help="a few samples, to see that all works")
+    parser.add_argument("--data", type=Path, default=unset, metavar="PATH", help="the data, a folder or a file")
+    parser.add_argument(
+        "--out", type=Path, default=unset, metavar="DIR", help="the folder of the report (default: report)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", default=unset, help="use few samples, to check that everything works"
+    )
     return parser
 
 
 def _on_classes(name: str, what: str) -> tuple[tuple[str, str, str], Callable[[argparse.Namespace, Voice], Any]]:
-    """An experiment of section 4.1, on one set of ten classes; `action` chooses C for all."""
+    """Describe an experiment of section 4.1, on one set of ten classes; `action` chooses C for all of them."""
 
     def run(arguments: argparse.Namespace, voice: Voice) -> Any:
         from rankwise_lab.reproduce.action_data import find_action
@@ -82,10 +87,10 @@ def _on_classes(name: str, what: str) -> tuple[tuple[str, str, str], Callable[[a
     return (what, f"{what}.", _CLASSES_EPILOG), run
 
 
-# What the parser is told of an experiment, and what runs it, which gives a part of the report.
+# By name: what the parser needs, and the function that runs the experiment and returns its part of the report.
 _EXPERIMENTS: dict[str, tuple[tuple[Any, ...], Callable[[argparse.Namespace, Voice], Any]]] = {
     "timing": _on_classes("timing", "Tables 1 and 2: time in inference while rankers are trained"),
-    "scaling": _on_classes("scaling", "Figures 2 and 3: how that time grows, and far beyond, to 10⁷ samples"),
+    "scaling": _on_classes("scaling", "Figures 2 and 3: how that time grows, up to 10⁷ samples"),
     "action": _on_classes("action", "Tables 3 and 4: test AP and NDCG of ten classes, by loss"),
     "detection": (reproduce_detection.TOLD, reproduce_detection.run),
     "cifar": (reproduce_cifar.TOLD, reproduce_cifar.run),
@@ -102,7 +107,7 @@ def _reproduce(arguments: argparse.Namespace, parsers: dict[str, argparse.Argume
             return _one(arguments, voice)
         return _all(arguments, parsers, voice)
     except KeyboardInterrupt:
-        voice.progress(f"what is finished is kept in {arguments.out}; the same command goes on from there")
+        voice.progress(f"finished pieces are kept in {arguments.out}; run the same command to resume")
         raise
 
 
@@ -118,11 +123,13 @@ def _one(arguments: argparse.Namespace, voice: Voice) -> int:
 
 def _run(arguments: argparse.Namespace, voice: Voice) -> Any:
     part = _EXPERIMENTS[arguments.experiment][1](arguments, voice)
-    return replace(part, lines=[_QUICK, *part.lines]) if arguments.quick else part
+    if not arguments.quick:
+        return part
+    return replace(part, lines=[_QUICK, *part.lines], tags=["quick run", *part.tags])
 
 
 def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentParser], voice: Voice) -> int:
-    """Every experiment; the page is written anew after each. One that cannot be run does not keep others from it."""
+    """Run every experiment, and write the page after each; one that cannot be run does not stop the others."""
     from rankwise_lab.reproduce.report import write_index, write_part
 
     lacking: dict[str, str] = {}
@@ -141,7 +148,7 @@ def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentPars
             if said is None:
                 raise
             lacking[name] = said
-        except ValueError as error:  # the others are run all the same
+        except ValueError as error:  # the others are still run
             lacking[name], status = " ".join(str(error).split()), BAD_INPUT
             voice.note(f"{name}: {lacking[name]}")
         else:

@@ -12,10 +12,10 @@ from rankwise.cli import Voice, whole
 __all__ = ["TOLD", "run"]
 
 _EPILOG = """\
-Images are CIFAR-10 in --data, else in the folder that RANKWISE_DATA names: as it was published, or as PNG or JPEG files
-(docs/data.md tells the layouts). JPEG is slightly lossy; the report says which it was.
+Images are CIFAR-10 in --data, or in the folder named by RANKWISE_DATA: the original files, or PNG or JPEG files
+(docs/data.md describes the layouts). JPEG is slightly lossy; the report says which files were used.
 
-Killed at any moment, the same command goes on: neither a finished seed and loss nor a finished layer is done twice.
+If a run is stopped, the same command resumes it: finished seeds, losses and layers are kept.
 
 examples:
   rankwise reproduce cifar
@@ -25,16 +25,20 @@ examples:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--full", action="store_true", help="all images, the paper's network: days of two cores")
-    parser.add_argument("--seeds", type=whole(1), metavar="N", help="repetitions (default: 3; quick: 1)")
+    parser.add_argument(
+        "--full", action="store_true", help="all images and the paper's network: takes days on two cores"
+    )
+    parser.add_argument("--seeds", type=whole(1), metavar="N", help="number of repetitions (default: 3; quick: 1)")
     parser.add_argument(
         "--width", type=whole(1), metavar="N", help="filters of the first module (default: 16; full: 64)"
     )
+    parser.add_argument("--train", type=whole(10), metavar="N", help="training images (default: 10000; full: 45000)")
     parser.add_argument(
-        "--train", type=whole(10), metavar="N", help="images to train with (default: 10000; full: 45000)"
-    )
-    parser.add_argument(
-        "--threads", type=whole(1, or_all=True), default=-1, metavar="N", help="(default: -1, one a processor)"
+        "--threads",
+        type=whole(1, or_all=True),
+        default=-1,
+        metavar="N",
+        help="threads (default: -1, one per processor)",
     )
 
 
@@ -48,7 +52,7 @@ TOLD = (
 
 
 def run(arguments: argparse.Namespace, voice: Voice) -> Any:
-    """Section 4.3 as a part of the report."""
+    """Run section 4.3, and return its part of the report."""
     from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
 
     archive = find_cifar10(arguments.data)

@@ -14,10 +14,10 @@ __all__ = ["TOLD", "run"]
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
 _EPILOG = """\
-Images are a VOC folder, --devkit; else VOCdevkit or underwater-voc.tar.xz in --data or in the folder that RANKWISE_DATA
-names. Their features are made once, in the cache (RANKWISE_CACHE_DIR) or in --features.
+Images are in the VOC folder --devkit, or else in VOCdevkit or underwater-voc.tar.xz in --data or in the folder named by
+RANKWISE_DATA. Their features are computed once, in the cache (RANKWISE_CACHE_DIR) or in --features.
 
-Killed at any moment, the same command goes on: neither an image nor a finished detector is done twice.
+If a run is stopped, the same command resumes it: finished images and detectors are kept.
 
 examples:
   rankwise reproduce detection
@@ -27,32 +27,35 @@ examples:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="the folder of images and annotations")
-    parser.add_argument("--year", metavar="YEAR", help="such as 2007, where VOCDEVKIT has several")
-    parser.add_argument("--features", type=Path, metavar="DIR", help="the features folder, made if it is not there")
+    parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="folder of images and annotations")
+    parser.add_argument("--year", metavar="YEAR", help="year of the images, such as 2007, if VOCDEVKIT has several")
+    parser.add_argument("--features", type=Path, metavar="DIR", help="features folder, created if it does not exist")
     parser.add_argument(
-        "--max-windows", type=whole(1), metavar="N", help=f"an image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})"
+        "--max-windows",
+        type=whole(1),
+        metavar="N",
+        help=f"windows per image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})",
     )
     parser.add_argument(
         "--workers",
         type=whole(1, or_all=True),
         default=-1,
         metavar="N",
-        help="images at a time, and threads of training (default: -1, one a processor)",
+        help="images processed at a time, and training threads (default: -1, one per processor)",
     )
 
 
 # Help, description, epilog and options.
 TOLD = (
     "Table 5: weakly supervised detection",
-    "Section 4.2: detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
+    "Section 4.2: train detectors from labels of whole images, for 0-1 loss and for AP loss (Table 5).",
     _EPILOG,
     _add_options,
 )
 
 
 def run(arguments: argparse.Namespace, voice: Voice) -> Any:
-    """Table 5 as a part of the report."""
+    """Run Table 5, and return its part of the report."""
     from rankwise_lab.measuring.machine import describe
     from rankwise_lab.reproduce.detection import Experiment, Plan
     from rankwise_lab.reproduce.detection_page import draw_all, make_part
@@ -73,7 +76,7 @@ def _workers(arguments: argparse.Namespace) -> int:
 
 
 def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, Path], str]:
-    """The features, the images' files by id, and why there are none, if so."""
+    """Return the features, the image files by id, and why there are no files, if so."""
     from rankwise.detection import FeatureStore, read_voc
     from rankwise_lab.progress import Progress
     from rankwise_lab.reproduce.detection_data import SETS, default_year, featured, find_devkit, smaller
@@ -95,7 +98,7 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
 
     def progress(done: int, total: int) -> None:
         if bar.total != total:
-            bar.section("windows of images and their features", total)
+            bar.section("computing windows of images and their features", total)
         bar.at(done, f"{done} of {total} images")
 
     year = None if arguments.quick else year
@@ -105,7 +108,7 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
 
 
 def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path], str]:
-    """The files of the images of a features folder, if they are at hand; else, why there are no pictures."""
+    """Return the image files of a features folder if they are available; if not, why there are no pictures."""
     from rankwise.detection import read_voc
     from rankwise_lab.reproduce.detection_data import SETS, default_year, find_devkit
 
@@ -119,4 +122,4 @@ def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path
     paths = {image.image_id: image.path for image in images}
     if all(store.images[i] in paths for i in store.members("test")):
         return paths, ""
-    return {}, "No pictures: the images of these features are not at hand; pass --devkit."
+    return {}, "No pictures: the images of these features were not found; name their folder with --devkit."

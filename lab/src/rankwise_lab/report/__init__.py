@@ -1,1 +1,1 @@
-"""What the laboratory shows: tables, figures, pages and files, made the same way for every experiment."""
+"""Tables, figures, pages and files: how the laboratory shows every experiment."""

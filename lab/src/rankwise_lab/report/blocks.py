@@ -1,10 +1,11 @@
-"""What a page is made of: blocks of plain text and data, which the page escapes and lays out."""
+"""The blocks of a page: plain text and data, which the page escapes and lays out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from rankwise_lab.report.claims import Card, Overview, Verdicts
 from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture
 from rankwise_lab.report.table import Table
 
@@ -12,6 +13,7 @@ __all__ = [
     "Block",
     "Checks",
     "Contents",
+    "Fold",
     "Heading",
     "Items",
     "Paragraph",
@@ -25,14 +27,15 @@ __all__ = [
 
 
 class Heading(NamedTuple):
-    """A heading; depth: how far it is below that of its section, or of its page."""
+    """A heading. depth: levels below the heading of its section, or of its page. said: what to see under it."""
 
     text: str
     depth: int = 1
+    said: str = ""
 
 
 class Paragraph(NamedTuple):
-    """A paragraph; style: "note" for one that should not be missed, "soft" for small print."""
+    """A paragraph. style: "note" to make it stand out, "soft" for small print."""
 
     text: str
     style: str = ""
@@ -45,54 +48,78 @@ class Items(NamedTuple):
 
 
 class Checks(NamedTuple):
-    """What must hold, and whether it does."""
+    """Statements that must hold, and whether they do."""
 
     holds: Mapping[str, bool]
 
 
 class Tiles(NamedTuple):
-    """Numbers that are to be seen first, each with what it is."""
+    """The most important numbers, each with its meaning."""
 
     numbers: Sequence[tuple[str, str]]
 
 
 class Contents(NamedTuple):
-    """Links to sections, titles by name."""
+    """Links to sections. titles: by the name of the section."""
 
     titles: Mapping[str, str]
 
 
 class Section(NamedTuple):
-    """A part of a page that can be pointed to by its name."""
+    """A part of a page that a link can name."""
 
     name: str
     title: str
     blocks: Sequence[Block]
 
 
+class Fold(NamedTuple):
+    """A part of a page that is closed at first and that a link can open by its name. said: what to see in it."""
+
+    name: str
+    title: str
+    said: str
+    blocks: Sequence[Block]
+
+
 class Ready(NamedTuple):
-    """A section as it was laid out before."""
+    """HTML that was laid out before."""
 
     html: str
 
 
 Block: TypeAlias = (
-    Heading | Paragraph | Items | Checks | Tiles | Contents | Table | Drawn | Picture | Gallery | Section | Ready
+    Heading
+    | Paragraph
+    | Items
+    | Checks
+    | Tiles
+    | Contents
+    | Table
+    | Drawn
+    | Picture
+    | Gallery
+    | Section
+    | Fold
+    | Ready
+    | Verdicts
+    | Card
+    | Overview
 )
 
 
 def note(text: str) -> Paragraph:
-    """A paragraph that should not be missed."""
+    """Make a paragraph that stands out."""
     return Paragraph(text, "note")
 
 
 def small(text: str) -> Paragraph:
-    """A paragraph in small print."""
+    """Make a paragraph in small print."""
     return Paragraph(text, "soft")
 
 
 def show_figures(figures: Mapping[str, Drawing], *told: tuple[str, str, str]) -> Block:
-    """Figures, each by its name with a label and a caption; a sentence in their place where none could be drawn."""
+    """Show figures, each by its name with a label and a caption; a sentence instead if none could be drawn."""
     if not figures:
         return Paragraph(NO_FIGURES)
     drawn = [Drawn(name, figures[name], label, caption) for name, label, caption in told]

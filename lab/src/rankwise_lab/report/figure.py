@@ -1,4 +1,4 @@
-"""Figures and pictures: drawn once, for a page in light or dark and as files."""
+"""Figures and pictures: each drawn once, for a light or dark page and as files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Drawing(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A figure in a page: its name as a file, its forms, what is to be seen on it, and what is said below."""
+    """A figure in a page. name: of its files. label: what it shows, for those who cannot see it. caption: below it."""
 
     name: str
     drawing: Drawing
@@ -39,13 +39,13 @@ class Drawn(NamedTuple):
 
     @property
     def labelled(self) -> Markup:
-        """The <svg> element, which says what is to be seen on it; its caption stays a text of its own."""
+        """The <svg> element with its label; the caption stays separate text."""
         said = Markup('<svg role="img" aria-label="{}"').format(self.label)
         return Markup(self.drawing.inline.replace("<svg", said, 1))
 
 
 class Picture(NamedTuple):
-    """A picture in a page: the bytes of a PNG or JPEG, what is to be seen on it, and what is said below."""
+    """A picture in a page: the bytes of a PNG or JPEG, a label that says what it shows, and a caption."""
 
     content: bytes
     label: str
@@ -53,26 +53,26 @@ class Picture(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The bytes as an address."""
+        """The bytes as a data URL."""
         kind = "jpeg" if self.content.startswith(b"\xff\xd8") else "png"
         return f"data:image/{kind};base64,{base64.b64encode(self.content).decode()}"
 
 
 class Gallery(NamedTuple):
-    """Figures or pictures beside each other, as many as there is room for."""
+    """Figures or pictures in rows, as many per row as there is room for."""
 
     pieces: Sequence[Drawn | Picture]
 
 
 def have_matplotlib() -> bool:
-    """Whether figures can be drawn."""
+    """Tell whether figures can be drawn."""
     return find_spec("matplotlib") is not None
 
 
 def draw_each(
     part: str, inches: tuple[float, float], paints: Mapping[str, Callable[[Axes], None]]
 ) -> dict[str, Drawing]:
-    """Figures of a part of a report by name, each painted on axes; nothing if Matplotlib is not installed."""
+    """Draw the figures of a part of a report, by name, each on axes; none if Matplotlib is not installed."""
     if not have_matplotlib():
         return {}
     from matplotlib.figure import Figure
@@ -86,7 +86,7 @@ def draw_each(
 
 
 def drawing(figure: Figure, prefix: str) -> Drawing:
-    """The figure in every form; prefix: of the ids in its <svg>, another for each figure of a page."""
+    """Save the figure in every form. prefix: of the ids in its <svg>, different for each figure of a page."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # laid out once: every further pass would move things a little
     return Drawing(as_png(figure), as_svg(figure, page=False).encode(), as_svg(figure, prefix))

@@ -1,4 +1,4 @@
-"""Blocks as one page of HTML: no script, nothing from elsewhere, for light and dark, wide and narrow."""
+"""Blocks as one HTML page: self-contained, for light and dark, for wide and narrow screens, and for print."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _TEMPLATES = Environment(
 )
 
 
-def page(title: str, blocks: Iterable[Block]) -> str:
-    """A whole page."""
-    return _TEMPLATES.get_template("page.html").render(title=title, blocks=blocks)
+def page(title: str, blocks: Iterable[Block], *, folding: bool = False) -> str:
+    """Lay out a whole page. folding: add the script that opens the fold a link names; otherwise there is no script."""
+    return _TEMPLATES.get_template("page.html").render(title=title, blocks=blocks, folding=folding)
 
 
 def as_html(block: Block, level: int = 1) -> Markup:
-    """A block as it is in a page; level: that of the heading above it."""
+    """Lay out a block. level: of the heading above it."""
     macro = getattr(_TEMPLATES.get_template("blocks.html").module, type(block).__name__)
     return Markup(macro(block, level))
 

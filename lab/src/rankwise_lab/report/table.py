@@ -1,4 +1,4 @@
-"""A table: as text, as CSV, and, with a page, as HTML."""
+"""Tables: as text, as CSV and, in a page, as HTML."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ __all__ = ["Table", "as_text"]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; the first cell of a row is its name. totals: the last rows that sum up the others.
+    """Rows under columns; the first cell of a row is its name.
 
-    Cells are text; numbers in full, where the table is for a file.
+    totals: how many of the last rows sum up the others. said: what to see in the table, below its title on a page.
+    Cells are text, or numbers in full if the table is for a file.
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     totals: int = 0
+    said: str = ""
 
     def as_lines(self) -> list[str]:
-        """The title, and a line for the columns and each row: names to the left, all else to the right."""
+        """Return the title, then one line for the columns and one per row: names on the left, the rest on the right."""
         rows = [[str(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
@@ -34,12 +36,12 @@ class Table:
         return [self.title, *map(str.rstrip, lines)]
 
     def as_csv(self) -> str:
-        """The columns and the rows, without the title."""
+        """Return the columns and the rows, without the title."""
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([self.columns, *self.rows])
         return buffer.getvalue()
 
 
 def as_text(tables: Iterable[Table]) -> str:
-    """Tables as text, one below the other."""
+    """Return tables as text, one below the other."""
     return "\n\n".join("\n".join(table.as_lines()) for table in tables)

@@ -1,4 +1,4 @@
-"""What the experiment on ten classes found: means, paired tests, and Tables 3 and 4 beside the paper's numbers."""
+"""Results of the experiment on ten classes: means, paired tests, and Tables 3 and 4 beside the paper's numbers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rankwise_lab.reproduce.beside import LOSSES, compared, ratio
 __all__ = [
     "PAPER",
     "PAPER_MEANS",
+    "SIGNIFICANT",
     "as_csv",
     "choices_table",
     "document",
@@ -55,10 +56,11 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {
 # Their means, as section 4.1 has them.
 PAPER_MEANS = {"ap": (47.934, 51.196), "ndcg": (84.3823, 85.521)}
 _NUMBERS = {"ap": 3, "ndcg": 4}
+SIGNIFICANT = 0.05
 
 
 def document(experiment: ActionExperiment, machine: dict[str, Any]) -> dict[str, Any]:
-    """Everything as plain data: runs what is not finished."""
+    """Run what is not finished, and return everything as plain data."""
     parts = experiment.run()
     difference = experiment.difference()
     return {
@@ -108,7 +110,7 @@ def measure_table(found: Mapping[str, Any], metric: str) -> Table:
         rows.append([part["class"], *compared(pair, intervals["classes"][part["class"]], 2, ".3f"), *theirs])
     n_classes, means = len(rows), tuple(100.0 * found["mean"][metric][loss] for loss in _losses(metric))
     published = PAPER_MEANS[metric]
-    if same:  # of the classes that are here, be they all ten or not
+    if same:  # the mean over the classes that are here
         theirs = np.mean([known[_plain(part["class"])] for part in found["classes"]], axis=0)
         published = (float(theirs[0]), float(theirs[1]))
     none = [""] * 4 if same else []
@@ -120,8 +122,14 @@ def measure_table(found: Mapping[str, Any], metric: str) -> Table:
     name = metric.upper()
     columns = ["class", *losses, "difference", f"{LEVEL:.0%} interval", f"{name} / 0-1"]
     columns += [f"{what}, {loss}" for what in ("paper", "ours / paper") for loss in losses] if same else []
-    title = f"Table {_NUMBERS[metric]}: {name} on test, in %"
-    return Table(title, columns, rows, totals=len(rows) - n_classes)
+    title = f"Table {_NUMBERS[metric]}: test {name}, in %"
+    ends = list(intervals["classes"].values())
+    said = (
+        f"{LOSSES[metric]} has the higher test {name} in {found['tests'][metric]['ours']['better']} of {n_classes} "
+        f"classes. Look at the {LEVEL:.0%} interval of the difference: it lies above 0 in "
+        f"{sum(low > 0.0 for low, _ in ends)} classes and below 0 in {sum(high < 0.0 for _, high in ends)}."
+    )
+    return Table(title, columns, rows, totals=len(rows) - n_classes, said=said)
 
 
 def _beside(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
@@ -135,7 +143,13 @@ def paper_table() -> Table:
     pairs["mean"] = list(PAPER_MEANS.values())
     rows = [[name, *(cell for pair in of for cell in compared(pair, None, 2, "")[:3])] for name, of in pairs.items()]
     columns = [f"{m.upper()}, {what}" for m in PAPER for what in (*map(LOSSES.get, _losses(m)), "difference")]
-    return Table("The paper's own classes, VOC 2011 action, in %", ["class", *columns], rows, totals=1)
+    better = [sum(own > zero_one for zero_one, own in PAPER[metric].values()) for metric in PAPER]
+    said = (
+        f"In the paper, AP loss is better in {better[0]} of {len(rows) - 1} classes and NDCG loss in {better[1]}. Look "
+        "at the columns of differences."
+    )
+    title = "The paper's own classes, VOC 2011 action, in %"
+    return Table(title, ["class", *columns], rows, totals=1, said=said)
 
 
 def tests_table(found: Mapping[str, Any]) -> Table:
@@ -155,11 +169,20 @@ def tests_table(found: Mapping[str, Any]) -> Table:
             )
     columns = ["", "mean difference", f"{LEVEL:.0%} interval", "classes better"]
     columns += ["Student's t", "p of t", "Wilcoxon's W", "p of W"]
-    return Table("The measure's own loss less 0-1 loss, in points: paired tests over classes", columns, rows)
+    tests = {(metric, whose): test for metric, both in found["tests"].items() for whose, test in both.items()}
+    low = [
+        f"{metric.upper()}, {whose}"
+        for (metric, whose), test in tests.items()
+        if all(test[key] is not None and test[key] < SIGNIFICANT for key in ("p_t", "p_w"))
+    ]
+    said = f"A p below {SIGNIFICANT:g} means that chance alone is unlikely. Both tests are below it for: " + (
+        f"{'; '.join(low)}." if low else "none."
+    )
+    return Table("Gain over 0-1 loss in points: paired tests over classes", columns, rows, said=said)
 
 
 def choices_table(found: Mapping[str, Any]) -> Table:
-    """The C that was chosen, by class, loss and measure, and the mean of the folds there."""
+    """The chosen C by class, loss and measure, and the mean of the folds there."""
     pairs = [(loss, metric) for metric in PAPER for loss in _losses(metric)]
     rows = [
         [
@@ -168,8 +191,13 @@ def choices_table(found: Mapping[str, Any]) -> Table:
         ]
         for part in found["classes"]
     ]
-    columns = [text for loss, m in pairs for text in (f"C, {LOSSES[loss]} by {m.upper()}", f"{m.upper()} of folds")]
-    return Table("C, and the mean of the folds in %", ["class", *columns], rows)
+    columns = [text for loss, m in pairs for text in (f"C, {LOSSES[loss]} by {m.upper()}", f"{m.upper()} in folds")]
+    edges = sum(part[loss][metric]["at_edge"] for part in found["classes"] for loss, metric in pairs)
+    said = (
+        f"“edge” marks a C at the end of its grid, where a better one may lie beyond: {edges} of "
+        f"{len(pairs) * len(rows)} choices."
+    )
+    return Table("The chosen C, and the mean of the folds in %", ["class", *columns], rows, said=said)
 
 
 def _choice(part: Mapping[str, Any]) -> list[str]:
@@ -177,7 +205,7 @@ def _choice(part: Mapping[str, Any]) -> list[str]:
 
 
 def as_csv(found: Mapping[str, Any]) -> str:
-    """A line a class, loss and measure; values in parts of 1."""
+    """One line per class, loss and measure; values as fractions."""
     keys = ("C", "at_edge", "cv", "test", "objective", "gap", "converged", "calls")
     rows = [
         [part["class"], loss, metric, *(part[loss][metric][key] for key in keys)]

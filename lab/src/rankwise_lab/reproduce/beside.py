@@ -1,4 +1,4 @@
-"""What all parts of the report share: names that are shown, and our numbers beside the paper's."""
+"""What all parts of the report share: displayed names, and tables of our numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rankwise_lab.report.blocks import Paragraph, note
 from rankwise_lab.report.table import Table
 
-__all__ = ["COLUMNS", "LOSSES", "METHODS", "TITLES", "about_data", "beside", "compared", "ratio"]
+__all__ = ["COLUMNS", "LOSSES", "METHODS", "TITLES", "about_data", "beside", "compared", "data_tags", "ratio"]
 
 # Experiments, in the order of the report.
 TITLES = {
@@ -28,18 +28,20 @@ METHODS = {
 COLUMNS = ("paper", "ours", "ours / paper")
 
 
-def beside(title: str, rows: Iterable[tuple[str, float | None, float | None]], form: str = ".2f") -> Table:
-    """A table of (what, the paper's number, ours); None where there is no number. form: how numbers are written."""
+def beside(
+    title: str, rows: Iterable[tuple[str, float | None, float | None]], form: str = ".2f", said: str = ""
+) -> Table:
+    """Make a table of (what, the paper's number, ours), with None for no number. form: the format of numbers."""
 
     def shown(value: float | None) -> str:
         return "-" if value is None else format(value, form)
 
     body = [[what, shown(theirs), shown(ours), ratio(ours, theirs)] for what, theirs, ours in rows]
-    return Table(title, ["", *COLUMNS], body)
+    return Table(title, ["", *COLUMNS], body, said=said)
 
 
 def ratio(first: float | None, second: float | None, form: str = ".2f") -> str:
-    """A quotient as text, "-" where there is none; one more digit below a tenth."""
+    """Return a quotient as text, with one more digit below a tenth; "-" if there is none."""
     if first is None or not second:
         return "-"
     quotient = first / second
@@ -47,12 +49,17 @@ def ratio(first: float | None, second: float | None, form: str = ".2f") -> str:
 
 
 def compared(pair: Sequence[float], interval: Sequence[float] | None, digits: int, form: str) -> list[str]:
-    """Values for 0-1 loss and for another, their difference with its interval (in parts of 1), and their ratio."""
+    """Return cells: values for 0-1 loss and another, their difference, its interval (of fractions), and their ratio."""
     first, second = pair
     ends = "" if interval is None else " to ".join(f"{100.0 * end:+.{digits}f}" for end in interval)
     return [f"{first:.2f}", f"{second:.2f}", f"{second - first:+.2f}", ends, ratio(second, first, form)]
 
 
 def about_data(what: str, stand_in: bool) -> Paragraph:
-    """What the data are; not to be missed where they stand in for the paper's."""
+    """Say what the data are, as a note if they replace the paper's."""
     return note(f"{what}.") if stand_in else Paragraph(f"{what}.")
+
+
+def data_tags(stand_in: bool) -> list[str]:
+    """Return the warning of the overview for data that replace the paper's."""
+    return ["not the paper's data"] if stand_in else []

@@ -1,4 +1,4 @@
-"""The detection experiment as a page: tables beside the paper's numbers, and pictures of what was found and missed."""
+"""The detection experiment as a part of the report: tables beside the paper's numbers, and pictures of detections."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from numpy.typing import NDArray
 
 from rankwise.detection import FeatureStore, draw, encode
 from rankwise_lab.report.blocks import Block, Heading, Paragraph
+from rankwise_lab.report.claims import Claim, gain_claim
 from rankwise_lab.report.figure import Gallery, Picture
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import detection_results as results
-from rankwise_lab.reproduce.beside import TITLES
+from rankwise_lab.reproduce.beside import TITLES, data_tags
 from rankwise_lab.reproduce.detection import LOSSES
+from rankwise_lab.reproduce.thumbnails import Gain, draw_gains
 
-__all__ = ["Drawn", "conclusions", "draw_all", "facts", "make_part"]
+__all__ = ["Drawn", "claims", "conclusions", "draw_all", "facts", "make_part"]
 
 _NAME = "detection"
-# Pictures of a class: images of the highest scores, and images of the highest scores that are wrong.
+# Pictures per class: images with the highest scores, images with the highest wrong scores, and boxes per image.
 _BEST, _FAILED, _BOXES = 3, 3, 4
-# Colours go by the place in a list of names: the first is orange and the sixth green.
+# Colours follow the position in a list of names: the first is orange and the sixth green.
+# As many times as fast counts as faster.
+_FASTER = 1.1
 _VERDICTS = ("wrong", "", "", "", "", "right")
 
 
 class Drawn(NamedTuple):
-    """A picture: whether its best detection is right, its name as a file, its content, and what is said below it."""
+    """A picture. failed: its best detection is wrong. file: its file name."""
 
     name: str
     file: str
@@ -37,16 +41,16 @@ class Drawn(NamedTuple):
 
 
 _WHAT = (
-    "Section 4.2 of the paper: object detectors are learnt from images that are only said to have a class, not "
-    "where. Each image is a bag of windows, and the window of an object is a latent variable. Detectors are "
-    "trained for 0-1 loss and for AP loss, everything else alike."
+    "Section 4.2 of the paper: object detectors learn from labels of whole images, without the position of the object. "
+    "Each image is a bag of windows, and the window of the object is a latent variable. Detectors are trained for 0-1 "
+    "loss and for AP loss; everything else is the same."
 )
 
 
 def draw_all(
     store: FeatureStore, judged: Mapping[tuple[str, str], results.Judged], paths: Mapping[str, Path], classes: list[str]
 ) -> list[Drawn]:
-    """Of every class, test images with its best detections (AP loss), and with its worst mistakes."""
+    """Draw, for every class, test images with its best detections (AP loss) and with its worst mistakes."""
     found = []
     for name in classes:
         best, failed = _chosen(judged[name, "ap"])
@@ -56,7 +60,7 @@ def draw_all(
 
 
 def _chosen(judged: results.Judged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Images by the score of their best detection: the first few, and then the first few where it is wrong."""
+    """Choose images by the score of their best detection: the first few, and the first few where it is wrong."""
     image = np.asarray(judged.detections.image)[judged.ap.order]
     _, first = np.unique(image, return_index=True)
     first = np.sort(first)
@@ -86,32 +90,33 @@ def _drawn(
     boxes, scores = np.asarray(judged.detections.boxes)[order], np.asarray(judged.detections.scores)[order]
     labels = ["right" if good else "wrong" for good in right]
     picture = draw(pixels, boxes, scores, labels, truth, classes=_VERDICTS)
-    objects = f"{len(truth)} to be found" if len(truth) else "none in the image"
+    objects = f"{len(truth)} in the image" if len(truth) else "none in the image"
     caption = f"{store.images[i]}: {int(right.sum())} of the {right.size} best windows right, {objects}"
     plain = "".join(letter if letter.isalnum() else "-" for letter in name)
     return Drawn(name, f"{plain}-{number}.png", failed, picture, caption)
 
 
 def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") -> Part:
-    """The experiment as a part of the report. no_pictures: why there are none, if so."""
+    """Make the part. no_pictures: why there are no pictures, if so."""
     body = [
+        Heading("Beside the paper", said="means and times"),
         results.beside_table(found),
-        Heading("Table 5: detection AP by class"),
+        Heading("Table 5: detection AP by class", said="eleven points as in the paper, and the area under the curve"),
         *(results.table5(found, kind) for kind in results.KINDS),
         *map(Paragraph, _about_table5(found)),
-        Heading("Other measures"),
+        Heading("Other measures", said="ranking of images, and windows found"),
         results.measures_table(found),
         Paragraph(
-            "Images: AP of the ranking of whole test images, by their best window. Best window: the share of training "
-            "images with the class whose best window has an IoU of at least 0.5 with an object."
+            "“Images” is the AP of ranking whole test images by their best window. “Best window” is the share of "
+            "training images with the class whose best window has an IoU of at least 0.5 with an object."
         ),
-        Heading("Time in inference"),
+        Heading("Time in inference", said="by method, while detectors are trained for AP loss"),
         results.inference_table(found),
         Paragraph(
-            "The same training problem, once with each method: all of them find a most violating ranking exactly. "
-            "Where the numbers of calls differ, rankings of equal value were told apart otherwise."
+            "Each method solves the same training problem once. All methods find a most violating ranking exactly. "
+            "Where the numbers of calls differ, they chose differently among rankings of equal value."
         ),
-        Heading("Detections for AP loss, test images"),
+        Heading("Detections for AP loss, test images", said="pictures: the best and the worst"),
         *_pictures(found, drawn, no_pictures),
     ]
     return Part(
@@ -125,7 +130,29 @@ def make_part(found: dict[str, Any], drawn: list[Drawn], no_pictures: str = "") 
         results.as_csv(found),
         _tiles(found),
         pictures={f"pictures/{one.file}": encode(one.picture) for one in drawn},
+        claims=claims(found),
+        thumbnail=draw_gains(_NAME, [Gain("AP loss", *_gain(found))]),
+        tags=data_tags(not results.PAPER_CLASSES.keys() & set(found["data"]["classes"])),
     )
+
+
+def _gain(found: Mapping[str, Any]) -> tuple[float, list[float], float]:
+    """The mean gain of AP loss in points of eleven-point AP, its interval, and the paper's."""
+    zero_one, ap = (100.0 * found["mean"][loss]["ap_2007"] for loss in LOSSES)
+    ends = [100.0 * end for end in found["difference"]["ap_2007"]["mean"]]
+    return ap - zero_one, ends, results.PAPER["ap"] - results.PAPER["zero-one"]
+
+
+def claims(found: Mapping[str, Any]) -> list[Claim]:
+    """The paper's claims on detection, with their verdicts."""
+    seconds = {method: found["inference"][method]["inference"] for method in ("yue", "quicksort")}
+    faster, paper = (one["yue"] / one["quicksort"] for one in (seconds, results.PAPER))
+    criterion = f"At least {_FASTER:g} times as fast. How far depends on the number of images (paper: 5,011)."
+    text = "Algorithm 1 beats Yue et al. in inference"
+    return [
+        gain_claim("AP loss gains eleven-point detection AP over 0-1 loss", *_gain(found), "test images"),
+        Claim(text, f"{faster:.2f} ×", f"{paper:.2f} ×", criterion, faster >= _FASTER),
+    ]
 
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -145,7 +172,7 @@ def _both(means: Mapping[str, Any], key: str) -> str:
 
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
-    """What the numbers say, whichever way they fall."""
+    """State what the numbers say, in sentences."""
     lines = [_verdict(found, kind) for kind in results.KINDS]
     images = {loss: 100.0 * found["mean"][loss]["ap_images"] for loss in LOSSES}
     lines.append(
@@ -163,11 +190,11 @@ def _verdict(found: Mapping[str, Any], kind: str) -> str:
         if low > 0.0
         else "0-1 loss is better beyond chance, unlike in the paper"
         if high < 0.0
-        else "that is within chance, this test set does not tell them apart"
+        else "this is within chance, so the test images do not separate the losses"
     )
     return (
-        f"Detection AP, {results.KINDS[kind]}: {ap:.2f} % for AP loss and {zero_one:.2f} % for 0-1 loss, AP loss the "
-        f"better in {better} of {len(found['classes'])} classes; the mean difference is {ap - zero_one:+.2f} "
+        f"Detection AP, {results.KINDS[kind]}: {ap:.2f} % for AP loss and {zero_one:.2f} % for 0-1 loss. AP loss is "
+        f"better in {better} of {len(found['classes'])} classes. The mean difference is {ap - zero_one:+.2f} "
         f"({low:+.2f} to {high:+.2f}): {verdict}."
     )
 
@@ -175,33 +202,36 @@ def _verdict(found: Mapping[str, Any], kind: str) -> str:
 def _about_table5(found: Mapping[str, Any]) -> list[str]:
     draws = found["difference"]["ap_2007"]["draws"]
     return [
-        "The paper's numbers are means over the 20 classes of PASCAL VOC 2007, with another network; neither is to be "
-        "had here. Not their height, only the order of the two losses can be compared.",
-        "Eleven points are what the paper's data are judged by. They are coarse where few objects are found: if the "
-        "single best detection is right, that alone is 9.1 %. The area has no such steps.",
-        f"Intervals are of the difference, test images redrawn {draws:,} times, the same for both losses.",
+        "The paper's numbers are means over the 20 classes of PASCAL VOC 2007, with another network. Unless both are "
+        "the same here, compare only which loss is better, not the numbers themselves.",
+        "The paper uses eleven-point AP. It is coarse when few objects are found: a single right detection at the top "
+        "is worth 9.1 %. The area under the curve has no such steps.",
+        f"Intervals are for the difference. Test images are redrawn {draws:,} times, in the same way for both losses.",
     ]
 
 
 def facts(found: Mapping[str, Any]) -> list[str]:
-    """How it was done."""
+    """Say how it was done."""
     data, plan = found["data"], found["plan"]
     images, windows, features = data["images"], data["windows"], data["features"]
     total = sum(windows.values())
     lines = [
-        ", ".join(f"{name}: {images[name]:,} images" for name in images)
-        + f"; {total:,} windows, {total / sum(images.values()):.0f} an image "
-        f"({features['proposals']} search, at most {features['max_windows']}); {features['dim']} features of "
-        f"{features['model']}, which sees {features['crop']} pixels a side",
-        "C: of " + ", ".join(f"{C:g}" for C in plan["Cs"]) + ", the one whose detector, trained on train, ranks the "
-        "images of val best. Labels of images decide it; no box was looked at. Then trained on train and val",
-        f"start: {' and '.join(plan['starts'])}"
+        "Images: " + ", ".join(f"{images[name]:,} in {name}" for name in images) + ".",
+        f"Windows: {total:,}, {total / sum(images.values()):.0f} per image ({features['proposals']} search, at most "
+        f"{features['max_windows']}). Features: {features['dim']} per window from {features['model']}, at "
+        f"{features['crop']} × {features['crop']} pixels.",
+        "C: one of "
+        + ", ".join(f"{C:g}" for C in plan["Cs"])
+        + ". The detector that is trained on train and ranks the "
+        "images of val best decides. This uses only labels of images, no boxes. The final detector is trained on train "
+        "and val.",
+        f"Start: {' and '.join(plan['starts'])}"
         + ("" if plan["self_paced"] is None else f"; self-paced from {plan['self_paced']:g} of the positives")
-        + f"; convex problems solved to a relative gap of {plan['tol']:g}",
-        "windows of an image that overlap a better one by an IoU over 0.3 are dropped; 100 an image are kept",
+        + f". Convex problems are solved to a relative gap of {plan['tol']:g}.",
+        "Windows that overlap a better one of the same image by an IoU over 0.3 are dropped; 100 per image are kept.",
     ]
     if data["left_out"]:
-        lines.append(f"left out, in fewer than {plan['least']} images of train: {', '.join(data['left_out'])}")
+        lines.append(f"Left out, in fewer than {plan['least']} images of train: {', '.join(data['left_out'])}.")
     return lines
 
 

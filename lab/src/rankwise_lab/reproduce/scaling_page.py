@@ -8,72 +8,130 @@ from typing import Any
 
 from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Heading, Paragraph, show_figures
-from rankwise_lab.report.figure import NO_FIGURES
+from rankwise_lab.report.claims import Claim
+from rankwise_lab.report.figure import NO_FIGURES, Drawn
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import action, beside
 from rankwise_lab.reproduce import scaling_results as results
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, TITLES, ZERO_ONE, draw
+from rankwise_lab.reproduce.thumbnails import Line, draw_lines
 
-__all__ = ["as_part", "conclusions", "facts", "make_part"]
+__all__ = ["as_part", "claims", "conclusions", "facts", "make_part"]
 
 _NAME = "scaling"
-# How far a curve may be from the law.
+# The largest factor allowed between a time and the law, and between AP_QS or NDCG_QS and 0-1 loss.
 _TARGET = 2.0
 _WHAT = {"training": "all calls of inference in a training", "calls": "one call of inference"}
 _ALONG = {"total": "all samples at 1:10", "negatives": "negatives", "positives": "positives"}
 
 _ABOUT = (
-    "Figures 2 and 3 of the paper: the time of loss-augmented inference as the number of all, of negative and "
-    "of positive samples is varied. The paper gives curves without numbers, so none of its numbers stand "
-    "beside ours."
+    "Figures 2 and 3 of the paper: the time of loss-augmented inference as the number of all samples, of negatives or "
+    "of positives grows. The paper shows curves without numbers, so only their shape can be compared."
 )
 _ABOUT_LAW = (
-    "Work is N log P + P log N + P log P as in the paper's theorem, logarithms to base 2 of 1 + n; N log P is its "
-    "first term alone. a, the cost of a call itself, and b, that of a unit of work, are those that make the "
-    "largest factor between a time and the law least: small problems count as much as large ones. One law for all "
-    "axes is the strictest test: no constant is fitted to an axis.",
-    "Where negatives grow, the elements that Algorithm 1 moves, counted, keep to the law, but to move one takes "
-    "longer the more there are: caches are the likely cause. Where positives grow, most time goes to sorting "
-    "them, a unit of which takes less time than one of dividing negatives. NDCG has its discounts in a table only "
-    "up to 65,536 places; beyond that each is a logarithm.",
+    "Work is N log P + P log N + P log P as in the paper's theorem, with logarithms to base 2 of 1 + n. N log P is its "
+    "first term alone. The law has two constants: a, the cost of a call itself, and b, the cost of a unit of work. "
+    "They minimise the largest factor between a time and the law, so small problems count as much as large ones. One "
+    "law for all axes is the strictest test: no constant is fitted to a single axis.",
+    "Where negatives grow, the number of elements that Algorithm 1 moves follows the law, but moving one takes longer "
+    "the more there are, probably because of caches. Where positives grow, most time goes into sorting them, which "
+    "takes less time per unit of work than dividing negatives. NDCG looks its discounts up in a table for the first "
+    "65,536 places; beyond that it computes a logarithm.",
 )
 
 
 def make_part(
     data: ActionData, out: Path, plan: Plan, action_plan: action.Plan, say: Callable[[str], None] = lambda line: None
 ) -> Part:
-    """Run what is left to run, and make the part; C is chosen, and kept, by the experiment of Tables 3 and 4."""
+    """Run what is not finished, and make the part. The experiment of Tables 3 and 4 chooses and keeps C."""
     chooser = action.ActionExperiment(data, out / "action", action_plan, say)
     experiment = ScalingExperiment(chooser, out / _NAME, plan, say)
     return as_part(results.document(experiment, experiment.run(), describe()))
 
 
 def as_part(found: dict[str, Any]) -> Part:
-    """The part of a document."""
+    """Make the part from a document."""
     figures = draw(found)
     body = [
         beside.about_data(found["data"]["what"], found["data"]["stand_in"]),
-        Heading("During training"),
+        Heading("During training", said="as in the paper: all calls of inference in a training"),
         show_figures(figures, *_panels(found, "training")),
         *(results.training_table(found, loss) for loss in ROWS),
-        Heading("One call, to larger sizes"),
+        Heading("One call, to larger sizes", said="beyond the paper, on random scores"),
         show_figures(figures, *_panels(found, "calls")),
         *(results.call_table(found, loss) for loss in ROWS),
         results.sort_table(found),
-        Heading("The law of the theorem"),
+        Heading("The law of the theorem", said="does time grow as N log P?"),
         results.law_table(found),
         *map(Paragraph, _ABOUT_LAW),
     ]
     lines = conclusions(found) + ([] if figures else [NO_FIGURES])
     return Part(
-        _NAME, beside.TITLES[_NAME], _ABOUT, found, lines, body, facts(found), results.as_csv(found), _tiles(found)
+        _NAME,
+        beside.TITLES[_NAME],
+        _ABOUT,
+        found,
+        lines,
+        body,
+        facts(found),
+        results.as_csv(found),
+        _tiles(found),
+        claims=claims(found),
+        thumbnail=_thumbnail(found),
+        tags=beside.data_tags(found["data"]["stand_in"]),
     )
 
 
+def claims(found: Mapping[str, Any]) -> list[Claim]:
+    """The paper's claims on how time grows, with their verdicts."""
+    made = []
+    for loss, published in (("ap", "Yue et al."), ("ndcg", "Chakrabarti et al.")):
+        gains = [_gains(found, "training", loss, axis)[QS] for axis in results.AXES]
+        text = f"{TITLES[loss]}_QS beats {published} in training, on all three axes"
+        shown = f"{min(gains):.1f} to {max(gains):.1f} ×"
+        criterion = "The published method takes longer at the end of each axis."
+        made.append(Claim(text, shown, "faster, in its figures", criterion, min(gains) > 1.0))
+    laws = {loss: found["laws"][loss] for loss in ROWS}
+    plain = [max(law["factor"] for law in one["plain"].values()) for one in laws.values()]
+    every = [one["all"]["factor"] for one in laws.values()]
+    told = (
+        ("Time grows as N log P where negatives grow; AP_QS / NDCG_QS", plain, "a + b · N log P"),
+        ("One law for all three axes; AP_QS / NDCG_QS", every, "a + b · (N log P + P log N + P log P)"),
+    )
+    for text, factors, law in told:
+        shown = f"within {' / '.join(f'{factor:.2f}' for factor in factors)} ×"
+        criterion = f"Every time of a call is within {_TARGET:g} times of {law}, with one a and b per loss."
+        if factors is plain:
+            criterion += " This holds for each axis alone and for both together."
+        made.append(Claim(text, shown, "a theorem", criterion, max(factors) <= _TARGET))
+    shares = [_share(found, loss) for loss in ROWS]
+    shown = f"{' / '.join(f'{share:.2f}' for share in shares)} × its time"
+    criterion = f"At most {_TARGET:g} times the time of 0-1 loss in all calls of a training, all samples at 1:10."
+    text = "AP_QS / NDCG_QS take about as long as 0-1 loss"
+    made.append(Claim(text, shown, "“comparable”", criterion, max(shares) <= _TARGET))
+    return made
+
+
+def _share(found: Mapping[str, Any], loss: str) -> float:
+    """Time of Algorithm 1 in a training as a multiple of the time of 0-1 loss, all samples at 1:10."""
+    curves = results.panel_of(found, "training", loss, "total")["curves"]
+    return float(curves[QS]["seconds"][-1] / curves[ZERO_ONE]["seconds"][-1])
+
+
+def _thumbnail(found: Mapping[str, Any]) -> Drawn | None:
+    curves = results.panel_of(found, "calls", "ap", "total")["curves"]
+    shown = (("yue", "Yue", 1, 0.0), (QS, "AP_QS", 0, 3.0), (OURS, "ours", 2, -3.0))
+    lines = [
+        Line(label, curves[name]["x"], [1e3 * one for one in curves[name]["seconds"]], colour, shift)
+        for name, label, colour, shift in shown
+    ]
+    return draw_lines(_NAME, lines, "samples; one call, AP loss")
+
+
 def _panels(found: Mapping[str, Any], part: str) -> list[tuple[str, str, str]]:
-    """Of each panel, the name, the label and the caption."""
+    """Return the name, the label and the caption of each panel."""
     told = []
     for loss in ROWS:
         for axis in results.AXES:
@@ -90,14 +148,14 @@ def _caption(panel: Mapping[str, Any]) -> str:
     at = panel["curves"][QS]["seconds"][len(published["x"]) - 1]
     gain = published["seconds"][-1] / at
     return (
-        f"{panel['what'].capitalize()}: at {size:,} the published method takes {gain:.1f} × the time of Algorithm 1, "
-        f"which ends at {results.milliseconds(last)} ms."
+        f"{panel['what'].capitalize()}. At {size:,}, the published method takes {gain:.1f} × as long as Algorithm 1, "
+        f"whose curve ends at {results.milliseconds(last)} ms."
     )
 
 
 def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     worst = [max(law["factor"] for law in found["laws"][loss]["plain"].values()) for loss in ROWS]
-    told = f"largest factor between times and a + b · N log P where N grows, AP_QS and NDCG_QS (aim: {_TARGET:g})"
+    told = f"largest factor between times and a + b · N log P where N grows, AP_QS | NDCG_QS (aim: {_TARGET:g})"
     tiles = [(" | ".join(f"{factor:.2f}" for factor in worst), told)]
     for loss in ROWS:
         gains = _gains(found, "training", loss, "total")
@@ -109,14 +167,14 @@ def _tiles(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _gains(found: Mapping[str, Any], part: str, loss: str, axis: str) -> dict[str, float]:
-    """How many times as long as others the published method takes, where it was timed last."""
+    """How many times as long the published method takes as each other, at its last size."""
     curves = results.panel_of(found, part, loss, axis)["curves"]
     published = next(iter(curves.values()))["seconds"]
     return {name: published[-1] / curve["seconds"][len(published) - 1] for name, curve in curves.items()}
 
 
 def conclusions(found: Mapping[str, Any]) -> list[str]:
-    """What the numbers say, whichever way they fall."""
+    """State what the numbers say, in sentences."""
     lines = []
     for loss in ROWS:
         lines += [_law_line(found, loss), _plain_line(found, loss), _moves_line(found, loss)]
@@ -127,11 +185,13 @@ def conclusions(found: Mapping[str, Any]) -> list[str]:
 
 
 def _busy_lines(found: Mapping[str, Any]) -> list[str]:
-    """A warning, if others used the processor."""
+    """Warn if other programs used the processor."""
     load, cores = max(found["load"], default=0.0), found["machine"].get("cores")
     if cores is None or load <= cores:
         return []
-    return [f"The machine was busy, with a load average of up to {load:.1f} on {cores} cores: times suffer from it."]
+    return [
+        f"The machine was busy, with a load average of up to {load:.1f} on {cores} cores, so times may be too long."
+    ]
 
 
 def _law_line(found: Mapping[str, Any], loss: str) -> str:
@@ -142,9 +202,9 @@ def _law_line(found: Mapping[str, Any], loss: str) -> str:
         f"within {law['factor']:.2f} × of all {law['points']} times of a call, to {found['plan']['largest']:,} samples"
     )
     if law["factor"] <= _TARGET:
-        return f"{line}: at most {_TARGET:g} ×, as asked for."
+        return f"{line}. This is within the limit of {_TARGET:g} ×."
     each = ", ".join(f"{_ALONG[axis]}: {one['factor']:.2f}" for axis, one in laws["axes"].items())
-    return f"{line}: more than the {_TARGET:g} × asked for. A law for each axis is within: {each}."
+    return f"{line}. This is over the limit of {_TARGET:g} ×. A separate law for each axis is within: {each}."
 
 
 def _plain_line(found: Mapping[str, Any], loss: str) -> str:
@@ -159,7 +219,7 @@ def _moves_line(found: Mapping[str, Any], loss: str) -> str:
     low, high = results.moves(found, loss)
     return (
         f"Counted instead of timed, {TITLES[loss]}_QS moves {low:.2f} to {high:.2f} elements per N log P where "
-        f"negatives grow and N ≥ P: a factor of {high / low:.2f}, whatever the machine."
+        f"negatives grow and N ≥ P: a factor of {high / low:.2f} on any machine."
     )
 
 
@@ -167,9 +227,7 @@ def _gain_line(found: Mapping[str, Any], loss: str) -> str:
     gains = {axis: _gains(found, "training", loss, axis) for axis in results.AXES}
     each = ", ".join(f"{_ALONG[axis]}: {one[QS]:.1f} × ({one[OURS]:.1f} × over ours)" for axis, one in gains.items())
     least = min(one[QS] for one in gains.values())
-    verdict = (
-        "Algorithm 1 is the faster on each, as in the paper" if least > 1.0 else "Algorithm 1 is not always faster"
-    )
+    verdict = "Algorithm 1 is faster on each, as in the paper" if least > 1.0 else "Algorithm 1 is not always faster"
     return f"{TITLES[loss]} over {TITLES[loss]}_QS in a training, at the end of each axis: {each}. {verdict}."
 
 
@@ -178,10 +236,13 @@ def _zero_one_line(found: Mapping[str, Any]) -> str:
     for loss in ROWS:
         curves = results.panel_of(found, "training", loss, "total")["curves"]
         qs, zero_one = (curves[name] for name in (QS, ZERO_ONE))
-        total = qs["seconds"][-1] / zero_one["seconds"][-1]
+        total = _share(found, loss)
         each = total * zero_one["calls"][-1] / qs["calls"][-1]
         shares.append(f"{TITLES[loss]}_QS {total:.2f} × in all calls of a training and {each:.1f} × in each")
-    return f"Against 0-1 loss, all samples of the class at 1:10: {'; '.join(shares)}. The paper calls them comparable."
+    return (
+        f"As multiples of the time of 0-1 loss, all samples of the class at 1:10: {'; '.join(shares)}. The paper calls "
+        "them comparable."
+    )
 
 
 def _sort_line(found: Mapping[str, Any], axis: str) -> str:
@@ -196,29 +257,30 @@ def _sort_line(found: Mapping[str, Any], axis: str) -> str:
 
 
 def facts(found: Mapping[str, Any]) -> list[str]:
-    """How it was done."""
+    """Say how it was done."""
     data, plan, Cs = found["data"], found["plan"], found["Cs"]
     chosen = "; ".join(
         f"by {TITLES[loss]}: " + ", ".join(f"{C:.3g} for {TITLES.get(name, '0-1')} loss" for name, C in row.items())
         for loss, row in Cs.items()
     )
     lines = [
-        f"training: class “{data['class']}”, {data['positives']:,} positives and {data['negatives']:,} negatives, of "
-        f"which smaller sets are drawn, each within the next; C chosen on the whole class, the same at all sizes, "
-        f"{chosen}; to a relative gap of {plan['tol']:g}",
-        "calls: standard normal scores, those of positives higher by 1; value and gradient, float32",
-        f"one thread; methods take turns, {plan['training_repeats']} × in training and {plan['repeats']} × in each of "
-        f"{plan['rounds']} rounds of calls, and the least time of each counts; nothing is compiled while it is timed",
+        f"Training: class “{data['class']}”, {data['positives']:,} positives and {data['negatives']:,} negatives. "
+        "Smaller sets are drawn from it, each contained in the next. C is chosen on the whole class and is the same at "
+        f"all sizes ({chosen}). Models are trained to a relative gap of {plan['tol']:g}.",
+        "Calls: scores are standard normal, those of positives higher by 1. A call computes value and gradient, in "
+        "float32.",
+        f"One thread. Methods take turns, {plan['training_repeats']} × in training and {plan['repeats']} × in each of "
+        f"{plan['rounds']} rounds of calls. The shortest time of each counts. Nothing is compiled while it is timed.",
         *_stop_lines(found),
-        "NDCG takes a logarithm at each step, as published; tabulated, it looks discounts up",
+        "NDCG as published takes a logarithm at each step; “tabulated” looks discounts up in a table.",
     ]
     if found["load"]:
-        lines.append(f"load average while timing: {min(found['load']):.1f} to {max(found['load']):.1f}")
+        lines.append(f"Load average while timing: {min(found['load']):.1f} to {max(found['load']):.1f}.")
     slow = [
         panel for panel in found["panels"] if not all(all(c.get("converged", [])) for c in panel["curves"].values())
     ]
     if slow:
-        lines.append(f"{len(slow)} panels of training have models that stopped short of the gap")
+        lines.append(f"{len(slow)} panels have models whose training stopped before it reached the gap.")
     return lines
 
 
@@ -229,7 +291,7 @@ def _stop_lines(found: Mapping[str, Any]) -> list[str]:
         where = ", ".join(f"{n_pos:,} × {n_neg:,} ({_ALONG[axis]})" for axis, (n_pos, n_neg) in ends.items())
         bound = found["plan"]["pairs"] * curve.pairs
         lines.append(
-            f"{curve.label} stops at P × N = {where}: its time grows as P·N, and a call is given at most {bound:,.0f} "
-            "of it"
+            f"{curve.label} stops at P × N = {where}: its time grows as P·N, and calls are limited to a P·N of "
+            f"{bound:,.0f}."
         )
     return lines
