@@ -134,7 +134,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "too large": ({**EXAMPLE, "scores": [1, 2, 3, 1e7]}, r"scores\[3\] is out of range; send a number from -1000000"),
     "a huge integer": ({**EXAMPLE, "scores": [1, 2, 3, 10**400]}, r"scores\[3\] is out of range"),
     "relevance 1": ({**EXAMPLE, "relevant": [1, 0, 1, 0]}, r"relevant\[0\] is a number; send true for a positive"),
-    "lengths": ({**EXAMPLE, "relevant": [True, False]}, "scores has 4 entries and relevant has 2; send one entry per sample"),
+    "lengths": ({**EXAMPLE, "relevant": [True, False]}, "scores has 4 entries and relevant has 2; send one per sample"),
     "no samples": ({"scores": [], "relevant": []}, "relevant has no positive sample; add one"),
     "no positive": ({**EXAMPLE, "relevant": [False] * 4}, "relevant has no positive sample; add one"),
     "no negative": ({**EXAMPLE, "relevant": [True] * 4}, "relevant has no negative sample; add one"),

@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, found = HTTPStatus.BAD_REQUEST, _as_json({"error": str(error)})
         except Exception:
             traceback.print_exc()
-            self._refuse(_RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; see its terminal for the error"))
+            self._refuse(_RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; see its terminal"))
             return
         self._send(status, found)
 
@@ -223,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Refuse requests of other pages: through another host name for this address, or from another origin."""
         hosts, origins = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
         if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
-            raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Host is not that of this server; open {self.server.address}")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Host is not this server's; open {self.server.address}")
         if any(origin.lower() not in {f"http://{host}" for host in self.server.hosts} for origin in origins):
             raise _RefusedError(HTTPStatus.FORBIDDEN, f"the Origin is another page; open {self.server.address}")
 

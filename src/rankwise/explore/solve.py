@@ -65,7 +65,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Explained:
-    """All that the page shows. positives, negatives: positions by descending score; gap: F(R) − F(R*), J = scale·Δ + gap.
+    """All that the page shows. positives, negatives: positions by descending score; gap: F(R) − F(R*).
 
     downhill: the scores after a step against the gradient. calls: Algorithm 1 on the query, or None for the 0-1 loss.
     """
@@ -84,7 +84,7 @@ class Explained:
 
 
 def solve(request: Any) -> dict[str, Any]:
-    """The answer to a request, {"scores": […], "relevant": […], "loss": "ap", "scale": 1}; the last two are optional."""
+    """Answer a request, {"scores": […], "relevant": […], "loss": "ap", "scale": 1}; the last two are optional."""
     return asdict(explain(read(request)))
 
 
@@ -160,7 +160,7 @@ def read(request: Any) -> Query:
     scores = [_number(value, f"scores[{k}]", -LARGEST) for k, value in enumerate(_list(request, "scores"))]
     relevant = [_truth(value, f"relevant[{k}]") for k, value in enumerate(_list(request, "relevant"))]
     if len(scores) != len(relevant):
-        raise BadRequestError(f"scores has {len(scores)} entries and relevant has {len(relevant)}; send one entry per sample")
+        raise BadRequestError(f"scores has {len(scores)} entries and relevant has {len(relevant)}; send one per sample")
     for what, there in (("positive", any(relevant)), ("negative", not all(relevant))):
         if not there:
             raise BadRequestError(f"relevant has no {what} sample; add one, because a ranking loss needs both classes")
@@ -175,7 +175,8 @@ def read(request: Any) -> Query:
 def _list(request: dict[str, Any], name: str) -> list[Any]:
     values = request.get(name)
     if not isinstance(values, list):
-        raise BadRequestError(f"{name} is {_kind(values) if name in request else 'missing'}; send a list, one entry per sample")
+        found = _kind(values) if name in request else "missing"
+        raise BadRequestError(f"{name} is {found}; send a list, one entry per sample")
     if len(values) > MOST_SAMPLES:
         raise BadRequestError(f"{name} has {len(values)} entries; send at most {MOST_SAMPLES}")
     return values

@@ -194,5 +194,5 @@ def _whole_lines(name: str, stream: BinaryIO) -> Iterator[bytes]:
 
 def _refuse_long(name: str, number: int) -> NoReturn:
     raise ValueError(
-        f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that the file is text with one sample per line"
+        f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that it is text with one sample per line"
     )
