@@ -115,7 +115,7 @@ def test_the_summary_shows_what_was_tried(files: Path, capsys: Capture) -> None:
     printed = capsys.readouterr()
     stored = rw.load("m.rw")
     lines = printed.out.splitlines()
-    assert lines[0].startswith("train.csv: 90 samples of 3 features")
+    assert lines[0].startswith("train.csv: 90 samples with 3 features")
     assert lines[1] == "metric ap, scores by 6-fold cross-validation:"
     assert "\n".join(lines[2:-2]) == str(stored.report_)
     assert lines[-2].endswith("s of it for cross-validation")

@@ -190,7 +190,7 @@ def test_a_model_comes_back_whole(model: Any, tmp_path: Path) -> None:
     [
         (np.ones(60), ValueError, "one class"),
         (np.arange(60) % 3, ValueError, "Only binary"),
-        (np.arange(59) % 2, ValueError, "60 bags and 59 labels"),
+        (np.arange(59) % 2, ValueError, "60 bags, but 59 labels; pass one label per bag"),
         (np.ones((60, 2)), ValueError, "1d array"),
         (None, ValueError, "y"),
     ],

@@ -238,7 +238,7 @@ def test_loading_executes_nothing(cancer: Data, tmp_path: Path) -> None:
     with archive.open("wb") as file:
         np.savez(file, coef_=objects)
     for path in (pickled, archive):
-        with pytest.raises(ModelFileError, match="not a model of rankwise"):
+        with pytest.raises(ModelFileError, match="not a rankwise model"):
             rw.load(path)
     assert not sprung.exists()
     pickle.loads(trap)

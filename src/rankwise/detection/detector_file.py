@@ -109,7 +109,7 @@ def write_detector(
     ...     write_detector(Path(folder, "disc.rw"), model, "disc", store.settings)
     ...     detector = read_detector(Path(folder, "disc.rw"))
     >>> detector.name, detector.features
-    ('disc', {'model': 'mean colour', 'dim': 3})
+    ('disc', {'dim': 3, 'model': 'mean colour'})
     """
     checkpoint, model.checkpoint = model.checkpoint, None  # a folder of this machine, of no use elsewhere
     try:
@@ -153,7 +153,7 @@ def read_detector(path: str | Path) -> Detector:
     ...     write_detector(Path(folder, "disc.rw"), model, "disc", store.settings)
     ...     detector = read_detector(Path(folder, "disc.rw"))
     >>> detector.name, detector.features
-    ('disc', {'model': 'mean colour', 'dim': 3})
+    ('disc', {'dim': 3, 'model': 'mean colour'})
     """
     file = read_model(path)
     note = file.header.get("note")

@@ -115,7 +115,7 @@ def tried(folder: Path, path: Path, capsys: pytest.CaptureFixture[str], *, drawn
 
 
 OTHER_KINDS = {
-    "plcnn": "holds a network, which the command line does not apply; use rankwise.torch.PLCNN.load in Python",
+    "plcnn": "holds a network, which the command line cannot use; use rankwise.torch.PLCNN.load in Python",
     "latent-rank-svm": "holds a ranker of bags, not of single samples; use rankwise detect, or rankwise.load",
     "latent-rank-svm-cv": "holds a ranker of bags, not of single samples",
     "lwsvm-checkpoint": "is a checkpoint, not a model; pass its folder to LWSVM(checkpoint=)",

@@ -51,7 +51,7 @@ def test_an_npz_bomb_is_refused_before_it_is_unpacked(
     monkeypatch.setattr(npz, "read_npy", lambda *_: pytest.fail("it was unpacked"))
     path = tmp_path / "x.npz"
     npz_of_zeros(path, dtype, (1000, 5000))
-    said = rf"x\.npz has [\d.]+ kB and would take {5 * taken} MB in memory; at most [\d.]+ MB are read of it: pass "
+    said = rf"x\.npz has [\d.]+ kB and would take {5 * taken} MB in memory; the default limit is [\d.]+ MB; pass "
     with pytest.raises(TooLargeError, match=said):
         read_data(path, require_labels=False)
     with pytest.raises(TooLargeError, match=r"max_memory= allows 3 MB: raise it if you trust the file"):
@@ -63,7 +63,7 @@ def test_a_real_npz_bomb_is_refused_by_default(tmp_path: Path) -> None:
     assert npz_of_zeros(path, "|b1", (1500, 100_000)) < 2 * 10**8  # of booleans, which become floats
     assert path.stat().st_size < MB
     began = time.perf_counter()
-    with pytest.raises(TooLargeError, match=r"would take 1\.35 GB in memory; at most 1 GB are read of it"):
+    with pytest.raises(TooLargeError, match=r"would take 1\.35 GB in memory; the default limit is 1 GB; pass max_memory"):
         read_data(path, require_labels=False)
     assert time.perf_counter() - began < 5.0
 
@@ -77,7 +77,7 @@ def test_a_parquet_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None
     columns = {name: np.zeros(100_000) for name in ("label", "a", "b", "c")}
     write_table(pyarrow.table(columns), path, compression="zstd")
     assert path.stat().st_size < 20_000
-    said = r"x\.parquet has .* kB and would take 6\.4 MB in memory; at most 2 MB are read of it"
+    said = r"x\.parquet has .* kB and would take 6\.4 MB in memory; the default limit is 2 MB; pass max_memory"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ParquetFile, "read", lambda *_, **__: pytest.fail("it was unpacked"))
         with pytest.raises(TooLargeError, match=said):
@@ -154,7 +154,7 @@ def test_packed_text_that_unpacks_to_too_much_is_refused_before_it_is_parsed(
     path = tmp_path / f"x.{suffix}.gz"
     path.write_bytes(gzip.compress(head + unit * (5 * MB // len(unit))))
     with pytest.raises(
-        TooLargeError, match=r"unpacks to more than 2 MB; at most 2 MB are read of it: pass max_memory="
+        TooLargeError, match=r"unpacks to more than 2 MB; the default limit is 2 MB; pass max_memory="
     ):
         read_data(path)
 
@@ -242,7 +242,7 @@ def test_the_command_line_names_its_option(tmp_path: Path, capsys: pytest.Captur
     npz_of_zeros(path, "<f8", (1000, 500))
     for option, said in (
         ([], "pass --max-memory '1GB' if you trust it"),
-        (["--max-memory", "3.5 MB"], "--max-memory allows 3.5 MB: raise it"),
+        (["--max-memory", "3.5 MB"], "--max-memory allows 3.5 MB; raise it"),
     ):
         assert main(["fit", str(path), "-o", str(tmp_path / "m.rw"), *option]) == 2
         told = capsys.readouterr().err

@@ -207,7 +207,7 @@ FORGED: dict[str, tuple[Callable[[dict[str, Any], dict[str, bytes]], Any], str]]
     "a pickle": (lambda d, m: swap(d, m, m["arrays/coef.npy"], pickle.dumps([1])), r"not an array of NumPy's"),
     "code in the header": (lambda d, m: swap(d, m, b"(3,)", b"f(3)"), r"not the header of a plain array"),
     "booleans of 7": (lambda d, m: swap(d, m, b"\x01\x00", b"\x07\x00", "flags"), r"damaged"),
-    "no characters": (lambda d, m: swap(d, m, "é".encode("utf-32-le"), b"\xff" * 4, "names"), r"no characters"),
+    "not valid Unicode": (lambda d, m: swap(d, m, "é".encode("utf-32-le"), b"\xff" * 4, "names"), r"not valid Unicode"),
 }
 
 

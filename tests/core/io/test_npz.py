@@ -31,7 +31,7 @@ BAD_NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "a vector": ({"X": np.zeros(2)}, r"X has shape \(2,\); it must be two-dimensional"),
     "no X": ({"y": np.zeros(2)}, r"no array 'X', and no X_data, X_indices, X_indptr, X_shape; store the samples as X"),
     "nan": ({"X": np.array([[1, 2], [3, np.nan]]), "y": np.zeros(2)}, r"X\[1, 1\] is nan; remove or replace it"),
-    "y too short": ({"X": np.eye(2), "y": np.zeros(1)}, r"X has 2 rows and y has shape \(1,\)"),
+    "y too short": ({"X": np.eye(2), "y": np.zeros(1)}, r"X has 2 rows but y has shape \(1,\)"),
     "y inf": ({"X": np.eye(2), "y": np.array([0, np.inf])}, r"y\[1\] is inf; give every sample a finite label"),
     "y strings": ({"X": np.eye(2), "y": np.array(["a", "b"])}, r"y has dtype <U1; it must hold numbers"),
     "qid too long": ({"X": np.eye(2), "y": np.zeros(2), "qid": np.zeros(3, int)}, r"qid has shape \(3,\)"),
@@ -47,13 +47,13 @@ BAD_NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "no rows": ({"X": np.empty((0, 2)), "y": np.empty(0)}, r"x\.npz holds no samples"),
     "no columns": ({"X": np.empty((2, 0)), "y": np.zeros(2)}, r"x\.npz holds no features"),
     "csr nan": (CSR | {"X_data": np.array([1, np.nan]), "y": np.zeros(2)}, r"X\[1, 1\] is nan"),
-    "csr column": (CSR | {"X_indices": np.array([0, 2])}, r"are no CSR matrix"),
-    "csr negative": (CSR | {"X_indices": np.array([0, -1])}, r"are no CSR matrix"),
-    "csr pointers": (CSR | {"X_indptr": np.array([0, 3, 2])}, r"are no CSR matrix"),
-    "csr lengths": (CSR | {"X_data": np.ones(3)}, r"are no CSR matrix"),
+    "csr column": (CSR | {"X_indices": np.array([0, 2])}, r"make no CSR matrix"),
+    "csr negative": (CSR | {"X_indices": np.array([0, -1])}, r"make no CSR matrix"),
+    "csr pointers": (CSR | {"X_indptr": np.array([0, 3, 2])}, r"make no CSR matrix"),
+    "csr lengths": (CSR | {"X_data": np.ones(3)}, r"make no CSR matrix"),
     "csr floats": (CSR | {"X_indices": np.zeros(2)}, r"must be whole numbers"),
     "csr shape": (CSR | {"X_shape": np.array([2])}, r"X_shape \(two numbers\) must be whole numbers"),
-    "csr a matrix": (CSR | {"X_data": np.ones((2, 1))}, r"are no CSR matrix"),
+    "csr a matrix": (CSR | {"X_data": np.ones((2, 1))}, r"make no CSR matrix"),
 }
 
 

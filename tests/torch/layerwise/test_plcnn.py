@@ -250,7 +250,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"not a network; use rankwise\.load"):
         PLCNN.load(path)
     torch.save(small().state_dict(), path)
-    with pytest.raises(ModelFileError, match="not a model of rankwise"):
+    with pytest.raises(ModelFileError, match="not a rankwise model"):
         PLCNN.load(path)
 
 
