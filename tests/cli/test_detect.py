@@ -220,7 +220,7 @@ def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypat
 @pytest.mark.slow
 def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
     train = ("train", "features", "--class", "disc", "-o", "n.rw")
-    assert "'cat'; choose among disc, square" in refused(capsys, *train[:3], "cat", *train[4:])
+    assert "'cat'; choose from disc, square" in refused(capsys, *train[:3], "cat", *train[4:])
     assert "no set 'dev'" in refused(capsys, *train, "--set", "dev")
     assert "--val controls how C is chosen, but --C is 1" in refused(capsys, *train, "--C", 1, "--val", "val")
     assert "'2' is not a fraction" in refused(capsys, *train, "--self-paced", 2)
@@ -231,8 +231,8 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Cal
     other = write_features(model.parent / "other" / "features", dim=5)
     line = refused(capsys, "evaluate", "m.rw", other)
     assert "prepared with dim 5, and the model was trained with 8" in line
-    assert "'cat'; choose among" in refused(capsys, "evaluate", "m.rw", "features", "--class", "cat")
-    assert "'1.5' is not a number from 0 to 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
+    assert "'cat'; choose from" in refused(capsys, "evaluate", "m.rw", "features", "--class", "cat")
+    assert "'1.5' is not a number between 0 and 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
     assert "no such file" in refused(capsys, "show", "none.jpg", "-m", "m.rw")
     Path("text.jpg").write_text("no image")
     assert "text.jpg cannot be read as an image" in refused(capsys, "show", "text.jpg", "-m", "m.rw")

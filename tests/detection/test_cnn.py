@@ -124,7 +124,7 @@ def test_the_digest_is_of_the_weights() -> None:
 
 
 def test_a_window_outside_the_image_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"boxes\[1\] is \[51.0, 1.0, 60.0, 10.0\]: outside the image"):
+    with pytest.raises(ValueError, match=r"boxes\[1\] is \[51.0, 1.0, 60.0, 10.0\], outside the image"):
         CropFeatures(Colours(), crop=8)(noise(), [[1, 1, 9, 9], [51, 1, 60, 10]])
 
 
@@ -137,13 +137,13 @@ def test_features_that_are_not_finite_are_refused(value: float) -> None:
         return rows
 
     network = CropFeatures(Says(said), crop=8)
-    with pytest.raises(ValueError, match="Says gives features that are not finite, first for window 2"):
+    with pytest.raises(ValueError, match="Says returns features that are not finite, first for window 2"):
         network(noise(), WINDOWS)
 
 
 @pytest.mark.parametrize("said", [torch.ones(3), torch.ones(7, 3), torch.ones(1, 2, 3), (1, 2), None])
 def test_a_module_that_gives_something_else_is_refused(said: object) -> None:
-    with pytest.raises(ValueError, match=r"wanted is \(b, d\) or \(b, d, h, w\)"):
+    with pytest.raises(ValueError, match=r"it must return \(b, d\) or \(b, d, h, w\)"):
         CropFeatures(Says(said), crop=8)
 
 
@@ -152,7 +152,7 @@ def test_bad_settings_are_refused() -> None:
         CropFeatures("resnet")
     with pytest.raises(ValueError, match="crop must be at least 8"):
         CropFeatures(Colours(), crop=7)
-    with pytest.raises(ValueError, match="context must be 0 or a positive part"):
+    with pytest.raises(ValueError, match="context must be 0 or a positive fraction"):
         CropFeatures(Colours(), context=-0.1)
 
 

@@ -184,13 +184,13 @@ def test_a_detector_is_refused_features_of_another_kind(store: FeatureStore, tmp
     store.settings["max_windows"] = 7
     stored.check(store)
     store.settings["crop"] = 32
-    with pytest.raises(ValueError, match=r"crop 32, and the model was trained with 16; prepare"):
+    with pytest.raises(ValueError, match=r"crop 32, but the model was trained with 16; prepare"):
         stored.check(store)
 
 
 def test_a_model_that_is_no_detector_is_refused(store: FeatureStore, tmp_path: Path) -> None:
     detectors.train(store, "disc", C=10.0).save(tmp_path / "m.rw")
-    with pytest.raises(ValueError, match=r"m\.rw is no detector; make one by `rankwise detect train`"):
+    with pytest.raises(ValueError, match=r"m\.rw is not a detector; create one with `rankwise detect train`"):
         read_detector(tmp_path / "m.rw")
 
 
@@ -209,9 +209,9 @@ def test_a_class_must_be_in_some_images_and_not_in_others(tmp_path: Path, write_
 
 
 def test_unknown_names_are_refused(store: FeatureStore) -> None:
-    with pytest.raises(ValueError, match=r"has no class 'cat'; choose among disc, square"):
+    with pytest.raises(ValueError, match=r"has no class 'cat'; choose from disc, square"):
         detectors.train(store, "cat")
-    with pytest.raises(ValueError, match=r"has no set 'dev'; choose among train, val, test"):
+    with pytest.raises(ValueError, match=r"has no set 'dev'; choose from train, val, test"):
         detectors.train(store, "disc", "dev")
     with pytest.raises(ValueError, match=r"unknown start 'middle'; use mean, whole, centre, random"):
         detectors.train(store, "disc", recipe=replace(Recipe(), starts=("middle",)))

@@ -267,7 +267,7 @@ BOX = [[1, 1, 5, 5]]
     ("arguments", "options", "says"),
     [
         (([[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
-        ((BOX, [1.0, 2.0]), {}, "one score a box"),
+        ((BOX, [1.0, 2.0]), {}, "one score per box"),
         ((BOX, [np.nan]), {}, r"scores\[0\] is nan"),
         ((BOX, [1.0], ["a", "b"]), {}, "2 labels and 1 boxes"),
         ((BOX, [1.0], None, [[5, 1, 1, 5]]), {}, r"truth\[0\]"),
@@ -288,7 +288,7 @@ def test_bad_arguments_are_refused(arguments: tuple[Any, ...], options: dict[str
         ([plain()], {"columns": 0}, "columns must be a whole number from 1, got 0"),
         ([plain()], {"columns": True}, "columns must be a whole number from 1, got True"),
         ([plain()], {"cell": -1}, "cell must be"),
-        ([plain()], {"captions": []}, "1 images and 0 captions"),
+        ([plain()], {"captions": []}, "1 images but 0 captions"),
     ],
 )
 def test_a_sheet_that_cannot_be_made_is_refused(images: Any, options: dict[str, Any], says: str) -> None:

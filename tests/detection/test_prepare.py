@@ -282,7 +282,7 @@ class Bursts(nn.Module):
 
 def test_features_that_are_not_finite_name_the_image(devkit: Path, tmp_path: Path) -> None:
     Image.new("RGB", (30, 21), "white").save(image_of(devkit, 6))
-    with pytest.raises(ValueError, match=r"im06.jpg: Bursts gives features that are not finite, first for window 0"):
+    with pytest.raises(ValueError, match=r"im06.jpg: Bursts returns features that are not finite, first for window 0"):
         prepare(devkit, tmp_path / "f", model=Bursts(), **QUICK)
     assert (tmp_path / "f" / "journal.jsonl").read_bytes().count(b"\n") == 2
 
@@ -336,7 +336,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(devkit: Path, tmp_path:
     said = process.stderr
     done = (folder / "journal.jsonl").read_bytes().count(b"\n")
     assert process.returncode == 130, said
-    assert f"interrupted: {done} of 12 images are in {folder}; the same command goes on" in said
+    assert f"interrupted: {done} of 12 images are in {folder}; run the same command to continue" in said
     assert done == 1
     assert "Traceback" not in said
 
@@ -353,7 +353,7 @@ def test_progress_is_a_line_that_is_drawn_over_on_a_terminal() -> None:
     report(3, 10)
     report.close()
     lines = stream.getvalue().split("\r\x1b[K")
-    assert lines[1] == "prepare: 2 of 10 images were there"
+    assert lines[1] == "prepare: 2 of 10 images already done"
     assert lines[-1].startswith("prepare: 3 of 10 images, ")
     assert "images/s, 0:0" in lines[-1]
     assert stream.getvalue().count("\n") == 1

@@ -119,9 +119,9 @@ def test_a_set_or_several_name_images_once_in_order(whole: Path) -> None:
     assert store.members("test").tolist() == [0, 3]
     assert store.members(["test", "train"]).tolist() == [0, 2, 3]
     assert store.members("trainval").tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"no set 'dev'; choose among train, val, test"):
+    with pytest.raises(ValueError, match=r"no set 'dev'; choose from train, val, test"):
         store.members("dev")
-    with pytest.raises(ValueError, match="no set is named"):
+    with pytest.raises(ValueError, match="no set is given"):
         store.members([])
 
 
@@ -133,7 +133,7 @@ def test_images_with_only_difficult_objects_of_a_class_have_no_label(whole: Path
     indices, y = store.labels("crab", "trainval")
     assert indices.tolist() == [0, 1, 2]
     assert y.tolist() == [0, 1, 0]
-    with pytest.raises(ValueError, match=r"no class 'eel'; choose among crab, fish"):
+    with pytest.raises(ValueError, match=r"no class 'eel'; choose from crab, fish"):
         store.labels("eel", "train")
 
 
@@ -328,13 +328,13 @@ def test_offsets_that_do_not_fit_are_refused(whole: Path) -> None:
 
 
 def test_what_is_no_features_folder_is_said(tmp_path: Path, whole: Path) -> None:
-    with pytest.raises(ValueError, match=r"no manifest.json in it; make one by `rankwise detect prepare`"):
+    with pytest.raises(ValueError, match=r"it has no manifest.json; create one with `rankwise detect prepare`"):
         FeatureStore.open(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": "letters"}')
     with pytest.raises(ValueError, match="is not a manifest of features"):
         FeatureStore.open(tmp_path)
     (whole / "manifest.json").write_text(json.dumps({**manifest(), "version": 2}))
-    with pytest.raises(ValueError, match="is of version 2, and this reads version 1; prepare it again"):
+    with pytest.raises(ValueError, match="has version 2, but this release reads version 1; prepare it again"):
         FeatureStore.open(whole)
 
 

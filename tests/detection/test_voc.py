@@ -90,7 +90,7 @@ def test_of_several_years_one_must_be_chosen(year: Year) -> None:
     for wrong in ("2010", "../VOC2007", ""):
         with pytest.raises(VocError, match=r"no year .* choose one of VOC2007, VOC2012"):
             read_voc(year.root.parent, wrong)
-    with pytest.raises(VocError, match="VOC2007 is one year, and not VOC2012"):
+    with pytest.raises(VocError, match="VOC2007 is one year, but not VOC2012"):
         read_voc(year.root, "2012")
 
 
@@ -228,8 +228,8 @@ BAD_XML: dict[str, tuple[str | bytes, str]] = {
     "negative, size unknown": (boxed("-2", "3", "4", "5").replace("50", "0"), "is not inside the image"),
     "difficult": (annotation(FISH.replace(">0<", ">yes<")), "<difficult> is 'yes'; write 0 or 1"),
     "width": (annotation().replace(">50<", ">wide<"), "the width is 'wide', not a number"),
-    "negative width": (annotation().replace(">50<", ">-50<"), "the width is -50; give whole pixels"),
-    "half a pixel": (annotation().replace(">40<", ">40.5<"), "the height is 40.5; give whole pixels"),
+    "negative width": (annotation().replace(">50<", ">-50<"), "the width is -50; write whole pixels"),
+    "half a pixel": (annotation().replace(">40<", ">40.5<"), "the height is 40.5; write whole pixels"),
 }
 
 
@@ -245,14 +245,14 @@ BAD_SETS: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "is empty"),
     "blank": ("\n \n", "is empty"),
     "binary": (b"\xff\xfea\x00", "not UTF-8"),
-    "up": ("a\n../../secret\n", r"line 2: '\.\./\.\./secret' leads out"),
-    "absolute": ("/etc/passwd\n", r"line 1: '/etc/passwd' leads out"),
-    "backslash": ("..\\a\n", "line 1: .* leads out"),
-    "drive": ("C:a\n", "line 1: 'C:a' leads out"),
-    "dots": ("..\n", r"line 1: '\.\.' leads out"),
-    "hidden": (".a\n", r"line 1: '\.a' leads out"),
-    "NUL": ("a\0b\n", "line 1: .* leads out"),
-    "twice": ("a\nb\na\n", "line 3: 'a' is on line 1, too"),
+    "up": ("a\n../../secret\n", r"line 2: '\.\./\.\./secret' is outside JPEGImages"),
+    "absolute": ("/etc/passwd\n", r"line 1: '/etc/passwd' is outside JPEGImages"),
+    "backslash": ("..\\a\n", "line 1: .* is outside JPEGImages"),
+    "drive": ("C:a\n", "line 1: 'C:a' is outside JPEGImages"),
+    "dots": ("..\n", r"line 1: '\.\.' is outside JPEGImages"),
+    "hidden": (".a\n", r"line 1: '\.a' is outside JPEGImages"),
+    "NUL": ("a\0b\n", "line 1: .* is outside JPEGImages"),
+    "twice": ("a\nb\na\n", "line 3: 'a' is also on line 1"),
     "words": ("a\nb c d\n", "line 2: 'b c d' is more than the name"),
     "label on one line": ("a\nb 1\n", "line 2: 'b 1' is more than the name"),
     "odd label": ("a 2\n", "line 1: 'a 2' is more than the name"),
@@ -327,12 +327,12 @@ def no_main(year: Year) -> None:
             r"b\.xml is not a file",
             marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here"),
         ),
-        (two_images, r"b\.jpg and b\.png have one name"),
+        (two_images, r"b\.jpg and b\.png have the same name"),
         (no_images, "JPEGImages: no such folder"),
         (no_annotations, "Annotations: no such folder"),
         (no_sets, "Main has no set; write a file such as train.txt"),
         (only_labels, "Main has no set"),
-        (no_main, "has no ImageSets.Main, nor has a folder in it"),
+        (no_main, "neither .* nor a folder in it has ImageSets.Main"),
     ],
 )
 def test_a_folder_with_something_missing_is_refused(year: Year, spoil: Callable[[Year], None], says: str) -> None:
@@ -361,18 +361,18 @@ def test_a_file_that_may_not_be_read_is_named(year: Year, monkeypatch: pytest.Mo
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, year: Year) -> None:
-    with pytest.raises(VocError, match="no such folder; give a VOCdevkit folder"):
+    with pytest.raises(VocError, match="no such folder; pass a VOCdevkit folder"):
         read_voc(tmp_path / "nowhere")
-    with pytest.raises(VocError, match="no such folder; give a VOCdevkit folder"):
+    with pytest.raises(VocError, match="no such folder; pass a VOCdevkit folder"):
         read_voc(year.root / "JPEGImages" / "a.jpg")
 
 
 def test_sets_must_be_names_of_sets(year: Year) -> None:
-    with pytest.raises(VocError, match=r"no val\.txt; choose among test, train"):
+    with pytest.raises(VocError, match=r"no val\.txt; choose from test, train"):
         read_voc(year.root, sets=["val"])
-    with pytest.raises(VocError, match="choose among test, train"):
+    with pytest.raises(VocError, match="choose from test, train"):
         read_voc(year.root, sets=["../Main/train"])
     with pytest.raises(VocError, match="sets is empty"):
         read_voc(year.root, sets=[])
-    with pytest.raises(TypeError, match=r"give \['train'\]"):
+    with pytest.raises(TypeError, match=r"pass \['train'\]"):
         read_voc(year.root, sets="train")

@@ -281,12 +281,12 @@ def test_torch_func_has_the_same_gradient_and_second_derivatives_are_refused() -
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "a quality above 1": ({"target": torch.tensor([0.0, 1.2, 0.5])}, r"target\[1\] is 1.2\d*: the quality .* clamp it"),
-    "a quality below 0": ({"target": torch.tensor([0.0, 0.5, -1.0])}, r"target\[2\] is -1.0: .* ignore_index="),
+    "a quality above 1": ({"target": torch.tensor([0.0, 1.2, 0.5])}, r"target\[1\] is 1.2\d*, but the quality .* clamp"),
+    "a quality below 0": ({"target": torch.tensor([0.0, 0.5, -1.0])}, r"target\[2\] is -1.0, but .* ignore_index="),
     "a quality that is no number": ({"target": torch.tensor([torch.nan, 0.5, 0.0])}, r"target\[0\] is nan"),
     "a score that is no number": ({"scores": torch.tensor([0.0, torch.inf, 0.0])}, r"scores\[1\] is inf.*mask it"),
     "scores in rows": ({"scores": torch.zeros(1, 3)}, r"must be flat, \(n,\); pass scores.flatten\(\).*qid="),
-    "shapes": ({"target": torch.zeros(2)}, r"target has shape \(2,\) and scores \(3,\)"),
+    "shapes": ({"target": torch.zeros(2)}, r"target has shape \(2,\) but scores have \(3,\)"),
     "a width of 0": ({"width": 0.0}, "width must be a positive number"),
     "a reduction": ({"reduction": "max"}, "unknown reduction='max'"),
     "a gather": ({"gather": "all"}, "unknown gather='all'"),
@@ -313,9 +313,9 @@ def test_what_has_no_loss_is_refused(name: str, backend: str) -> None:
     [
         ([0.5, 0.5], TypeError, "localisation must be a tensor, got list"),
         (torch.tensor([1, 2]), TypeError, "must be floating point, got torch.int64"),
-        (torch.zeros(2, 1), ValueError, r"localisation has shape \(2, 1\) and must be flat"),
-        (torch.zeros(1), ValueError, "1 entries and must have one for each of the 3 samples, or .* the 2 positives"),
-        (torch.tensor([0.0, torch.nan]), ValueError, "loss of sample 2 is nan, not finite; mask the sample"),
+        (torch.zeros(2, 1), ValueError, r"localisation has shape \(2, 1\) but must be flat"),
+        (torch.zeros(1), ValueError, "1 entries; pass one for each of the 3 samples, or .* the 2 positives"),
+        (torch.tensor([0.0, torch.nan]), ValueError, "loss of sample 2 is nan, which is not finite; mask the sample"),
     ],
 )
 def test_localisation_losses_that_are_none_are_refused(localisation: Any, error: type, says: str) -> None:

@@ -37,7 +37,7 @@ def test_the_direct_loss_has_its_positive_update_only(rng: np.random.Generator) 
     value = rwt.DirectLoss("f1", dim=1, update="positive", reduction="sum")(scores, target)
     losses = [rw.ranking_loss(s, y, "f1") for s, y in zip(scores.detach().numpy(), target.numpy(), strict=True)]
     assert value.item() == pytest.approx(sum(losses), rel=1e-12)
-    with pytest.raises(ValueError, match="the negative update is not known for f1; use update='positive'"):
+    with pytest.raises(ValueError, match="update='negative' is not available for f1; use update='positive'"):
         rwt.DirectLoss("f1", dim=1, update="negative")(scores, target)
 
 
@@ -45,7 +45,7 @@ def test_the_direct_loss_has_its_positive_update_only(rng: np.random.Generator) 
 @pytest.mark.parametrize("graded", [False, True])
 def test_other_backends_refuse_it_and_say_what_to_do(kind: str, graded: bool, rng: np.random.Generator) -> None:
     scores, target = batch(rng)
-    with pytest.raises(ValueError, match=r"f1 is computed on the CPU only.*scores\.cpu\(\) and backend='core'"):
+    with pytest.raises(ValueError, match=r"f1 runs on the CPU only.*scores\.cpu\(\) and backend='core'"):
         getattr(rwt, kind)("f1", dim=1, backend="tensor")(scores, target * 2 if graded else target)
 
 

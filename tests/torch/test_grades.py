@@ -126,9 +126,9 @@ def test_half_and_single_precision_give_the_same(backend: str, rng: np.random.Ge
 def test_what_is_no_grade_is_refused_and_named(function: Any, backend: str) -> None:
     s = torch.tensor([1.0, 2.0, 3.0])
     for target, said in (
-        ([0.0, -1.0, 2.0], r"target\[1\] is -1.0: grades must be finite and at least 0"),
-        ([0.0, 2.0, float("nan")], r"target\[2\] is nan: grades must be finite"),
-        ([0.0, 2.0, float("inf")], r"target\[2\] is inf: grades must be finite"),
+        ([0.0, -1.0, 2.0], r"target\[1\] is -1.0; grades must be finite and at least 0"),
+        ([0.0, 2.0, float("nan")], r"target\[2\] is nan; grades must be finite"),
+        ([0.0, 2.0, float("inf")], r"target\[2\] is inf; grades must be finite"),
         ([0.0, 2.0, 5000.0], "the gain of grade 5000, is beyond float64; pass gain='linear'"),
     ):
         with pytest.raises(ValueError, match=said):

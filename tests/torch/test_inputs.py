@@ -225,15 +225,19 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "array scores": ({"scores": GOOD.numpy()}, TypeError, "scores must be a tensor, got ndarray.*torch.as_tensor"),
     "list target": ({"target": LABELS.tolist()}, TypeError, "target must be a tensor, got list.*torch.as_tensor"),
     "list mask": ({"mask": [True]}, TypeError, "mask must be a tensor, got list"),
-    "target's shape": ({"target": LABELS[0]}, ValueError, r"target has shape \(3,\) and scores \(2, 3\)"),
-    "mask's shape": ({"mask": LABELS.T > 0}, ValueError, r"mask has shape \(3, 2\) and scores \(2, 3\)"),
-    "qid's shape": ({**FLAT, "qid": torch.arange(2)}, ValueError, r"qid has shape \(2,\) and scores \(3,\)"),
-    "qid of rows": ({"qid": LABELS}, ValueError, r"with qid, scores are flat.*flatten them, or leave qid out"),
+    "target's shape": ({"target": LABELS[0]}, ValueError, r"target has shape \(3,\) but scores have \(2, 3\)"),
+    "mask's shape": ({"mask": LABELS.T > 0}, ValueError, r"mask has shape \(3, 2\) but scores have \(2, 3\)"),
+    "qid's shape": ({**FLAT, "qid": torch.arange(2)}, ValueError, r"qid has shape \(2,\) but scores have \(3,\)"),
+    "qid of rows": ({"qid": LABELS}, ValueError, r"qid needs flat scores \(n,\).*flatten them, or leave qid out"),
     "qid of floats": ({**FLAT, "qid": torch.ones(3)}, TypeError, "qid must be integers, got torch.float32"),
     "qid of booleans": ({**FLAT, "qid": torch.ones(3).bool()}, TypeError, "qid must be integers, got torch.bool"),
     "mask of floats": ({"mask": GOOD}, TypeError, "mask must be boolean, True where a sample counts.*float32"),
     "complex target": ({"target": GOOD.to(torch.complex64)}, TypeError, "target must be boolean, or 0 and 1"),
-    "target elsewhere": ({"target": LABELS.to("meta")}, ValueError, r"target is on meta and scores on cpu.*\.to\(\)"),
+    "target elsewhere": (
+        {"target": LABELS.to("meta")},
+        ValueError,
+        r"target is on meta but scores are on cpu.*\.to",
+    ),
     "a grade": ({**FLAT, "target": torch.tensor([0, 1, -1])}, ValueError, r"target\[2\] is -1"),
     "nan target": ({"target": LABELS / LABELS}, ValueError, "target of query 0 at 1 is nan"),
     "nan": (
@@ -243,14 +247,14 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "inf": ({**FLAT, "scores": torch.tensor([1.0, 0.0, INF])}, ValueError, r"scores\[2\] is inf: not finite; mask it"),
     "half inf": ({"scores": GOOD.half() * 60000}, ValueError, "scores of query 0 at 2 is inf: not finite"),
-    "too large": ({"scores": GOOD.double() * 9e307}, ValueError, "too large to be compared; rescale the scores"),
+    "too large": ({"scores": GOOD.double() * 9e307}, ValueError, "too large to compare; rescale the scores"),
     "dim": ({"dim": 2}, ValueError, r"dim=2 is not a dimension of scores of shape \(2, 3\)"),
     "negative dim": ({"dim": -3}, ValueError, r"dim=-3 is not a dimension of scores"),
     "dim of a number": ({"dim": 0.5}, TypeError, "dim must be an integer or None, got float"),
     "no dim": (
         {"dim": None},
         ValueError,
-        r"scores have shape \(2, 3\); pass dim.*dim=0: each column's 2 samples are ranked, one query a class "
+        r"scores have shape \(2, 3\); pass dim.*dim=0: each column's 2 samples are ranked, one query per class "
         r"\(3 in all\); dim=1 \(or -1\): each row is one list of 3 \(2 in all\)$",
     ),
     "no dim of a column": (
@@ -281,7 +285,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a column and flat labels": (
         {"scores": GOOD[:, :1], "target": LABELS[:, 0]},
         ValueError,
-        r"target has shape \(2,\) and scores \(2, 1\); they must agree: pass scores\.squeeze\(-1\)",
+        r"target has shape \(2,\) but scores have \(2, 1\); make them equal: pass scores\.squeeze\(-1\)",
     ),
     "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'; use one of 'mean', 'sum', 'none'"),
     "empty": ({"empty": "drop"}, ValueError, "unknown empty='drop'; use one of 'zero', 'skip', 'error'"),

@@ -171,7 +171,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "infinite": (
         {"features": np.where(np.isnan(BROKEN), np.inf, BROKEN)},
         ValueError,
-        "features: row 7 holds NaN or infinity",
+        "features: row 7 contains NaN or infinity",
     ),
     "nan in a tensor": ({"features": torch.from_numpy(BROKEN)}, ValueError, "features: .* 7 .*NaN"),
     "one dimension": ({"features": X[:, 0]}, ValueError, r"features must be \(n, d\), got shape \(90,\)"),
@@ -179,7 +179,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "strings": ({"features": np.full((N, D), "a")}, TypeError, "features must be numbers"),
     "nothing": ({"features": None}, TypeError, "features must be numbers"),
     "no samples": ({"features": X[:0], "labels": Y[:0]}, ValueError, "labels must be integers .* at least one"),
-    "too few labels": ({"labels": Y[:-1]}, ValueError, r"features: 90 .* labels of shape \(89,\)"),
+    "too few labels": ({"labels": Y[:-1]}, ValueError, r"features: there are 90 .* labels have shape \(89,\)"),
     "a table of labels": ({"labels": Y[:, None]}, ValueError, r"labels must be integers \(n,\).* shape \(90, 1\)"),
     "negative labels": ({"labels": Y - 1}, ValueError, r"features: labels\[\d+\] is -1"),
     "labels of floats": ({"labels": Y.astype(float)}, ValueError, "labels must be integers .* got dtype float64"),
@@ -189,15 +189,15 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "lam nan": ({"lam": np.nan}, ValueError, "lam must be a positive number, got nan"),
     "lam a word": ({"lam": "1"}, ValueError, "lam must be a positive number, got '1'"),
     "tol 0": ({"tol": 0.0}, ValueError, "tol must be a positive number"),
-    "epochs": ({"max_epochs": -1}, ValueError, "max_epochs must be a whole number, not negative, got -1"),
-    "half an epoch": ({"max_epochs": 1.5}, ValueError, "max_epochs must be a whole number"),
+    "epochs": ({"max_epochs": -1}, ValueError, "max_epochs must be an integer, at least 0, got -1"),
+    "half an epoch": ({"max_epochs": 1.5}, ValueError, "max_epochs must be an integer"),
     "loss": ({"loss": "f2"}, ValueError, "unknown loss 'f2'"),
     "scale": ({"scale": -1.0}, ValueError, "scale must be"),
     "method": ({"method": "bubblesort"}, ValueError, "unknown method 'bubblesort'"),
     "a hinge of one class": ({"loss": "hinge", "labels": 0 * Y}, ValueError, "at least 2 classes, got 1"),
-    "no block_size": ({"block_size": 0}, ValueError, "block_size must be a whole number of samples, at least 1, got 0"),
-    "a label of no class": ({"labels": 10**9 * Y}, ValueError, "labels go up to 2000000000, of 90 samples"),
-    "block_size": ({"block_size": 2.5}, ValueError, r"block_size must be a whole number .* got 2\.5"),
+    "no block_size": ({"block_size": 0}, ValueError, "block_size must be an integer, at least 1, got 0"),
+    "a label of no class": ({"labels": 10**9 * Y}, ValueError, "labels go up to 2000000000 for 90 samples"),
+    "block_size": ({"block_size": 2.5}, ValueError, r"block_size must be an integer, .* got 2\.5"),
 }
 
 

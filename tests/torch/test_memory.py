@@ -236,43 +236,51 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "twice": (
         {"index": torch.tensor([4, 1, 0, 4, 7])},
         ValueError,
-        r"index\[0\] and index\[3\] are both 4: .* without replacement",
+        r"index\[0\] and index\[3\] are both 4; .* without replacement",
     ),
-    "too large": ({"index": torch.tensor([4, 1, 0, 3, 9])}, ValueError, r"index\[4\] is 9; a memory of 9 .* 0 to 8"),
-    "negative": ({"index": torch.tensor([4, -1, 0, 3, 7])}, ValueError, r"index\[1\] is -1; a memory of 9 samples"),
+    "too large": (
+        {"index": torch.tensor([4, 1, 0, 3, 9])},
+        ValueError,
+        r"index\[4\] is 9, but .* of 9 .* 0 to 8",
+    ),
+    "negative": ({"index": torch.tensor([4, -1, 0, 3, 7])}, ValueError, r"index\[1\] is -1, but a memory of 9 samples"),
     "floats": ({"index": I5.float()}, TypeError, r"index must be integers, got torch\.float32"),
     "booleans": ({"index": I5 > 2}, TypeError, r"index must be integers, got torch\.bool"),
     "a list": ({"index": [4, 1, 0, 3, 7]}, TypeError, "index must be a tensor, got list"),
     "too few": ({"index": I5[:4]}, ValueError, r"index has shape \(4,\); scores of shape \(5,\) need \(5,\)"),
     "a column": ({"index": I5[:, None]}, ValueError, r"index has shape \(5, 1\)"),
-    "elsewhere": ({"index": I5.to("meta")}, ValueError, r"index is on meta and scores on cpu; move it"),
+    "elsewhere": ({"index": I5.to("meta")}, ValueError, r"index is on meta but scores are on cpu; move it"),
     "another label": (
         {"target": torch.tensor([0, 1, 1, 1, 0])},
         ValueError,
-        r"target\[2\] is 1, and the memory has 0 for sample 0: .*memory\.reset\(\)",
+        r"target\[2\] is 1, but the memory has 0 for sample 0; .*memory\.reset\(\)",
     ),
-    "no memory": ({"memory": None}, ValueError, "index and memory go together"),
-    "no index": ({"index": None}, ValueError, "index and memory go together"),
+    "no memory": ({"memory": None}, ValueError, "index and memory must be given together"),
+    "no index": ({"index": None}, ValueError, "index and memory must be given together"),
     "no such memory": ({"memory": rwt.EmbeddingMemory(9, 2)}, TypeError, "memory must be a ScoreMemory, got Embedding"),
-    "outputs": ({"memory": rwt.ScoreMemory(9, 2)}, ValueError, r"n_outputs=2; make it as ScoreMemory\(9, n_outputs=1"),
-    "device": ({"memory": rwt.ScoreMemory(9).to("meta")}, ValueError, "memory is on meta and scores on cpu"),
-    "qid": ({"qid": I5}, ValueError, "qid has no place beside it"),
+    "outputs": (
+        {"memory": rwt.ScoreMemory(9, 2)},
+        ValueError,
+        r"n_outputs=2; create .* ScoreMemory\(9, n_outputs=1",
+    ),
+    "device": ({"memory": rwt.ScoreMemory(9).to("meta")}, ValueError, "memory is on meta but scores are on cpu"),
+    "qid": ({"qid": I5}, ValueError, "qid and memory cannot be combined"),
     "a score": ({"scores": torch.tensor([0.1, NAN, 0.2, 0.9, 0.5])}, ValueError, r"scores\[1\] is nan"),
     "a target": ({"target": torch.tensor([0, 1, 2, 1, 0])}, ValueError, r"target must be binary: target\[2\] is 2"),
     "lists": (
         {"scores": S5[None], "target": T5[None], "dim": 1},
         ValueError,
-        r"scores are \(b,\), or \(b, C\) with dim",
+        r"a memory needs scores \(b,\), or \(b, C\) with dim=0",
     ),
     "columns": (
         {"scores": S5[:, None].expand(5, 3), "target": T5[:, None].expand(5, 3), "dim": 0},
         ValueError,
-        r"make it as ScoreMemory\(9, n_outputs=3\)",
+        r"create it with ScoreMemory\(9, n_outputs=3\)",
     ),
     "a small memory": (
         {"scores": 1e6 * S5, "memory": rwt.ScoreMemory(9).half()},
         ValueError,
-        r"too large for a memory of torch\.float16; use memory\.float\(\)",
+        r"too large for a memory of type torch\.float16; use memory\.float\(\)",
     ),
 }
 
@@ -293,7 +301,7 @@ def test_the_place_of_another_label_is_named_by_output_too() -> None:
     target = torch.stack([T5, 1 - T5], 1)
     loss(torch.stack([S5, S5], 1), target, index=I5, memory=memory)
     target[3, 1] = 1
-    with pytest.raises(ValueError, match=r"target\[3, 1\] is 1, and the memory has 0 for sample 3"):
+    with pytest.raises(ValueError, match=r"target\[3, 1\] is 1, but the memory has 0 for sample 3"):
         loss(torch.stack([S5, S5], 1), target, index=I5, memory=memory)
 
 
@@ -319,5 +327,5 @@ def test_an_indexed_data_set_yields_the_index_last() -> None:
     assert sorted(seen) == list(range(6))
     assert rwt.IndexedDataset([7, 8, 9])[2] == (9, 2)
     assert rwt.IndexedDataset([{"image": 1}])[0] == ({"image": 1}, 0)
-    with pytest.raises(TypeError, match="dataset must have a length and take indices; generator does not"):
+    with pytest.raises(TypeError, match="dataset must be map-style, with __len__ and __getitem__; got generator"):
         rwt.IndexedDataset(one for one in ())

@@ -311,12 +311,12 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "labels' shape": ({"labels": L6[:5]}, ValueError, r"labels has shape \(5,\).*need \(6,\)"),
     "labels of floats": ({"labels": L6.float()}, TypeError, "labels must be integers, got torch.float32"),
     "labels elsewhere": ({"labels": L6.to("meta")}, ValueError, r"labels is on meta.*\.to\(\)"),
-    "no reference labels": ({"reference": E6}, ValueError, "reference and reference_labels go together"),
-    "no reference": ({"reference_labels": L6}, ValueError, "reference and reference_labels go together"),
+    "no reference labels": ({"reference": E6}, ValueError, "reference and reference_labels must be given together"),
+    "no reference": ({"reference_labels": L6}, ValueError, "reference and reference_labels must be given together"),
     "columns": (
         {"reference": E6[:, :1], "reference_labels": L6},
         ValueError,
-        "reference has 1 columns and embeddings 2",
+        "reference has 1 columns but embeddings have 2",
     ),
     "dtypes": ({"reference": E6.double(), "reference_labels": L6}, (TypeError, ValueError), "reference.*float64"),
     "similarity": ({"similarity": "l2"}, ValueError, "unknown similarity='l2'; use one of 'cosine', 'dot'"),
@@ -329,7 +329,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "width": ({"surrogate": "smooth", "width": 0.0}, ValueError, "width must be a positive number"),
     "no discount": ({"surrogate": "error-driven", "loss": "zero-one"}, ValueError, "zero-one has no discount"),
     "no such memory": ({"memory": rwt.ScoreMemory(9)}, TypeError, "memory must be an EmbeddingMemory, got ScoreMemory"),
-    "another length": ({"memory": rwt.EmbeddingMemory(9, 3)}, ValueError, "2 columns and the memory dim=3"),
+    "another length": ({"memory": rwt.EmbeddingMemory(9, 3)}, ValueError, "2 columns but the memory has dim=3"),
     "another device": (
         {"memory": rwt.EmbeddingMemory(9, 2).to("meta")},
         ValueError,
@@ -338,7 +338,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "memory and reference": (
         {"memory": rwt.EmbeddingMemory(9, 2), "reference": E6, "reference_labels": L6},
         ValueError,
-        "against a reference, or against their batch and a memory; not both",
+        "reference and memory cannot be combined",
     ),
     "nan": ({"embeddings": torch.where(E6 == 5.0, NAN, E6)}, ValueError, r"embeddings\[2\] has.*not finite"),
     "nan in a chunk": (

@@ -42,15 +42,68 @@ def prepare(
     workers: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> FeatureStore:
-    """Find windows in every image of a VOC folder and write their features to a folder; see FeatureStore.
+    """
+    Find windows in every image of a VOC folder, and write their features to a folder.
 
-    proposals: "fast" or "quality" (selective search), or "sliding"; at most max_windows an image, of at least
-    min_side pixels a side. model, crop, context: see CropFeatures. workers: images in work at a time, a thread each;
-    what torch.set_num_threads says is for each of them, and 1 is best. A module of your own is then called from
-    several threads at once.
+    A run that ends early is continued by the same call, which skips finished images. The files do not depend on that,
+    or on `workers`.
 
-    progress(done, total) is called with the images finished before, then after each image. A run that ends early is
-    taken up by the same call, which skips finished images; the files do not depend on that, nor on workers.
+    Parameters
+    ----------
+    devkit_path : str or Path
+        Folder in the layout of PASCAL VOC: a VOCdevkit, or one of its years.
+    folder : str or Path
+        Features folder to write.
+    year : str, optional
+        Year to read, such as "VOC2007". Needed if there are several.
+    sets : sequence of str, optional
+        Names of image sets to read, such as "train". Default: all.
+    proposals : {"fast", "quality", "sliding"}, default "fast"
+        How windows are found: one of the two modes of selective search, or sliding windows.
+    max_windows : int, default 500
+        Most windows per image.
+    min_side : int, default 12
+        Smallest side of a window in pixels.
+    model : torch.nn.Module or str, default "efficientnet-lite0"
+        Network that describes a window; see `CropFeatures`.
+    crop : int, default 64
+        Side in pixels to which a window is resized for the network.
+    context : float, default 0.0
+        Margin around a window, as a fraction of its size.
+    workers : int, default 1
+        Images processed at a time, one thread each. A network of your own is then called from several threads at once.
+        `torch.set_num_threads` holds for each of them; 1 is best.
+    progress : callable, optional
+        Called as progress(done, total), first with the images that were finished before, then after each image.
+
+    Returns
+    -------
+    FeatureStore
+        Features folder, opened.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range, or the folder does not have the layout of VOC.
+
+    See Also
+    --------
+    FeatureStore : Reads a features folder.
+    train : Trains a detector on the features.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import torch
+    >>> from rankwise.detection import prepare
+    >>> from rankwise.detection.shapes import write_shapes
+    >>> network = torch.nn.AdaptiveAvgPool2d(1)  # the mean colour of a window
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kit = write_shapes(Path(folder, "kit"), {"train": 2}, 0)
+    ...     store = prepare(kit, Path(folder, "features"), proposals="sliding", max_windows=20, model=network)
+    ...     print(store.features.shape)
+    (40, 3)
     """
     if proposals not in SEARCHES:
         raise ValueError(f"proposals must be one of {', '.join(SEARCHES)}, got {proposals!r}")

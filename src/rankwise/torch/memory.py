@@ -140,7 +140,7 @@ class ScoreMemory(torch.nn.Module):
                 f"ScoreMemory({n}, n_outputs={scores.shape[1] if scores.dim() > 1 else 1})"
             )
         if self.scores.device != scores.device:
-            raise ValueError(f"memory is on {self.scores.device} and scores on {scores.device}; move it with .to()")
+            raise ValueError(f"memory is on {self.scores.device} but scores are on {scores.device}; move it with .to()")
         _check_index(scores, index)
 
     def place(
@@ -311,7 +311,7 @@ def _check_index(scores: Tensor, index: Any) -> None:
             f"index has shape {tuple(index.shape)}; scores of shape {tuple(scores.shape)} need ({scores.shape[0]},)"
         )
     if index.device != scores.device:
-        raise ValueError(f"index is on {index.device} and scores on {scores.device}; move it with .to()")
+        raise ValueError(f"index is on {index.device} but scores are on {scores.device}; move it with .to()")
 
 
 def _refuse_index(index: Tensor, n: int) -> None:

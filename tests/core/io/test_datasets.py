@@ -268,7 +268,10 @@ BAD_ARGUMENTS: dict[str, tuple[tuple[Any, ...], str]] = {
     "short y": ((np.eye(2), [1]), r"y must be 2 numbers, one per row of X, got int64 of shape \(1,\)"),
     "inf y": ((np.eye(2), [1, np.inf]), r"y\[1\] is inf"),
     "float qid": ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers or strings"),
-    "short names": ((np.eye(2), [1, 0], None, ["a"]), r"feature_names has 1 names but X has 2 columns; name each column"),
+    "short names": (
+        (np.eye(2), [1, 0], None, ["a"]),
+        r"feature_names has 1 names but X has 2 columns; name each",
+    ),
     "a name taken": ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns have the name 'label'"),
     "blank query": ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write NPZ"),
     "line in a query": ((np.eye(2), [1, 0], ["a", "b\nc"]), r"query 'b\\nc' does not fit in CSV"),

@@ -54,7 +54,7 @@ def test_an_npz_bomb_is_refused_before_it_is_unpacked(
     said = rf"x\.npz has [\d.]+ kB and would take {5 * taken} MB in memory; the default limit is [\d.]+ MB; pass "
     with pytest.raises(TooLargeError, match=said):
         read_data(path, require_labels=False)
-    with pytest.raises(TooLargeError, match=r"max_memory= allows 3 MB: raise it if you trust the file"):
+    with pytest.raises(TooLargeError, match=r"max_memory= allows 3 MB; raise it if you trust the file"):
         read_data(path, require_labels=False, max_memory="3MB")
 
 
@@ -63,7 +63,7 @@ def test_a_real_npz_bomb_is_refused_by_default(tmp_path: Path) -> None:
     assert npz_of_zeros(path, "|b1", (1500, 100_000)) < 2 * 10**8  # of booleans, which become floats
     assert path.stat().st_size < MB
     began = time.perf_counter()
-    with pytest.raises(TooLargeError, match=r"would take 1\.35 GB in memory; the default limit is 1 GB; pass max_memory"):
+    with pytest.raises(TooLargeError, match=r"would take 1\.35 GB in memory; the default limit is 1 GB; pass"):
         read_data(path, require_labels=False)
     assert time.perf_counter() - began < 5.0
 
@@ -153,9 +153,7 @@ def test_packed_text_that_unpacks_to_too_much_is_refused_before_it_is_parsed(
     suffix, head, unit = PACKED[kind]
     path = tmp_path / f"x.{suffix}.gz"
     path.write_bytes(gzip.compress(head + unit * (5 * MB // len(unit))))
-    with pytest.raises(
-        TooLargeError, match=r"unpacks to more than 2 MB; the default limit is 2 MB; pass max_memory="
-    ):
+    with pytest.raises(TooLargeError, match=r"unpacks to more than 2 MB; the default limit is 2 MB; pass max_memory="):
         read_data(path)
 
 
@@ -250,7 +248,7 @@ def test_the_command_line_names_its_option(tmp_path: Path, capsys: pytest.Captur
         assert told.count("\n") == 1
     with pytest.raises(SystemExit, match="2"):
         main(["fit", str(path), "-o", "m.rw", "--max-memory", "much"])
-    assert "'much' is not a size; use e.g. 8GB" in capsys.readouterr().err
+    assert "'much' is not a size; use for example 8GB" in capsys.readouterr().err
 
 
 def test_sizes_are_read_and_shown() -> None:

@@ -126,8 +126,8 @@ BAD = {
     "float labels": ((IMAGES, LABELS.astype(float)), TypeError, "labels have dtype torch.float64"),
     "bool labels": ((IMAGES, LABELS > 1), TypeError, "labels have dtype torch.bool"),
     "word labels": ((IMAGES, ["cat"] * 9), TypeError, "labels must be an array or a tensor of numbers"),
-    "lengths": ((IMAGES, LABELS[:8]), ValueError, r"9 images and labels of shape \(8,\)"),
-    "two labels": ((IMAGES, np.eye(9, dtype=int)), ValueError, r"labels of shape \(9, 9\)"),
+    "lengths": ((IMAGES, LABELS[:8]), ValueError, r"9 images but labels have shape \(8,\)"),
+    "two labels": ((IMAGES, np.eye(9, dtype=int)), ValueError, r"labels have shape \(9, 9\)"),
     "bytes": (((IMAGES * 9).astype(np.uint8), LABELS), TypeError, r"images have dtype torch.uint8; scale them"),
     "complex": ((IMAGES * 1j, LABELS), TypeError, "images have dtype torch.complex64"),
     "nan": ((with_value(np.nan), LABELS), ValueError, "val: image 7 has a value that is NaN"),
@@ -153,5 +153,5 @@ def test_bad_samples_are_refused_by_name(case: str) -> None:
 
 @pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
 def test_a_block_size_that_is_no_count_is_refused(block_size: Any) -> None:
-    with pytest.raises(ValueError, match="block_size must be a whole number"):
+    with pytest.raises(ValueError, match="block_size must be an integer"):
         Blocks(IMAGES, LABELS, 4, block_size=block_size)

@@ -192,7 +192,7 @@ def test_a_block_whose_classes_have_no_positives_or_no_negatives_is_zero_and_mov
 
 @pytest.mark.parametrize(("lam", "mu"), [(-1.0, 2.0), (2.0, -1.0), (0.0, 0.0)])
 def test_weights_of_the_penalty_are_not_negative_nor_both_zero(lam: float, mu: float) -> None:
-    with pytest.raises(ValueError, match="neither may be negative, nor both 0"):
+    with pytest.raises(ValueError, match="must not be negative, and at least one of them must be positive"):
         LayerSolver(problem_of("dense", 5, "dc", "ap", 0), lam, mu)
 
 

@@ -28,7 +28,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_part_that_is_not_known_is_refused_by_its_name_and_place(name: str) -> None:
     part = REFUSED[name]()
-    with pytest.raises(TypeError, match=rf"part 1 \({name}\) is not a piecewise-linear part .* known are Conv2d, Lin"):
+    with pytest.raises(TypeError, match=rf"part 1 \({name}\) is not a piecewise-linear part .* use one of Conv2d, Lin"):
         PLCNN(nn.Linear(3, 3), part, nn.Linear(3, 2))
     with pytest.raises(TypeError, match=rf"part 1, part 0, part 2 \({name}\) is not a piecewise-linear part"):
         PLCNN(nn.ReLU(), nn.Sequential(nn.Sequential(nn.ReLU(), nn.ReLU(), part)), nn.Linear(3, 2))
@@ -42,12 +42,12 @@ def test_a_part_that_is_not_known_is_refused_by_its_name_and_place(name: str) ->
         ([nn.MaxPool2d(2, return_indices=True)], "return_indices"),
         ([nn.BatchNorm2d(2, track_running_stats=False)], r"part 0 \(BatchNorm2d\) keeps no statistics"),
         ([nn.BatchNorm1d(2, track_running_stats=False)], r"part 0 \(BatchNorm1d\) keeps no statistics"),
-        ([], "the last part must be a Linear, .* it is nothing"),
-        ([nn.Sequential()], "it is nothing"),
-        ([nn.Linear(2, 2), nn.ReLU()], "it is ReLU"),
-        ([nn.Conv2d(1, 1, 1)], "it is Conv2d"),
-        ([nn.Linear(2, 2), nn.Linear], "made of modules, got type"),
-        ([None], "made of modules, got NoneType"),
+        ([], "the last part must be a Linear layer .* got nothing"),
+        ([nn.Sequential()], "got nothing"),
+        ([nn.Linear(2, 2), nn.ReLU()], "got ReLU"),
+        ([nn.Conv2d(1, 1, 1)], "got Conv2d"),
+        ([nn.Linear(2, 2), nn.Linear], "must be modules, got type"),
+        ([None], "must be modules, got NoneType"),
     ],
 )
 def test_parts_that_cannot_be_trained_or_scored_are_refused(parts: list[Any], match: str) -> None:

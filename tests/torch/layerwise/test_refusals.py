@@ -80,8 +80,8 @@ BAD_NETWORKS = {
     "sigmoid": (lambda: nn.Sequential(nn.Flatten(), nn.Sigmoid(), nn.Linear(64, 3)), TypeError, r"part 1 \(Sigmoid\)"),
     "no linear end": (lambda: nn.Sequential(nn.Linear(4, 3), nn.ReLU()), TypeError, "last part must be a Linear"),
     "a lone layer": (lambda: nn.Linear(4, 3), TypeError, "net must be a PLCNN or an nn.Sequential, got Linear"),
-    "half": (lambda: network().half(), TypeError, "float16; use float32 or float64"),
-    "mixed": (mixed, ValueError, "of several kinds"),
+    "half": (lambda: network().half(), TypeError, "float16; convert them to float32 or float64"),
+    "mixed": (mixed, ValueError, "have several dtypes or devices"),
     "frozen": (frozen, ValueError, "nothing to train"),
 }
 
@@ -111,7 +111,7 @@ def test_labels_out_of_range_and_nan_images_are_refused_by_every_stage_before_it
 @pytest.mark.parametrize(
     ("shape", "match"),
     [
-        ((30, 1, 9, 9), r"train: the network takes no images of shape \(1, 9, 9\)"),
+        ((30, 1, 9, 9), r"train: the network cannot process images of shape \(1, 9, 9\)"),
         ((30, 2, 8, 8), r"shape \(2, 8, 8\)"),
     ],
 )
@@ -122,14 +122,14 @@ def test_images_of_another_shape_than_the_network_takes_are_refused(shape: tuple
 
 def test_a_network_that_gives_more_than_a_row_of_scores_is_refused() -> None:
     net = PLCNN(nn.ReLU(), nn.Linear(8, 3))
-    with pytest.raises(ValueError, match=r"train: the network gives an image \(1, 8, 3\) numbers"):
+    with pytest.raises(ValueError, match=r"train: the network returns shape \(1, 8, 3\) per image"):
         LWSVM(net).fit(samples())
 
 
 def test_a_loss_of_the_users_own_needs_a_score_where_there_are_validation_samples() -> None:
     own = rw.DiscountedLoss(lambda k: 1.0 + 0 * k, lambda m: 1.0 / m**2, name="own")
     quick: dict[str, Any] = {"pretrain_epochs": 0, "warmup_epochs": 1, "max_passes": 0}
-    with pytest.raises(ValueError, match="no metric goes by the loss's name, 'own': pass score="):
+    with pytest.raises(ValueError, match="there is no metric with the name of the loss, 'own'; pass score="):
         LWSVM(network(), own, **quick).fit(samples(), samples())
     assert LWSVM(network(), own, **quick).fit(samples()).score_ is None
     assert LWSVM(network(), own, score="ap", **quick).fit(samples(), samples()).score_ is not None
@@ -146,7 +146,7 @@ def test_a_checkpoint_must_be_a_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for path in (file, file / "inner"):
-        with pytest.raises(ValueError, match="is a file; name a folder"):
+        with pytest.raises(ValueError, match="is a file; pass a folder"):
             LWSVM(network()).fit(samples(), checkpoint=path)
 
 
@@ -155,7 +155,7 @@ def test_a_checkpoint_must_be_a_folder(tmp_path: Path) -> None:
     [
         (np.zeros((2, 1, 8, 8), np.uint8), "scale them to floats"),
         (np.full((2, 1, 8, 8), np.nan, np.float32), "image 0"),
-        (np.zeros((2, 1, 5, 8), np.float32), r"no images of shape \(1, 5, 8\)"),
+        (np.zeros((2, 1, 5, 8), np.float32), r"cannot process images of shape \(1, 5, 8\)"),
         (None, "must be an array"),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_network_is_loaded_like_any_model(tmp_path: Path) -> None:
 def test_a_layer_that_is_frozen_in_part_is_refused() -> None:
     net = network()
     net[0].bias.requires_grad_(False)
-    with pytest.raises(ValueError, match="part 0 has a bias or a weight that requires gradients and one that does not"):
+    with pytest.raises(ValueError, match="in part 0 only one of weight and bias requires gradients"):
         LWSVM(net)
     net[0].weight.requires_grad_(False)
     LWSVM(net)

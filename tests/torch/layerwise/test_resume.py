@@ -277,10 +277,10 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_checkpoint_of_another_run_is_refused_by_folder_and_difference(begun: Path, case: str) -> None:
     changed, difference = OTHERS[case]
     before = (begun / "lwsvm.rw").read_bytes()
-    with pytest.raises(ValueError, match="name another folder, or remove") as caught:
+    with pytest.raises(ValueError, match="pass another folder, or remove") as caught:
         fit(begun, **changed)
     message = str(caught.value)
-    assert f"checkpoint={str(begun)!r} holds another run: " in message
+    assert f"checkpoint={str(begun)!r} holds another run, " in message
     differences = message.split("differs in ")[1].split(" (")[0].split(";")[0]
     assert set(difference.split(", ")) == set(differences.split(", "))
     assert (begun / "lwsvm.rw").read_bytes() == before
@@ -294,5 +294,5 @@ def test_a_damaged_checkpoint_is_refused_and_named(begun: Path, tmp_path: Path) 
         with pytest.raises(ModelFileError, match=r"lwsvm\.rw"):
             fit(tmp_path)
     network().save(tmp_path / "lwsvm.rw")
-    with pytest.raises(ModelFileError, match="is no checkpoint but a plcnn"):
+    with pytest.raises(ModelFileError, match="is not a checkpoint but a plcnn"):
         fit(tmp_path)
