@@ -226,11 +226,11 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Cal
     assert "'2' is not a fraction" in refused(capsys, *train, "--self-paced", 2)
     assert "invalid choice: 'middle'" in refused(capsys, *train, "--init", "middle")
     assert "name a file" in refused(capsys, *train[:4], "-o", "-")
-    assert "nothing is no features folder" in refused(capsys, "train", "nothing", *train[2:])
+    assert "nothing is not a features folder" in refused(capsys, "train", "nothing", *train[2:])
     assert not Path("n.rw").exists()
     other = write_features(model.parent / "other" / "features", dim=5)
     line = refused(capsys, "evaluate", "m.rw", other)
-    assert "prepared with dim 5, and the model was trained with 8" in line
+    assert "prepared with dim 5, but the model was trained with 8" in line
     assert "'cat'; choose from" in refused(capsys, "evaluate", "m.rw", "features", "--class", "cat")
     assert "'1.5' is not a number between 0 and 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
     assert "no such file" in refused(capsys, "show", "none.jpg", "-m", "m.rw")

@@ -99,7 +99,7 @@ def test_order_of_rows_and_sparse_features_do_not_matter(graded: Any) -> None:
     ("change", "with_qid", "match"),
     [
         (lambda y: y, False, "Only binary classification is supported. .* For grades, pass qid"),
-        (lambda y: y - 1.0, True, r"y\[\d+\] is -1.0; grades must be finite and at least 0"),
+        (lambda y: y - 1.0, True, r"y\[\d+\] is -1.0: grades must be finite and at least 0"),
         (lambda y: np.where(y == 1, np.nan, y), True, "NaN"),
         (lambda y: np.full(y.shape, 2), True, "only one class"),
         (lambda y: y.astype(str), True, "Only binary classification is supported"),

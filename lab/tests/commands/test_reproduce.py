@@ -292,7 +292,7 @@ def test_the_summary_fits_one_screen_and_has_a_verdict_and_a_figure_for_each(bro
     show(browser, whole.report / "index.html", (1280, 800))
     seen = browser.execute_script(SUMMARY)
     assert (seen["scroll"] <= 1280, seen["bottom"] <= 800) == (True, True)
-    assert list(seen["cards"]) == list(TITLES)
+    assert set(seen["cards"]) == set(TITLES)  # their order is that of the links, tested above
     for name, (verdicts, figures) in seen["cards"].items():
         assert (len(verdicts) >= 2, figures) == ((True, 1) if name in DONE else (False, 0)), name
         assert {verdict.split(" ", 1)[1] for verdict in verdicts} <= {"reproduces", "does not", "undecided"}
