@@ -232,7 +232,7 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Cal
     line = refused(capsys, "evaluate", "m.rw", other)
     assert "prepared with dim 5, but the model was trained with 8" in line
     assert "'cat'; choose from" in refused(capsys, "evaluate", "m.rw", "features", "--class", "cat")
-    assert "'1.5' is not a number between 0 and 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
+    assert "'1.5' is not a number from 0 to 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
     assert "no such file" in refused(capsys, "show", "none.jpg", "-m", "m.rw")
     Path("text.jpg").write_text("no image")
     assert "text.jpg cannot be read as an image" in refused(capsys, "show", "text.jpg", "-m", "m.rw")

@@ -109,7 +109,7 @@ class RankSVM(BaseLinearRanker):
         with X). "calls" counts how many queries were searched.
     n_features_in_ : int
         Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (d,)
         Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
 
     See Also

@@ -76,7 +76,8 @@ def _paint_gains(gains: Sequence[Gain], axes: Axes) -> None:
     axes.axvline(0.0, color=INK, linewidth=0.8)
     for row, (gain, colour) in enumerate(zip(gains, (_BLUE, _ORANGE), strict=False)):
         if gain.ends is not None:
-            axes.hlines(row, *gain.ends, color=colour, linewidth=2.0)
+            low, high = gain.ends
+            axes.hlines(row, low, high, color=colour, linewidth=2.0)
         axes.plot([gain.mean], [row], "o", color=colour, markersize=5)
         axes.plot([gain.paper], [row], "D", markersize=5, markerfacecolor="none", markeredgecolor=INK)
     axes.set_yticks(range(len(gains)), [gain.label for gain in gains])

@@ -204,11 +204,11 @@ def faster_table(found: Mapping[str, Any]) -> Table:
     columns = ["", *(f"{what}, {of}" for of in ("training", "per call") for what in COLUMNS)]
     columns += ["ours, replayed", "aim", "in training", "replayed"]
     title = "How many times faster: the first method's time divided by the second's"
-    aims = [part for part in found["faster"].values() if part["least"] is not None]
-    reached = {what: sum(part[what] >= part["least"] for part in aims) for what in ("total", "replayed")}
+    aimed = [part for part in found["faster"].values() if part["least"] is not None]
+    reached = {what: sum(part[what] >= part["least"] for part in aimed) for what in ("total", "replayed")}
     said = (
-        f"Above 1, the second method is faster. The speed-up reaches its aim in {reached['total']} of {len(aims)} "
-        f"comparisons in training, and in {reached['replayed']} of {len(aims)} replayed."
+        f"Above 1, the second method is faster. The speed-up reaches its aim in {reached['total']} of {len(aimed)} "
+        f"comparisons in training, and in {reached['replayed']} of {len(aimed)} replayed."
         + ("" if _enough(found) else f" The aims are for {PAPER_SAMPLES:,} samples, more than there are here.")
     )
     return Table(title, columns, rows, said=said)
