@@ -53,7 +53,7 @@ docs: $(VENV)/.installed-docs
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 	$(BIN)/python docs/check_links.py build/docs
 
-# PyTorch 2.4 has no file for Python 3.13, so the lowest versions are tested with 3.11.
+# The lowest versions are tested with Python 3.11.
 MINIMAL_PYTHON ?= python3.11
 MINIMAL_TOOLS := clarabel h5py hypothesis numcodecs pandas pytest pytest-xdist torchmetrics zarr
 minimal:

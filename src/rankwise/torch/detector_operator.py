@@ -21,7 +21,7 @@ _Outputs = tuple[Tensor, Tensor, Tensor]
 _NO_GRADIENTS = (None,) * 9  # of all arguments after the scores
 
 
-# Written out, because PyTorch 2.4 does not read annotations that are strings.
+# Written out: older versions of PyTorch do not read annotations that are strings.
 _SCHEMA = (
     "(Tensor scores, Tensor target, Tensor? localisation, Tensor? mask, Tensor? qid, int? ignore_index, float width, "
     "str empty, str reduction, str backend) -> (Tensor, Tensor, Tensor)"

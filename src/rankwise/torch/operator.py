@@ -52,7 +52,7 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     return (values * share).sum().to(gradient.dtype), filled[:0], gradient.mul_(share), query[:0]
 
 
-# Written out, because PyTorch 2.4 does not read annotations that are strings.
+# Written out: older versions of PyTorch do not read annotations that are strings.
 _SCHEMA = (
     "(Tensor scores, Tensor target, Tensor? mask, Tensor? qid, int? ignore_index, str loss, float scale, str update, "
     "str empty, str reduction, str backend) -> (Tensor, Tensor, Tensor, Tensor)"
