@@ -21,7 +21,7 @@ _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.flo
 
 
 class NotFiniteError(ValueError):
-    """Error for a score that is not finite, or too large to be compared."""
+    """Error for a score that is not finite, or too large to compare."""
 
 
 def limit_of(scores: NDArray[np.floating]) -> float:
@@ -140,7 +140,7 @@ def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError |
     if (k := first_true(~(np.abs(scores) <= limit_of(scores)))) is None:
         return None
     too_large = np.isfinite(scores[k])
-    why = "too large to be compared; rescale the scores" if too_large else "not finite; remove or mask it"
+    why = "too large to compare; rescale the scores" if too_large else "not finite; remove or mask it"
     return NotFiniteError(f"scores[{first + k}] is {scores[k]}: {why}")
 
 

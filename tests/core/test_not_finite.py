@@ -30,7 +30,7 @@ BAD = {
 }
 NUMPY_DTYPES = ("float16", "float32", "float32", "float64", "float64", "longdouble")
 TORCH_DTYPES = ("float16", "bfloat16", "float32", "float64")
-REFUSED = r"NotFiniteError: scores(\[{k}\]| of query {row} at {column}) is .*: (not finite|too large to be compared)"
+REFUSED = r"NotFiniteError: scores(\[{k}\]| of query {row} at {column}) is .*: (not finite|too large to compare)"
 
 # Reads cases, a line each, and writes two lines for each: the case as it begins, and what came of it.
 CHILD = """
