@@ -332,7 +332,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
         retrieval_loss,
         _POINTS,
         {**_POINTS, "embeddings": draw(4, 6, 4)},
-        r"processes, got \[\(6, 5\), \(6, 4\)",
+        r"width .*got \[\(6, 5\), \(6, 4\)",
     ),
     "dtype of embeddings": differ(retrieval_loss, _HALF, _BRAIN, r"dtype, got \[torch.float16, torch.bfloat16"),
     "gradient": differ(frozen_if_told, _ALONE, _POINTS, r"need of a gradient, got \[False, True"),

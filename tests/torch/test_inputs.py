@@ -236,7 +236,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "target elsewhere": (
         {"target": LABELS.to("meta")},
         ValueError,
-        r"target is on meta but scores are on cpu.*\.to",
+        r"is on meta but scores are on cpu.*\.to\(\)",
     ),
     "a grade": ({**FLAT, "target": torch.tensor([0, 1, -1])}, ValueError, r"target\[2\] is -1"),
     "nan target": ({"target": LABELS / LABELS}, ValueError, "target of query 0 at 1 is nan"),

@@ -216,7 +216,7 @@ def test_what_cannot_be_differentiated_is_refused_in_plain_words() -> None:
         structured_hinge(forward.make_dual(scores, scores), target)
     with pytest.raises(
         NotImplementedError,
-        match=r"vmap cannot map queries .* \(qid=\); use a loop, or pad",
+        match=r"vmap cannot map .* \(qid=\); use a loop, or pad .* mask=",
     ):
         torch.vmap(lambda a, b: structured_hinge(a, b, qid=qid))(scores, target)
 
