@@ -48,7 +48,7 @@ kernels: install
 bench: install
 	$(BIN)/rankwise bench inference
 
-# Nothing is downloaded. What is written beside the sources, the pages of the gallery and of the API, git ignores.
+# Nothing is downloaded. What is written beside the sources, the pages of the gallery, of the notebooks and of the API, git ignores.
 docs: $(VENV)/.installed-docs
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 	$(BIN)/python docs/check_links.py build/docs
@@ -108,5 +108,5 @@ $(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
 	touch $@
 
 clean:
-	rm -rf .venv .venv-* build dist docs/gallery docs/api/generated docs/sg_execution_times.rst src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist docs/gallery docs/notebooks docs/api/generated docs/sg_execution_times.rst src/rankwise.egg-info lab/build lab/src/rankwise_lab.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src lab tests -name __pycache__ -type d -prune -exec rm -rf {} +

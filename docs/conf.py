@@ -1,6 +1,7 @@
 """How Sphinx builds the site: `make docs`. Nothing is downloaded, and nothing that git tracks is written."""
 
 import re
+import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,26 @@ project_copyright = author
 release = version = metadata.version("rankwise")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["gallery/README.rst"]
+exclude_patterns = ["gallery/README.rst", "gallery/*.ipynb"]  # what the gallery makes to be downloaded
 default_role = "py:obj"
 nitpicky = False
 
 # Markdown is read by the code host, too: headings get the same anchors, and nothing but CommonMark and tables is used.
 myst_heading_anchors = 4
+
+# The notebooks are kept without outputs and run by every build; an error in one of them is an error of the build.
+NOTEBOOKS = Path(__file__).parent / "notebooks"
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_output_stderr = "remove"  # on a new machine, the notice that kernels compile
 
 autosummary_generate = True
 autodoc_typehints = "none"  # signatures stay short; types are said under Parameters
@@ -104,6 +112,12 @@ def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) ->
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
+def _copy_notebooks(app: Any, config: Any) -> None:
+    """Copy the notebooks beside the documents, where Sphinx looks for pages."""
+    shutil.rmtree(NOTEBOOKS, ignore_errors=True)
+    shutil.copytree(NOTEBOOKS.parents[1] / "examples" / "notebooks", NOTEBOOKS, ignore=lambda *_: {".ipynb_checkpoints"})
+
+
 def _write_explorer(app: Any, error: Exception | None) -> None:
     """Write the interactive page, made of the files that `rankwise explore` serves, beside the page that shows it."""
     if error is None and app.builder.format == "html":
@@ -112,6 +126,7 @@ def _write_explorer(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect these functions."""
+    app.connect("config-inited", _copy_notebooks)
     app.connect("autodoc-process-docstring", _docstring, priority=400)
     app.connect("autodoc-skip-member", _skip)
     app.connect("build-finished", _write_explorer)

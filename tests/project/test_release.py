@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAME = f"rankwise-{rankwise.__version__}"
 IMPORTS_TORCH = re.compile(r"^(?:import|from) (?:rankwise\.)?torch\b", re.MULTILINE)
 # What a checkout holds after some work, and a release must not.
-LITTER = ("docs/gallery/page.rst", "docs/api/generated/page.rst", "tests/core/__pycache__/test.pyc", "lab/build/lib.py")
+LITTER = ("docs/gallery/page.rst", "docs/notebooks/page.ipynb", "docs/api/generated/page.rst")
+LITTER += ("tests/core/__pycache__/test.pyc", "lab/build/lib.py")
 TOP = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md"}
 TOP |= {"PKG-INFO", "conftest.py", "constraints-minimal.txt", "constraints-test.txt", "pyproject.toml", "setup.cfg"}
 

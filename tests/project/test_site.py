@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(DOCS.glob("*.md"))
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -66,7 +67,7 @@ def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:
 @pytest.mark.parametrize("name", ["guides", "background", "index"])
 def test_contents_name_pages_that_are_there(name: str) -> None:
     entries = re.findall(r"^   ([\w/]+)$", (DOCS / f"{name}.rst").read_text(encoding="utf-8"), re.MULTILINE)
-    made = {"gallery/index"}  # by the build
+    made = {"gallery/index"} | {f"notebooks/{path.stem}" for path in NOTEBOOKS}  # by the build
     assert entries
     assert not [one for one in entries if one not in made and not list(DOCS.glob(f"{one}.*"))]
 
@@ -75,6 +76,11 @@ def test_every_document_is_in_the_contents() -> None:
     contents = "".join((DOCS / f"{name}.rst").read_text(encoding="utf-8") for name in ("guides", "background", "index"))
     missing = [path.name for path in DOCS.glob("*.md") if not re.search(rf"^   {path.stem}$", contents, re.MULTILINE)]
     assert not missing
+
+
+def test_every_notebook_is_in_the_contents() -> None:
+    guides = (DOCS / "guides.rst").read_text(encoding="utf-8")
+    assert re.findall(r"^   notebooks/(\w+)$", guides, re.MULTILINE) == [path.stem for path in NOTEBOOKS]
 
 
 def test_the_readme_is_short() -> None:
