@@ -50,7 +50,7 @@ bench: install
 
 # Nothing is downloaded. What is written beside the sources, the pages of the gallery, of the notebooks and of the API, git ignores.
 docs: $(VENV)/.installed-docs
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 	$(BIN)/python docs/check_links.py build/docs
 
 # The lowest versions are tested with Python 3.11.

@@ -1,5 +1,6 @@
 """How Sphinx builds the site: `make docs`. Nothing is downloaded, and nothing that git tracks is written."""
 
+import os
 import re
 import shutil
 from importlib import metadata
@@ -34,7 +35,9 @@ NOTEBOOKS = Path(__file__).parent / "notebooks"
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_merge_streams = True
 nb_output_stderr = "remove"  # on a new machine, the notice that kernels compile
+os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # figures go to the page; the gallery sets its own
 
 autosummary_generate = True
 autodoc_typehints = "none"  # signatures stay short; types are said under Parameters
