@@ -417,8 +417,8 @@ def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
 def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing() -> None:
     baselines = summarise(_records(APS), [Dummy(name).contender for name in ("a", "b", "mine")], HAND)
     assert baselines["reference"] == "mine"
-    assert "a less mine" in table(baselines)
-    assert "b less mine" in table(baselines)
+    assert "a minus mine" in table(baselines)
+    assert "b minus mine" in table(baselines)
     alone = summarise(_records(APS), [Dummy(name, ours=True).contender for name in ("a", "b", "mine")], HAND)
     assert alone["reference"] is None
     assert "less" not in table(alone)
@@ -426,7 +426,7 @@ def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing
 
 
 def test_table_of_nothing_says_so() -> None:
-    assert table(_three({})) == "no task was run to its end"
+    assert table(_three({})) == "no task is finished"
 
 
 # --- Command line ----------------------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def test_quick_benchmark_keeps_its_results_and_resumes(
     assert main([*arguments, "--json", str(document)]) == 0
     printed = capsys.readouterr().out
     assert "digits-3-of-400" in printed
-    assert "rank-ap less svc" in printed
+    assert "rank-ap minus svc" in printed
     assert "MQ2008" not in printed
     assert sorted(tmp_path.iterdir()) == [document, results]
     assert len(_records_in(results)) == 5 * 2
@@ -475,7 +475,7 @@ def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
     for name in ("w8a-12000", "mq2008"):
         (line,) = (line for line in printed.splitlines() if line.startswith(f"{name}: left out, "))
         assert "set RANKWISE_DATA" in line
-    assert "no task was run to its end" in printed
+    assert "no task is finished" in printed
     assert json.loads(document.read_text(encoding="utf-8"))["tasks"] == []
 
 
