@@ -35,7 +35,8 @@ _QUICK_SETS = ("corel_dogs", "protein")
 
 def add_command(commands: Any) -> None:
     """Add `bench` and its benchmarks to the command line."""
-    bench = commands.add_parser("bench", help="measure speed and quality against other methods and targets")
+    what = "measure speed and quality against other methods and targets"
+    bench = commands.add_parser("bench", help=what, description=f"{what.capitalize()}.")
     kinds = bench.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
     whats = {
         "inference": "one call of inference against sorting and the published methods",
@@ -52,7 +53,7 @@ def add_command(commands: Any) -> None:
         "bags": "test AP on multiple-instance data: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():
-        kind = kinds.add_parser(name, help=what, description=what)
+        kind = kinds.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         kind.add_argument("--quick", action="store_true", help="use small problems, to check that everything works")
         kind.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as JSON")
         if name in _KEPT:
@@ -116,7 +117,9 @@ def _add_seeds(kind: argparse.ArgumentParser, default: int, what: str) -> None:
 
 
 def _add_jobs(kind: argparse.ArgumentParser, of: str) -> None:
-    kind.add_argument("--jobs", type=int, default=1, metavar="N", help=f"{of} at a time (default: 1)")
+    kind.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help=f"number of {of} to run in parallel (default: 1)"
+    )
 
 
 def _table(arguments: argparse.Namespace) -> int:
