@@ -329,7 +329,7 @@ def test_the_table_marks_the_best_and_says_every_difference() -> None:
     half = 4.302652729911275 * 0.2 * np.sqrt(1 / 3 + 1 / 2)
     assert lines[2].split() == ["musk1", "30", "4", "10", "0.700*", f"{half:.3f}", "0.600", "0.000"]
     assert lines[3].split() == ["mean", "over", "sets", "0.700", "0.600"]
-    assert lines[5] == f"{REFERENCE} less mean, test AP"
+    assert lines[5] == f"{REFERENCE} minus mean, test AP"
     assert lines[7].split() == ["musk1", "+0.100", f"[{0.1 - half:+.3f},", f"{0.1 + half:+.3f}]"]
 
 

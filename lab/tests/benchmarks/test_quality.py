@@ -404,13 +404,13 @@ def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
     assert lines[2].split() == ["s", "40", "3", "10", "0.6000", "0.4000", "0.7500*"]
     assert lines[3].split() == ["t", "40", "3", "10", "0.4000", "0.7000*", "0.5000"]
     assert lines[4].split() == ["mean", "over", "tasks", "0.5000", "0.5500", "0.6250"]
-    assert lines[6] == "mine less b, test AP: better on 0, worse on 0 of 2 tasks"
+    assert lines[6] == "mine minus b, test AP: better on 0, worse on 0 of 2 tasks"
     assert lines[7].endswith("95 % interval")
     assert lines[8].split()[:2] == ["s", "+0.3500"]
     assert lines[9].split()[:2] == ["t", "-0.2000"]
     assert lines[10].split()[:4] == ["mean", "over", "tasks", "+0.0750"]
-    assert lines[11].split() == ["the", "same,", "tasks", "drawn", "again", "+0.0750", "[-0.2000,", "+0.3500]"]
-    assert lines[12].split() == ["Wilcoxon's", "signed", "ranks", "over", "tasks", "p", "=", "1"]
+    assert lines[11].split() == ["the", "same,", "tasks", "resampled", "+0.0750", "[-0.2000,", "+0.3500]"]
+    assert lines[12].split() == ["Wilcoxon's", "signed-rank", "test", "over", "tasks", "p", "=", "1"]
     assert len(lines) == 13
 
 
@@ -421,7 +421,7 @@ def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing
     assert "b minus mine" in table(baselines)
     alone = summarise(_records(APS), [Dummy(name, ours=True).contender for name in ("a", "b", "mine")], HAND)
     assert alone["reference"] is None
-    assert "less" not in table(alone)
+    assert "minus" not in table(alone)
     assert "0.7500*" in table(alone)
 
 

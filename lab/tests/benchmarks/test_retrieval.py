@@ -239,7 +239,7 @@ def test_means_are_over_alphabets_and_differences_to_the_best_baseline_over_whol
 
 def test_the_table_says_metrics_and_alphabets_or_that_nothing_was_run() -> None:
     lines = table(summarise(FOUND, PLAN, PAIR)).splitlines()
-    assert lines[0] == "Alphabets not seen, 2 seeds; differences in MAP@R"
+    assert lines[0] == "Unseen alphabets, 2 seeds; differences in MAP@R"
     rows = [line.split() for line in lines if line.startswith("hinge")]
     assert rows[0][1:5] == ["0.4500", "0.5500", "0.6500", "+0.1500"]
     assert rows[1] == ["hinge", "0.3500", "0.5500"]
