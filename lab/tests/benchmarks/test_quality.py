@@ -404,29 +404,29 @@ def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
     assert lines[2].split() == ["s", "40", "3", "10", "0.6000", "0.4000", "0.7500*"]
     assert lines[3].split() == ["t", "40", "3", "10", "0.4000", "0.7000*", "0.5000"]
     assert lines[4].split() == ["mean", "over", "tasks", "0.5000", "0.5500", "0.6250"]
-    assert lines[6] == "mine less b, test AP: better on 0, worse on 0 of 2 tasks"
+    assert lines[6] == "mine minus b, test AP: better on 0, worse on 0 of 2 tasks"
     assert lines[7].endswith("95 % interval")
     assert lines[8].split()[:2] == ["s", "+0.3500"]
     assert lines[9].split()[:2] == ["t", "-0.2000"]
     assert lines[10].split()[:4] == ["mean", "over", "tasks", "+0.0750"]
-    assert lines[11].split() == ["the", "same,", "tasks", "drawn", "again", "+0.0750", "[-0.2000,", "+0.3500]"]
-    assert lines[12].split() == ["Wilcoxon's", "signed", "ranks", "over", "tasks", "p", "=", "1"]
+    assert lines[11].split() == ["the", "same,", "tasks", "resampled", "+0.0750", "[-0.2000,", "+0.3500]"]
+    assert lines[12].split() == ["Wilcoxon's", "signed-rank", "test", "over", "tasks", "p", "=", "1"]
     assert len(lines) == 13
 
 
 def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing() -> None:
     baselines = summarise(_records(APS), [Dummy(name).contender for name in ("a", "b", "mine")], HAND)
     assert baselines["reference"] == "mine"
-    assert "a less mine" in table(baselines)
-    assert "b less mine" in table(baselines)
+    assert "a minus mine" in table(baselines)
+    assert "b minus mine" in table(baselines)
     alone = summarise(_records(APS), [Dummy(name, ours=True).contender for name in ("a", "b", "mine")], HAND)
     assert alone["reference"] is None
-    assert "less" not in table(alone)
+    assert "minus" not in table(alone)
     assert "0.7500*" in table(alone)
 
 
 def test_table_of_nothing_says_so() -> None:
-    assert table(_three({})) == "no task was run to its end"
+    assert table(_three({})) == "no task is finished"
 
 
 # --- Command line ----------------------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def test_quick_benchmark_keeps_its_results_and_resumes(
     assert main([*arguments, "--json", str(document)]) == 0
     printed = capsys.readouterr().out
     assert "digits-3-of-400" in printed
-    assert "rank-ap less svc" in printed
+    assert "rank-ap minus svc" in printed
     assert "MQ2008" not in printed
     assert sorted(tmp_path.iterdir()) == [document, results]
     assert len(_records_in(results)) == 5 * 2
@@ -475,7 +475,7 @@ def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
     for name in ("w8a-12000", "mq2008"):
         (line,) = (line for line in printed.splitlines() if line.startswith(f"{name}: left out, "))
         assert "set RANKWISE_DATA" in line
-    assert "no task was run to its end" in printed
+    assert "no task is finished" in printed
     assert json.loads(document.read_text(encoding="utf-8"))["tasks"] == []
 
 

@@ -43,7 +43,7 @@ def test_table_of_queries_has_every_model_and_the_reference_without_difference()
     theirs = queries.Found("logistic", 0.375, 0.0, 0.0, 0.0, 0.5)
     lines = queries.table({"given": [theirs, mine], "folds": [theirs]}).splitlines()
     assert lines[0] == "MQ2008, fold 1, test queries"
-    assert lines[1].endswith("less logistic  95 % interval over queries")
+    assert lines[1].endswith("minus logistic  95 % interval over queries")
     assert lines[2].split() == ["logistic", "0.3750", "0.5000"]
     assert lines[3].split() == ["mine", "0.5000", "0.7500", "+0.1250", "[-0.0625,", "+0.2500]"]
     assert lines[4] == ""

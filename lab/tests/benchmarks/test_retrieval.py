@@ -239,17 +239,17 @@ def test_means_are_over_alphabets_and_differences_to_the_best_baseline_over_whol
 
 def test_the_table_says_metrics_and_alphabets_or_that_nothing_was_run() -> None:
     lines = table(summarise(FOUND, PLAN, PAIR)).splitlines()
-    assert lines[0] == "Alphabets not seen, 2 seeds; differences in MAP@R"
+    assert lines[0] == "Unseen alphabets, 2 seeds; differences in MAP@R"
     rows = [line.split() for line in lines if line.startswith("hinge")]
     assert rows[0][1:5] == ["0.4500", "0.5500", "0.6500", "+0.1500"]
     assert rows[1] == ["hinge", "0.3500", "0.5500"]
-    assert table(summarise([], PLAN, PAIR)) == "no seed was run to its end"
+    assert table(summarise([], PLAN, PAIR)) == "no seed is finished"
 
 
 def test_an_arm_without_its_package_is_left_out_or_refused_if_named() -> None:
     known = [BY_NAME["hinge"], replace(BY_NAME["SmoothAP"], package=Package("no_such", "pip install no-such"))]
     assert arms_module.asked(known, None) == known[:1]
-    with pytest.raises(ValueError, match="arm SmoothAP needs no_such, not installed: pip install no-such"):
+    with pytest.raises(ValueError, match="arm SmoothAP needs no_such, which is not installed: pip install no-such"):
         arms_module.asked(known, ["SmoothAP"])
 
 
@@ -270,4 +270,4 @@ def test_the_command_trains_the_arms_asked_for_and_writes_what_it_found(
     assert (asked["plan"], list(asked["seeds"]), asked["n_jobs"]) == (Plan(), [0, 1], 2)
     assert asked["folder"] == Path("rankwise-retrieval")
     assert json.loads(Path("found.json").read_text(encoding="utf-8"))["benchmark"] == "retrieval"
-    assert "no seed was run to its end" in capsys.readouterr().out
+    assert "no seed is finished" in capsys.readouterr().out

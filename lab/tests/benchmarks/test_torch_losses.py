@@ -255,7 +255,7 @@ def test_a_batch_of_embeddings_has_classes_in_order_each_with_as_many_members_as
     assert embeddings.shape == (64, 128)
     assert embeddings.requires_grad
     assert labels.tolist() == [label for label in range(8) for _ in range(8)]
-    with pytest.raises(ValueError, match="square number"):
+    with pytest.raises(ValueError, match="must be a square, got"):
         batch_of("embeddings", 60)
 
 

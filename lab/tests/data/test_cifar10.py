@@ -205,7 +205,7 @@ def deep() -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(("content", "said"), [(huge(), "DOS attack"), (deep(), "wanted are 8 bits a colour")])
+@pytest.mark.parametrize(("content", "said"), [(huge(), "DOS attack"), (deep(), "8 bits per colour are needed")])
 def test_pictures_that_are_not_what_they_seem_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0009.png": content})
     with pytest.raises(ValueError, match=rf"train/cat/0009\.png is not a JPEG or PNG picture .*{said}"):
@@ -214,18 +214,18 @@ def test_pictures_that_are_not_what_they_seem_are_refused(content: bytes, said: 
 
 def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cifar10_pictures, "MOST_IN_ALL", 1000)
-    with pytest.raises(ValueError, match="its pictures have over 1,000 bytes: not CIFAR-10"):
+    with pytest.raises(ValueError, match="its pictures have over 1,000 bytes, too many for CIFAR-10"):
         load_cifar10(write_archive(tmp_path / "much.tar.xz", small_members()), tmp_path / "cache")
 
 
 def test_two_pictures_of_one_name_are_refused(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
-    with pytest.raises(ValueError, match=r"train/cat/0000\.jpg and train/cat/0000\.png are two pictures of one name"):
+    with pytest.raises(ValueError, match=r"train/cat/0000\.jpg and train/cat/0000\.png have the same name"):
         load_cifar10(folder, tmp_path / "cache")
 
 
 def test_a_folder_without_any_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"neither batches\.meta nor train/ and test/ are there"):
+    with pytest.raises(ValueError, match=r"has neither batches\.meta nor train/ and test/; name"):
         load_cifar10(tmp_path)
 
 
@@ -256,7 +256,7 @@ def test_folders_of_other_sets_in_the_data_folder_are_not_taken_for_cifar(
 
 
 def test_an_archive_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is none"):
+    with pytest.raises(ValueError, match="but found none"):
         load_cifar10(write_archive(tmp_path / "empty.tar.xz", {"README": b"words"}), tmp_path / "cache")
 
 
@@ -264,7 +264,7 @@ def test_an_archive_without_pictures_is_refused(tmp_path: Path) -> None:
 def test_an_archive_cut_short_is_refused(part: float, small: Path, tmp_path: Path) -> None:
     content = small.read_bytes()
     small.write_bytes(content[: int(part * len(content))])
-    with pytest.raises(ValueError, match="not a whole tar archive"):
+    with pytest.raises(ValueError, match="not a complete tar archive"):
         load_cifar10(small, tmp_path / "cache")
 
 
@@ -272,7 +272,7 @@ def test_a_damaged_archive_is_refused(small: Path, tmp_path: Path) -> None:
     content = bytearray(small.read_bytes())
     content[len(content) // 2] ^= 0xFF
     small.write_bytes(content)
-    with pytest.raises(ValueError, match="not a whole tar archive"):
+    with pytest.raises(ValueError, match="not a complete tar archive"):
         load_cifar10(small, tmp_path / "cache")
 
 

@@ -228,33 +228,33 @@ TRICKS: dict[str, tuple[bytes, str]] = {
     "a call of a call": (NESTED + b")R", "object is not callable"),
     "a call of a string": (string(b"os.system") + string(TOUCH) + b"\x85R", "'bytes' object is not callable"),
     "a call without a tuple": (b"cnumpy\ndtype\n" + string(b"u1") + b"R", "must be a tuple"),
-    "a state for a name": (b"cnumpy\nndarray\n}b", "a state for a name"),
-    "attributes for a name": (b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b", "a state for a name"),
+    "a state for a name": (b"cnumpy\nndarray\n}b", "a name cannot have a state"),
+    "attributes for a name": (b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b", "a name cannot have a state"),
     "a state for a dictionary": (b"}}b", "'dict' object has no attribute"),
-    "a deep state": (call(b"numpy\ndtype", b"u1") + b")\x85\x85\x85b", "something else than an array has"),
-    "a state that is no tuple": (call(b"numpy\ndtype", b"u1") + b"}b", "something else than an array has"),
-    "a deep argument": (b"cnumpy\ndtype\n)\x85\x85\x85R", "something else than an array has"),
-    "a list for an argument": (b"cnumpy\ndtype\n]\x85R", "something else than an array has"),
+    "a deep state": (call(b"numpy\ndtype", b"u1") + b")\x85\x85\x85b", "arguments that no array has"),
+    "a state that is no tuple": (call(b"numpy\ndtype", b"u1") + b"}b", "arguments that no array has"),
+    "a deep argument": (b"cnumpy\ndtype\n)\x85\x85\x85R", "arguments that no array has"),
+    "a list for an argument": (b"cnumpy\ndtype\n]\x85R", "arguments that no array has"),
     "an item for a name": (
         b"cnumpy\nndarray\n" + string(b"x") + b"Ns",
         "'_Name' object does not support item assignment",
     ),
     "more for a tuple": (b")Na", "'tuple' object has no attribute 'append'"),
-    "a key that is a tuple": (b"})" + b"\x85" * 4 + b"Ns", "a key that is no text"),
+    "a key that is a tuple": (b"})" + b"\x85" * 4 + b"Ns", "a key that is not text"),
     "a key that is a deep tuple": (b"})" + b"\x85" * 100_000 + b"Ns", "more tuples than any batch"),
     "a key that calls have made deep": (
         b"}cnumpy\ndtype\nq\x00)q\x01" + b"h\x00h\x01\x85q\x01R" * 20_000 + b"h\x01Ns",
-        "something else than an array has",
+        "arguments that no array has",
     ),
     "a key that cannot be": (b"}]Ns", "unhashable type"),
-    "a key without a value": (b"}(" + string(b"x") + b"u", "not a whole pickle"),
-    "from an empty memo": (b"h\x05", "not a whole pickle"),
-    "from an empty stack": (b"\x87", "not a whole pickle"),
-    "no mark": (b"}u", "not a whole pickle"),
-    "no such opcode": (b"\xff", "not a whole pickle"),
+    "a key without a value": (b"}(" + string(b"x") + b"u", "not a complete pickle"),
+    "from an empty memo": (b"h\x05", "not a complete pickle"),
+    "from an empty stack": (b"\x87", "not a complete pickle"),
+    "no mark": (b"}u", "not a complete pickle"),
+    "no such opcode": (b"\xff", "not a complete pickle"),
     "another encoding": (
         b"c_codecs\nencode\n" + string(b"x") + string(b"rot13") + b"\x86R",
-        "something else than their",
+        "not made from their",
     ),
 }
 
@@ -268,7 +268,7 @@ def test_programs_that_do_not_fit_are_refused(case: str) -> None:
 
 
 def test_a_list_that_holds_itself_is_no_batch() -> None:
-    with pytest.raises(ValueError, match="holds no dictionary"):
+    with pytest.raises(ValueError, match="contains no dictionary"):
         read_batches({**published(), "test_batch": b"\x80\x02]q\x00h\x00a."}, "here")
     own = batch(array(PIXELS["test_batch"].tobytes(), N), b"]q\x05h\x05a")
     with pytest.raises(ValueError, match="labels is not a list of whole numbers"):
@@ -279,13 +279,13 @@ HUGE = 2**31 - 1
 TEXT = b"X" + struct.pack("<I", 1 << 20) + bytes(1 << 20)
 BOMBS: dict[str, tuple[bytes, str]] = {
     "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86.", "more parts than any batch"),
-    "a long string that is not there": (b"B" + struct.pack("<I", 2**32 - 1) + b"x.", "not a whole pickle"),
-    "a long string of Python 2 that is not there": (b"T" + struct.pack("<i", HUGE) + b"x.", "not a whole pickle"),
-    "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "not a whole pickle"),
-    "a frame that cannot be": (b"\x95" + struct.pack("<Q", 2**64 - 1) + b"N.", "not a whole pickle"),
+    "a long string that is not there": (b"B" + struct.pack("<I", 2**32 - 1) + b"x.", "not a complete pickle"),
+    "a long string of Python 2 that is not there": (b"T" + struct.pack("<i", HUGE) + b"x.", "not a complete pickle"),
+    "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "not a complete pickle"),
+    "a frame that cannot be": (b"\x95" + struct.pack("<Q", 2**64 - 1) + b"N.", "not a complete pickle"),
     "a string made again and again": (
         b"c_codecs\nencode\nq\x00" + TEXT + b"X\x06\x00\x00\x00latin1\x86q\x01](" + b"h\x00h\x01R" * 1000 + b"e.",
-        "something else than their text",
+        "not made from their text",
     ),
     "an array made again and again": (
         call(b"numpy\ndtype", b"u1")
@@ -294,7 +294,7 @@ BOMBS: dict[str, tuple[bytes, str]] = {
         + b"q\x02\x87]("
         + b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01h\x01h\x00\x89h\x02tb" * 500
         + b"e.",
-        "holds no dictionary",
+        "contains no dictionary",
     ),
     "very many parts": (b"(" + b"}" * (1 << 22), "more parts than any batch"),
     "a huge array": (batch(array(b"x" * 3072, HUGE), labels_of([0])), r"n × 3072 bytes, or lacks some"),
@@ -322,7 +322,7 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest
         read_batches(published(), "here")
     with pytest.raises(ValueError, match=r"data_batch_1 has 6.,... bytes, more than any batch"):
         load_cifar10(write_folder(tmp_path / FOLDER, published()))
-    with pytest.raises(ValueError, match=r"cifar-10-batches-py/data_batch_1 has 6.... bytes: no batch"):
+    with pytest.raises(ValueError, match=r"cifar-10-batches-py/data_batch_1 has 6.... bytes, too many for a batch"):
         load_cifar10(write_archive(tmp_path / "a.tar.gz", published()), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
@@ -332,7 +332,7 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest
 GOOD, ZEROS = array(bytes(N * 3072), N), labels_of([0] * N)
 WRONG: dict[str, tuple[bytes, str]] = {
     "one label too few": (batch(GOOD, labels_of([0] * (N - 1))), "has 20 images and 19 labels"),
-    "a label of no class": (batch(GOOD, labels_of([0] * (N - 1) + [3])), "label 19 is none of 0 to 2"),
+    "a label of no class": (batch(GOOD, labels_of([0] * (N - 1) + [3])), "label 19 is not one of the classes 0 to 2"),
     "labels that are texts": (batch(GOOD, b"](" + string(b"0") * N + b"e"), "labels is not a list of whole numbers"),
     "labels that are true": (batch(GOOD, b"](" + b"\x88" * N + b"e"), "labels is not a list of whole numbers"),
     "labels that are no list": (batch(GOOD, b"K\x00"), "labels is not a list of whole numbers"),
@@ -346,10 +346,10 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "no array": (batch(string(bytes(N * 3072)), ZEROS), "data is not an array"),
     "a type for an array": (batch(b"cnumpy\nndarray\n", ZEROS), "data is not an array"),
     "an array without a state": (batch(call(b"numpy.core.multiarray\n_reconstruct"), ZEROS), "data is not an array"),
-    "a list": (b"\x80\x02].", "holds no dictionary"),
+    "a list": (b"\x80\x02].", "contains no dictionary"),
     "no data": (b"\x80\x02}" + string(b"labels") + ZEROS + b"s.", "has no 'data'"),
     "no labels": (b"\x80\x02}" + string(b"data") + GOOD + b"s.", "has no 'labels'"),
-    "nothing": (b"", "not a whole pickle"),
+    "nothing": (b"", "not a complete pickle"),
     "text": (b"<html>not found</html>", "test_batch"),
 }
 
@@ -360,7 +360,7 @@ def test_a_batch_of_something_else_is_refused(case: str) -> None:
     with pytest.raises(ValueError, match=said) as told:
         read_batches({**published(), "test_batch": content}, "here")
     assert str(told.value).startswith("here/test_batch")
-    assert str(told.value).endswith("fetch CIFAR-10 for Python again")
+    assert str(told.value).endswith("download CIFAR-10 for Python again")
 
 
 @pytest.mark.parametrize("names", [(), ("cat", "cat"), ("cat", "../dog"), ("cat", "")])
@@ -373,7 +373,7 @@ def test_names_of_classes_are_names_each_once(names: tuple[str, ...]) -> None:
 def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
     files = published()
     del files[name]
-    with pytest.raises(ValueError, match=f"lacks {name}; fetch"):
+    with pytest.raises(ValueError, match=f"lacks {name}; download"):
         load_cifar10(write_archive(tmp_path / "a.tar.gz", files), tmp_path / "cache")
 
 
@@ -381,11 +381,11 @@ def test_a_file_cut_short_anywhere_is_refused() -> None:
     files = published()
     whole = files["batches.meta"]
     for end in range(len(whole)):
-        with pytest.raises(ValueError, match=r"here/batches\.meta is not a whole pickle"):
+        with pytest.raises(ValueError, match=r"here/batches\.meta is not a complete pickle"):
             read_batches({**files, "batches.meta": whole[:end]}, "here")
     whole = files["test_batch"]
     for end in range(0, len(whole), 997):
-        with pytest.raises(ValueError, match="here/test_batch is not a whole pickle"):
+        with pytest.raises(ValueError, match="here/test_batch is not a complete pickle"):
             read_batches({**files, "test_batch": whole[:end]}, "here")
 
 

@@ -153,13 +153,13 @@ LINES: dict[str, tuple[str, int | None, str, str]] = {
         "trainval",
         3,
         "2011_000000 1",
-        r"trainval\.txt, line 3: 2011_000000, person 1, is on line 1, too",
+        r"trainval\.txt, line 3: 2011_000000, person 1, is also on line 1",
     ),
     "person twice in a class": (
         "phoning_test",
         2,
         "2011_000005 2 1",
-        r"phoning_test\.txt, line 2: .* is on line 1, too",
+        r"phoning_test\.txt, line 2: .* is also on line 1",
     ),
     "other person in a class": (
         "phoning_test",
@@ -243,7 +243,7 @@ def with_value(value: float) -> Any:
 
 
 FEATURES: dict[str, tuple[Any, str]] = {
-    "a row too few": (np.ones((6, D)), r"test\.npy has 6 rows, .*test\.txt 7 persons; save a row a person"),
+    "a row too few": (np.ones((6, D)), r"test\.npy has 6 rows, but .*test\.txt has 7 persons; save one row per person"),
     "a column more": (np.ones((7, D + 1)), r"trainval\.npy and .*test\.npy have 4 and 5 columns"),
     "no columns": (np.ones((7, 0)), "an array of float64 and shape"),
     "one axis": (np.ones(7), "an array of float64 and shape"),

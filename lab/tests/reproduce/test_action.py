@@ -172,7 +172,7 @@ def test_classes_with_too_few_positives_are_left_out(data: ActionData, tmp_path:
     experiment = ActionExperiment(data._replace(Y=few), tmp_path, PLAN)
     assert (experiment.classes, experiment.left_out) == ([0, 2], ["sea cow"])
     few[:] = False
-    with pytest.raises(ValueError, match="no class has 3 positives and negatives"):
+    with pytest.raises(ValueError, match="no class has 3 positives and 3 negatives in both"):
         ActionExperiment(data._replace(Y=few), tmp_path, PLAN)
 
 

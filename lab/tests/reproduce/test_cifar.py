@@ -171,9 +171,9 @@ def test_pixels_are_centred_and_scaled_by_the_training_images_alone() -> None:
 
 
 def test_more_images_than_there_are_are_refused() -> None:
-    with pytest.raises(ValueError, match="50 \\+ 11 images wanted to train and validate with, of which there are 60"):
+    with pytest.raises(ValueError, match="50 \\+ 11 images to train and validate are too many: there are 60"):
         split(numbered(60, 20, 4), 50, 11, seed=0)
-    with pytest.raises(ValueError, match="21 images wanted to test with, of which there are 20"):
+    with pytest.raises(ValueError, match="21 test images are too many: there are 20"):
         split(numbered(60, 20, 4), 50, 10, seed=0, n_test=21)
 
 

@@ -96,7 +96,7 @@ def test_results_of_another_plan_are_not_mixed_in(store: FeatureStore, tmp_path:
 
 
 def test_classes_that_are_too_rare_are_left_out_and_named(store: FeatureStore, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no class in 13 images of train"):
+    with pytest.raises(ValueError, match="no class that is in 13 images of train"):
         Experiment(store, tmp_path / "parts", Plan(least=13))
     manifest = json.loads((store.folder / "manifest.json").read_text())
     manifest["classes"] = ["disc", "rare", "square"]

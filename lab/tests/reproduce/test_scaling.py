@@ -177,7 +177,7 @@ def test_times_that_do_not_grow_have_a_law_without_work(seconds: list[float]) ->
 
 @pytest.mark.parametrize("seconds", [[1.0], [1.0, 0.0], [1.0, math.nan], [1.0, 2.0, 3.0]])
 def test_times_that_no_law_can_be_fitted_to_are_refused(seconds: list[float]) -> None:
-    with pytest.raises(ValueError, match="two times or more"):
+    with pytest.raises(ValueError, match="at least two times"):
         fit([(1, 1), (2, 2)][: max(1, min(2, len(seconds)))], seconds, theorem)
 
 
@@ -193,7 +193,7 @@ def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
     assert set(few) <= set(many)
     np.testing.assert_array_equal(few, draw_samples(relevant, 5, 40, seed=0))
     assert not np.array_equal(few, draw_samples(relevant, 5, 40, seed=1))
-    with pytest.raises(ValueError, match="1,000 samples of a kind were asked for; there are"):
+    with pytest.raises(ValueError, match="1,000 samples of one class are needed; there are"):
         draw_samples(relevant, 5, 1000, seed=0)
 
 

@@ -1,1 +1,1 @@
-"""Speed as ratios: against peers, against growth of the problem, each beside its target, in one run."""
+"""Benchmarks: speed and quality against other methods, each number beside its target."""

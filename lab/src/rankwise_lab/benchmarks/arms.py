@@ -1,4 +1,4 @@
-"""Arms of benchmarks that train networks: ways to train, the packages they need, and their comparison seed by seed."""
+"""Arms, the ways to train that benchmarks of networks compare: their packages, and paired comparisons by seed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["TORCH", "Arm", "Package", "arms_table", "asked", "compared", "of_who
 
 
 class Package(NamedTuple):
-    """A package of others, by what is imported, and how to get it."""
+    """A third-party package: the name to import, and how to install it."""
 
     name: str
     install: str
 
     @property
     def installed(self) -> bool:
-        """Whether it is there."""
+        """Whether it is installed."""
         return find_spec(self.name) is not None
 
 
@@ -34,7 +34,7 @@ TORCH = Package("torch", install_hint("torch"))
 
 @dataclass(frozen=True)
 class Arm:
-    """A way to train. make: gives a loss that knows nothing of earlier trainings; ours: whether it is no baseline."""
+    """A way to train. make: returns a fresh loss; ours: False for a baseline."""
 
     name: str
     make: Callable[..., Any]
@@ -43,7 +43,7 @@ class Arm:
 
 
 class _OfArm(Protocol):
-    """What one arm gave for one seed."""
+    """The result of one arm for one seed."""
 
     @property
     def seed(self) -> int: ...
@@ -57,16 +57,16 @@ _R = TypeVar("_R", bound=_OfArm)
 
 
 def asked(arms: Sequence[_A], names: Sequence[str] | None) -> list[_A]:
-    """The arms of these names, or all. One whose package is missing is refused if it is named, else left out."""
+    """Return the arms with these names, or all. A missing package is an error for a named arm; others are left out."""
     chosen = of_names("arm", arms, names)
     for arm in chosen:
         if names is not None and not arm.package.installed:
-            raise ValueError(f"arm {arm.name} needs {arm.package.name}, not installed: {arm.package.install}")
+            raise ValueError(f"arm {arm.name} needs {arm.package.name}, which is not installed: {arm.package.install}")
     return [arm for arm in chosen if arm.package.installed]
 
 
 def of_whole_seeds(records: Iterable[_R], arms: Sequence[Arm]) -> tuple[list[int], dict[str, list[_R]]]:
-    """The seeds that have records of all arms, and these records by arm, in that order."""
+    """Return the seeds that have records of all arms, and these records by arm, in that order."""
     by_seed: dict[int, dict[str, _R]] = {}
     for record in records:
         by_seed.setdefault(record.seed, {})[record.arm] = record
@@ -77,9 +77,9 @@ def of_whole_seeds(records: Iterable[_R], arms: Sequence[Arm]) -> tuple[list[int
 def compared(
     values: Mapping[str, Sequence[float]], arms: Sequence[Arm], reference: str | None = None
 ) -> dict[str, Any]:
-    """Plain data: the baseline of the best mean, and paired differences to it and to the reference, with intervals (t).
+    """Return the baseline with the best mean, and paired differences to it and to the reference, with intervals (t).
 
-    values: one a seed, by arm.
+    values: one per seed, by arm.
     """
     means = {arm.name: float(np.mean(values[arm.name])) for arm in arms if not arm.ours}
     best = max(means, key=means.__getitem__) if means else None
@@ -94,8 +94,8 @@ def compared(
 
 
 def arms_table(title: str, columns: Mapping[str, Mapping[str, float]], differences: Mapping[str, Any]) -> Table:
-    """Arms with their means by column, of which the first has all arms, then with their differences."""
-    head = ["", *columns, *(cell for to in differences for cell in (f"less {to}", "95 % interval"))]
+    """Make a table of arms: means by column (the first has all arms), then differences."""
+    head = ["", *columns, *(cell for to in differences for cell in (f"minus {to}", "95 % interval"))]
     rows = [
         [
             name,

@@ -1,8 +1,8 @@
-"""The benchmark behind `rankwise bench bags`: test AP on multiple-instance sets, of latent rankers and of simpler ones.
+"""`rankwise bench bags`: test AP on multiple-instance data, of latent rankers and of simpler ones.
 
-Splits, records and the folder they are kept in are those of `quality`, with ten folds. All contenders are tuned alike:
-features are standardised by the training part, and C is the value of a grid with the best mean AP in five-fold
-cross-validation on the training part, on the same folds for all.
+Splits, records and their folder are those of `quality`, with ten folds. All contenders are tuned alike: features are
+standardised by the training part, and C is the value of a grid with the best mean AP in five-fold cross-validation on
+the training part, on the same folds for all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rankwise_lab.report.table import Table, as_text
 __all__ = ["CONTENDERS", "REFERENCE", "Plan", "extremes", "means", "scaled_bags", "summarise", "table"]
 
 REFERENCE = "latent-ap"
-# C of rankers, in units of the natural C of a ranker of bag means; and C of logistic regression. As many of both.
+# C of rankers, in units of the natural C of a ranker of bag means; and C of logistic regression. Equally many.
 _UNITS = np.logspace(-2, 2, 7)
 _LOGISTIC = tuple(np.logspace(-4, 2, 7).tolist())
 
@@ -48,7 +48,7 @@ class Plan(quality.Plan):
         return cls(repeats=1, folds=3)
 
 
-# From training bags to what a model sees of any bags.
+# From training bags to a function that gives a model its view of any bags.
 View = Callable[[BagSet], Callable[[BagSet], Any]]
 
 
@@ -57,7 +57,7 @@ def scaled_bags(train: BagSet) -> Callable[[BagSet], Bags]:
     weight = np.repeat(1 / (len(train) * train.sizes), train.sizes)
     centre = weight @ train.features
     spread = np.sqrt(weight @ (train.features - centre) ** 2)
-    spread[np.ptp(train.features, axis=0) == 0] = 1  # and not what rounding leaves
+    spread[np.ptp(train.features, axis=0) == 0] = 1  # not the remainder of rounding
     return lambda bags: Bags((bags.features - centre) / spread, bags.offsets)
 
 
@@ -67,7 +67,7 @@ def means(train: BagSet) -> Callable[[BagSet], NDArray[np.float64]]:
 
 
 def extremes(train: BagSet) -> Callable[[BagSet], NDArray[np.float64]]:
-    """The least and the greatest value of each feature in a bag, standardised: (bags, 2d)."""
+    """Return the smallest and the largest value of each feature in a bag, standardised: (bags, 2d)."""
     return _standardised(_least_and_greatest, train)
 
 
@@ -90,7 +90,7 @@ def _least_and_greatest(bags: BagSet) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Viewed:
-    """A model behind what it sees of bags."""
+    """A model with its view of bags."""
 
     see: Callable[[BagSet], Any]
     model: Any
@@ -100,7 +100,7 @@ class _Viewed:
 
 
 def _ranker(view: View, loss: str, bags: BagSet, y: NDArray[np.bool_], seed: int) -> Fitted:
-    """A ranker of what is seen of bags: with a latent instance where that is bags, else of one vector a bag."""
+    """Fit a ranker to a view of bags: with a latent instance if the view is bags, else on one vector per bag."""
     see = view(bags)
     seen = see(bags)
     kind = LatentRankSVMCV if isinstance(seen, Bags) else RankSVMCV
@@ -111,7 +111,7 @@ def _ranker(view: View, loss: str, bags: BagSet, y: NDArray[np.bool_], seed: int
 
 
 def _logistic(view: View, bags: BagSet, y: NDArray[np.bool_], seed: int) -> Fitted:
-    """Scikit-learn's logistic regression of one vector a bag."""
+    """Fit scikit-learn's logistic regression on one vector per bag."""
     see = view(bags)
     model, C = tuned(partial(logistic, None), _LOGISTIC, see(bags), y, seed)
     return Fitted(_Viewed(see, model), C)
@@ -130,10 +130,10 @@ CONTENDERS = (
 def summarise(
     records: Collection[Record], plan: Plan, contenders: Sequence[Contender], reference: str = REFERENCE
 ) -> dict[str, Any]:
-    """Plain data: mean test AP by set and contender, and the reference's less that of each other, with 95 % intervals.
+    """Return mean test AP by set and contender, and the reference minus each other, with 95 % intervals.
 
-    Those of a set are Nadeau and Bengio's, over folds; that of a mean over sets is Student's. Only sets on which every
-    contender has every fold count.
+    Intervals of a set are Nadeau and Bengio's, over folds; that of the mean over sets is Student's. Only sets on which
+    every contender has every fold count.
     """
     names = [contender.name for contender in contenders]
     whole = of_whole_tasks(records, names, plan)
@@ -165,9 +165,9 @@ def _set_summary(name: str, cells: dict[str, list[Record]], plan: Plan, referenc
 
 
 def table(summary: dict[str, Any]) -> str:
-    """The summary as text: mean test AP by set, the best marked; then the reference's less that of each other."""
+    """Return the summary as text: mean test AP by set, the best marked; then the reference minus each other."""
     if not summary["sets"]:
-        return "no set was run to its end"
+        return "no set is finished"
     rows = []
     for one in summary["sets"]:
         best = max(interval["mean"] for interval in one["ap"].values())
@@ -176,10 +176,10 @@ def table(summary: dict[str, Any]) -> str:
     means = [cell for ap in summary["ap"].values() for cell in (f"{ap:.3f} ", "")]
     rows.append(["mean over sets", "", "", "", *means])
     columns = ["set", "bags", "d", "pos", *(cell for name in summary["ap"] for cell in (name, "±"))]
-    tables = [Table("Mean test AP, and half of its 95 % interval", columns, rows, totals=1)]
+    tables = [Table("Mean test AP ± half of its 95 % interval", columns, rows, totals=1)]
     for other, overall in summary["less"].items():
         each = {one["set"]: one["less"][other] for one in summary["sets"]}
-        tables.append(less_table(f"{summary['reference']} less {other}, test AP", "set", each, overall, 3))
+        tables.append(less_table(f"{summary['reference']} minus {other}, test AP", "set", each, overall, 3))
     return as_text(tables)
 
 

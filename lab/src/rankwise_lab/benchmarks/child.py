@@ -1,4 +1,4 @@
-"""The other end of `processes`: run as `python -m rankwise_lab.benchmarks.child TASK …`, answers on standard output."""
+"""The process that `processes` starts: `python -m rankwise_lab.benchmarks.child TASK …`; it prints its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, compare
 
-# What the allocator of torch says, besides MemoryError, if there is no more.
+# Part of the error of torch's allocator when memory runs out; others raise MemoryError.
 _REFUSED = "allocate memory"
 # Batches that load all code before memory is measured.
 _SMALL = {"scores": 400, "rare": 2002, "embeddings": 64}
@@ -35,7 +35,7 @@ def sort_on_request(file: str) -> None:
 
 
 def first_call(n_pos: str, n_neg: str) -> None:
-    """Seconds of the first call, all that it loads or compiles included."""
+    """Print the seconds of the first call, including what it loads or compiles."""
     sample = normal(int(n_pos), int(n_neg))
     start = time.perf_counter()
     rw.structured_hinge(sample.scores, sample.relevant, "ap", n_threads=THREADS)
@@ -43,7 +43,7 @@ def first_call(n_pos: str, n_neg: str) -> None:
 
 
 def memory(loss: str, n_pos: str, n_neg: str) -> None:
-    """By how much one call raises peak memory, after a small call has loaded the kernels."""
+    """Print by how much one call raises peak memory, after a small call has loaded the kernels."""
     hinge(normal(*PAPER), loss)()
     hinge(normal(int(n_pos), max(int(n_neg) // 20, 1)), loss)()  # enough for every kernel, a twentieth of the memory
     sample = normal(int(n_pos), int(n_neg))
@@ -52,7 +52,7 @@ def memory(loss: str, n_pos: str, n_neg: str) -> None:
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Let this process have no more address space than this, where the system can see to it."""
+    """Limit the address space of this process, if the system allows it."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -60,9 +60,9 @@ def limit_memory(n_bytes: int) -> None:
 
 
 def beside_peer(name: str, size: str, repeats: str, limit: str) -> None:
-    """Peak extra memory and best seconds of forward and backward in torch: of ours, then of the peer beside ours.
+    """Print extra peak memory and best seconds of forward and backward in torch: of ours, then of ours and the peer.
 
-    Answers line by line, as JSON. A peer that dies leaves the first line behind.
+    Prints JSON line by line. If the peer dies, the first line remains.
     """
     import torch
 
@@ -93,7 +93,7 @@ def _measure(name: str, size: int, repeats: int) -> None:
 
 
 def ranker_memory(rows: str) -> None:
-    """Bytes that a fit to a memory-mapped file of float32 takes of its own, after a small one has loaded all."""
+    """Print the bytes that a fit to a memory-mapped file of float32 adds, after a small fit has loaded everything."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         path, n = Path(folder) / "X.npy", int(rows)

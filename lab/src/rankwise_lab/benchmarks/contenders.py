@@ -1,4 +1,4 @@
-"""What is compared on each task: a name and a way of fitting, hyper-parameters chosen on the training part alone."""
+"""What is compared on each task: a name and a fit; only the training part chooses hyper-parameters."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ INNER_FOLDS = 5
 GIVE_UP = 0.9
 
 
-# From C and a seed to an estimator in the manner of scikit-learn.
+# From C and a seed to a scikit-learn estimator.
 Make = Callable[[float, int], Any]
 
 
 class Fitted(NamedTuple):
-    """A model, whose decision_function scores samples, and the C chosen for it, None where there is none to choose."""
+    """A model with a decision_function, and its chosen C, None if there is none to choose."""
 
     model: Any
     C: float | None = None
@@ -38,7 +38,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Contender:
-    """A name and fit(X, y, seed) → Fitted; `ours` is set on what the baselines are compared with."""
+    """A name and fit(X, y, seed) → Fitted; ours: False for a baseline."""
 
     name: str
     fit: Callable[[Any, NDArray[np.bool_], int], Fitted]
@@ -54,7 +54,7 @@ def tuned(make: Make, grid: Sequence[float], X: Any, y: NDArray[np.bool_], seed:
 def choose(
     make: Make, grid: Sequence[float], X: Any, y: NDArray[np.bool_], seed: int
 ) -> tuple[float, dict[float, float]]:
-    """The C of highest mean AP over stratified folds, the least of equals, and the mean AP of each C tried."""
+    """Return the C with the highest mean AP over stratified folds (the smallest if tied), and the mean AP of each C."""
     folds = list(StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed).split(X, y))
     parts = [(X[train], y[train], X[test], y[test]) for train, test in folds]
     found: dict[float, float] = {}
@@ -103,7 +103,7 @@ def _linear_ranker(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
 
 _REFINING = {"prior": "logistic", "refit": "average"}
 _HARDLY = {"Cs": [1e-9]}  # so small a C leaves the prior as it is
-# The last one tells how much of a gain is due to taking the mean of the folds' models and not to the loss.
+# The last one shows how much of a gain comes from averaging the models of the folds instead of from the loss.
 OURS = (
     Contender("linear-ranker", _linear_ranker, ours=True),
     Contender("rank-01", partial(_rank_svm, "zero-one", {}), ours=True),

@@ -1,4 +1,4 @@
-"""The benchmark behind `rankwise bench dask`: what a step exchanges, what it costs, how it scales with workers."""
+"""`rankwise bench dask`: what a step exchanges, what it costs, how it scales with workers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least
 __all__ = ["BENCHMARK"]
 
 _POSITIVES = 1000
-# Steps of a fit, the first of which, at 0, is not like the others: all scores are equal.
+# Steps of a fit. The first, at 0, is unlike the others: all scores are equal.
 _STEPS = 6
 _C = 10.0
 
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
-    """Samples of which bytes are counted, with few features; samples and features of what is timed; partitions."""
+    """Numbers of samples to count bytes with, at few features; samples and features to time; partitions."""
 
     counted: tuple[int, ...] = (10**5, 10**6, 10**7)
     rows: int = 10**7
@@ -41,7 +41,7 @@ class Sizes(pieces.Plan):
 
 
 class _Fit(NamedTuple):
-    """Seconds a step after the first; bytes that left for the workers and that came back, a step; rounds a step."""
+    """Per step after the first: seconds, bytes sent to the workers, bytes received, and rounds."""
 
     seconds: float
     sent: float
@@ -50,14 +50,14 @@ class _Fit(NamedTuple):
 
 
 def _block(seed: int, rows: int, features: int, bar: float) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Noise; samples with the highest sums of a feature and noise are relevant."""
+    """Make noise; the samples with the highest sums of a feature and noise are relevant."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((rows, features), np.float32)
     return X, X[:, 0] + rng.standard_normal(rows, np.float32) > bar
 
 
 def _bar(rows: int) -> float:
-    """Above which a thousand samples are relevant."""
+    """Return the threshold above which a thousand samples are relevant."""
     return -(2**0.5) * NormalDist().inv_cdf(_POSITIVES / rows)
 
 
@@ -82,7 +82,7 @@ def _cluster(workers: int) -> Iterator[Any]:
 
 
 def _fit(rows: int, features: int, partitions: int, client: Any) -> _Fit:
-    """A fit to samples that are generated in the workers."""
+    """Fit to samples that are generated in the workers."""
     import dask.array as da
     from dask import delayed
 
@@ -98,7 +98,7 @@ def _fit(rows: int, features: int, partitions: int, client: Any) -> _Fit:
 
 
 def _fit_here(rows: int, features: int, partitions: int) -> float:
-    """Seconds a step of the same fit in this process."""
+    """Return the seconds per step of the same fit in this process."""
     sizes = [rows * (k + 1) // partitions - rows * k // partitions for k in range(partitions)]
     X, y = np.empty((rows, features), np.float32), np.empty(rows, np.bool_)
     for k, stop in enumerate(np.cumsum(sizes)):
@@ -114,9 +114,9 @@ def _bytes(sizes: Sizes) -> Iterator[Row]:
         for n in sizes.counted:
             found = _fit(n, 10, sizes.partitions, client)
             parts = found._asdict()
-            yield Row(f"{n:,} samples: kB that a step sends", found.sent / 1e3, "", parts=parts)
-            yield Row(f"  kB that come back, from {sizes.partitions} partitions", found.received / 1e3, "")
-            yield Row("  rounds a step", found.rounds, "")
+            yield Row(f"{n:,} samples: kB sent per step", found.sent / 1e3, "", parts=parts)
+            yield Row(f"  kB received per step, from {sizes.partitions} partitions", found.received / 1e3, "")
+            yield Row("  rounds per step", found.rounds, "")
 
 
 def _times(sizes: Sizes) -> Iterator[Row]:
@@ -128,8 +128,8 @@ def _times(sizes: Sizes) -> Iterator[Row]:
     here = _fit_here(sizes.rows, sizes.features, sizes.partitions)
     parts = {"1 worker": found[1], "2 workers": found[2], "this process": here}
     for name, seconds in parts.items():
-        yield Row(f"{name}: seconds a step", seconds, "")
-    yield Row("  2 workers: million samples a second", sizes.rows / found[2] / 1e6, "")
+        yield Row(f"{name}: seconds per step", seconds, "")
+    yield Row("  2 workers: million samples per second", sizes.rows / found[2] / 1e6, "")
     yield Row("1 worker over this process with two threads", found[1] / here, parts=parts)
     yield Row("2 workers over this process with two threads", found[2] / here, parts=parts)
     yield Row("1 worker over 2 workers", found[1] / found[2], target=at_least(1.6), parts=parts)

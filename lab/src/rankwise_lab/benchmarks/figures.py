@@ -14,7 +14,7 @@ __all__ = ["Panel", "draw", "measure"]
 
 @dataclass(frozen=True)
 class Panel:
-    """Seconds of one call along one axis: x, and for each curve a list as long."""
+    """Seconds of one call along one axis: x, and for each curve a list of the same length."""
 
     loss: str
     axis: str

@@ -1,10 +1,10 @@
-"""The benchmark behind `rankwise bench finetune`: a small CNN for rare classes of CIFAR-10, trained on for AP.
+"""`rankwise bench finetune`: a small CNN for rare classes of CIFAR-10, fine-tuned for AP.
 
-A network learns rare classes with cross-entropy; from there each arm trains on with a loss of its own, for as many
-epochs, with the batch and learning rate of one grid that rank the validation images best; some arms train for the whole
-budget instead, from the initial weights under one schedule. Test labels are right; in
-training and validation some negatives may be labelled as positives. Every seed draws classes, images, wrong labels,
-initial weights and order. What is finished is kept in a folder, a file a seed and loss; a run goes on from there.
+A network learns rare classes with cross-entropy. From there each arm continues with its own loss for the same number of
+epochs, with the batch size and learning rate of one grid that rank the validation images best. Some arms train for the
+whole budget instead, from the initial weights under one schedule. Test labels are right; in training and validation
+some negatives may be labelled as positives. Every seed draws classes, images, wrong labels, initial weights and order.
+Results are kept in a folder, one file per seed and loss; a stopped run resumes from there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Choice", "Plan", "Record", "run", "summarise", "table"]
 
 @dataclass(frozen=True)
 class Choice:
-    """Images a step, and the first learning rate, which falls to 0 along half a cosine."""
+    """Images per step, and the first learning rate, which falls to 0 along half a cosine."""
 
     batch: int
     learning_rate: float
@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plan(pieces.Plan):
-    """What is drawn, how long is trained, and what each arm chooses from."""
+    """What is drawn, how long training takes, and what each arm chooses from."""
 
     sizes: Sizes = field(default_factory=Sizes)
     noises: tuple[float, ...] = (0.0, 0.02)
@@ -62,9 +62,9 @@ class Plan(pieces.Plan):
 
 @dataclass(frozen=True)
 class Record:
-    """One arm of one seed: mean AP over rare classes, of test images before, and after by the choice validated best.
+    """One arm of one seed: mean test AP over rare classes, before and after, for the choice that validates best.
 
-    validation, test: the same of every choice, in the plan's order.
+    validation, test: the same for every choice, in the plan's order.
     """
 
     seed: int
@@ -90,10 +90,10 @@ def run(
     cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Records of all arms for all seeds; those that are finished are in `folder`.
+    """Return records of all arms for all seeds; finished ones are in `folder`.
 
-    data_dir: where the archive is, else RANKWISE_DATA, else ../shared/data from the root of a checkout; raises
-    MissingDataError where it is not. n_jobs: seeds at a time, each on one thread.
+    data_dir: the folder of the archive, else RANKWISE_DATA, else ../shared/data from the root of a checkout; raises
+    MissingDataError if it is not there. n_jobs: seeds at a time, each on one thread.
     """
     plan = Plan() if plan is None else plan
     bar = Progress() if progress is None else progress
@@ -105,7 +105,7 @@ def run(
         for noise in plan.noises
         if (missing := [arm for arm in arms if _name(seed, noise, arm) not in done])
     ]
-    if left:  # decoded here, once, and not by every process
+    if left:  # decode once here, not in every process
         done.agree("data", {"images": digest(load(data_dir, cache_dir))}, "other images")
     jobs = (delayed(_evaluate)(done, plan, *of_seed, data_dir, cache_dir) for of_seed in left)
     bar.follow("Fine-tuning", Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), len(left))
@@ -114,7 +114,7 @@ def run(
 
 
 def _name(seed: int, noise: float, arm: Arm) -> str:
-    """What a piece is called."""
+    """Return the name of a piece."""
     return f"seed-{seed}-noise-{noise:g}-{arm.name}"
 
 
@@ -127,7 +127,7 @@ def _evaluate(
     data_dir: Path | None,
     cache_dir: Path | None,
 ) -> str:
-    """Train with cross-entropy, then on with each arm from there, and keep what it gave; says which seed and noise."""
+    """Train with cross-entropy, continue with each arm, and write its record; return a label of seed and noise."""
     problem = draw(load(data_dir, cache_dir), plan.sizes, noise, seed)
     with one_thread(seed):
         initial = network(plan.widths, len(problem.rare))
@@ -158,7 +158,7 @@ def _evaluate(
 
 
 def _by_choice(start: Any, problem: Problem, plan: Plan, seed: int, arm: Arm) -> list[tuple[float, float]]:
-    """Mean AP of validation and test images after training by each choice, every time with a new loss."""
+    """Return mean AP of validation and test images after training with each choice, each time with a new loss."""
     epochs = plan.epochs + (plan.first_epochs if arm.whole else 0)
     found = []
     for choice in plan.choices:
@@ -170,7 +170,7 @@ def _by_choice(start: Any, problem: Problem, plan: Plan, seed: int, arm: Arm) ->
 
 
 def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm] = ARMS) -> dict[str, Any]:
-    """Plain data: for each noise, mean test AP before and by arm, and paired differences with 95 % intervals (t).
+    """Return, for each noise, mean test AP before and by arm, and paired differences with 95 % intervals (t).
 
     Differences are to plain cross-entropy, and to the best baseline of that noise by mean test AP. Only seeds with all
     arms count.
@@ -199,12 +199,12 @@ def _noise_summary(records: Sequence[Record], noise: float, arms: Sequence[Arm])
 
 
 def table(summary: dict[str, Any]) -> str:
-    """The summary as text: for each noise, arms with mean test AP and the differences to the baselines."""
+    """Return the summary as text: for each noise, arms with mean test AP and differences to the baselines."""
     blocks = []
     for found in summary["noises"]:
         title = f"{found['noise']:.0%} of negative labels wrong"
         if not found["seeds"]:
-            blocks.append(f"{title}: no seed was run to its end")
+            blocks.append(f"{title}: no seed is finished")
             continue
         means = {"before": found["before"], **{name: float(np.mean(of)) for name, of in found["ap"].items()}}
         title = f"{title}, {len(found['seeds'])} seeds"

@@ -28,9 +28,9 @@ _FOCUS = 2.0
 
 @dataclass(frozen=True)
 class Arm(arms.Arm):
-    """make: takes labels (n, C), gives a loss of scores, labels and rows of a batch.
+    """make: from labels (n, C) to a loss of scores, labels and rows of a batch.
 
-    whole: trains for the whole budget, from initial weights, and not on from cross-entropy.
+    whole: trains for the whole budget from initial weights, instead of continuing from cross-entropy.
     """
 
     whole: bool = False
@@ -47,7 +47,7 @@ def plain(scores: Tensor, target: Tensor, rows: Tensor) -> Tensor:
 
 
 def _smoothed(scores: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy with labels of 0.05 and 0.95 for 0 and 1, a common remedy for wrong ones."""
+    """Return cross-entropy with labels 0.05 and 0.95 for 0 and 1, a common remedy for wrong labels."""
     return _cross_entropy(scores, target * (1 - 2 * _SMOOTHING) + _SMOOTHING)
 
 
@@ -66,25 +66,25 @@ def softmax(scores: Tensor, target: Tensor) -> Tensor:
 
 
 def _of_scores(loss: LossOfScores, labels: Labels) -> LossOfRows:
-    """A loss that asks neither for labels nor for rows."""
+    """Return a loss that needs neither labels nor rows."""
     return lambda scores, target, rows: loss(scores, target)
 
 
 def _weighted(labels: Labels) -> LossOfRows:
-    """Cross-entropy with positives of a class weighed by √(N/P)."""
+    """Return cross-entropy with the positives of a class weighted by √(N/P)."""
     positives = np.maximum(labels.sum(axis=0), 1)
     weight = torch.from_numpy(np.sqrt((len(labels) - positives) / positives)).float()
     return _of_scores(partial(functional.binary_cross_entropy_with_logits, pos_weight=weight), labels)
 
 
 def _remembering(loss: Any, labels: Labels) -> LossOfRows:
-    """A loss that ranks a batch among the last scores of all images; none are known yet."""
+    """Return a loss that ranks a batch among the last scores of all images, with an empty memory."""
     memory = ScoreMemory(*labels.shape)
     return lambda scores, target, rows: loss(scores, target, index=rows, memory=memory)
 
 
 def _libauc(labels: Labels) -> LossOfRows:
-    """LibAUC's APLoss of each class that has positives in the batch, which it asks for: their mean."""
+    """Return the mean of LibAUC's APLoss over classes with positives in the batch, which it requires."""
     n, n_classes = labels.shape
     objectives = [libauc(n) for _ in range(n_classes)]
 

@@ -19,7 +19,7 @@ Labels = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Images of each rare class and of each common one, to train with and to validate with; how many are rare."""
+    """Images of each rare class and of each common one, to train with and to validate with; number of rare classes."""
 
     train_rare: int = 500
     train_common: int = 4000
@@ -30,7 +30,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Images (n, 3, 32, 32), labels (n, C), one column a rare class, and the weight of each image in a metric (n,)."""
+    """Images (n, 3, 32, 32), labels (n, C), one per rare class, and weights of images in a metric (n,)."""
 
     images: Images
     labels: Labels
@@ -48,12 +48,12 @@ class Problem:
 
 
 def archive(data_dir: Path | None = None) -> Path:
-    """Where the archive is, which raises MissingDataError where it is not."""
+    """Return the path of the archive; raise MissingDataError if it is not there."""
     return existing(data_folder(data_dir) / ARCHIVE)
 
 
 def load(data_dir: Path | None = None, cache_dir: Path | None = None) -> Cifar10:
-    """CIFAR-10 from the data folder; MissingDataError where it is not at hand."""
+    """Load CIFAR-10 from the data folder; raise MissingDataError if it is not there."""
     return load_cifar10(archive(data_dir), cache_dir)
 
 
@@ -74,7 +74,7 @@ def draw(cifar: Cifar10, sizes: Sizes, noise: float, seed: int) -> Problem:
         a = sizes.train_rare if is_rare else sizes.train_common
         b = a + (sizes.validation_rare if is_rare else sizes.validation_common)
         if b > rows.size:
-            raise ValueError(f"{b} images wanted of class {cifar.classes[label]}, of which there are {rows.size}")
+            raise ValueError(f"class {cifar.classes[label]} has {rows.size} images, but {b} are needed")
         train.append(rows[:a])
         validation.append(rows[a:b])
     learnt, validated = (_part(cifar, np.concatenate(rows), rare, noise, rng) for rows in (train, validation))

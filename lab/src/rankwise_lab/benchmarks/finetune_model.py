@@ -16,7 +16,7 @@ from rankwise_lab.benchmarks.finetune_data import Images, Labels, Part
 
 __all__ = ["LossOfRows", "mean_ap", "network", "one_thread", "optimiser_of", "step", "train"]
 
-# Of the scores and labels (b, C) of a batch, and of which rows it has, (b,).
+# A loss of the scores and labels (b, C) of a batch, and of its rows (b,).
 LossOfRows = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 _WEIGHT_DECAY = 1e-4
@@ -26,7 +26,7 @@ _MIDDLE, _SPREAD = 120.0, 64.0
 
 @contextmanager
 def one_thread(seed: int) -> Iterator[None]:
-    """PyTorch on one thread with this seed; both are set back at the end."""
+    """Run PyTorch on one thread with this seed, and restore both at the end."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -89,7 +89,7 @@ def step(
 
 
 def batches(labels: Labels, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-    """All rows once, in batches of about `size`, in each of which every class has its share of rows."""
+    """Yield all rows once, in batches of about `size` that contain every class in proportion."""
     first = np.where(labels.any(axis=1), labels.argmax(axis=1), -1)
     place = np.empty(len(labels))
     for label in np.unique(first):
@@ -103,7 +103,7 @@ def _n_batches(n: int, size: int) -> int:
 
 
 def _pixels(images: Images) -> Images:
-    """As (n, 32, 32, 3): colours side by side in memory are what convolutions are quickest with."""
+    """Convert to (n, 32, 32, 3): convolutions are fastest with the colours of a pixel side by side in memory."""
     return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
 
 

@@ -22,7 +22,7 @@ _CUT_OFFS = ("precision@100", "ap@100", "ndcg@100", "mrr@100")
 
 
 def graded(sizes: Sizes) -> list[Case]:
-    """Whole calls, value and gradient, in one thread."""
+    """Section 11: whole calls, value and gradient, on one thread."""
     return [
         Case("grades, many queries", partial(_grades_of_queries, sizes)),
         Case("grades, one query", partial(_grades_of_one, sizes)),

@@ -1,4 +1,4 @@
-"""The benchmark behind `rankwise bench inference`: every claim about its speed, measured beside its target."""
+"""`rankwise bench inference`: every claim about its speed, measured beside its target."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _against_sorting(sizes: Sizes) -> list[Case]:
 
 
 def _target(is_small: bool, vendor: str, sorts_with: str) -> Target | None:
-    """What is aimed at depends on np.sort: fast with Intel's AVX-512, slow with AMD's, of which it asks too much."""
+    """Return the target, which depends on np.sort: it is fast with Intel's AVX-512 and slow with AMD's."""
     if vendor == "AMD":
         return at_most(0.15)
     if vendor == "Intel" and sorts_with == "AVX-512":
@@ -80,7 +80,7 @@ def _over_sorts(
 
 
 def _threads(sizes: Sizes) -> list[Case]:
-    """Section 2: never slower with two threads, and nearly twice as fast on large queries."""
+    """Section 2: one thread over two; two should never be slower, and nearly twice as fast on large queries."""
     return [
         Case(f"{name}, N = {n_neg:,}", partial(_one_over_two, loss, sizes.n_pos, n_neg, least, sizes.repeats))
         for n_neg, least in ((sizes.small, 1.0), (sizes.medium, 1.5), (sizes.large, 1.7))
@@ -117,7 +117,7 @@ def _import(times: int) -> Iterator[Row]:
 
 
 def _first_call(size: str, n_pos: int, n_neg: int, sizes: Sizes) -> Iterator[Row]:
-    """The first call of a process, which ends when the answer is there: on a new machine, and from then on."""
+    """Time the first call of a process: on a new machine, and after that."""
     what = f"first call, {size} query, P = {n_pos:,}, N = {n_neg:,}"
     first_call = partial(processes.first_call, n_pos, n_neg)
     warm, cold = f"{what}: kernels on disk", f"{what}: kernels compiled"
@@ -131,7 +131,7 @@ def _first_call(size: str, n_pos: int, n_neg: int, sizes: Sizes) -> Iterator[Row
 
 
 def _own_loss(sizes: Sizes) -> list[Case]:
-    """Section 6: a loss of the user's own, of the same form as AP, against the built-in one."""
+    """Section 6: a user-defined loss of the form of AP, against the built-in one."""
     own = rw.DiscountedLoss(weight=lambda k: k, discount=lambda m: 1 / m, name="own AP")
     return [
         Case(f"own loss, N = {n_neg:,}", partial(_over_built_in, own, n_pos, n_neg, sizes.repeats))
@@ -146,7 +146,7 @@ def _over_built_in(own: Loss, n_pos: int, n_neg: int, repeats: int) -> Iterator[
 
 
 def _within_bounds(sizes: Sizes) -> list[Case]:
-    """Section 7: the work of Algorithm 1, as the paper has it, against N log2 P."""
+    """Section 7: the work of Algorithm 1 against the paper's N log2 P."""
     return [
         Case("work of Algorithm 1", partial(_work, sizes)),
         *(
@@ -167,7 +167,7 @@ def _work(sizes: Sizes) -> Iterator[Row]:
 
 
 def _work_constant(sample: Sample) -> float:
-    """c, if Algorithm 1's evaluated negatives and moves together number c·N·log2 P."""
+    """Return c, where Algorithm 1 evaluates and moves c·N·log2 P negatives in all."""
     work = rw.inference.count_work(sample.scores, sample.relevant, "ap")
     n_pos = int(sample.relevant.sum())
     n_neg = sample.relevant.size - n_pos
@@ -201,7 +201,7 @@ def _more_over_fewer(what: str, of: dict[str, tuple[int, int]], bound: float, re
 
 
 def _memory(sizes: Sizes) -> list[Case]:
-    """Section 9: peak memory beyond the inputs, in units of the scores' own bytes."""
+    """Section 9: peak memory beyond the inputs, as a multiple of the bytes of the scores."""
     return [Case(name, partial(_growth_over_scores, loss, name, sizes)) for loss, name in LOSSES.items()]
 
 

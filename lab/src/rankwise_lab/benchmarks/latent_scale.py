@@ -1,4 +1,4 @@
-"""The benchmark behind `rankwise bench latent`: training over candidates that are read from a file, pass by pass."""
+"""`rankwise bench latent`: training on candidates that are read from a file, pass by pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["BENCHMARK"]
 # Rows written, read or multiplied at a time.
 _CHUNK = 20_000
 _BUFFER = 4 << 20
-# How far the one window that a positive bag is about lies from the others, in their deviations along one direction.
+# Distance of a positive bag's one relevant window from the others, in their deviations along one direction.
 _SHIFT = 5.0
 _THREADS = (1, 2)
 
@@ -52,7 +52,7 @@ class _Problem(NamedTuple):
 
 
 def _problem(sizes: Sizes, folder: str) -> _Problem:
-    """Windows of noise in a file, of which one in each positive bag is shifted."""
+    """Write windows of noise to a file, with one shifted in each positive bag."""
     rng = np.random.default_rng(0)
     offsets = np.linspace(0, sizes.windows, sizes.bags + 1).astype(np.int64)
     y = np.zeros(sizes.bags, np.bool_)
@@ -80,7 +80,7 @@ def _read(path: Path) -> None:
 
 
 def _multiply(block: NDArray[np.float32], coef: NDArray[np.float32], rows: int) -> None:
-    """Multiply as many rows as the file has, of a block in memory."""
+    """Multiply as many rows as the file has, from a block in memory."""
     for _ in range(rows // len(block)):
         block @ coef
 
@@ -106,8 +106,8 @@ def _passes(sizes: Sizes, problem: _Problem) -> Any:
     for n in _THREADS:
         what = f"a pass over {size:.2g} GB, {n} thread{'s' * (n > 1)}: over reading once + multiplying in float32"
         yield Row(what, found[str(n)] / floor, target=at_most(2.0), parts=found)
-    yield Row("  reading, GB a second", size / found["read"], "")
-    yield Row("  a pass with 2 threads, GB a second", size / found["2"], "")
+    yield Row("  reading, GB per second", size / found["read"], "")
+    yield Row("  a pass with 2 threads, GB per second", size / found["2"], "")
     return floor
 
 
@@ -118,10 +118,10 @@ def _training(problem: _Problem, floor: float) -> Iterator[Row]:
     seconds = Seconds(time.perf_counter() - started)
     timing = model.timing_
     memory = None if grown is None else grown / 1e6
-    yield Row("a fit with AP: growth of peak memory, pages of the file included, MB", memory, "", at_most(1000.0))
-    what = "  seconds a pass, all work of the fit included: over reading once + multiplying"
+    yield Row("a fit with AP: growth of peak memory, including pages of the file, MB", memory, "", at_most(1000.0))
+    what = "  seconds per pass, including all work of the fit: over reading once + multiplying"
     yield Row(what, seconds / timing["passes"] / floor, target=at_most(2.0), parts=timing)
-    yield Row("  inference, share of the fit", 100.0 * timing["inference"] / seconds, " %", at_most(5.0))
+    yield Row("  share of the fit in inference", 100.0 * timing["inference"] / seconds, " %", at_most(5.0))
     yield Row("  passes over all windows", float(timing["passes"]), "")
     yield Row("  calls of inference", float(timing["calls"]), "")
     yield Row("  outer steps", float(model.n_iter_), "")

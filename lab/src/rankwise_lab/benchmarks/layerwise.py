@@ -1,10 +1,10 @@
-"""The benchmark behind `rankwise bench lwsvm`: LW-SVM against Adadelta, from the same warm start for the same time.
+"""`rankwise bench lwsvm`: LW-SVM against Adadelta, from the same warm start for the same time.
 
 A network is pre-trained with softmax and warmed up by Adadelta for the loss. From there LW-SVM trains its last layers
-in passes, and Adadelta goes on with all of them, with what it has gathered of the gradients: at the rate of the
-warm-up, which is Adadelta continued, and at its usual rate of 1. All train on the same fixed blocks, on one thread,
-and are judged by the objective that all lower, F = Σ_b (n_b/n)·J_b + (λ/2)·Σ‖W‖². LW-SVM counts by the first layer that
-ends when its time is up, Adadelta by its lowest F after any epoch that begins before then.
+in passes, and Adadelta continues with all of them, keeping its state: at the rate of the warm-up, and at its usual rate
+of 1. All train on the same fixed blocks, on one thread, and are judged by the objective that they minimise,
+F = Σ_b (n_b/n)·J_b + (λ/2)·Σ‖W‖². For LW-SVM, F after the first layer that ends when time is up counts; for Adadelta,
+its lowest F after any epoch that begins before then.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from rankwise_lab.reproduce.cifar_data import split
 __all__ = ["BENCHMARK", "Adadelta", "Sizes", "describe"]
 
 _LOSSES = {"ap": "AP", "ndcg": "NDCG", "hinge": "multi-class hinge"}
-# That of the warm-up first.
+# The rate of the warm-up comes first.
 _RATES = (0.1, 1.0)
 _LAM, _MU = 1e-3, 1e-2
-# When F is compared, in parts of the time.
+# When F is compared, as fractions of the time.
 _MOMENTS = (1 / 4, 1 / 2, 1.0)
 
 # Seconds since the start, and F then.
@@ -45,7 +45,7 @@ Path = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
-    """Of the problem: data is "cifar" or "digits"; layers that LW-SVM takes, from the last; seconds that it has."""
+    """The problem: data is "cifar" or "digits"; layers: how many LW-SVM trains, from the last; seconds: its time."""
 
     data: str = "cifar"
     n_train: int = 5_000
@@ -73,19 +73,19 @@ class Duel(NamedTuple):
     adadelta: dict[float, Path]
 
     def at(self, seconds: float) -> tuple[float, float, dict[float, float]]:
-        """When LW-SVM has ended its first layer after so many seconds, F of it, and of Adadelta by rate."""
+        """Return when LW-SVM ends its first layer after that many seconds, its F, and that of Adadelta by rate."""
         when, ours = next((one for one in self.by_layers if one[0] >= seconds), self.by_layers[-1])
         return when, ours, {rate: _lowest(path, when) for rate, path in self.adadelta.items()}
 
 
 def _lowest(path: Path, when: float) -> float:
-    """The lowest F after an epoch that began before."""
+    """Return the lowest F after an epoch that began before."""
     begun = [0.0, *(seconds for seconds, _ in path)]
     return min(value for start, (_, value) in zip(begun, path, strict=False) if start < when)
 
 
 def describe() -> dict[str, Any]:
-    """Version of torch, and threads that it is given."""
+    """Return the version of torch, and its threads."""
     return {"torch": torch.__version__, "torch_threads": THREADS}
 
 
@@ -103,15 +103,15 @@ class Adadelta:
         self.path: Path = []
 
     def continued(self, rate: float, seed: int) -> Adadelta:
-        """A copy that goes on from here with another rate, at zero seconds."""
+        """Return a copy that continues from here with another rate, at zero seconds."""
         other = Adadelta(copy.deepcopy(self.net), self._blocks, self._loss, rate, seed)
-        other._optimiser.load_state_dict(copy.deepcopy(self._optimiser.state_dict()))  # it would be shared
+        other._optimiser.load_state_dict(copy.deepcopy(self._optimiser.state_dict()))  # otherwise it would be shared
         for group in other._optimiser.param_groups:
             group["lr"] = rate
         return other
 
     def epoch(self) -> None:
-        """A step for each block; the evaluation of F is not timed."""
+        """Take a step for each block; the evaluation of F is not timed."""
         began = time.perf_counter()
         with in_mode(self.net, False):
             for b in self._rng.permutation(len(self._blocks)).tolist():
@@ -123,7 +123,7 @@ class Adadelta:
         self.path.append((self.seconds, objective(self.net, self._blocks, self._loss, _LAM)))
 
     def until(self, seconds: float) -> None:
-        """Epochs until so many seconds have passed, at least one."""
+        """Run epochs until that many seconds have passed, at least one."""
         while self.seconds < seconds or not self.path:
             self.epoch()
 
@@ -138,7 +138,7 @@ def _network(sizes: Sizes) -> PLCNN:
 
 
 def _data(sizes: Sizes, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Images and labels, scaled: of CIFAR-10, in the data folder, or scikit-learn's digits of 8 × 8 pixels."""
+    """Return scaled images and labels: CIFAR-10 from the data folder, or scikit-learn's digits of 8 × 8 pixels."""
     if sizes.data == "cifar":
         return split(load_cifar10(find_cifar10()), sizes.n_train, 0, seed).train
     from sklearn.datasets import load_digits
@@ -152,12 +152,12 @@ def _data(sizes: Sizes, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int6
 @cache
 def _pretrained(sizes: Sizes, seed: int) -> PLCNN:
     net = _network(sizes)
-    _model(net, sizes, "hinge", seed).pretrain(_data(sizes, seed))  # the loss is not of this stage
+    _model(net, sizes, "hinge", seed).pretrain(_data(sizes, seed))  # this stage does not use the loss
     return net
 
 
 def duel(sizes: Sizes, loss: str, seed: int) -> Duel:
-    """Train by both from the same warm start; the seed decides who is first."""
+    """Train with both from the same warm start; the seed decides which is first."""
     with one_thread(seed):
         net, (images, labels) = copy.deepcopy(_pretrained(sizes, seed)), _data(sizes, seed)
         blocks = Blocks(images, labels, net.n_classes, block_size=sizes.block_size, seed=seed)
@@ -192,7 +192,7 @@ def _model(net: PLCNN, sizes: Sizes, loss: str, seed: int) -> LWSVM:
 
 
 def _by_layers(net: PLCNN, sizes: Sizes, loss: str, seed: int, train: Any) -> Path:
-    """F after each layer, in passes until the time is up."""
+    """Return F after each layer, in passes until the time is up."""
     path: Path = []
     while not path or path[-1][0] < sizes.seconds:
         before = path[-1][0] if path else 0.0
@@ -213,10 +213,10 @@ def _rows(sizes: Sizes, loss: str) -> Iterator[Row]:
             yield Row(f"{where}: F of LW-SVM over that of Adadelta", ours / theirs[_RATES[0]], "x", at_most(1.0), parts)
             best = min(theirs, key=lambda rate: theirs[rate])
             yield Row(f"  over the lower of Adadelta at both rates ({best:g})", ours / theirs[best])
-            yield Row("  F of LW-SVM over that of the start", ours / found.start)
+            yield Row("  F of LW-SVM over F at the start", ours / found.start)
         wins += ours < theirs[_RATES[0]]
     yield Row(
-        f"{_LOSSES[loss]}: seeds of {sizes.seeds} that LW-SVM wins", float(wins), "", at_least(float(sizes.seeds))
+        f"{_LOSSES[loss]}: seeds that LW-SVM wins, of {sizes.seeds}", float(wins), "", at_least(float(sizes.seeds))
     )
 
 

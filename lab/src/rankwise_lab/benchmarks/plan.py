@@ -70,13 +70,13 @@ class Sizes(Plan):
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on what is measured; sense is "<=" or ">="."""
+    """A bound on a measured number; sense is "<=" or ">="."""
 
     sense: str
     bound: float
 
     def met(self, measured: float) -> bool:
-        """Whether `measured` keeps the bound."""
+        """Whether `measured` is within the bound."""
         return measured <= self.bound if self.sense == "<=" else measured >= self.bound
 
 
@@ -92,7 +92,7 @@ def at_least(bound: float) -> Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One measured number. `measured` is None where this machine cannot measure it; `parts` is what it came from."""
+    """One measured number. `measured` is None if this machine cannot measure it; `parts` are its components."""
 
     what: str
     measured: float | None
@@ -113,14 +113,14 @@ class Row:
 
 
 def over(what: str, found: Mapping[str, float], first: str, second: str, *, target: Target | None = None) -> Row:
-    """The row of how many times the second of what was found the first is."""
+    """Return the row of a ratio: the first of the measured values over the second."""
     parts = {name: found[name] for name in (first, second)}
     return Row(what, found[first] / found[second], target=target, parts=parts)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure: a label for the progress bar, and what yields its rows."""
+    """One thing to measure: a label for the progress bar, and a function that yields its rows."""
 
     label: str
     rows: Callable[[], Iterable[Row]]
@@ -136,7 +136,7 @@ class Section:
 
 
 class Benchmark:
-    """Sections under one name, and how large their problems are: a kind of plan."""
+    """Sections under one name, and the plan that sets the size of their problems."""
 
     def __init__(self, name: str, sections: Iterable[Section], sizes: type[Plan]) -> None:
         self.name, self.sizes = name, sizes
@@ -150,7 +150,7 @@ class Benchmark:
         on_row: Callable[[Row], None] = lambda row: None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Measure the sections with these numbers, telling of each row as it is found; all of it as plain data.
+        """Measure the sections with these numbers, report each row at once, and return everything as plain data.
 
         The document has "machine" and "sections", a list of {"number", "title", "rows"}.
         """

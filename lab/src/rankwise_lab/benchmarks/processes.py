@@ -1,4 +1,4 @@
-"""What has to be measured in a process of its own: memory, start-up, and np.sort on other CPU features."""
+"""Measurements that need their own process: memory, start-up, and np.sort with other CPU features."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def import_seconds(module: str) -> float:
 
 
 def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
-    """Seconds of the first `structured_hinge` in a new process; compiled kernels are kept in `cache`, or as usual."""
+    """Return seconds of the first `structured_hinge` in a new process; kernels are kept in `cache`, or as usual."""
     extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
     return float(_run(child("first-call", n_pos, n_neg), extra))
 
 
 def memory(loss: str, n_pos: int, n_neg: int) -> dict[str, float] | None:
-    """Bytes of the scores and of the growth of peak memory by one call; None where the system does not tell."""
+    """Return the bytes of the scores and those that one call adds to peak memory; None if they are not reported."""
     found: dict[str, float] | None = json.loads(_run(child("memory", loss, n_pos, n_neg), {}))
     return found
 
 
 def ranker_memory(rows: int) -> int | None:
-    """Bytes that a fit of LinearRanker to a memory-mapped file takes of its own; None where the system is silent."""
+    """Return the bytes that a fit of LinearRanker to a memory-mapped file adds; None if they are not reported."""
     found: int | None = json.loads(_run(child("ranker-memory", rows), {}))
     return found
 
 
 @contextmanager
 def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
-    """A task that sorts `values` in a process where NumPy may not use AVX-512; None where it would not anyway."""
+    """Return a task that sorts `values` in a process without AVX-512; None if NumPy does not use it anyway."""
     features = avx512_features()
     if not features:
         yield None
@@ -60,7 +60,7 @@ def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
         np.save(file, values)
         variables = environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
         pipe = subprocess.PIPE
-        # In a session of its own it does not see an interrupt from the keyboard: that is for this process to tell.
+        # In its own session it does not get Ctrl-C; this process ends it.
         with subprocess.Popen(
             child("sort", file), env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         ) as process:
@@ -96,7 +96,7 @@ def _run(command: list[str], extra: Mapping[str, str]) -> str:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment, with this very package on the path."""
+    """Return this process's environment, with this package on the path."""
     source = str(Path(rankwise.__file__).resolve().parent.parent)
     path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, **extra}

@@ -1,8 +1,8 @@
-"""The benchmark behind `rankwise bench quality`: test AP of contenders on real tasks, on the same splits.
+"""`rankwise bench quality`: test AP of contenders on real tasks, on the same splits.
 
-Repeated stratified folds; hyper-parameters are chosen on the training part of each. What is finished is kept in a
-folder, a file a fold and contender; a run that was cut off goes on from there. A contender that fits otherwise than it
-did wants a new name or a new folder.
+Folds are stratified and repeated; hyper-parameters are chosen on the training part of each. Results are kept in a
+folder, one file per fold and contender; a stopped run resumes from there. A contender whose fit changes needs a new
+name or a new folder.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from rankwise_lab.report.table import Table, as_text
 __all__ = ["Plan", "Record", "less_table", "of_whole_tasks", "run", "summarise", "table"]
 
 
-# Draws of the tasks, for an interval of the mean over them.
+# Bootstrap draws of the tasks, for an interval of the mean over them.
 _RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
 class Plan(pieces.Plan):
-    """How often, and how, every task is split; a repeat's splits depend on its number and the seed alone.
+    """How often, and how, every task is split; the splits of a repeat depend only on its number and the seed.
 
-    benchmark: whose results they are.
+    benchmark: the name of the benchmark.
     """
 
     repeats: int = 2
@@ -61,14 +61,14 @@ class Plan(pieces.Plan):
         return {"benchmark": self.benchmark, "folds": self.folds, "seed": self.seed}
 
     def split(self, y: NDArray[np.bool_], repeat: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Training and test rows of each fold."""
+        """Yield training and test rows of each fold."""
         folds = StratifiedKFold(self.folds, shuffle=True, random_state=1000 * self.seed + repeat)
         return list(folds.split(np.zeros(y.size), y))
 
 
 @dataclass(frozen=True)
 class Record:
-    """One contender on one fold. `seconds` include the choice of C; `warnings` counts those of all its fits."""
+    """One contender on one fold. `seconds` includes the choice of C; `warnings` counts those of all its fits."""
 
     task: str
     n: int
@@ -93,9 +93,9 @@ def run(
     on_skip: Callable[[str, str], None] = lambda task, reason: None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Records of all contenders on all folds of the tasks at hand; those that are finished are in `folder`.
+    """Return records of all contenders on all folds of the available tasks; finished ones are in `folder`.
 
-    on_skip is told the name of each task without data, and the reason in a line.
+    on_skip gets the name of each task without data, and the reason in one line.
     """
     plan = Plan() if plan is None else plan
     bar = Progress() if progress is None else progress
@@ -118,7 +118,7 @@ def _places(plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _name(task: str, repeat: int, fold: int, contender: str) -> str:
-    """What a piece is called."""
+    """Return the name of a piece."""
     return f"{task}-{repeat}-{fold}-{contender}"
 
 
@@ -129,7 +129,7 @@ def _jobs(
     done: pieces.Pieces,
     on_skip: Callable[[str, str], None],
 ) -> Iterator[Any]:
-    """What is left to do, a fold at a time; a task with nothing left is not loaded."""
+    """Yield unfinished work, one fold at a time; a finished task is not loaded."""
     for task in tasks:
         left = {
             place: [c for c in contenders if _name(task.name, *place, c.name) not in done] for place in _places(plan)
@@ -149,7 +149,7 @@ def _jobs(
 
 
 def _facts(X: Any, y: NDArray[np.bool_]) -> dict[str, Any]:
-    """What tells a task's data from others: of sparse features and of bags, their arrays."""
+    """Return what identifies a task's data: for sparse features and bags, a digest of their arrays."""
     arrays = {"": X} if isinstance(X, np.ndarray) else vars(X)
     own = [value for _, value in sorted(arrays.items()) if isinstance(value, np.ndarray)]
     n, d = X.shape
@@ -168,7 +168,7 @@ def _evaluate(
     fold: int,
     plan: Plan,
 ) -> str:
-    """Fit each contender on the training rows, score it on the test rows, and keep the record; says which fold."""
+    """Fit each contender on the training rows, score the test rows, and write the record; return the fold's label."""
     X_train, X_test = X[train], X[test]
     if isinstance(X, np.ndarray):  # sparse data are left as they are
         scaler = StandardScaler().fit(X_train)
@@ -190,9 +190,9 @@ def _evaluate(
 
 
 def summarise(records: Collection[Record], contenders: Sequence[Contender], plan: Plan) -> dict[str, Any]:
-    """Plain data: means by task and contender, and differences of AP to the best single baseline, by task and overall.
+    """Return means by task and contender, and differences of AP to the best single baseline, by task and overall.
 
-    Only tasks on which every contender has every fold count; the best baseline is that of highest mean AP over these.
+    Only tasks on which every contender has every fold count; the best baseline has the highest mean AP over these.
     """
     names = [contender.name for contender in contenders]
     by_task = of_whole_tasks(records, names, plan)
@@ -214,7 +214,7 @@ def summarise(records: Collection[Record], contenders: Sequence[Contender], plan
 
 
 def of_whole_tasks(records: Collection[Record], names: Sequence[str], plan: Plan) -> dict[str, dict[str, list[Record]]]:
-    """Records, fold by fold, by contender and task: of the tasks on which every contender has every fold."""
+    """Return the records by task and contender, fold by fold, of tasks on which every contender has every fold."""
     found: dict[str, dict[str, list[Record]]] = {}
     for record in sorted(records, key=lambda r: (r.repeat, r.fold)):
         found.setdefault(record.task, {name: [] for name in names})[record.contender].append(record)
@@ -246,9 +246,9 @@ def _differences(
 
 
 def table(summary: dict[str, Any]) -> str:
-    """The summary as text: mean test AP by task, the best marked; then differences to the best baseline."""
+    """Return the summary as text: mean test AP by task, the best marked; then differences to the best baseline."""
     if not summary["tasks"]:
-        return "no task was run to its end"
+        return "no task is finished"
     rows = []
     for task in summary["tasks"]:
         best = max(task["ap"].values())
@@ -265,18 +265,18 @@ def table(summary: dict[str, Any]) -> str:
 def _less(summary: dict[str, Any], name: str) -> Table:
     found = summary["differences"][name]
     counts = f"better on {found['better']}, worse on {found['worse']} of {len(found['tasks'])} tasks"
-    title = f"{name} less {summary['reference']}, test AP: {counts}"
+    title = f"{name} minus {summary['reference']}, test AP: {counts}"
     shown = less_table(title, "task", found["tasks"], found["overall"])
     low, high = found["bootstrap"]
     drawn = {"mean": found["overall"]["mean"], "low": low, "high": high}
-    rows = [["the same, tasks drawn again", *interval_cells(drawn)]]
+    rows = [["the same, tasks resampled", *interval_cells(drawn)]]
     if found["wilcoxon"] is not None:
-        rows.append(["Wilcoxon's signed ranks over tasks", f"p = {found['wilcoxon']:.3g}", ""])
+        rows.append(["Wilcoxon's signed-rank test over tasks", f"p = {found['wilcoxon']:.3g}", ""])
     return replace(shown, rows=[*shown.rows, *rows], totals=1 + len(rows))
 
 
 def less_table(title: str, kind: str, each: Mapping[str, Any], overall: Mapping[str, Any], digits: int = 4) -> Table:
-    """Differences by task or set, which is the kind, and their mean, all with intervals."""
+    """Make a table of differences by task or set (the kind) and of their mean, with intervals."""
     rows = [[name, *interval_cells(interval, digits)] for name, interval in each.items()]
     rows.append([f"mean over {kind}s", *interval_cells(overall, digits)])
     return Table(title, [kind, "difference", "95 % interval"], rows, totals=1)

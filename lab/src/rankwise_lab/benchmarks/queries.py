@@ -1,4 +1,4 @@
-"""The part of `rankwise bench quality` with many queries: MQ2008, fold 1, mean AP and NDCG@10 of queries held out.
+"""The part of `rankwise bench quality` with many queries: MQ2008, fold 1, mean AP and NDCG@10 of held-out queries.
 
 Grades of 1 and more are relevant; NDCG@10 takes 2^grade − 1. Hyper-parameters are chosen by cross-validation over
 training queries; queries without a relevant document have no average precision and are left out.
@@ -39,7 +39,7 @@ _OUTER, _REPEATS = 5, 2
 _RESAMPLES = 10_000
 _TREES = (25, 50, 100, 200, 400)
 _POINTWISE_CS = 10.0 ** np.arange(-4.0, 3.0)
-# What the best of the others is compared with.
+# The model that all others are compared with.
 REFERENCE = "logistic"
 
 
@@ -79,7 +79,7 @@ def run(
     on_model: Callable[[str], None] = lambda name: None,
     names: Collection[str] | None = None,
 ) -> dict[str, list[Found]]:
-    """Judge models that learnt from the training queries: on the test queries ("given"), and in folds of all queries.
+    """Judge models trained on the training queries: on the test queries ("given"), and in folds of all queries.
 
     "folds" is the mean of two repeats of five folds; models that take minutes are left out of it. names: some of
     `MODELS`, to which the reference is added.
@@ -145,7 +145,7 @@ def _judged(name: str, by_query: dict[str, NDArray[np.float64]]) -> Found:
 
 
 def _pointwise(make: Callable[[float], Any], train: Split) -> Any:
-    """A classifier of documents, its C chosen by mean AP over folds of queries."""
+    """Fit a classifier of documents, with C chosen by mean AP over folds of queries."""
     folds = list(GroupKFold(_FOLDS, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
     y = train.relevant
 
@@ -178,7 +178,7 @@ def _linear_ranker(metric: str, graded: bool, train: Split) -> Any:
 
 
 class _Boosted:
-    """Trees by a library's own or our objectives; leaves, rate and number by NDCG@10 in folds of training queries."""
+    """Fit trees with a library's own objective or ours; leaves, rate and number are chosen in folds of queries."""
 
     def __init__(self, library: str, chosen: str | RankObjective, train: Split) -> None:
         libraries: dict[str, Callable[..., Any]] = {"LightGBM": _LightGBM, "XGBoost": _XGBoost}
@@ -193,7 +193,7 @@ class _Boosted:
     def _curve(
         self, setting: tuple[int, float], train: Split, fit: NDArray[Any], held: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """NDCG@10 on what is left out, by number of trees."""
+        """Return NDCG@10 on the left-out queries, by number of trees."""
         model, left = self._begin(setting, train.part(fit), _TREES[-1]), train.part(held)
         scores = [model.predict(left.X, n) for n in _TREES]
         return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
@@ -277,7 +277,7 @@ _SLOW = ("LinearSVC", "RankSVM, AP, splines", "RankSVM, NDCG, splines")
 def table(found: dict[str, list[Found]]) -> str:
     """The results as text."""
     titles = {"given": "MQ2008, fold 1, test queries", "folds": "The same, all queries, 2 × 5 folds"}
-    columns = ["model", "MAP", "NDCG@10", f"less {REFERENCE}", "95 % interval over queries"]
+    columns = ["model", "MAP", "NDCG@10", f"minus {REFERENCE}", "95 % interval over queries"]
     return as_text(Table(titles[part], columns, [_row(one) for one in models]) for part, models in found.items())
 
 

@@ -1,4 +1,4 @@
-"""The benchmark behind `rankwise bench ranker`: what a fit of LinearRanker costs, and what it gains on made-up data."""
+"""`rankwise bench ranker`: what a fit of LinearRanker costs, and what it gains."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _memory(rows: int) -> Iterator[Row]:
 
 
 def _gains(sizes: Sizes) -> list[Case]:
-    """Section 2: test AP on rare positives with some labels wrong, against classifiers as they come."""
+    """Section 2: test AP on rare positives with some labels wrong, against classifiers with default settings."""
     return [Case(f"flip_y {noise:g}", partial(_above_defaults, noise, range(sizes.seeds))) for noise in _NOISE]
 
 
@@ -99,7 +99,7 @@ def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
                     scores = make().fit(X[train], y[train]).decision_function(X[test])
                     found[name].append(average_precision_score(y[test], scores))
     means = {name: float(np.mean(values)) for name, values in found.items()}
-    label = f"make_classification, flip_y {noise:g}, {len(seeds)} seeds: AP, LinearRanker less"
+    label = f"make_classification, flip_y {noise:g}, {len(seeds)} seeds: AP, LinearRanker minus"
     yield Row(f"{label} LogisticRegression()", means["ranker"] - means["logistic"], "", at_least(0.008), parts=means)
     yield Row(f"{label} LinearSVC()", means["ranker"] - means["svc"], "", at_least(0.0), parts=means)
     ahead = {
@@ -147,7 +147,7 @@ def _over_halves(name: str, halves: int) -> Iterator[Row]:
     less = found["ranker"] - found["logistic"]
     parts = {k: float(values.mean()) for k, values in found.items()}
     parts["standard error"] = float(less.std(ddof=1) / np.sqrt(halves)) if halves > 1 else 0.0
-    what = f"{name}, {int(y.sum())} of {y.size}, {halves} halves: AP, LinearRanker less LogisticRegression()"
+    what = f"{name}, {int(y.sum())} of {y.size}, {halves} halves: AP, LinearRanker minus LogisticRegression()"
     yield Row(what, float(less.mean()), "", parts=parts)
     yield Row("  standard error of the difference", parts["standard error"], "")
 

@@ -1,7 +1,7 @@
-"""The benchmark behind `rankwise bench retrieval`: embeddings of characters, judged on alphabets never seen.
+"""`rankwise bench retrieval`: embeddings of characters, judged on unseen alphabets.
 
-A small network learns from four alphabets of Omniglot, once for each arm, seed and learning rate; the rate that does
-best on a fifth counts, on three others. What is finished is kept in a folder, a file a seed and arm.
+A small network learns from four alphabets of Omniglot, once for each arm, seed and learning rate. The rate that does
+best on a fifth alphabet is judged on three others. Results are kept in a folder, one file per seed and arm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rankwise_lab.report.table import as_text
 
 __all__ = ["Plan", "Record", "run", "summarise", "table"]
 
-# By which a learning rate is chosen, and arms are compared.
+# The metric that chooses a learning rate and compares arms.
 _CHIEF = METRICS[0]
 
 
@@ -36,7 +36,7 @@ _CHIEF = METRICS[0]
 class Plan(pieces.Plan):
     """The network, how long it is trained, and on which alphabets.
 
-    characters, drawings: in a batch, and of each character; memory: embeddings that are kept by arms that do so.
+    characters, drawings: in a batch, and of each character; memory: how many embeddings arms with a memory keep.
     """
 
     train: tuple[str, ...] = ("Balinese", "Early_Aramaic", "Greek", "Latin")
@@ -60,7 +60,7 @@ class Plan(pieces.Plan):
 
 @dataclass(frozen=True)
 class Record:
-    """One arm of one seed: the rate chosen, MAP@R on the validation alphabet by rate, and metrics by test alphabet."""
+    """One arm of one seed: the chosen rate, MAP@R on the validation alphabet by rate, and metrics by test alphabet."""
 
     seed: int
     arm: str
@@ -81,14 +81,14 @@ def run(
     cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Records of these arms for these seeds, of which those that are finished are in `folder`.
+    """Return records of these arms for these seeds; finished ones are in `folder`.
 
-    data_dir: where the archive is, as in `bench finetune`. n_jobs: arms and seeds at a time, each on one thread.
+    data_dir: the folder of the archive, as in `bench finetune`. n_jobs: arms and seeds at a time, each on one thread.
     """
     archive = existing(data_folder(data_dir) / ARCHIVE)
     done = pieces.Pieces(folder, plan, option="--results")
     left = [(seed, arm) for seed in seeds for arm in arms if _name(seed, arm) not in done]
-    if left:  # decoded here, once, and not by every process
+    if left:  # decode once here, not in every process
         drawings = load_omniglot(archive, cache_dir)
         done.agree("data", {"drawings": _digest(drawings)}, "other drawings")
     jobs = (delayed(_evaluate)(done, plan, *one, archive, cache_dir) for one in left)
@@ -98,7 +98,7 @@ def run(
 
 
 def _name(seed: int, arm: Arm) -> str:
-    """What a piece is called."""
+    """Return the name of a piece."""
     return f"seed-{seed}-{arm.name}"
 
 
@@ -107,7 +107,7 @@ def _digest(omniglot: Omniglot) -> str:
 
 
 def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Path, cache_dir: Path | None) -> str:
-    """Train by every rate from the same weights, and keep what the best one gave; says which seed and arm."""
+    """Train with every rate from the same weights, and write the record of the best; return a label of seed and arm."""
     began = time.perf_counter()
     omniglot = load_omniglot(archive, cache_dir)
     together = joined(omniglot, plan.train)
@@ -130,7 +130,7 @@ def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Pat
 
 
 def joined(omniglot: Omniglot, alphabets: Sequence[str]) -> Drawings:
-    """The drawings of several alphabets, whose characters are numbered through from 0."""
+    """Return the drawings of several alphabets, with characters numbered from 0 throughout."""
     images, characters, begin = [], [], 0
     for name in alphabets:
         known, numbers = np.unique(omniglot[name].characters, return_inverse=True)
@@ -141,7 +141,7 @@ def joined(omniglot: Omniglot, alphabets: Sequence[str]) -> Drawings:
 
 
 def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm]) -> dict[str, Any]:
-    """Plain data: metrics by arm and seed, means over test alphabets; MAP@R by alphabet, its means over seeds.
+    """Return metrics by arm and seed, means over test alphabets, and MAP@R by alphabet, means over seeds.
 
     Paired differences in MAP@R with 95 % intervals (t) are to the best baseline. Only seeds with all arms count.
     """
@@ -171,10 +171,10 @@ def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm]) -> d
 
 
 def table(summary: dict[str, Any]) -> str:
-    """The summary as text: arms with their metrics and differences, then MAP@R by alphabet."""
+    """Return the summary as text: arms with their metrics and differences, then MAP@R by alphabet."""
     if not summary["seeds"]:
-        return "no seed was run to its end"
-    title = f"Alphabets not seen, {len(summary['seeds'])} seeds; differences in {_CHIEF}"
+        return "no seed is finished"
+    title = f"Unseen alphabets, {len(summary['seeds'])} seeds; differences in {_CHIEF}"
     columns = {
         metric: {name: float(np.mean(values)) for name, values in of.items()}
         for metric, of in summary["metrics"].items()

@@ -15,12 +15,12 @@ from rankwise_lab.benchmarks.torch_peers import METRIC_LEARNING, metric_learning
 
 __all__ = ["ARMS", "Shape", "smooth_ap"]
 
-# Of the ramp, in units of cosine: the best of 0.02 to 0.4 on the validation alphabet with another seed.
+# Width of the ramp, in units of cosine: the best of 0.02 to 0.4 on the validation alphabet with another seed.
 _WIDTH = 0.05
 
 
 class Shape(NamedTuple):
-    """What a loss may ask for: how many characters there are, lengths of embeddings, and how many are remembered."""
+    """What a loss may need: the number of characters, the length of embeddings, and how many to remember."""
 
     characters: int
     embedding: int
@@ -57,7 +57,7 @@ ARMS = (
         for name in ("TripletMargin", "MultiSimilarity", "SupCon", "FastAP")
     ),
     Arm("ProxyAnchor", _proxy_anchor, ours=False, package=METRIC_LEARNING),
-    # Not pytorch-metric-learning's, which takes other rows for a class's where a batch has more classes than members.
+    # Not pytorch-metric-learning's, which mixes up rows if a batch has more classes than members per class.
     Arm("SmoothAP", partial(_same, smooth_ap), ours=False),
     *(
         Arm(f"{surrogate}{'-memory' if remembers else ''}", partial(_ours, surrogate, remembers), ours=True)

@@ -17,7 +17,7 @@ METRICS = ("MAP@R", "AP", "recall@1")
 
 _BLOCKS = 4
 _EVALUATED = 500
-# What a loss learns itself, its proxies, learns so many times as fast as the network, as its authors have it.
+# Proxies, which a loss learns itself, have this many times the network's learning rate, as their authors suggest.
 _OF_LOSS = 100.0
 
 
@@ -63,7 +63,7 @@ def train(
 def rows_of_batch(
     members: list[NDArray[np.intp]], characters: int, drawings: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Rows of so many drawings of so many characters, one character after the other and no drawing twice."""
+    """Draw rows of this many characters and drawings of each, one character after the other, no drawing twice."""
     chosen = rng.choice(len(members), characters, replace=False)
     return np.concatenate([rng.choice(members[k], drawings, replace=False) for k in chosen])
 

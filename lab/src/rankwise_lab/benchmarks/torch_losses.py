@@ -1,4 +1,4 @@
-"""The benchmark behind `rankwise bench torch`: what the losses cost in training with torch, and what others cost."""
+"""`rankwise bench torch`: what our losses and others cost in training with PyTorch."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from rankwise_lab.measuring.timing import THREADS, Task, compare
 
 __all__ = ["BENCHMARK", "Sizes", "describe"]
 
-# Less than this is too little to tell from what a process takes by the way.
+# Less memory than this cannot be told from what a process takes anyway.
 _MEGABYTE = 2**20
 _GIGABYTE = 2**30
-# Of labels in a memory of scores, about as in `bench finetune`.
+# Share of positive labels in a memory of scores, about as in `bench finetune`.
 _RARE = 0.02
 
 
@@ -40,8 +40,8 @@ _RARE = 0.02
 class Sizes(pieces.Plan):
     """flat: scores and positives of one query; rows: queries, scores and positives of each; flat_core: as flat.
 
-    embeddings, scores, rare: batches on which peers are met. remembered: samples and classes of a memory. limit: bytes
-    a process may have; patience: seconds it may take.
+    embeddings, scores, rare: sizes of batches to compare with peers. remembered: samples and classes of a memory.
+    limit: bytes that a process may have; patience: seconds that it may take.
     """
 
     flat: tuple[int, int] = (10**6, 10**3)
@@ -81,7 +81,7 @@ class Problem(NamedTuple):
 
 
 def describe() -> dict[str, Any]:
-    """Versions of torch and of the peers, and threads that torch is given."""
+    """Return the versions of torch and of the peers, and the threads of torch."""
     packages = ("torch", "pytorch-metric-learning", "libauc")
     versions = {package: machine.version_of(package) or "not installed" for package in packages}
     return {**versions, "torch_threads": THREADS}
@@ -141,7 +141,7 @@ def _over_core(loss: str, make: Any, size: tuple[int, ...], repeats: int) -> Ite
 
 
 def _peers(sizes: Sizes) -> list[Case]:
-    """Section 3: what others cost on the same batch, over ours, each in a process of its own."""
+    """Section 3: the cost of other losses on the same batch, over ours, each in its own process."""
     batches = {"embeddings": sizes.embeddings, "scores": sizes.scores, "rare": sizes.rare}
     return [
         Case(f"{peer.name}, B = {size:,}", partial(_beside, peer, size, sizes))
@@ -168,7 +168,7 @@ def _beside(peer: Peer, size: int, sizes: Sizes) -> Iterator[Row]:
 
 
 def _memory_ratio(growth: dict[str, int | None]) -> float | None:
-    """Theirs over ours, ours being a megabyte at least; None where neither has reached that."""
+    """Return theirs over ours, with ours at least a megabyte; None if neither reaches that."""
     theirs, ours = growth["peer"], growth["ours"]
     if theirs is None or ours is None or max(theirs, ours) < _MEGABYTE:
         return None
@@ -176,7 +176,7 @@ def _memory_ratio(growth: dict[str, int | None]) -> float | None:
 
 
 def _measure(name: str, size: int, sizes: Sizes) -> tuple[dict[str, Any], str | None]:
-    """What the process has found, and what the peer died of, if it did."""
+    """Return what the process measured, and why the peer failed, if it did."""
     command = child("peer", name, size, sizes.peer_repeats, sizes.limit)
     said, wrong = "", ""
     failure: str | None = None
@@ -245,7 +245,7 @@ BENCHMARK = Benchmark(
     "torch",
     (
         Section(2, "Forward and backward on one thread", _speed),
-        Section(3, "Others on the same batch, forward and backward on one thread", _peers),
+        Section(3, "Other losses on the same batch, forward and backward on one thread", _peers),
         Section(4, "Soft losses, and a step with a memory of scores, on one thread", _soft),
     ),
     Sizes,

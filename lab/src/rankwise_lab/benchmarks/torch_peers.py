@@ -1,4 +1,4 @@
-"""What others train on average precision with, and what ours is compared with on the same batch."""
+"""Other losses for average precision, to compare ours with on the same batch."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ __all__ = [
     "step",
 ]
 
-# Of scores, this share belongs to positives, by kind.
+# Share of positives among the scores, by kind.
 _POSITIVES = {"scores": 0.02, "rare": 1 / 1001}
 _DIMENSIONS = 128
-# Of embeddings about the centre of their class, the spread of centres being 1: classes overlap.
+# Spread of embeddings around the centre of their class, in units of the spread of centres: classes overlap.
 _SPREAD = np.float32(2.0)
 _TEMPERATURE = 0.01
 # Of AP-loss.
@@ -47,7 +47,7 @@ Objective = Callable[..., Any]
 
 
 class Batch(NamedTuple):
-    """What has a gradient, and what says which of it is positive: scores and target, or embeddings and labels."""
+    """A batch: scores and target, or embeddings and labels; the first has a gradient."""
 
     inputs: torch.Tensor
     truth: torch.Tensor
@@ -55,7 +55,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """A loss of others. kind: "embeddings", "scores" or "rare"; target: of its time, over ours."""
+    """A third-party loss. kind: "embeddings", "scores" or "rare"; target: for its time over ours."""
 
     name: str
     kind: str
@@ -65,7 +65,7 @@ class Peer:
 
 
 def step(objective: Objective, batch: Batch) -> Task:
-    """Forward and backward; the gradient of the step before is forgotten."""
+    """Return a task: forward and backward, without the previous gradient."""
 
     def task() -> object:
         batch.inputs.grad = None
@@ -75,17 +75,17 @@ def step(objective: Objective, batch: Batch) -> Task:
 
 
 def batch_of(kind: str, size: int) -> Batch:
-    """Scores (B,), of which 2 %, or one in 1,001, are positives'; or embeddings (B, 128) of √B classes, √B of each.
+    """Return scores (B,), 2 % or one in 1,001 of positives; or embeddings (B, 128) of √B classes, √B of each.
 
-    Embeddings are in the order of their classes:
-    SmoothAPLoss gives what its paper defines only for as many classes as each has members, one class after the other.
+    Embeddings are in the order of their classes: SmoothAPLoss follows its paper only if there are as many classes as
+    members of each, one class after the other.
     """
     if kind in _POSITIVES:
         n_pos = max(1, round(_POSITIVES[kind] * size))
         return batch_of_arrays(*normal(n_pos, size - n_pos))
     members = math.isqrt(size)
     if members**2 != size:
-        raise ValueError(f"a batch of embeddings has a square number of them, got {size}")
+        raise ValueError(f"the number of embeddings in a batch must be a square, got {size}")
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(members), members)
     centres = rng.standard_normal((members, _DIMENSIONS), dtype=np.float32)
@@ -108,7 +108,7 @@ def pairwise_smooth_ap(scores: torch.Tensor, target: torch.Tensor) -> torch.Tens
 
 
 def metric_learning(name: str, batch: object, **options: Any) -> Objective:
-    """A loss of pytorch-metric-learning, with its defaults but for the options, whatever the batch."""
+    """Make a loss of pytorch-metric-learning with these options, else its defaults; it does not depend on the batch."""
     from pytorch_metric_learning import losses
 
     objective: Objective = getattr(losses, name)(**options)
@@ -116,7 +116,7 @@ def metric_learning(name: str, batch: object, **options: Any) -> Objective:
 
 
 def libauc(size: int) -> Objective:
-    """LibAUC's APLoss for as many samples: of scores and target (b, 1), and of the indices (b,) of a batch."""
+    """Make LibAUC's APLoss for this many samples: of scores and target (b, 1), and of the indices (b,) of a batch."""
     from libauc.losses import APLoss
 
     objective: Objective = APLoss(data_len=size, device="cpu")
@@ -129,7 +129,7 @@ def _libauc_of_all(size: int) -> Objective:
 
 
 class _PublishedLoop(torch.autograd.Function):
-    """AP-loss as its authors compute it: from the lowest positive to the highest, each against all that it may meet."""
+    """AP-loss as its authors compute it: from the lowest positive to the highest, each against all within its width."""
 
     @staticmethod
     def forward(ctx: Any, scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -180,7 +180,7 @@ OURS: dict[str, tuple[str, Callable[[], Objective]]] = {
 METRIC_LEARNING = Package(
     "pytorch_metric_learning", "pip install 'rankwise-lab[torch]' (in a checkout: pip install './lab[torch]')"
 )
-# It asks for dozens of packages, of which its losses use none but those of the extra.
+# It requires dozens of packages, but its losses use only those of the extra.
 LIBAUC = Package("libauc", "pip install --no-deps libauc")
 _PEERS = (
     *(

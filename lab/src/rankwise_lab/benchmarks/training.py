@@ -1,4 +1,4 @@
-"""The benchmark behind `rankwise bench training`: what a fit costs, and what inference is of it."""
+"""`rankwise bench training`: what a fit costs, and how much of it is inference."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["BENCHMARK"]
 
 # The gap at which fits stop.
 _TOL = 1e-3
-# C of LinearSVC, of which the best is taken.
+# Values of C for LinearSVC; the best one counts.
 _SVC_CS = np.logspace(-3, 2, 11)
-# Ways to the same fit, by loss: ours, then as published, and what the totals of these must be times ours.
+# Methods for the same fit, by loss: ours, then the published ones, and the target for their total time over ours.
 _OURS = ("bucketed", "quicksort")
 _PUBLISHED: dict[str, dict[str, tuple[LossLike, str, float | None]]] = {
     "ap": {"yue": ("ap", "yue", 10.0), "mohapatra2014": ("ap", "mohapatra2014", None)},
@@ -50,7 +50,7 @@ class Sizes(pieces.Plan):
 
 
 class Problem(NamedTuple):
-    """w8a, and for each model the C that ranks best what folds leave out."""
+    """w8a, and for each model the C that ranks held-out folds best."""
 
     X: Any
     y: NDArray[np.bool_]
@@ -82,7 +82,7 @@ def _fit(X: Any, y: NDArray[np.bool_], loss: LossLike, C: float, method: str = "
 
 def _against_linear_svc(sizes: Sizes) -> Iterator[Row]:
     what = "w8a, AP, gap 1e-3: RankSVM fit over LinearSVC fit, each at its best C"
-    share = "  of it in inference"
+    share = "  share of the fit in inference"
     try:
         problem = _problem(sizes)
     except MissingDataError:

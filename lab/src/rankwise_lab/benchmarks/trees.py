@@ -1,6 +1,6 @@
-"""The benchmark behind `rankwise bench trees`: what our objectives cost beside the trees that LightGBM grows for them.
+"""`rankwise bench trees`: what our objectives cost beside the trees that LightGBM grows for them.
 
-What they are worth is in `rankwise bench quality --tasks mq2008`.
+Their quality is in `rankwise bench quality --tasks mq2008`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _over_tree(name: str, sizes: Sizes) -> Iterator[Row]:
 
 
 def _made_up(rows: int, least: tuple[float, ...]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Features, and labels that three of them tell in part."""
+    """Make features, and labels that depend on three of them and on noise."""
     rng = np.random.default_rng(0)
     features = rng.standard_normal((rows, _FEATURES), np.float32)
     told = (features[:, 0] + features[:, 1] * features[:, 2] + rng.standard_normal(rows)) / np.sqrt(3.0)
@@ -72,7 +72,7 @@ def _made_up(rows: int, least: tuple[float, ...]) -> tuple[NDArray[np.float32], 
 
 
 def _begun(features: NDArray[Any], labels: NDArray[Any]) -> tuple[Any, Any]:
-    """A model of a few trees, so that scores are as in the midst of a training, and its data set, of one query."""
+    """Return a model of a few trees, for scores as in the middle of a training, and its data set, one query."""
     import lightgbm
 
     data = lightgbm.Dataset(features, labels, group=[labels.size], free_raw_data=False)

@@ -1,4 +1,4 @@
-"""Section 3: scores that a bucketed engine might stumble over, against normal ones and against sorting them."""
+"""Section 3: scores that are difficult for the bucketed engine, against normal ones and against sorting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["unfriendly"]
 
 
 class Kind(NamedTuple):
-    """Scores by numbers of positives and negatives, normal ones to compare with, and how much longer they may take."""
+    """How to make scores, the normal ones to compare with, and how much longer they may take."""
 
     make: Callable[[int, int], Sample]
     normal: str
@@ -59,7 +59,7 @@ def unfriendly(sizes: Sizes) -> list[Case]:
 
 
 def _kinds(label: str, loss: str, n_pos: int, n: int, repeats: int) -> Iterator[Row]:
-    """Each kind over normal scores of the type it is worked on in, and over np.sort of all its scores."""
+    """Compare each kind with normal scores of its working type, and with np.sort of all its scores."""
     tasks: dict[str, Task] = {
         dtype: hinge(scores.normal(n_pos, n - n_pos, dtype=dtype), loss) for dtype in ("float32", "float64")
     }
@@ -80,7 +80,7 @@ def _sort_of(kind: str) -> str:
 def _outlier(label: str, loss: str, n_pos: int, n: int, repeats: int) -> Iterator[Row]:
     sample = scores.normal(n_pos, n - n_pos)
     found = compare({"with": hinge(scores.with_outlier(sample), loss), "without": hinge(sample, loss)}, repeats)
-    yield over(f"{label}: over none", found, *found, target=at_most(2))
+    yield over(f"{label}: over no outlier", found, *found, target=at_most(2))
 
 
 def _against_sort(label: str, loss: str, n_pos: int, n_neg: int, bound: float, repeats: int) -> Iterator[Row]:

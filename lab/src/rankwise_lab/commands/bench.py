@@ -17,7 +17,7 @@ __all__ = ["add_command"]
 
 _MARKS = {True: "yes", False: "NO", None: ""}
 _MQ2008 = "mq2008"
-# The modules of the benchmarks that are tables of rows.
+# Modules of the benchmarks that print a table of rows.
 _TABLES = {
     "inference": "inference",
     "training": "training",
@@ -34,93 +34,96 @@ _QUICK_SETS = ("corel_dogs", "protein")
 
 
 def add_command(commands: Any) -> None:
-    """Add `bench` and what it measures."""
-    bench = commands.add_parser("bench", help="measure speed and quality against peers and targets")
+    """Add `bench` and its benchmarks to the command line."""
+    what = "measure speed and quality against other methods and targets"
+    bench = commands.add_parser("bench", help=what, description=f"{what.capitalize()}.")
     kinds = bench.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
     whats = {
-        "inference": "a call of inference against sorting and the published methods",
-        "training": "a fit against LinearSVC, and inference within it (w8a: set RANKWISE_DATA)",
-        "ranker": "LinearRanker: what a fit costs, what it gains where positives are rare (w8a: set RANKWISE_DATA)",
-        "torch": "the losses in torch against sorting, the core and other AP losses",
-        "lwsvm": "LW-SVM against Adadelta, from the same start for the same time (CIFAR-10: set RANKWISE_DATA)",
-        "finetune": "a small network trained on for AP against cross-entropy (CIFAR-10: set RANKWISE_DATA)",
-        "retrieval": "embeddings for unseen alphabets against other metric losses (Omniglot: set RANKWISE_DATA)",
+        "inference": "one call of inference against sorting and the published methods",
+        "training": "a RankSVM fit against LinearSVC, and its time in inference (needs w8a in RANKWISE_DATA)",
+        "ranker": "the cost of a LinearRanker fit, and its gain on rare positives (needs w8a in RANKWISE_DATA)",
+        "torch": "losses in PyTorch against sorting, the core and other AP losses",
+        "lwsvm": "LW-SVM against Adadelta, from the same start for the same time (needs CIFAR-10 in RANKWISE_DATA)",
+        "finetune": "fine-tuning a small network for AP against cross-entropy (needs CIFAR-10 in RANKWISE_DATA)",
+        "retrieval": "embeddings of unseen alphabets against other metric losses (needs Omniglot in RANKWISE_DATA)",
         "quality": "test AP on real tasks against tuned linear classifiers",
-        "latent": "a latent AP-SVM over features in a file, against reading and multiplying them (2 GB on disk)",
-        "trees": "objectives for boosted trees against the time LightGBM takes for a tree",
-        "dask": "a fit on a Dask cluster: what a step exchanges and costs, by samples and workers (4 GB of memory)",
-        "bags": "test AP on multiple-instance sets: latent rankers against rankers of bag means",
+        "latent": "a latent AP-SVM on features in a file, against reading and multiplying them (takes 2 GB on disk)",
+        "trees": "objectives for boosted trees against the time that LightGBM takes to grow a tree",
+        "dask": "a fit on a Dask cluster: what a step exchanges and costs (takes 4 GB of memory)",
+        "bags": "test AP on multiple-instance data: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():
-        kind = kinds.add_parser(name, help=what, description=what)
-        kind.add_argument("--quick", action="store_true", help="small problems: a look at everything, no measurement")
-        kind.add_argument("--json", type=Path, metavar="FILE", help="write what was found to FILE")
+        kind = kinds.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        kind.add_argument("--quick", action="store_true", help="use small problems, to check that everything works")
+        kind.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as JSON")
         if name in _KEPT:
             kind.set_defaults(run=_kept)
             _KEPT[name][0](kind)
             continue
-        kind.add_argument("--only", type=int, nargs="+", metavar="N", help="only the sections so numbered")
+        kind.add_argument("--only", type=int, nargs="+", metavar="N", help="run only these sections")
         kind.set_defaults(run=_table, figure=None)
         if name == "inference":
             kind.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures")
 
 
 def _add_quality(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--tasks", nargs="+", metavar="NAME", help="only these tasks; mq2008 is the one with queries")
-    kind.add_argument("--contenders", nargs="+", metavar="NAME", help="only these contenders, or models of mq2008")
+    kind.add_argument("--tasks", nargs="+", metavar="NAME", help="run only these tasks; mq2008 is the one with queries")
+    kind.add_argument("--contenders", nargs="+", metavar="NAME", help="run only these contenders, or models of mq2008")
     _add_results(kind, "quality", "fold by fold")
-    _add_folds(kind, 2, "of five folds (default: 2)")
+    _add_folds(kind, 2, "repetitions of five folds (default: 2)")
     _add_jobs(kind, "folds")
 
 
 def _add_finetune(kind: argparse.ArgumentParser) -> None:
     _add_results(kind, "finetune", "seed by seed")
     _add_arms(kind)
-    _add_seeds(kind, 5, "draws of classes and images")
+    _add_seeds(kind, 5, "number of draws of classes and images")
     _add_jobs(kind, "seeds")
 
 
 def _add_retrieval(kind: argparse.ArgumentParser) -> None:
     _add_results(kind, "retrieval", "training by training")
     _add_arms(kind)
-    _add_seeds(kind, 3, "draws of weights and batches")
+    _add_seeds(kind, 3, "number of draws of weights and batches")
     _add_jobs(kind, "trainings")
 
 
 def _add_bags(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
+    kind.add_argument("--sets", nargs="+", metavar="NAME", help="run only these data sets")
     _add_results(kind, "bags", "fold by fold")
-    _add_folds(kind, 5, "of ten folds (default: 5; with --quick, one of three)")
+    _add_folds(kind, 5, "repetitions of ten folds (default: 5; quick: one of three folds)")
     _add_jobs(kind, "folds")
 
 
 def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
     default = f"rankwise-{name}"
-    help = f"keep results {how} in the folder DIR, and go on from there (default: {default}; with --quick, none)"
+    help = f"folder that keeps results {how}, to resume a run (default: {default}; quick: none)"
     kind.add_argument("--results", type=Path, metavar="DIR", help=help)
     kind.set_defaults(kept_in=Path(default))
 
 
 def _add_folds(kind: argparse.ArgumentParser, repeats: int, help: str) -> None:
     kind.add_argument("--repeats", type=int, default=repeats, metavar="N", help=help)
-    kind.add_argument("--seed", type=int, default=0, metavar="N", help="other seeds are other splits (default: 0)")
+    kind.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the splits (default: 0)")
 
 
 def _add_arms(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--arms", nargs="+", metavar="NAME", help="only these ways to train")
+    kind.add_argument("--arms", nargs="+", metavar="NAME", help="run only these ways to train")
 
 
 def _add_seeds(kind: argparse.ArgumentParser, default: int, what: str) -> None:
-    help = f"{what} (default: {default}; with --quick, {_QUICK_SEEDS})"
+    help = f"{what} (default: {default}; quick: {_QUICK_SEEDS})"
     kind.add_argument("--seeds", type=int, default=default, metavar="N", help=help)
 
 
 def _add_jobs(kind: argparse.ArgumentParser, of: str) -> None:
-    kind.add_argument("--jobs", type=int, default=1, metavar="N", help=f"{of} at a time (default: 1)")
+    kind.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help=f"number of {of} to run in parallel (default: 1)"
+    )
 
 
 def _table(arguments: argparse.Namespace) -> int:
-    """Measure, print a row for each number found, and write the files asked for; 0 whatever the targets."""
+    """Measure, print one row per number, and write the requested files; return 0 even if targets are missed."""
     check_writable(arguments.json)
     check_writable(arguments.figure)
     figure: Path | None = arguments.figure
@@ -157,13 +160,13 @@ def _table(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write_json(arguments.json, document)
     judged = [row["met"] for section in document["sections"] for row in section["rows"] if row["met"] is not None]
-    caution = " (quick: sizes too small for the targets to mean much)" if arguments.quick else ""
+    caution = " (quick run: the problems are too small for the targets to mean much)" if arguments.quick else ""
     print(f"\n{sum(judged)} of {len(judged)} targets met{caution}")
     return 0
 
 
 def _kept(arguments: argparse.Namespace) -> int:
-    """Run what is left to run, print the tables, and write the file asked for."""
+    """Run what is not finished, print the tables, and write the requested file."""
     _check_results(arguments)
     for name in ("repeats", "seeds", "jobs"):
         if getattr(arguments, name, 1) < 1:
@@ -171,7 +174,7 @@ def _kept(arguments: argparse.Namespace) -> int:
     from rankwise_lab.pieces import write_json
     from rankwise_lab.progress import Progress
 
-    with TemporaryDirectory() as folder:  # of a quick run that names none: one that goes with it
+    with TemporaryDirectory() as folder:  # for a quick run without --results; deleted afterwards
         results = arguments.results or (Path(folder) / "results" if arguments.quick else arguments.kept_in)
         document = _KEPT[arguments.benchmark][1](arguments, results, Progress())
     if arguments.json is not None:
@@ -180,7 +183,7 @@ def _kept(arguments: argparse.Namespace) -> int:
 
 
 def _check_results(arguments: argparse.Namespace) -> None:
-    """Refuse, before anything is computed, a file for a folder and the other way round, and one place for both."""
+    """Check --json and --results before anything is computed: a file, a folder, and not the same path."""
     check_writable(arguments.json)
     folder: Path = arguments.results or arguments.kept_in
     if folder.exists() and not folder.is_dir():
@@ -239,7 +242,7 @@ def _retrieval(arguments: argparse.Namespace, folder: Path, progress: Any) -> di
 
 
 def _by_seed(benchmark: Any, known: Any, arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
-    """Train with the arms asked for, for every seed."""
+    """Train the requested arms for every seed."""
     from rankwise_lab.benchmarks.arms import asked
 
     arms = asked(known, arguments.arms)
@@ -268,12 +271,12 @@ def _bags(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[st
 
 
 def _split_as_asked(kind: Any, arguments: argparse.Namespace) -> Any:
-    """A plan of folds with the seed given, and with the repeats given unless it is quick."""
+    """Return a plan of folds with the given seed, and with the given repeats unless it is quick."""
     given = {"seed": arguments.seed} | ({} if arguments.quick else {"repeats": arguments.repeats})
     return replace(kind.sized(arguments.quick), **given)
 
 
-# Benchmarks whose finished pieces are kept: what adds options, and what runs it, prints tables and gives the document.
+# Benchmarks that keep finished pieces: the function that adds options, and the one that runs and prints them.
 _KEPT: dict[str, tuple[Callable[..., None], Callable[..., dict[str, Any]]]] = {
     "quality": (_add_quality, _quality),
     "finetune": (_add_finetune, _finetune),

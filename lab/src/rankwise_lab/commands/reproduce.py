@@ -148,7 +148,7 @@ def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentPars
             if said is None:
                 raise
             lacking[name] = said
-        except ValueError as error:  # the others are still run
+        except ValueError as error:  # still run the others
             lacking[name], status = " ".join(str(error).split()), BAD_INPUT
             voice.note(f"{name}: {lacking[name]}")
         else:

@@ -1,1 +1,1 @@
-"""Data sets: where they are looked for, and readers of those that only experiments use."""
+"""Data sets: where they are searched for, and readers of those that only experiments use."""

@@ -1,4 +1,4 @@
-"""Tar archives and pictures that others made: read into memory within bounds, and nothing unpacked or run."""
+"""Read tar archives and pictures from others into memory, within bounds; nothing is unpacked to disk or run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MODES = ("1", "L", "P", "RGB", "RGBA")
 
 
 class Bound(NamedTuple):
-    """The most bytes that a member may have, and what it is not if it has more."""
+    """The most bytes that a member may have, and what kind of file it is."""
 
     most: int
     kind: str
 
 
 def digest_of(blocks: Iterable[bytes]) -> str:
-    """What tells these bytes from others, in 16 characters."""
+    """Return a digest of these bytes, 16 characters long."""
     digest = hashlib.sha256()
     for block in blocks:
         digest.update(block)
@@ -36,13 +36,13 @@ def digest_of(blocks: Iterable[bytes]) -> str:
 
 
 def digest_of_file(path: Path) -> str:
-    """What tells the bytes of a file from others."""
+    """Return a digest of the bytes of a file."""
     with path.open("rb") as file:
         return digest_of(iter(lambda: file.read(1 << 20), b""))
 
 
 def members(archive: Path, bound: Callable[[str], Bound | None]) -> Iterator[tuple[str, bytes]]:
-    """Path and content of the regular files of a tar archive that have a bound; all others pass."""
+    """Yield path and content of the regular files of a tar archive that have a bound; skip all others."""
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
@@ -50,23 +50,23 @@ def members(archive: Path, bound: Callable[[str], Bound | None]) -> Iterator[tup
                 if known is None:
                     continue
                 if member.size > known.most:
-                    raise ValueError(f"{archive}: {member.name} has {member.size} bytes: no {known.kind}")
+                    raise ValueError(f"{archive}: {member.name} has {member.size} bytes, too many for a {known.kind}")
                 file = tar.extractfile(member)
                 assert file is not None
                 yield member.name, file.read()
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        raise ValueError(f"{archive}: not a whole tar archive ({error})") from error
+        raise ValueError(f"{archive}: not a complete tar archive ({error})") from error
 
 
 def picture(encoded: bytes, size: int, mode: str, where: str) -> tuple[NDArray[np.uint8], bool]:
-    """A square picture of `size` pixels a side, converted to a mode of Pillow, and whether it is a JPEG."""
+    """Decode a square picture with `size` pixels per side to a mode of Pillow; also say whether it is a JPEG."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(encoded), formats=("JPEG", "PNG")) as found:
             width, height = found.size
             if found.mode not in _MODES:
-                raise ValueError(f"its mode is {found.mode}, wanted are 8 bits a colour")
+                raise ValueError(f"its mode is {found.mode}; 8 bits per colour are needed")
             if width == height == size:
                 return np.asarray(found.convert(mode)), found.format == "JPEG"
     except (
@@ -79,4 +79,4 @@ def picture(encoded: bytes, size: int, mode: str, where: str) -> tuple[NDArray[n
         zlib.error,
     ) as error:
         raise ValueError(f"{where} is not a JPEG or PNG picture ({error})") from error
-    raise ValueError(f"{where} has {width} × {height} pixels, wanted are {size} × {size}")
+    raise ValueError(f"{where} has {width} × {height} pixels instead of {size} × {size}")

@@ -1,4 +1,4 @@
-"""CIFAR-10 as published or as pictures, in a folder or an archive; what takes long to read is kept in a cache."""
+"""CIFAR-10 as published or as pictures, in a folder or an archive; slow reads are cached."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ARCHIVE = "cifar10-jpeg.tar.xz"
 _BATCHES = "cifar-10-batches-py"
 _PUBLISHED = "cifar-10-python.tar.gz"
 _PICTURES = "cifar10"
-# Raised whenever the arrays of the same files change.
+# Increased whenever the arrays of the same files change.
 _VERSION = 2
 
 # What the pixels are, by the form that they were read from.
 FORMS = {
     "original": "CIFAR-10 as it was published",
-    "png": "CIFAR-10 as PNG files, which lose nothing of the pixels they are made of",
-    "jpeg": "CIFAR-10 as JPEG files, so slightly lossy: not the very pixels of the paper",
+    "png": "CIFAR-10 as PNG files, which are lossless",
+    "jpeg": "CIFAR-10 as JPEG files, slightly lossy, so not exactly the paper's pixels",
 }
 
 
@@ -47,7 +47,7 @@ class Cifar10(NamedTuple):
 
     @property
     def original(self) -> bool:
-        """Whether the pixels are those of the files that were published."""
+        """Whether the pixels are those of the published files."""
         return self.form == "original"
 
     @property
@@ -57,10 +57,10 @@ class Cifar10(NamedTuple):
 
 
 def find_cifar10(given: str | Path | None = None) -> Path:
-    """The file given, or the first of CIFAR-10's forms in the folder given, else in the data folder.
+    """Find CIFAR-10: the given file, or the first of its forms in the given folder or in the data folder.
 
-    The published files, unpacked or as an archive, go before pictures in folders, and these before ARCHIVE. A folder
-    given may also be itself one of the forms. MissingDataError if there is none.
+    The published files, unpacked or as an archive, come first, then pictures in folders, then ARCHIVE. The given folder
+    may itself be one of the forms. Raises MissingDataError if there is none.
     """
     folder = data_folder(given)
     if given is not None and folder.is_file():
@@ -84,24 +84,24 @@ def find_cifar10(given: str | Path | None = None) -> Path:
 
 
 def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar10:
-    """CIFAR-10 from any of its forms; which one is seen from what is there.
+    """Load CIFAR-10 from any of its forms; the files there tell which one.
 
     As published: a folder of data_batch_1 to 5, test_batch and batches.meta, or a tar archive of it; classes in the
     order of batches.meta. As pictures: a folder or tar archive of train/<class>/NAME.png or .jpg and test/…, by class
     and name; classes are the names of the folders, sorted. Archives and pictures are kept as arrays in cache_dir (else
-    RANKWISE_CACHE_DIR, else the user's cache folder), by their content; to read pictures first wants Pillow.
+    RANKWISE_CACHE_DIR, else the user's cache folder), by their content; the first reading of pictures needs Pillow.
     """
     source = Path(path)
     if _is_batches(source):
         return Cifar10(*batches.read_batches(_batch_files(source), str(source)), "original")
     if source.is_dir():
         if not _is_pictures(source):
-            raise ValueError(f"{source}: neither batches.meta nor train/ and test/ are there; name a form of CIFAR-10")
+            raise ValueError(f"{source} has neither batches.meta nor train/ and test/; name a folder of CIFAR-10")
         found = pictures.gather(pictures.in_folder(source), str(source))
         blocks = (part for name, content in found.values() for part in (name.encode(), b"\0", content))
         return _kept(digest_of(blocks), lambda: _decoded(found, source), cache_dir)
     if not source.is_file():
-        raise FileNotFoundError(f"no file {source}: wanted is CIFAR-10 as published, or train/<class>/… and test/…")
+        raise FileNotFoundError(f"no file {source}: name CIFAR-10 as published, or train/<class>/… and test/…")
     return _kept(digest_of_file(source), lambda: _archived(source), cache_dir)
 
 
@@ -114,7 +114,7 @@ def _is_pictures(folder: Path) -> bool:
 
 
 def _kept(digest: str, read: Callable[[], Cifar10], cache_dir: str | Path | None) -> Cifar10:
-    """What was read from files of that digest, this time or before."""
+    """Return what the files with this digest contain, from the cache if possible."""
     cache = cache_folder(cache_dir)
     kept = cache / f"cifar10-{digest}-v{_VERSION}.npz"
     if kept.exists():
@@ -145,7 +145,7 @@ def _decoded(found: pictures.Gathered, source: Path) -> Cifar10:
 
 
 def _archived(archive: Path) -> Cifar10:
-    """From a tar archive: of the published files if they are there, else of pictures."""
+    """Read a tar archive: the published files if it has them, else pictures."""
     published, found = _members(archive)
     if published:
         return Cifar10(*batches.read_batches(published, f"{archive}: {_BATCHES}"), "original")
@@ -153,7 +153,7 @@ def _archived(archive: Path) -> Cifar10:
 
 
 def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
-    """The published files by name, and pictures by path; nothing is written to disk, other members pass."""
+    """Return the published files by name, and pictures by path; other members are skipped, nothing goes to disk."""
     published: dict[str, bytes] = {}
     found: list[tuple[str, bytes]] = []
     total = 0
@@ -165,12 +165,12 @@ def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
         found.append((path, content))
         total += len(content)
         if total > pictures.MOST_IN_ALL:
-            raise ValueError(f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes: not CIFAR-10")
+            raise ValueError(f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes, too many for CIFAR-10")
     return published, found
 
 
 def _batch_of(path: str) -> str | None:
-    """Which of the published files has this path in an archive, if any."""
+    """Return which of the published files has this path in an archive, if any."""
     folder, _, name = path.removeprefix("./").rpartition("/")
     return name if folder == _BATCHES and name in batches.FILES else None
 

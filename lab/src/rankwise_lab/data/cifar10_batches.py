@@ -1,8 +1,8 @@
-"""CIFAR-10 as it was published: pickles of Python 2, of which nothing is run.
+"""CIFAR-10 as published: pickles of Python 2, read without running anything in them.
 
-A pickle is a program that may name any function and call it. Python's unpickler follows it here, but the five names
-that batches have are all that it finds, and stand for no more than records of what they are called with; of these, the
-array is made. Opcodes are looked through before: an unpickler may be made to allocate what the file does not hold.
+A pickle is a program that may name any function and call it. Here Python's unpickler finds only the five names that
+batches use, and each of them merely records its arguments; the array is made from these records. Opcodes are checked
+first, because a file can make an unpickler allocate more than the file contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["FILES", "MOST_BYTES", "Batches", "read_batches"]
 _TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
 _TEST, _META = "test_batch", "batches.meta"
 FILES = (*_TRAIN, _TEST, _META)
-# A file of 10,000 images has 31 MB and some 40,000 opcodes.
+# A file of 10,000 images has 31 MB and about 40,000 opcodes.
 MOST_BYTES = 1 << 26
 _MOST_OPCODES = 1 << 18
 _NUMBERS = {"NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"}
@@ -33,7 +33,7 @@ _TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
 _PUTS, _GETS = {"BINPUT", "LONG_BINPUT", "MEMOIZE"}, {"BINGET", "LONG_BINGET"}
 _FRAMES, _NAMING, _CALLS = {"PROTO", "FRAME", "STOP"}, {"GLOBAL", "STACK_GLOBAL"}, {"REDUCE", "BUILD"}
 _OPCODES = _NUMBERS | _TEXTS | _CONTAINERS | _TUPLES | _PUTS | _GETS | _FRAMES | _NAMING | _CALLS
-# Tuples that nothing is called with, nor given as its state: a batch has two, both of them shapes.
+# Tuples that are neither arguments of a call nor a state: a batch has two, both of them shapes.
 _MOST_TUPLES = 8
 _PIXELS = 3 * 32 * 32
 _CLASS = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
@@ -46,9 +46,9 @@ _NAMES = {
     ("numpy", "dtype"): _DTYPE,
     ("_codecs", "encode"): _ENCODE,
 }
-# What pickletools and the unpickler raise for a file that is not whole, or does not fit.
+# What pickletools and the unpickler raise for a file that is incomplete or not a batch.
 _DAMAGED = (pickle.UnpicklingError, EOFError, LookupError, AttributeError, TypeError, ValueError, OverflowError)
-_AGAIN = "fetch CIFAR-10 for Python again"
+_AGAIN = "download CIFAR-10 for Python again"
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -65,7 +65,7 @@ class Batches(NamedTuple):
 
 
 def read_batches(files: Mapping[str, bytes], where: str) -> Batches:
-    """CIFAR-10 of the contents of its seven files, by name; ValueError says what is wrong, and in which."""
+    """Read CIFAR-10 from the contents of its seven files, by name; a ValueError says what is wrong and where."""
     missing = [name for name in FILES if name not in files]
     if missing:
         raise ValueError(f"{where} lacks {', '.join(missing)}; {_AGAIN}")
@@ -76,11 +76,11 @@ def read_batches(files: Mapping[str, bytes], where: str) -> Batches:
 
 
 class _RefusedError(ValueError):
-    """What the file asks for, and is not given."""
+    """The file asks for something that it is refused."""
 
 
 class _Call:
-    """What would come of calling a name: only what it is called with, and the state it is given."""
+    """A record in place of a call: its arguments, and the state that it is given."""
 
     __slots__ = ("arguments", "name", "state")
 
@@ -93,7 +93,7 @@ class _Call:
 
 
 class _Name:
-    """One of the functions and types that the files name; calling it is all that a file can do with it."""
+    """One of the functions and types that the files name; a file can only call it."""
 
     __slots__ = ("_call",)
 
@@ -104,13 +104,13 @@ class _Name:
         return self._call(*arguments)
 
     def __setstate__(self, state: Any) -> None:
-        raise TypeError("a state for a name")
+        raise TypeError("a name cannot have a state")
 
 
 def _flat(values: Any) -> Any:
-    """A tuple of plain values, records and shapes; one that is deep would overflow the stack where it is hashed."""
+    """Check for a tuple of plain values, records and shapes; hashing a deep one would overflow the stack."""
     if type(values) is not tuple or not all(type(value) in _PLAIN or _is_shape(value) for value in values):
-        raise TypeError("a call with something else than an array has")
+        raise TypeError("a call with arguments that no array has")
     return values
 
 
@@ -122,20 +122,20 @@ _PLAIN = (type(None), bool, int, bytes, str, _Name, _Call)
 
 
 class _Encoder:
-    """Bytes as Python 3 writes them for Python 2, text of Latin-1 and the name of that; in all no more than `most`."""
+    """Bytes as Python 3 writes them for Python 2, Latin-1 text and its encoding; at most `most` in all."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def __call__(self, text: Any, encoding: Any) -> bytes:
         if type(text) is not str or encoding not in ("latin1", b"latin1") or len(text) > self._left:
-            raise TypeError("bytes made of something else than their text")
+            raise TypeError("bytes that are not made from their text")
         self._left -= len(text)
         return text.encode("latin-1")
 
 
 class _Unpickler(pickle.Unpickler):
-    """Python's own, but for names; persistent objects it refuses of itself."""
+    """Python's own unpickler, except for names; it already refuses persistent objects."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="bytes")
@@ -144,19 +144,19 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) not in _NAMES:
             shown = f"{module}.{name}"[:80]
-            raise _RefusedError(f"names {shown!r}, which no batch of CIFAR-10 needs, and which was not looked up")
+            raise _RefusedError(f"names {shown!r}, which no batch of CIFAR-10 needs; it was not looked up")
         known = _NAMES[module, name]
         return _Name(self._encoder if known == _ENCODE else partial(_Call, known))
 
 
 def _check_opcodes(content: bytes) -> None:
-    """Refuse opcodes that no batch needs, and those that let an unpickler take more memory than there is content."""
+    """Refuse opcodes that no batch needs, and those that would take more memory than the file has content."""
     before, n_tuples = "", 0
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
         name = opcode.name
         if name not in _OPCODES:
             raise _RefusedError(f"has the opcode {name}, which no batch of CIFAR-10 needs")
-        # The memo is a list as long as the greatest place in it.
+        # The memo is a list as long as its largest index.
         if number >= _MOST_OPCODES or (name in _PUTS and (argument or 0) >= _MOST_OPCODES):
             raise _RefusedError("has more parts than any batch of CIFAR-10")
         if name not in _PUTS and name != "FRAME":
@@ -176,11 +176,11 @@ def _document(content: bytes, where: str) -> dict[str, Any]:
     except _RefusedError as error:
         raise ValueError(f"{where} {error}; {_AGAIN}") from None
     except _DAMAGED as error:
-        raise ValueError(f"{where} is not a whole pickle ({error}); {_AGAIN}") from None
+        raise ValueError(f"{where} is not a complete pickle ({error}); {_AGAIN}") from None
     if type(found) is not dict:
-        raise ValueError(f"{where} holds no dictionary; {_AGAIN}")
+        raise ValueError(f"{where} contains no dictionary; {_AGAIN}")
     if not all(type(key) in (bytes, str) for key in found):
-        raise ValueError(f"{where} has a key that is no text; {_AGAIN}")
+        raise ValueError(f"{where} has a key that is not text; {_AGAIN}")
     return {key.decode("latin-1") if type(key) is bytes else key: value for key, value in found.items()}
 
 
@@ -196,7 +196,7 @@ def _classes(meta: dict[str, Any], where: str) -> tuple[str, ...]:
         raise ValueError(f"{where}: label_names is not a list of names; {_AGAIN}")
     found = [name.decode("latin-1") if type(name) is bytes else name for name in names]
     if not all(type(name) is str and _CLASS.fullmatch(name) for name in found) or len(set(found)) < len(found):
-        raise ValueError(f"{where}: label_names are not names of classes, each once; {_AGAIN}")
+        raise ValueError(f"{where}: label_names are not distinct class names; {_AGAIN}")
     return tuple(found)
 
 
@@ -210,7 +210,9 @@ def _batch(content: bytes, n_classes: int, where: str) -> tuple[Images, Labels]:
         raise ValueError(f"{where} has {len(images)} images and {len(labels)} labels; {_AGAIN}")
     for number, label in enumerate(labels):
         if not 0 <= label < n_classes:
-            raise ValueError(f"{where}: label {number} is none of 0 to {n_classes - 1}, by {_META}; {_AGAIN}")
+            raise ValueError(
+                f"{where}: label {number} is not one of the classes 0 to {n_classes - 1} of {_META}; {_AGAIN}"
+            )
     return images, np.array(labels, np.int64)
 
 

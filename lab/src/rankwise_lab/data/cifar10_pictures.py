@@ -18,9 +18,9 @@ _SIZE = 32
 _PATH = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\w[\w-]{0,99})\.(?:png|jpe?g)", re.IGNORECASE)
 # No picture of 32 × 32 pixels is larger than this.
 MOST_BYTES = 1 << 16
-# Nor are all of them, be they 60,000.
+# All 60,000 of them together are no larger than this.
 MOST_IN_ALL = 1 << 29
-_WANTED = "wanted are train/<class>/NAME.png or .jpg and test/<class>/…"
+_WANTED = "expected train/<class>/NAME.png or .jpg and test/<class>/…"
 
 
 Part = tuple[NDArray[np.uint8], NDArray[np.int64]]
@@ -35,17 +35,17 @@ class Pictures(NamedTuple):
     lossy: bool
 
 
-# By part, class and name, as sorting wants it: the path and what is there, still encoded.
+# By part, class and name, in sorting order: the path and the encoded content.
 Gathered = dict[tuple[str, str, int, str], tuple[str, bytes]]
 
 
 def is_picture(path: str) -> bool:
-    """Whether a path is that of a picture in the layout wanted."""
+    """Whether a path is that of a picture in the expected layout."""
     return _PATH.fullmatch(path) is not None
 
 
 def gather(pictures: Iterable[tuple[str, bytes]], where: str) -> Gathered:
-    """Pictures (path, content) by part, class and name; of one path the last counts, as in archives."""
+    """Sort pictures (path, content) by part, class and name; if a path occurs twice the last counts, as in archives."""
     found: Gathered = {}
     for path, content in pictures:
         match = _PATH.fullmatch(path)
@@ -54,7 +54,7 @@ def gather(pictures: Iterable[tuple[str, bytes]], where: str) -> Gathered:
         # Names that are numbers are sorted as such.
         key = part.lower(), name, int(stem) if re.fullmatch(r"\d{1,9}", stem, re.ASCII) else -1, stem
         if found.get(key, (path,))[0] != path:
-            raise ValueError(f"{where}: {found[key][0]} and {path} are two pictures of one name; remove one")
+            raise ValueError(f"{where}: {found[key][0]} and {path} have the same name; remove one")
         found[key] = path, content
     return dict(sorted(found.items()))
 
@@ -67,7 +67,7 @@ def in_folder(folder: Path) -> Iterable[tuple[str, bytes]]:
             if is_picture(name) and path.is_file():
                 size = path.stat().st_size
                 if size > MOST_BYTES:
-                    raise ValueError(f"{folder}: {name} has {size} bytes: no picture of 32 × 32 pixels")
+                    raise ValueError(f"{folder}: {name} has {size} bytes, too many for a picture of 32 × 32 pixels")
                 yield name, path.read_bytes()
 
 
@@ -77,7 +77,7 @@ def decode(pictures: Gathered, where: str) -> Pictures:
     classes = tuple(sorted(names["train"]))
     strange = names["test"].symmetric_difference(classes)
     if strange or not classes:
-        raise ValueError(f"{where}: {_WANTED}, {f'{min(strange)} is not in both' if strange else 'there is none'}")
+        raise ValueError(f"{where}: {_WANTED}, but {f'{min(strange)} is not in both' if strange else 'found none'}")
     (train, train_lossy), (test, test_lossy) = (
         _arrays([(key[1], *picture) for key, picture in pictures.items() if key[0] == part], classes, where)
         for part in ("train", "test")

@@ -16,13 +16,13 @@ from rankwise_lab.data.folder import cache_folder
 __all__ = ["ARCHIVE", "SIZE", "Drawings", "Omniglot", "load_omniglot"]
 
 ARCHIVE = "omniglot-small.tar.xz"
-# Pixels a side, drawn and as they are kept.
+# Pixels per side, as drawn and as stored.
 _DRAWN, SIZE = 105, 28
 _PATH = re.compile(r"(?:\./)?images_background_small[12]/([\w()-]{1,64})/(character\d{2})/(\d{4}_\d{2})\.png", re.ASCII)
 _BOUND = Bound(1 << 14, f"drawing of {_DRAWN} × {_DRAWN} pixels")
 # The sets have 5,480 drawings; Greek and Latin are in both.
 _MOST = 1 << 14
-# Raised whenever the arrays of the same files change.
+# Increased whenever the arrays of the same files change.
 _VERSION = 1
 
 
@@ -40,7 +40,7 @@ def load_omniglot(archive: Path, cache_dir: Path | None = None) -> Omniglot:
     """Drawings by alphabet, from images_background_small1/<alphabet>/characterNN/NNNN_NN.png and …small2.
 
     An alphabet that is in both sets counts once. Arrays are kept in cache_dir (else RANKWISE_CACHE_DIR, else the user's
-    cache folder), by the archive's content; to read it first wants Pillow.
+    cache folder), by the archive's content; the first reading needs Pillow.
     """
     cache = cache_folder(cache_dir)
     kept = cache / f"omniglot-{digest_of_file(archive)}-v{_VERSION}.npz"
@@ -65,9 +65,9 @@ def _read(archive: Path) -> tuple[NDArray[np.uint8], NDArray[np.str_], NDArray[n
         alphabet, character, drawing = match.groups()
         found[alphabet, character, drawing] = path, content
         if len(found) > _MOST:
-            raise ValueError(f"{archive}: over {_MOST:,} drawings: not Omniglot's small sets")
+            raise ValueError(f"{archive}: over {_MOST:,} drawings, too many for Omniglot's small sets")
     if not found:
-        raise ValueError(f"{archive}: no drawing images_background_small1/<alphabet>/characterNN/NNNN_NN.png is there")
+        raise ValueError(f"{archive} has no drawing images_background_small1/<alphabet>/characterNN/NNNN_NN.png")
     keys = sorted(found)
     images = np.stack([_shrunk(found[key][1], f"{archive}: {found[key][0]}") for key in keys])
     characters = np.array([int(character.removeprefix("character")) for _, character, _ in keys], np.int64)
@@ -75,7 +75,7 @@ def _read(archive: Path) -> tuple[NDArray[np.uint8], NDArray[np.str_], NDArray[n
 
 
 def _shrunk(encoded: bytes, where: str) -> NDArray[np.uint8]:
-    """A drawing, inverted and of 28 × 28 pixels, each the mean of those it covers."""
+    """Invert a drawing and reduce it to 28 × 28 pixels, each the mean of those it covers."""
     from PIL import Image
 
     pixels, _ = picture(encoded, _DRAWN, "L", where)

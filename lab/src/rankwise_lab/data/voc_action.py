@@ -1,8 +1,8 @@
-"""VOC 2011 action: persons, their actions as the devkit lists them, and features of yours; every doubt is raised.
+"""VOC 2011 action: persons and their actions as the devkit lists them, and your features; anything unclear is an error.
 
-ImageSets/Action/<set>.txt names a person a line, the image and the person's number in it; <class>_<set>.txt adds 1 or
-−1 to each. ActionFeatures/<set>.npy, which is not of the devkit, holds a float array (n, d): row k is of line k of
-<set>.txt. Labels of test are not published: its class files may be absent, or have 0 or ? for every person.
+ImageSets/Action/<set>.txt has one person per line: the image and the person's number in it; <class>_<set>.txt adds 1 or
+−1 to each. ActionFeatures/<set>.npy, which is not part of the devkit, is a float array (n, d): row k describes line k
+of <set>.txt. Labels of test are not published: its class files may be absent, or have 0 or ? for every person.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["FEATURES", "VocAction", "find_voc_action", "read_voc_action"]
 YEAR = "VOC2011"
 FEATURES = "ActionFeatures"
 _LISTS = Path("ImageSets", "Action")
-# Persons of no action that is judged.
+# Persons whose action is not among the classes.
 _NOT_JUDGED = {"other"}
 _PERSON = re.compile(r"([\w.-]{1,100})\s+(\d{1,9})", re.ASCII)
 _LABELS = {"1": True, "+1": True, "-1": False}
 _UNKNOWN = {"0", "?"}
-# Squares of larger numbers are no longer numbers of 32 bits.
+# Squares of larger numbers overflow 32 bits.
 _LARGEST = 1e18
 
 Person = tuple[str, int]
@@ -44,7 +44,7 @@ class VocAction(NamedTuple):
 
 
 def find_voc_action(folder: Path) -> Path | None:
-    """The year in that folder, its VOCdevkit, or the folder itself, if it has ActionFeatures; None if none has."""
+    """Return the year's folder, which has ActionFeatures: in that folder, its VOCdevkit, or itself; else None."""
     for year in (folder, folder / YEAR, folder / "VOCdevkit" / YEAR):
         if (year / FEATURES).is_dir():
             return year
@@ -52,7 +52,7 @@ def find_voc_action(folder: Path) -> Path | None:
 
 
 def read_voc_action(year: Path) -> VocAction:
-    """Trainval and test of a year's folder if test has labels; else train and val."""
+    """Read trainval and test of a year's folder if test has labels; otherwise train and val."""
     sets = ("trainval", "test") if _has_labels(year, "test") else ("train", "val")
     persons = [_persons(year / _LISTS / f"{name}.txt") for name in sets]
     both = persons[0].keys() & persons[1].keys()
@@ -68,7 +68,9 @@ def read_voc_action(year: Path) -> VocAction:
     X, X_test = (_features(year, part, of) for part, of in zip(sets, persons, strict=True))
     if X.shape[1] != X_test.shape[1]:
         paths = " and ".join(str(year / FEATURES / f"{name}.npy") for name in sets)
-        raise ValueError(f"{paths} have {X.shape[1]} and {X_test.shape[1]} columns; describe both sets by the same")
+        raise ValueError(
+            f"{paths} have {X.shape[1]} and {X_test.shape[1]} columns; use the same features for both sets"
+        )
     return VocAction(X, Y, X_test, Y_test, classes, sets)
 
 
@@ -84,7 +86,7 @@ def _has_labels(year: Path, part: str) -> bool:
 
 
 def _lines(path: Path, *, labelled: bool) -> list[tuple[int, Person, str]]:
-    """(number, person, what follows) of every line; without labels nothing may follow."""
+    """Return (number, person, rest) of every line; without labels there must be no rest."""
     if not path.is_file():
         raise MissingDataError(f"{path}: no such file; unpack the devkit's {_LISTS} there")
     try:
@@ -99,7 +101,7 @@ def _lines(path: Path, *, labelled: bool) -> list[tuple[int, Person, str]]:
         words = line.split()
         person = _PERSON.fullmatch(" ".join(words[:2]))
         if person is None or len(words) != (3 if labelled else 2):
-            raise ValueError(f"{path}, line {number}: {line.strip()[:60]!r} is not {form}; write it so")
+            raise ValueError(f"{path}, line {number}: {line.strip()[:60]!r} is not {form}; correct the line")
         found.append((number, (person[1], int(person[2])), words[-1]))
     if not found:
         raise ValueError(f"{path} is empty; unpack it again")
@@ -116,24 +118,24 @@ def _each_once(path: Path, *, labelled: bool) -> dict[Person, tuple[int, str]]:
     for number, person, label in _lines(path, labelled=labelled):
         if person in found:
             raise ValueError(
-                f"{path}, line {number}: {_shown(person)} is on line {found[person][0]}, too; write each person once"
+                f"{path}, line {number}: {_shown(person)} is also on line {found[person][0]}; list each person once"
             )
         found[person] = number, label
     return found
 
 
 def _labels(year: Path, name: str, part: str, persons: dict[Person, int]) -> list[bool]:
-    """Whether the persons of a set, in its order, do what the class says."""
+    """Whether the persons of a set, in its order, do the action of the class."""
     path, of = year / _LISTS / f"{name}_{part}.txt", year / _LISTS / f"{part}.txt"
     found = _each_once(path, labelled=True)
     for person, (number, label) in found.items():
         if person not in persons:
-            raise ValueError(f"{path}, line {number}: {_shown(person)} is not in {of}; write it in both, or in neither")
+            raise ValueError(f"{path}, line {number}: {_shown(person)} is not in {of}; list it in both, or in neither")
         if label not in _LABELS:
             raise ValueError(f"{path}, line {number}: {label[:20]!r} is neither 1 nor -1; correct it")
     for person, number in persons.items():
         if person not in found:
-            raise ValueError(f"{of}, line {number}: {_shown(person)} is not in {path}; write it in both, or in neither")
+            raise ValueError(f"{of}, line {number}: {_shown(person)} is not in {path}; list it in both, or in neither")
     labels = [_LABELS[found[person][1]] for person in persons]
     if all(labels) or not any(labels):
         raise ValueError(f"{path}: every person has the label {'1' if labels[0] else '-1'}; both are needed")
@@ -143,15 +145,15 @@ def _labels(year: Path, name: str, part: str, persons: dict[Person, int]) -> lis
 def _features(year: Path, part: str, persons: dict[Person, int]) -> NDArray[np.float32]:
     path, of = year / FEATURES / f"{part}.npy", year / _LISTS / f"{part}.txt"
     if not path.is_file():
-        raise MissingDataError(f"{path}: no such file; save an array there by numpy.save, a row a line of {of}")
+        raise MissingDataError(f"{path}: no such file; save an array there with numpy.save, one row per line of {of}")
     try:
-        found = np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # mapped: no more than is there
+        found = np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # mapped: reads no more than the file has
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path}: {error}; save it again by numpy.save") from None
+        raise ValueError(f"{path}: {error}; save it again with numpy.save") from None
     if found.dtype.kind != "f" or found.ndim != 2 or found.shape[1] == 0:
-        raise ValueError(f"{path}: an array of {found.dtype} and shape {found.shape}; save persons × features, floats")
+        raise ValueError(f"{path}: an array of {found.dtype} and shape {found.shape}; save floats, persons × features")
     if len(found) != len(persons):
-        raise ValueError(f"{path} has {len(found)} rows, {of} {len(persons)} persons; save a row a person")
+        raise ValueError(f"{path} has {len(found)} rows, but {of} has {len(persons)} persons; save one row per person")
     found = found if found.itemsize > 2 else found.astype(np.float32)
     bad = np.argwhere(~(np.abs(found) <= _LARGEST))
     if bad.size:

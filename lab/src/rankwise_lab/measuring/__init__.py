@@ -1,1 +1,1 @@
-"""What measuring takes: scores to time on, the calls that are timed, fair rounds of them, and the machine."""
+"""Measuring: scores to time on, the timed calls, fair rounds of them, and the machine."""

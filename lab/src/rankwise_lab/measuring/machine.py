@@ -1,4 +1,4 @@
-"""The machine a benchmark ran on, and the peak of its memory, where the system tells it."""
+"""The machine that a benchmark ran on, and peak memory, where the system reports it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "version_of",
 ]
 
-# By what np.sort does with numbers of 32 and 64 bits: names that NumPy's versions have for the features it asks for.
+# By instruction set of np.sort for 32 and 64 bits: the names that NumPy's versions have for the CPU features it needs.
 _SORTS = {"AVX-512": {"X86_V4", "AVX512_SKX"}, "AVX2": {"X86_V3", "AVX2"}, "NEON": {"ASIMD"}}
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -34,7 +34,7 @@ _VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores, versions, what NumPy sorts with and may choose from, and threads per timed call."""
+    """Return processor, cores, versions, what NumPy sorts with and can choose from, and threads per timed call."""
     return {
         "cpu": _cpu_info("model name") or platform.processor() or platform.machine(),
         "cores": n_cores(),
@@ -50,35 +50,35 @@ def describe() -> dict[str, Any]:
 
 
 def n_cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def vendor() -> str:
-    """Who made the processor: "Intel", "AMD", or whatever the system calls it."""
+    """Return the maker of the processor: "Intel", "AMD", or whatever the system calls it."""
     name = _cpu_info("vendor_id")
     return _VENDORS.get(name, name) or platform.machine()
 
 
 def numpy_sorts_with() -> str:
-    """The instructions of np.sort for float32 and float64: "AVX-512", "AVX2", "NEON", or "no SIMD".
+    """Return the instructions of np.sort for float32 and float64: "AVX-512", "AVX2", "NEON", or "no SIMD".
 
-    NumPy tells which features it may use and which there are, not which its sort asks for; that is known of it.
+    NumPy reports which features it may use and which there are, but not which its sort needs.
     """
     there = set(numpy_features()) | set(_umath().__cpu_baseline__)
     return next((name for name, features in _SORTS.items() if features & there), "no SIMD")
 
 
 def numpy_features() -> list[str]:
-    """CPU features NumPy may dispatch on and this processor has: np.sort takes the best it knows of them."""
+    """Return the CPU features that NumPy can use and this processor has: np.sort takes the best it knows."""
     umath = _umath()
     return [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
 
 
 def avx512_features() -> list[str]:
-    """Those of `numpy_features` that stand for AVX-512."""
+    """Return those of `numpy_features` that mean AVX-512."""
     return [name for name in numpy_features() if name.startswith("AVX512") or name == "X86_V4"]
 
 
@@ -87,7 +87,7 @@ def _umath() -> Any:
 
 
 def _cpu_info(field: str) -> str:
-    """What Linux says of the first processor; "" elsewhere."""
+    """Return what Linux says about the first processor; "" elsewhere."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text().splitlines():
@@ -97,7 +97,7 @@ def _cpu_info(field: str) -> str:
 
 
 def version_of(package: str) -> str | None:
-    """The version of a package; None where it is not installed."""
+    """Return the version of a package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -105,20 +105,20 @@ def version_of(package: str) -> str | None:
 
 
 def growth_of(task: Task) -> int | None:
-    """By how many bytes the task raises peak memory over what is held before it; None where the system is silent."""
+    """Return by how many bytes the task raises peak memory; None if the system does not report it."""
     if not _STATUS.exists():
         task()
         return None
-    with suppress(AttributeError):  # memory freed before, but not yet given back, would hide what the task takes
+    with suppress(AttributeError):  # memory that was freed but not yet returned would hide what the task takes
         ctypes.CDLL(None).malloc_trim(0)
-    _CLEAR.write_text("5")  # peak := present
+    _CLEAR.write_text("5")  # set the peak to the present value
     before = _status_bytes("VmRSS")
     task()
     return _status_bytes("VmHWM") - before
 
 
 def own_growth_of(task: Task, every: float = 0.01) -> int | None:
-    """The same of memory that is no file's, looked at every few milliseconds: the system keeps no peak of it."""
+    """Return the same without memory-mapped files, sampled every few milliseconds: the system keeps no peak of it."""
     if not _STATUS.exists():
         task()
         return None

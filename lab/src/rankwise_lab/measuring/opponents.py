@@ -1,4 +1,4 @@
-"""The calls that are timed: the library's own, and the 0-1 hinge that it is compared with."""
+"""The timed calls: the library's own, and the 0-1 hinge that it is compared with."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["hinge", "zero_one_hinge"]
 
 
 def hinge(sample: Sample, loss: LossLike, method: str = "auto", n_threads: int = THREADS) -> Task:
-    """A whole call of `structured_hinge`: value, gradient and all."""
+    """Return a task: one whole call of `structured_hinge`, value and gradient."""
     return partial(rw.structured_hinge, *sample, loss, method=method, n_threads=n_threads)
 
 
 def zero_one_hinge(sample: Sample) -> tuple[float, NDArray[Any]]:
-    """The hinge of the 0-1 loss and its gradient: mean of max(0, 1 − y·s)."""
+    """Return the hinge of the 0-1 loss and its gradient: mean of max(0, 1 − y·s)."""
     scores, relevant = sample
     y = np.where(relevant, np.float32(1), np.float32(-1))
     margin = 1 - y * scores

@@ -1,4 +1,4 @@
-"""Scores to time on: float32 unless said, the positives at random places, from well-behaved to hostile."""
+"""Scores to time on, from well-behaved to hostile: float32 unless stated, positives at random places."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0, dtype: str
 
 
 def separated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
-    """Every positive above every negative by more than any ranking's loss can pay for: J = 0 for AP and NDCG."""
+    """Return scores with every positive so far above every negative that J = 0 for AP and NDCG."""
     # A step costs at most N/4 (AP) or 0.19·PN/C with C ≥ P/log2(1 + P) (NDCG), in units of 2/(PN).
     margin = n_neg * max(1.0, 0.2 * float(np.log2(1 + n_pos)))
     return normal(n_pos, n_neg, seed, shift=margin + 20.0)
 
 
 def trained_like(n_pos: int, n_neg: int, loss: str | Loss, seed: int = 0) -> Sample:
-    """Scores as a nearly trained model gives them: `ACTIVE` of the negatives have rank ≤ P, the rest no gradient.
+    """Return scores like those of a nearly trained model: a share `ACTIVE` of the negatives has a gradient, rank ≤ P.
 
     Normal scores whose shift is found by bisection, to within a tenth of `ACTIVE` or one negative.
     """
@@ -113,7 +113,7 @@ def two_valued(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
 
 
 def few_values(n_values: int, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
-    """Scores of so many values, all as frequent among negatives; a positive's is the greater of two draws."""
+    """Return scores of this many values, equally frequent among negatives; positives take the greater of two draws."""
     rng, relevant = _drawn(n_pos, n_neg, seed)
     draws = rng.integers(0, n_values, n_pos + n_neg)
     draws[relevant] = np.maximum(draws[relevant], rng.integers(0, n_values, n_pos))
@@ -127,20 +127,20 @@ def saturated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
 
 
 def all_magnitudes(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
-    """Float64 of either sign, as many from each power of ten from 10⁻³⁰⁰ to 10³⁰⁰."""
+    """Return float64 of either sign, evenly spread over the powers of ten from 10⁻³⁰⁰ to 10³⁰⁰."""
     rng, relevant = _drawn(n_pos, n_neg, seed)
     magnitude = 10.0 ** rng.uniform(-300, 300, n_pos + n_neg)
     return Sample(np.copysign(magnitude, rng.random(n_pos + n_neg) - 0.5), relevant)
 
 
 def denormal(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
-    """Normal scores, in float64, times 10⁻³¹⁰: too small to have all their digits."""
+    """Return normal float64 scores times 10⁻³¹⁰: too small to have all their digits."""
     scores, relevant = normal(n_pos, n_neg, seed, dtype="float64")
     return Sample(scores * 1e-310, relevant)
 
 
 def with_outlier(sample: Sample, score: float = 1e12) -> Sample:
-    """The same, but for the first negative, whose score is far off."""
+    """Return the same scores, except that the first negative's is far off."""
     scores = sample.scores.copy()
     scores[np.argmin(sample.relevant)] = score
     return Sample(scores, sample.relevant)
@@ -167,7 +167,7 @@ ORDERS: dict[str, Callable[[Scores], Scores]] = {
 
 
 def _drawn(n_pos: int, n_neg: int, seed: int) -> tuple[np.random.Generator, NDArray[np.bool_]]:
-    """Which samples are positive, at random places; and the generator, to go on with."""
+    """Return which samples are positive, at random places, and the generator for further draws."""
     rng = np.random.default_rng(seed)
     relevant = np.zeros(n_pos + n_neg, dtype=np.bool_)
     relevant[rng.choice(n_pos + n_neg, n_pos, replace=False)] = True

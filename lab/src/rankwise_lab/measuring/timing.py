@@ -1,4 +1,4 @@
-"""Fair timing: everything warmed up, opponents alternated within each repeat, the best of several repeats."""
+"""Fair timing: after a warm-up, opponents alternate within each repeat, and the best of several repeats counts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TypeVar
 
 __all__ = ["THREADS", "Seconds", "Task", "compare", "fastest", "no_collection", "unconverged"]
 
-# Threads every timed call is given, unless a row says otherwise. np.sort never uses more than one.
+# Threads of every timed call, unless a row says otherwise. np.sort never uses more than one.
 THREADS = 1
-# A task is repeated until one measurement takes this long, so that the clock's own cost does not count.
+# A task is repeated until one measurement takes this long, so that the cost of the clock does not matter.
 _MEASUREMENT = 1e-3
 _MOST_CALLS = 1000
 
@@ -24,13 +24,13 @@ _F = TypeVar("_F")
 
 
 class Seconds(float):
-    """What a task returns if it was timed where it ran, as in another process."""
+    """What a task returns if it times itself, for example in another process."""
 
 
 def compare(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
-    """Best seconds of each task over `repeats` rounds; in each round every task is measured once, in order.
+    """Return the best seconds of each task over `repeats` rounds; each round measures every task once, in order.
 
-    Alternating makes a slow phase of the machine fall on all opponents; the best leaves it out.
+    Alternating spreads a slow phase of the machine over all opponents; taking the best leaves it out.
     """
     calls = {name: _warm_up(task) for name, task in tasks.items()}
     best = dict.fromkeys(tasks, math.inf)
@@ -42,7 +42,7 @@ def compare(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
 
 
 def fastest(fits: Mapping[_K, Callable[[], _F]], repeats: int, seconds: Callable[[_F], float]) -> dict[_K, _F]:
-    """Of each kind of fit, that which says it took the least seconds, of as many as rounds in which all take turns."""
+    """Return the fastest fit of each kind, by its own timing, over rounds in which all kinds take turns."""
     with no_collection():
         rounds = [{name: fit() for name, fit in fits.items()} for _ in range(repeats)]
     return {name: min((found[name] for found in rounds), key=seconds) for name in fits}
@@ -50,7 +50,7 @@ def fastest(fits: Mapping[_K, Callable[[], _F]], repeats: int, seconds: Callable
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """While something is timed, no garbage is collected."""
+    """Turn garbage collection off while something is timed."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -62,7 +62,7 @@ def no_collection() -> Iterator[None]:
 
 @contextmanager
 def unconverged() -> Iterator[None]:
-    """No warning of fits that stop short of their gap, where gaps are among the results."""
+    """Silence warnings about fits that miss their gap, where gaps are among the results."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -71,7 +71,7 @@ def unconverged() -> Iterator[None]:
 
 
 def _warm_up(task: Task) -> int:
-    """Calls per measurement, after two calls that compile and fill caches; 0 for a task that times itself."""
+    """Return the calls per measurement, after two that compile and fill caches; 0 for a task that times itself."""
     if isinstance(task(), Seconds):
         return 0
     start = time.perf_counter()

@@ -1,1 +1,1 @@
-"""The paper's experiments, from data to a report: one module an experiment, and the page they share."""
+"""The paper's experiments, from data to a report: modules for each experiment, and a shared page."""

@@ -1,8 +1,8 @@
 """Section 4.1 of the paper: ten classes, each ranked by a linear model for 0-1, AP and NDCG loss (Tables 3 and 4).
 
-For every class and loss alike: C is chosen by cross-validation on the training samples, by the measure that is reported
-later (AP or NDCG); the model is then trained on all of them and judged on test. The folds of 0-1 loss, which stands
-against both others, are trained once and scored by both measures.
+For every class and loss: cross-validation on the training samples chooses C, by the measure that is reported later (AP
+or NDCG); the model is then trained on all of them and judged on test. The folds of 0-1 loss, which is compared with
+both others, are trained once and scored by both measures.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Plan(pieces.Plan):
 
 
 class ActionExperiment:
-    """The experiment on samples of several classes; finished pieces, a file a class and loss, are in `folder`.
+    """The experiment on samples of several classes; finished pieces, one file per class and loss, are in `folder`.
 
-    classes: positions of the classes that have positives and negatives enough; left_out: names of the others.
+    classes: positions of the classes with enough positives and negatives; left_out: names of the others.
     """
 
     def __init__(
@@ -69,7 +69,9 @@ class ActionExperiment:
         self.classes = [k for k, count in enumerate(least) if count >= self.plan.folds]
         self.left_out = [data.classes[k] for k, count in enumerate(least) if count < self.plan.folds]
         if not self.classes:
-            raise ValueError(f"no class has {self.plan.folds} positives and negatives, in training and in test")
+            raise ValueError(
+                f"no class has {self.plan.folds} positives and {self.plan.folds} negatives in both training and test"
+            )
         self.pieces = pieces.Pieces(folder, self.plan, {"samples": data.digest})
 
     @staticmethod
@@ -78,7 +80,7 @@ class ActionExperiment:
 
     @cached_property
     def X(self) -> NDArray[np.float64]:
-        """The training samples as the products of training are fastest."""
+        """The training samples in the layout in which training is fastest."""
         return np.ascontiguousarray(self.data.X, np.float64)
 
     def relevant(self, k: int) -> NDArray[np.bool_]:
@@ -110,7 +112,7 @@ class ActionExperiment:
         }
 
     def chosen(self, k: int, loss: str, metric: str) -> float:
-        """The C of class k for a loss, chosen by a measure; kept, with all that belongs to it."""
+        """Return the C of class k for a loss, chosen by a measure; it is kept with its model."""
         return float(self._trained(k, loss)[metric]["C"])
 
     def model(self, k: int, loss: str, metric: str) -> Any:
@@ -118,21 +120,21 @@ class ActionExperiment:
         return load(self._model_file(k, loss, metric))
 
     def name(self, k: int, part: str) -> str:
-        """What a piece of class k is called."""
+        """Return the name of a piece of class k."""
         return f"{k:02d}-{self.data.classes[k]}-{part}"
 
     def _model_file(self, k: int, loss: str, metric: str) -> Path:
         return self.pieces.path(self.name(k, f"{loss}-by-{metric}"), ".rw")
 
     def difference(self) -> dict[str, Any]:
-        """By measure, its own loss less 0-1 loss: an interval a class, and of the mean over classes."""
+        """Return, by measure, intervals of its own loss minus 0-1 loss: per class, and for the mean over classes."""
         return self.pieces.kept("difference", lambda _: self._difference())
 
     def _trained(self, k: int, loss: str) -> dict[str, Any]:
         return self.pieces.kept(self.name(k, loss), lambda _: self._train(k, loss))
 
     def _train(self, k: int, loss: str) -> dict[str, Any]:
-        """Folds, and by measure the C that it chooses, with the model of that C and its value on test."""
+        """Run the folds; return by measure the chosen C, with its model and its value on test."""
         plan, relevant = self.plan, self.relevant(k)
         ends = plan.ends_zero_one if loss == "zero-one" else plan.ends
         grid = grid_of_C(plan.Cs, Objective(as_features(self.X), pose(relevant, as_loss(loss))), ends)

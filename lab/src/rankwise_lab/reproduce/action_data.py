@@ -1,4 +1,4 @@
-"""The samples of the action experiments: VOC 2011 action where it is at hand, else images that stand in for it."""
+"""The samples of the action experiments: VOC 2011 action if available, else images that replace it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CIFAR = {
     "jpeg": "CIFAR-10 (JPEG files, so slightly lossy)",
 }
 _SEED = 0
-# Raised whenever the same images get other features.
+# Increased whenever the same images get other features.
 _VERSION = 1
 
 Floats = NDArray[np.float32]
@@ -37,7 +37,7 @@ Floats = NDArray[np.float32]
 class ActionData(NamedTuple):
     """X (n, d), each column centred and divided by its deviation in training; Y (n, k), whether of each class.
 
-    what: the data in a sentence; stand_in: whether they are others than the paper's; digest: tells them from others.
+    what: the data in a sentence; stand_in: whether they replace the paper's; digest: identifies them.
     """
 
     X: Floats
@@ -51,9 +51,9 @@ class ActionData(NamedTuple):
 
 
 def find_action(given: Path | None = None, *, quick: bool = False) -> ActionData:
-    """VOC 2011 action with features, or CIFAR-10, in the path given or the data folder; else scikit-learn's digits.
+    """Find VOC 2011 action with features, or CIFAR-10, in the given path or the data folder; else use the digits.
 
-    quick: fewer samples and features. A path given that has neither raises MissingDataError.
+    quick: fewer samples and features. Raises MissingDataError if a given path has neither.
     """
     year = find_voc_action(data_folder(given))
     if year is not None:
@@ -63,22 +63,22 @@ def find_action(given: Path | None = None, *, quick: bool = False) -> ActionData
     except MissingDataError:
         if given is not None:
             raise MissingDataError(
-                f"{given} has neither VOC 2011 action with ActionFeatures/ nor CIFAR-10: name a folder laid out as "
-                "docs/data.md says, or leave it out for the digits of scikit-learn"
+                f"{given} has neither VOC 2011 action with ActionFeatures/ nor CIFAR-10: name a folder with the "
+                "layout in docs/data.md, or omit it to use the digits of scikit-learn"
             ) from None
         return _described(*_digits(quick), quick)
     return _described(*_cifar(cifar, quick), quick)
 
 
 def _voc(year: Path, quick: bool) -> ActionData:
-    """The persons of the sets by the features that are there; quick: some of both, evenly spaced."""
+    """Return the persons of the sets with their features; quick: some of both, evenly spaced."""
     found = read_voc_action(year)
     train, test = (
         spaced(len(X), n if quick else None) for X, n in zip((found.X, found.X_test), _QUICK_SIZES, strict=True)
     )
     columns = spaced(found.X.shape[1], 4 * _QUICK_DETECTORS if quick else None)
     published = found.sets == ("trainval", "test")
-    why = "" if published else "; the labels of test are not there, so that these are other persons than the paper's"
+    why = "" if published else "; test has no labels here, so these are not the paper's persons"
     what = (
         f"VOC 2011 action: {train.size:,} persons of {found.sets[0]} to train and {test.size:,} of {found.sets[1]} to "
         f"test with, described by {columns.size:,} features of ActionFeatures/{why}"
@@ -95,7 +95,7 @@ def _voc(year: Path, quick: bool) -> ActionData:
 
 
 def _cifar(path: Path, quick: bool) -> tuple[Cifar10, str, int]:
-    """As many images as the paper has samples, the classes taking turns; their name and the side of a patch."""
+    """Return as many images as the paper has samples, evenly over classes; their name and the side of a patch."""
     cifar = load_cifar10(path)
     n_train, n_test = _QUICK_SIZES if quick else _SIZES
     train = in_turn(cifar.train_labels, np.random.default_rng([_SEED, 0]))[:n_train]
@@ -105,7 +105,7 @@ def _cifar(path: Path, quick: bool) -> tuple[Cifar10, str, int]:
 
 
 def _digits(quick: bool) -> tuple[Cifar10, str, int]:
-    """One half to train with and one to test with; quick: not quite all of them."""
+    """Return one half to train and one to test; quick: fewer."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -122,11 +122,11 @@ def _digits(quick: bool) -> tuple[Cifar10, str, int]:
 
 
 def _described(images: Cifar10, name: str, side: int, quick: bool) -> ActionData:
-    """Images by patch features that stand in for persons by poselet activations."""
+    """Describe images by patch features, in place of persons by poselet activations."""
     k = _QUICK_DETECTORS if quick else _DETECTORS
     what = (
         f"{name}: {len(images.train_images):,} images to train and {len(images.test_images):,} to test with, "
-        f"described by {4 * k:,} features, {k} patch detectors in 4 quadrants; they stand in for the persons of VOC "
+        f"described by {4 * k:,} features, {k} patch detectors in 4 quadrants; they replace the persons of VOC "
         "2011 action and their poselet activations"
     )
     numbers = np.arange(len(images.classes))
@@ -141,7 +141,7 @@ def _described(images: Cifar10, name: str, side: int, quick: bool) -> ActionData
 
 
 def _features(train: NDArray[np.uint8], test: NDArray[np.uint8], k: int, side: int) -> tuple[Floats, Floats]:
-    """Activations of k detectors learnt from the images to train with; kept in the cache by what they are made of."""
+    """Return activations of k detectors learnt from the training images; cached by content."""
     settings = {"detectors": k, "side": side, "seed": _SEED, "version": _VERSION}
     kept = cache_folder() / f"action-{fingerprint(settings, [train, test])}.npz"
     if kept.exists():
@@ -165,7 +165,7 @@ def _data(
     *,
     stand_in: bool,
 ) -> ActionData:
-    """Centre and scale by training columns, those that never change to 0; and tell the data from others."""
+    """Centre and scale by training columns (constant ones become 0), and add a digest."""
     mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
     constant = (X.max(axis=0) == X.min(axis=0)) | (deviation == 0.0)
     factor = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, deviation))
@@ -173,6 +173,6 @@ def _data(
         X, X_test = (np.ascontiguousarray((part - mean) * factor, np.float32) for part in (X, X_test))
     if not np.isfinite(X_test).all():
         column = np.argwhere(~np.isfinite(X_test))[0, 1]
-        raise ValueError(f"feature {column} hardly changes in training, but by far in test; leave it out or correct it")
+        raise ValueError(f"feature {column} hardly varies in training, but widely in test; leave it out or correct it")
     digest = fingerprint({"classes": list(classes)}, [X, Y, X_test, Y_test])
     return ActionData(X, Y, X_test, Y_test, classes, what, stand_in, digest)

@@ -1,8 +1,8 @@
 """Section 4.3 of the paper: a piecewise-linear network for CIFAR-10, trained by LW-SVM for 0-1, AP and NDCG loss.
 
-For every seed one network is pre-trained with softmax, and every loss goes on from it: a few epochs of Adadelta for the
-loss, then LW-SVM, each stage with the network that validates best. Everything but the loss is alike. For the first seed
-a pass of LW-SVM is repeated with other methods of inference, for their time.
+For every seed one network is pre-trained with softmax, and every loss continues from it: a few epochs of Adadelta for
+the loss, then LW-SVM, each stage with the network that validates best. Everything but the loss is the same. For the
+first seed, a pass of LW-SVM is repeated with other methods of inference to time them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _MEMORY = 4e9
 
 @dataclass(frozen=True)
 class Plan(pieces.Plan):
-    """What all losses share. width: filters of the first module. lams, mus: what every loss chooses from, validating.
+    """What all losses share. width: filters of the first module. lams, mus: values that validation chooses from.
 
-    n_test: test images, all if None. score_of_zero_one: by what 0-1 loss is validated; AP and NDCG loss are by the
-    measure that they are of. timed_epochs: at most, a layer, in the pass of LW-SVM that is timed with each method of
-    inference; timed_layers: how many it takes, from the last, all if None; timed_blocks: its sizes of blocks;
-    timed_rounds: of all methods, the fastest counts.
+    n_test: test images, all if None. score_of_zero_one: the score that validates 0-1 loss; AP and NDCG loss use their
+    own measure. timed_epochs: at most per layer, in the pass of LW-SVM that is timed with each method of inference;
+    timed_layers: its layers, from the last, all if None; timed_blocks: its block sizes; timed_rounds: rounds of all
+    methods, of which the fastest counts.
     """
 
     width: int = 16
@@ -90,7 +90,7 @@ class Plan(pieces.Plan):
 
 
 class Experiment:
-    """The experiment on CIFAR-10; finished pieces, a file a seed and loss, are in `folder`."""
+    """The experiment on CIFAR-10; finished pieces, one file per seed and loss, are in `folder`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Experiment:
         self.cifar, self.plan = cifar, plan or Plan()
         self._say = say
         self._drawn: tuple[int, Parts] | None = None
-        self._parts(self.plan.seeds[0])  # sizes are refused before anything is written
+        self._parts(self.plan.seeds[0])  # check sizes before anything is written
         self.pieces = pieces.Pieces(folder, self.plan, {"images": digest(cifar)})
 
     def run(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -119,7 +119,7 @@ class Experiment:
         return found, {loss: self._all_timed(loss) for loss in METHODS if loss in self.plan.losses}
 
     def _all_timed(self, loss: str) -> list[dict[str, Any]]:
-        """By size of blocks and method, the fastest of the rounds; methods take turns: a slow phase meets all."""
+        """Return the fastest round by block size and method; methods take turns, so a slow phase affects all."""
         found = []
         for size in self.plan.timed_blocks:
             times: dict[str, list[dict[str, Any]]] = {method: [] for method in METHODS[loss]}
@@ -131,7 +131,7 @@ class Experiment:
         return found
 
     def network(self, seed: int, loss: str | None = None, stage: str = "final") -> PLCNN:
-        """A network that was trained: by seed and loss, or that before any loss."""
+        """Return a trained network: by seed and loss, or the one before any loss."""
         return PLCNN.load(self._path(seed, loss, stage))
 
     def _path(self, seed: int, loss: str | None, stage: str) -> Path:
@@ -164,7 +164,7 @@ class Experiment:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             net = PLCNN.cifar10(self.plan.width, n_classes=len(self.cifar.classes))
-        model = self._model(net, "hinge", seed)  # the loss is not of this stage
+        model = self._model(net, "hinge", seed)  # this stage does not use the loss
         started = time.perf_counter()
         model.pretrain(parts.train, parts.val, checkpoint=checkpoint)
         seconds = time.perf_counter() - started
@@ -217,7 +217,7 @@ class Experiment:
         return found, warm, model.net
 
     def _timed(self, loss: str, block_size: int, method: str, _: Path) -> dict[str, Any]:
-        """Time of a pass from the warm start of the first seed, by a method of inference; nothing is validated."""
+        """Time a pass from the warm start of the first seed with a method of inference, without validation."""
         seed = self.plan.seeds[0]
         train = self._parts(seed).train
         chosen = self.pieces.read(f"seed-{seed}-{loss}")

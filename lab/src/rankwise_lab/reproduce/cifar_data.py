@@ -1,4 +1,4 @@
-"""The images of the CIFAR-10 experiment: which are trained with, validated with and tested with, and how scaled."""
+"""The images of the CIFAR-10 experiment: drawn for training, validation and test, and scaled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What is trained with, validated with and tested with."""
+    """The images to train, validate and test."""
 
     train: Part
     val: Part
@@ -31,16 +31,16 @@ class Parts(NamedTuple):
 
 
 def split(cifar: Cifar10, n_train: int, n_val: int, seed: int, n_test: int | None = None) -> Parts:
-    """Draw n_train and n_val of the training images, as many of each class as can be; the test images as they are.
+    """Draw n_train and n_val of the training images, as evenly over classes as possible; test images are not drawn.
 
-    Every pixel is centred and divided by its deviation, both of the n_train images. n_test: only so many of the test
+    Every pixel is centred and divided by its deviation, both of the n_train images. n_test: only this many of the test
     images, evenly spaced; all if None.
     """
     n = cifar.train_labels.size
     if n_train + n_val > n:
-        raise ValueError(f"{n_train:,} + {n_val:,} images wanted to train and validate with, of which there are {n:,}")
+        raise ValueError(f"{n_train:,} + {n_val:,} images to train and validate are too many: there are {n:,}")
     if n_test is not None and n_test > cifar.test_labels.size:
-        raise ValueError(f"{n_test:,} images wanted to test with, of which there are {cifar.test_labels.size:,}")
+        raise ValueError(f"{n_test:,} test images are too many: there are {cifar.test_labels.size:,}")
     rows = in_turn(cifar.train_labels, np.random.default_rng([seed, 0]))
     train, val = rows[:n_train], rows[n_train : n_train + n_val]
     test = spaced(cifar.test_labels.size, n_test)
@@ -58,7 +58,7 @@ def split(cifar: Cifar10, n_train: int, n_val: int, seed: int, n_test: int | Non
 
 
 def in_turn(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """All rows in chance order, the classes taking turns as long as they last."""
+    """Return all rows in random order, with the classes taking turns while they last."""
     turn = np.empty(labels.size, np.int64)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
@@ -68,7 +68,7 @@ def in_turn(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.i
 
 
 def spaced(n: int, most: int | None) -> NDArray[np.int64]:
-    """All of n positions, or as many as wanted, evenly spaced."""
+    """Return all of n positions, or the given number of them, evenly spaced."""
     wanted = n if most is None else min(n, most)
     return np.arange(wanted) * n // wanted
 
@@ -95,5 +95,5 @@ def _scaled(
 
 
 def digest(cifar: Cifar10) -> str:
-    """What tells these images and labels from others."""
+    """Return a digest of these images and labels."""
     return fingerprint({"classes": list(cifar.classes)}, list(cifar[:4]))

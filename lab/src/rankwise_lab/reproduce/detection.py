@@ -1,8 +1,8 @@
 """Section 4.2 of the paper: detectors learnt from labels of whole images, for 0-1 loss and for AP loss (Table 5).
 
-For every class and loss alike: C is the one whose detector, trained on the images of train, ranks those of val best (by
-average precision over images, so that boxes play no part); the detector is then trained on train and val, and judged on
-test by the rules of VOC. For AP loss that last training is repeated with other methods of inference, for their time.
+For every class and loss: C is the value whose detector, trained on the images of train, ranks those of val best (by
+average precision over images, so no boxes are used); the detector is then trained on train and val, and judged on test
+by the rules of VOC. For AP loss, this last training is repeated with other methods of inference to time them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TRAIN = ("train", "val")
 
 @dataclass(frozen=True)
 class Plan(pieces.Plan):
-    """What both losses share. Cs: values of C to choose from. least: images of train that a class must be in."""
+    """What both losses share. Cs: values of C to choose from. least: the fewest images of train with a class."""
 
     Cs: tuple[float, ...] = (1e2, 3e2, 1e3, 3e3, 1e4, 3e4)
     starts: tuple[str, ...] = ("mean",)
@@ -60,7 +60,7 @@ class Plan(pieces.Plan):
 
 
 class Experiment:
-    """The experiment on a features folder; finished pieces, a file a class and loss, are in `folder`."""
+    """The experiment on a features folder; finished pieces, one file per class and loss, are in `folder`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Experiment:
             (known if both and int(counts[0].sum()) >= self.plan.least else others).append(name)
         if not known:
             raise ValueError(
-                f"{self.store.folder} has no class in {self.plan.least} images of train, and in val and test"
+                f"{self.store.folder} has no class that is in {self.plan.least} images of train and in val and test"
             )
         return known, others
 
@@ -104,14 +104,14 @@ class Experiment:
         return read_detector(self._model_file(name, loss)).model
 
     def _name(self, name: str, part: str) -> str:
-        """What a piece of a class is called."""
+        """Return the name of a piece of a class."""
         return f"{self.store.classes.index(name):02d}-{name}-{part}"
 
     def _model_file(self, name: str, loss: str) -> Path:
         return self.pieces.path(self._name(name, loss), ".rw")
 
     def _kept(self, name: str, part: str, compute: Callable[[str, str, Path], dict[str, Any]]) -> dict[str, Any]:
-        """A part from its file, or computed and then put there."""
+        """Return a part from its file, or compute and write it."""
         with unconverged():
             return self.pieces.kept(self._name(name, part), partial(compute, name, part))
 
@@ -121,7 +121,7 @@ class Experiment:
         recipe = replace(plan.recipe(loss), n_threads=self._threads)
 
         def progress(C: float, ap: float) -> None:
-            self._say(f"{name}, {loss} loss, C = {C:g}: AP of val's images {100.0 * ap:.2f} %")
+            self._say(f"{name}, {loss} loss, C = {C:g}: AP of val images {100.0 * ap:.2f} %")
 
         choice = choose_C(store, name, "train", "val", plan.Cs, recipe, checkpoint=checkpoint, progress=progress)
         model = train(store, name, TRAIN, recipe, C=choice.C, checkpoint=checkpoint)
@@ -149,7 +149,7 @@ class Experiment:
         C = self._kept(name, "ap", self._trained)["C"]
         timings = {}
         for method in METHODS:
-            # Compiled before it is timed.
+            # Compile before timing.
             structured_hinge(np.arange(known.relevant.size, dtype=float), known.relevant, "ap", method=method)
             recipe = self.plan.recipe("ap", method)
             model = train(self.store, name, TRAIN, recipe, C=C, checkpoint=checkpoint)

@@ -1,4 +1,4 @@
-"""The images of the detection experiment: a VOC folder that is given, or the one that the data folder has."""
+"""The images of the detection experiment: a given VOC folder, or the one in the data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _YEAR = "VOC2007"
 
 
 def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
-    """The VOC folder given, else VOCdevkit in the data folder, else the underwater set, unpacked into the cache."""
+    """Return the given VOC folder, else VOCdevkit in the data folder, else the unpacked underwater set."""
     if given is not None:
         return given
     folder = data_folder(data)
@@ -40,20 +40,20 @@ def find_devkit(given: Path | None = None, data: Path | None = None) -> Path:
 
 
 def years_of(devkit: Path) -> list[str]:
-    """The years in a VOC folder that have lists of images to train, to validate and to test with."""
+    """Return the years in a VOC folder that have lists of images to train, validate and test."""
     lists = [f"ImageSets/Main/{name}.txt" for name in SETS]
     found = devkit.glob("VOC*") if devkit.is_dir() else []
     return sorted(year.name for year in found if all((year / path).is_file() for path in lists))
 
 
 def default_year(devkit: Path) -> str | None:
-    """The paper's year where a VOC folder has it among others, or the only one with all lists; else None."""
+    """Return the paper's year if a VOC folder has it, or the only year with all lists; else None."""
     years = years_of(devkit)
     return _YEAR if _YEAR in years else years[0] if len(years) == 1 else None
 
 
 def _unpacked(archive: Path) -> Path:
-    """The VOCdevkit of an archive, unpacked once."""
+    """Return the VOCdevkit of an archive, unpacked once."""
 
     def unpack(folder: Path) -> None:
         with tarfile.open(archive) as tar:
@@ -64,7 +64,7 @@ def _unpacked(archive: Path) -> Path:
 
 
 def _made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """A folder of the cache, made where it is not there yet; moved into its place when it is whole."""
+    """Return a folder of the cache, created if necessary; it is moved into place when it is complete."""
     target = cache_folder() / name
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def _made_once(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def smaller(devkit: Path, year: str | None, sizes: dict[str, int]) -> Path:
-    """A copy, in the cache, of so many images of each set, evenly spaced in their order."""
+    """Return a copy, in the cache, of this many images of each set, evenly spaced."""
     whole = read_voc(devkit, year, SETS)
     chosen = {name: [whole.sets[name][k] for k in spaced(len(whole.sets[name]), n)] for name, n in sizes.items()}
     name = f"voc-part-{_digest_of({'devkit': str(devkit.resolve()), 'images': chosen})}"
@@ -111,9 +111,9 @@ def featured(
     progress: Callable[[int, int], object] | None = None,
     **settings: Any,
 ) -> FeatureStore:
-    """The features of a VOC folder, made where they are not there yet, in a folder given or in the cache.
+    """Return the features of a VOC folder, computed if necessary, in a given folder or in the cache.
 
-    settings: of `prepare`, what the features depend on.
+    settings: of `prepare`; the features depend on them.
     """
     from rankwise.detection import prepare
 

@@ -1,10 +1,10 @@
-"""Images described by how much small patch detectors answer in each quadrant (Coates, Ng & Lee, 2011).
+"""Features of images: how strongly small patch detectors respond in each quadrant (Coates, Ng & Lee, 2011).
 
 The detectors are learnt from patches of training images, without labels: contrast-normalised, whitened, clustered.
 
-k-means is ours: from the same rows scikit-learn's gives the same centres but for rounding, until a centre loses all its
-rows. It moves that one to a far row, we leave it. With 601 detectors one does, and nearly all end up elsewhere: AP of
-ridge regression moves by up to 1.2 points in a class.
+k-means is our own. From the same rows, scikit-learn's gives the same centres except for rounding, until a centre loses
+all its rows: it moves that centre to a far row, we leave it. With 601 detectors this happens once, and nearly all
+centres then end up elsewhere: AP of ridge regression changes by up to 1.2 points in a class.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Detectors(NamedTuple):
 
 
 def learn_detectors(images: NDArray[Any], k: int, side: int, seed: int) -> Detectors:
-    """k centres of Lloyd's k-means on whitened patches drawn by chance; images (n, c, h, w), grey values 0 to 255.
+    """k centres of Lloyd's k-means on random whitened patches; images (n, c, h, w), grey values 0 to 255.
 
     One thread, so that sums are in one order and the same images give the same centres.
     """

@@ -1,7 +1,7 @@
 """The report: a folder with the results of every experiment, and one page of all that are done.
 
 An experiment writes <name>.json and <name>.csv, and in the folder <name> its figures, its card of the overview and its
-details. The page is put together again from the cards and details that are there whenever an experiment is added.
+details. The page is rebuilt from all cards and details whenever an experiment is added.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Figures 2 and 3 of the paper: how the time in inference grows with the samples, for AP and for NDCG loss.
 
-Training, as in the paper: of one class, samples are drawn along three axes (all at 1:10, negatives with 227 positives,
+Training, as in the paper: samples of one class are drawn along three axes (all at 1:10, negatives with 227 positives,
 positives with 200 negatives), a model is trained on them with each method, and the time in all its calls of inference
-is summed. C is that chosen for the whole class, the same at all sizes. Calls: one call on normal scores along the same
-axes, up to sizes that no training set here has; the published methods, whose time grows as P·N, stop at a bound of P·N.
+is summed. C is the one chosen for the whole class, the same at all sizes. Calls: one call on normal scores along
+the same axes, to larger sizes; the published methods, whose time grows as P·N, stop at a limit of P·N.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CLASS = "phoning"
 
 @dataclass(frozen=True)
 class Plan(pieces.Plan):
-    """points, repeats: sizes along an axis, and how often each is timed; the least time counts.
+    """points, repeats: sizes along an axis, and how often each is timed; the shortest time counts.
 
     rounds: passes over all sizes of calls, so that a slow phase of the machine does not fall on a size alone. largest:
     samples of the kind that grows, in calls. pairs: the most P·N of the published methods. tol: the relative duality
@@ -70,19 +70,19 @@ class Plan(pieces.Plan):
 
 
 def draw_samples(relevant: NDArray[np.bool_], n_pos: int, n_neg: int, seed: int) -> NDArray[np.int64]:
-    """Rows of n_pos positives and n_neg negatives, ascending; fewer of a kind are among more of it."""
+    """Draw rows of n_pos positives and n_neg negatives, ascending; smaller draws are contained in larger ones."""
     rng = np.random.default_rng(seed)
     rows = []
     for kind, count in ((relevant, n_pos), (~relevant, n_neg)):
         members = np.flatnonzero(kind)
         if members.size < count:
-            raise ValueError(f"{count:,} samples of a kind were asked for; there are {members.size:,}")
+            raise ValueError(f"{count:,} samples of one class are needed; there are {members.size:,}")
         rows.append(rng.permutation(members)[:count])
     return np.sort(np.concatenate(rows))
 
 
 class ScalingExperiment:
-    """The experiment, on one of the classes of `action`; finished pieces, a file a size, are in `folder`."""
+    """The experiment, on one of the classes of `action`; finished pieces, one file per size, are in `folder`."""
 
     def __init__(
         self, action: ActionExperiment, folder: Path, plan: Plan, say: Callable[[str], None] = lambda line: None
@@ -144,7 +144,7 @@ class ScalingExperiment:
             for name, curve in row.items()
         }
         distinct = dict.fromkeys(tasks.values())
-        for task in distinct:  # a little of each first, so that nothing is compiled while it is timed
+        for task in distinct:  # run a little of each first, so that nothing is compiled while it is timed
             self._train(*task, *samples, max_iter=3)
         fits = {task: partial(self._train, *task, *samples) for task in distinct}
         best = fastest(fits, self.plan.training_repeats, _seconds)
@@ -165,7 +165,7 @@ def _places(all_axes: list[Axis]) -> list[tuple[Axis, int]]:
 
 
 def _first_with_enough(data: ActionData, known: list[int], points: int) -> tuple[int, Any]:
-    """The paper's class, or the first that has samples enough for the three axes; and those axes."""
+    """Return the paper's class, or the first with enough samples for the three axes; and those axes."""
     why = "there is no class"
     for k in sorted(known, key=lambda k: data.classes[k] != CLASS):
         n_pos = int(data.Y[:, k].sum())
@@ -177,7 +177,7 @@ def _first_with_enough(data: ActionData, known: list[int], points: int) -> tuple
 
 
 def _least(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The least time of each curve, of several points of one size."""
+    """Return the shortest time of each curve, of several points of one size."""
     rows = {
         loss: {name: min((point["rows"][loss][name] for point in points), key=_seconds) for name in row}
         for loss, row in points[0]["rows"].items()

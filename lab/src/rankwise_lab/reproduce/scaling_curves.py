@@ -46,7 +46,7 @@ _LOGARITHMS = NDCG(tabulate=False)
 class Curve(NamedTuple):
     """A method that is timed. pairs: the most P·N it is given, as multiples of a plan's bound; none for the fast ones.
 
-    loss: None where no ranking is inferred. tabulated: False for logarithms at every use, as was published.
+    loss: None if no ranking is inferred. tabulated: False for a logarithm at every use, as published.
     """
 
     label: str
@@ -97,7 +97,7 @@ ROWS: dict[str, dict[str, Curve]] = {
     },
 }
 
-# What a line of the legend, which is above the curves, adds to the height of these.
+# Height that a line of the legend, above the curves, adds.
 _LEGEND = 0.075
 # A scale shorter than this has ticks at 2 and 5 as well as at powers of ten.
 _SHORT = 300.0
@@ -122,7 +122,7 @@ def axes(points: int, largest: tuple[int, int, int], n_pos: int = _POSITIVES, n_
     """
     for first, last, what in zip(_FIRST, largest, ("samples", "negatives", "positives"), strict=True):
         if last < first:
-            raise ValueError(f"the axis of {what} ends at {last:,}; it begins at {first:,}")
+            raise ValueError(f"the axis of {what} ends at {last:,}, before it begins at {first:,}")
     total, negatives, positives = (_spread(*ends, points) for ends in zip(_FIRST, largest, strict=True))
     by_ratio = [(round(n / (1 + _RATIO)), n - round(n / (1 + _RATIO))) for n in total]
     return [
@@ -181,7 +181,7 @@ def _paint(panel: Mapping[str, Any], axes: Axes) -> None:
 
 
 def _set_ticks(axis: Any, first: float, last: float) -> None:
-    """Ticks that can be read: few, and plain numbers or powers of ten."""
+    """Set legible ticks: few, and plain numbers or powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     short = last < _SHORT * first

@@ -1,8 +1,8 @@
 """The law of the paper's theorem, fitted to times: t = a + b·(N log P + P log N + P log P), log n being log2(1 + n).
 
-Times of small and of large problems count alike: what is made least is the largest factor between a time and the law,
-above or below, that is the greatest |log(t / law)| (Chebyshev's criterion, on logarithms). Least squares would fit the
-largest problem alone, and least squares of logarithms would say nothing of the worst point.
+Small and large problems count alike: the fit minimises the largest factor between a time and the law, above or below,
+that is, the largest |log(t / law)| (Chebyshev's criterion, on logarithms). Least squares would fit only the largest
+problem, and least squares of logarithms would say nothing about the worst point.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fit(sizes: Sequence[tuple[int, int]], seconds: Iterable[float], work: Callab
     w = np.array([work(*size) for size in sizes], np.float64)
     t = np.fromiter(seconds, np.float64)
     if t.size < 2 or t.shape != w.shape or not ((t > 0.0) & (w > 0.0) & np.isfinite(t)).all():
-        raise ValueError("a law is fitted to two times or more, above 0, each with its size")
+        raise ValueError("a law needs at least two times, all above 0, each with its size")
     low, high = 0.0, 1.0  # of c / (c + the greatest work)
     if not _too_flat(t, w, 0.0):
         while low < (middle := 0.5 * (low + high)) < high:  # times that do not grow at all end just below 1

@@ -1,4 +1,4 @@
-"""Small figures for the overview, one per experiment: drawn anew rather than scaled down, so that they stay legible."""
+"""Small figures for the overview, one per experiment: drawn separately, not scaled down, so that they stay legible."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ ROUNDS = 5
 
 
 class Method(NamedTuple):
-    """A way to do inference. loss, metric: of the C that is trained with."""
+    """A method of inference. loss, metric: which choice of C to train with."""
 
     name: str
     loss: str
@@ -72,7 +72,7 @@ class Plan(pieces.Plan):
 
 
 class TimingExperiment:
-    """The experiment, on the classes of `action`; finished pieces, a file a class, are in `folder`."""
+    """The experiment, on the classes of `action`; finished pieces, one file per class, are in `folder`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class TimingExperiment:
         return [self.pieces.kept(self.action.name(k, "timing"), partial(self._timed, k)) for k in self.action.classes]
 
     def _timed(self, k: int, checkpoint: Path) -> dict[str, Any]:
-        """Every method warmed up, then each once in every repeat, so that a slow phase falls on all of them."""
+        """Time every method after a warm-up, each once per repeat, so that a slow phase affects all of them."""
         relevant = self.action.relevant(k)
         found: dict[str, Any] = {}
         with threadpool_limits(limits=THREADS), unconverged():
@@ -126,7 +126,7 @@ class TimingExperiment:
         return objective.heard
 
     def _replay(self, k: int, method: Method, calls: list[NDArray[np.float64]]) -> Callable[[], None]:
-        """All calls of a training, with nothing in between."""
+        """Time all calls of a training, with nothing in between."""
         relevant, loss = self.action.relevant(k), method.trained_for()
 
         def replay() -> None:
@@ -136,7 +136,7 @@ class TimingExperiment:
         return replay
 
     def _train(self, k: int, key: str, found: dict[str, Any]) -> None:
-        """Train once with a method, and add its time to those found."""
+        """Train once with a method, and add its time to the results."""
         method = METHODS[key]
         C = self.action.chosen(k, method.loss, method.metric)
         model = RankSVM(method.trained_for(), C, method=method.how, tol=self.plan.tol, n_threads=THREADS)
