@@ -179,7 +179,7 @@ def test_the_first_errors_and_the_last_hits_have_ranks_and_digits(found: Demo) -
         assert not any(image.wrong for image in last.images)
         shown = [*zip(sheet.images, ranked.errors[:8], strict=True), *zip(last.images, ranked.hits[-8:], strict=True)]
         for image, rank in shown:
-            assert image.caption == f"{words.an(int(ranked.digits[rank - 1]))}\nrank {rank:,}"
+            assert image.caption == (f"{ranked.digits[rank - 1]}\n" if image.wrong else "") + f"rank {rank:,}"
             assert image.content == ink_png(ranked.pixels[rank - 1])
 
 
@@ -215,6 +215,7 @@ def test_the_command_prints_and_writes_what_was_found(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(experiment, "run", lambda: found)
+    monkeypatch.setattr("rankwise_lab.demo.page.as_page", lambda demo: page if demo is found else "")
     assert main(["demo", "--json", "demo.json"]) == 0
     printed = capsys.readouterr().out
     assert "\n".join(as_lines(found, 100)) in printed

@@ -64,34 +64,42 @@ def front(demo: Demo, *, figures: bool = True) -> Part:
 def sheets(demo: Demo) -> tuple[list[Sheet], list[Sheet], list[Sheet]]:
     """Of both models: the top of the list, its first errors, and the images found last."""
     pairs, digit, first = demo.comparison.pairs, demo.settings.digit, demo.settings.first
+    among = f"among the {demo.data.n_test:,} test images"
     return (
         [_top(model, ranked, first) for model, ranked in pairs],
-        [_few(ranked, ranked.errors[:_FEW], f"{model.name}: first errors") for model, ranked in pairs],
-        [_few(ranked, ranked.hits[-_FEW:], f"{model.name}: last {digit}s") for model, ranked in pairs],
+        [
+            Sheet(f"{model.name}: first errors", f"True digit and rank {among}.", _few(ranked, ranked.errors[:_FEW]))
+            for model, ranked in pairs
+        ],
+        [
+            Sheet(f"{model.name}: last {digit}s", f"Rank {among}.", _few(ranked, ranked.hits[-_FEW:]))
+            for model, ranked in pairs
+        ],
     )
 
 
 def _top(model: Model, ranked: Ranked, first: int) -> Sheet:
     """The first images of a list; errors with their true digit."""
-    images = []
-    for rank in range(1, first + 1):
-        digit = int(ranked.digits[rank - 1])
-        images.append(_image(ranked, rank, "" if digit == ranked.sought else f"{digit}"))
+    images = [_image(ranked, rank) for rank in range(1, first + 1)]
     wrong = [rank for rank, image in enumerate(images, 1) if image.wrong]
     said = f"{len(wrong)} of them are errors; the first is at rank {wrong[0]}." if wrong else "None is an error."
     return Sheet(f"{model.name}: first {first} images", said, images, per_row=_ROW)
 
 
-def _few(ranked: Ranked, ranks: NDArray[np.intp], title: str) -> Sheet:
-    """Images with their digits and ranks."""
-    images = [_image(ranked, rank, f"{an(int(ranked.digits[rank - 1]))}\nrank {rank:,}") for rank in ranks.tolist()]
-    return Sheet(title, f"Below each, what it shows and its rank among {ranked.scores.size:,} images.", images)
+def _few(ranked: Ranked, ranks: NDArray[np.intp]) -> list[Image]:
+    """Images with their ranks; errors with their true digit too."""
+    images = [_image(ranked, rank) for rank in ranks.tolist()]
+    return [
+        image._replace(caption=f"{image.caption}\nrank {rank:,}".strip())
+        for rank, image in zip(ranks, images, strict=True)
+    ]
 
 
-def _image(ranked: Ranked, rank: int, caption: str) -> Image:
+def _image(ranked: Ranked, rank: int) -> Image:
     digit = int(ranked.digits[rank - 1])
     wrong = digit != ranked.sought
-    return Image(ink_png(ranked.pixels[rank - 1]), f"rank {rank}: {an(digit)}", caption, wrong)
+    label, caption = f"rank {rank}: {an(digit)}", f"{digit}" if wrong else ""
+    return Image(ink_png(ranked.pixels[rank - 1]), label, caption, wrong)
 
 
 def _draw(demo: Demo) -> dict[str, Drawing]:
