@@ -1,77 +1,56 @@
-"""The demonstration: it runs on real data, its checks can fail, and its text, data and page say the same."""
+"""The demonstration runs on real data, its checks can fail, and its data are plain."""
 
 from __future__ import annotations
 
 import io
 import json
-import re
+from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
-from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 pytest.importorskip("matplotlib")
 
-from rankwise_lab.demo import experiment
-from rankwise_lab.demo import page as tables
-from rankwise_lab.demo.page import make_part
-from rankwise_lab.demo.results import Demo, Fit, Timed, as_dict
-from rankwise_lab.progress import Progress
-from rankwise_lab.report.page import page as page_of
+from rankwise_lab.demo.comparison import Ranked, typical
+from rankwise_lab.demo.page import as_lines
+from rankwise_lab.demo.results import Demo, as_dict
 
-from rankwise import figures
-from rankwise.cli.main import main
-from rankwise.figures import as_png, as_svg
-
-PNG = b"\x89PNG\r\n\x1a\n"
-SMALL = experiment.Settings(train=0.2, splits=2, folds=2, n_Cs=3, fits=1)
-VOID = {"meta", "link"}
-
-
-@pytest.fixture(scope="module")
-def said() -> io.StringIO:
-    return io.StringIO()
-
-
-@pytest.fixture(scope="module")
-def found(said: io.StringIO) -> Demo:
-    return experiment.run(SMALL, Progress(said))
-
-
-@pytest.fixture(scope="module")
-def page(found: Demo) -> str:
-    return page_with(found)
-
-
-def page_with(found: Demo) -> str:
-    part = make_part(found)
-    return page_of(part.title, part.as_blocks())
+Spoil = Callable[..., Demo]
 
 
 def test_the_checks_hold_on_real_data(found: Demo) -> None:
     assert found.holds, found.checks
-    assert len(found.checks) == 7
+    assert len(found.checks) == len(found.comparison_checks) + len(found.structured_checks) == 7 + 7
     assert (found.data.n, found.data.n_pos) == (1797, 174)
     assert found.data.n_train + found.data.n_test == found.data.n
     assert found.data.n_train_pos + found.data.n_test_pos == found.data.n_pos
 
 
-def test_every_loss_is_trained_beside_a_linear_svc_on_every_split(found: Demo) -> None:
-    assert [(model.name, model.loss) for model in found.models] == [
-        ("0-1 loss", "zero-one"),
-        ("AP loss", "ap"),
-        ("NDCG loss", "ndcg"),
-        ("LinearSVC", None),
+def test_the_ranker_stands_beside_a_tuned_logistic_regression(found: Demo) -> None:
+    both = found.comparison
+    assert [(model.name, model.loss) for model, _ in both.pairs] == [
+        ("LinearRanker", None),
+        ("LogisticRegression", None),
     ]
-    for model in found.models:
-        assert len(model.fits) == SMALL.splits
-        assert len(model.certificates) == (0 if model.loss is None else SMALL.splits)
+    assert both.ours.Cs == []
+    assert len(both.baseline.Cs) == found.settings.splits
+    assert set(both.baseline.Cs) <= {1e-4, 0.1, 1e2}, "three values from 0.0001 to 100"
+
+
+def test_every_loss_is_trained_on_every_split(found: Demo) -> None:
+    assert {model.name: model.loss for model in found.models} == {
+        "0-1 loss": "zero-one",
+        "AP loss": "ap",
+        "NDCG loss": "ndcg",
+    }
+    assert all(len(model.certificates) == found.settings.splits for model in found.models)
+    for model in (found.comparison.ours, found.comparison.baseline, *found.models):
+        assert len(model.fits) == found.settings.splits
         assert 0.3 < model.ap.min() <= model.ap.max() < 1.0, "neither hopeless nor saturated"
-        assert len({fit.ap for fit in model.fits}) == SMALL.splits, "splits must differ"
+        assert len({fit.ap for fit in model.fits}) == found.settings.splits, "splits must differ"
 
 
 def test_every_method_is_timed_on_the_same_problem(found: Demo) -> None:
@@ -89,90 +68,142 @@ def test_every_method_is_timed_on_the_same_problem(found: Demo) -> None:
 
 def test_progress_has_a_line_for_each_part(found: Demo, said: io.StringIO) -> None:
     starts = [line.split(":")[0].split(";")[0] for line in said.getvalue().splitlines()]
-    assert starts == ["Loading kernels", "Split 1 of 2", "Split 2 of 2", *["Timing inference"] * 3]
+    assert starts == ["Loading kernels", "Split 1 of 3", "Split 2 of 3", "Split 3 of 3", *["Timing inference"] * 3]
 
 
-def _spoil_fit(found: Demo, **changes: Any) -> Demo:
-    """With other numbers in the last fit of the AP loss; those of its certificate by their names."""
-    model = found.models[1]
-    fit, known = model.fits[-1], Fit.__dataclass_fields__
-    assert fit.certificate is not None
-    certificate = replace(fit.certificate, **{name: value for name, value in changes.items() if name not in known})
-    fit = replace(fit, certificate=certificate, **{name: value for name, value in changes.items() if name in known})
-    models = [found.models[0], replace(model, fits=[*model.fits[:-1], fit]), *found.models[2:]]
-    return replace(found, models=models)
+def test_the_images_of_a_list_are_those_of_the_data(found: Demo) -> None:
+    from sklearn.datasets import load_digits
+
+    pixels, digits = load_digits(return_X_y=True)
+    for _, ranked in found.comparison.pairs:
+        np.testing.assert_array_equal(ranked.digits, digits[ranked.images])
+        np.testing.assert_array_equal(16 * ranked.pixels.reshape(-1, 64), pixels[ranked.images])
+        assert ranked.scores.size == found.data.n_test
+        assert ranked.hits.size == found.data.n_test_pos
+    assert found.comparison.shown.trained.size == found.data.n_train
 
 
-def _spoil_timed(found: Demo, **changes: Any) -> Demo:
-    """With other numbers for the last method of the first race."""
-    race, *others = found.races
-    timed = [*race.timed[:-1], replace(race.timed[-1], **changes)]
-    return replace(found, races=[replace(race, timed=timed), *others])
+def test_ranks_of_hits_and_errors_begin_at_1_and_give_average_precision() -> None:
+    digits = np.array([8, 3, 8, 8, 1])
+    ranked = Ranked(np.arange(5.0)[::-1], np.arange(5), digits, np.zeros((5, 8, 8)), 8)
+    assert ranked.hits.tolist() == [1, 3, 4]
+    assert ranked.errors.tolist() == [2, 5]
+    assert ranked.ap == pytest.approx((1 / 1 + 2 / 3 + 3 / 4) / 3, rel=1e-15)
 
 
-def _last(found: Demo) -> Timed:
-    return found.races[0].timed[-1]
+def test_the_split_closest_to_the_mean_is_shown_not_the_best() -> None:
+    assert typical(np.array([0.09, 0.0, 0.04, -0.01])) == 2
+    assert typical(np.array([0.02, 0.02])) == 0
+
+
+def test_the_interval_is_students(with_ap: Spoil) -> None:
+    interval = with_ap([0.51, 0.52, 0.53], [0.5, 0.5, 0.5]).comparison.interval
+    assert interval.mean == pytest.approx(0.02)
+    half = 4.302652729911275 * 0.01 / 3**0.5  # the 97.5 % point of t with 2 degrees of freedom, times s/√n
+    assert (interval.low, interval.high) == pytest.approx((0.02 - half, 0.02 + half))
+
+
+def _with_shown(found: Demo, **changes: Any) -> Demo:
+    both = found.comparison
+    return replace(found, comparison=replace(both, shown=replace(both.shown, **changes)))
+
+
+def _with_list(found: Demo, **changes: Any) -> Demo:
+    """With other values in the list of the ranker."""
+    return _with_shown(found, ours=replace(found.comparison.shown.ours, **changes))
+
+
+def _with_fits(found: Demo, numbers: list[int], **changes: Any) -> Demo:
+    """With other numbers of the ranker on some splits."""
+    both = found.comparison
+    fits = [replace(fit, **changes) if k in numbers else fit for k, fit in enumerate(both.ours.fits)]
+    return replace(found, comparison=replace(both, ours=replace(both.ours, fits=fits)))
+
+
+def _swap(values: NDArray[Any], one: int, other: int) -> NDArray[Any]:
+    copy = values.copy()
+    copy[[one, other]] = values[[other, one]]
+    return copy
+
+
+def _another_typical(found: Demo) -> Demo:
+    """The splits that are not shown have a higher AP, so that the mean is near to theirs."""
+    return _with_fits(found, _others(found), ap=0.99, ap_sklearn=0.99)
+
+
+def _others(found: Demo) -> list[int]:
+    return [k for k in range(found.settings.splits) if k != found.comparison.shown.number]
+
+
+def _swap_late(found: Demo) -> Demo:
+    """A hit and an error change places, both after the first images."""
+    ranked = found.comparison.shown.ours
+    hit, error = (int(ranks[ranks > found.settings.first][0]) - 1 for ranks in (ranked.hits, ranked.errors))
+    return _with_list(found, digits=_swap(ranked.digits, hit, error))
+
+
+def _ranked(found: Demo) -> Ranked:
+    return found.comparison.shown.ours
 
 
 @pytest.mark.parametrize(
-    ("spoil", "check"),
+    ("spoil", "checks"),
     [
-        (lambda found: _spoil_fit(found, gap=2e-3), "every certified gap"),
-        (lambda found: _spoil_timed(found, gap=float("nan")), "every certified gap"),
-        (lambda found: _spoil_fit(found, objective=1.0), "computed again"),
-        (lambda found: _spoil_fit(found, loss=1.1, hinge=1.0), "J is at least the loss"),
-        (lambda found: _spoil_timed(found, objective=0.99 * _last(found).dual), "the same minimum"),
-        (lambda found: _spoil_timed(found, hinge=_last(found).hinge + 1e-6), "the same J"),
-        (lambda found: _spoil_fit(found, ap_sklearn=0.5), "that of scikit-learn"),
-        (lambda found: _spoil_fit(found, ap=0.05, ap_sklearn=0.05), "better than chance"),
+        (lambda found: _with_fits(found, [0], ap_sklearn=0.5), ["that of scikit-learn, on every split"]),
+        (
+            lambda found: replace(found, data=replace(found.data, n_test_pos=found.data.n_test)),
+            ["both models rank better than chance", "every structured SVM ranks better than chance"],
+        ),
+        (_another_typical, ["closest to the mean"]),
+        (lambda found: _with_list(found, scores=_swap(_ranked(found).scores, 3, 4)), ["in the order of their scores"]),
+        (_swap_late, ["counted from the ranked images"]),
+        (lambda found: _with_fits(found, [found.comparison.shown.number], errors=59.0), ["errors among the first 60"]),
+        (lambda found: _with_shown(found, trained=_ranked(found).images[5:6]), ["learnt from none"]),
+        (lambda found: _with_list(found, images=np.append(_ranked(found).images, 0)), ["rank the same images"]),
+        (
+            lambda found: _with_list(found, images=np.append(_ranked(found).images[1:], _ranked(found).images[1])),
+            ["each once"],
+        ),
     ],
 )
-def test_each_check_can_fail(spoil: Any, check: str, found: Demo) -> None:
-    spoilt = spoil(found)
-    (failed,) = (name for name, holds in spoilt.checks.items() if not holds)
-    assert check in failed
+def test_each_check_of_the_comparison_can_fail(spoil: Any, checks: list[str], found: Demo) -> None:
+    _assert_failed(spoil(found), checks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"gap": 2e-3}, "every certified gap"),
+        ({"objective": 1.0}, "computed again"),
+        ({"loss": 1.1, "hinge": 1.0}, "J is at least the loss"),
+        ({"ap_sklearn": 0.5}, "structured SVMs is that of scikit-learn"),
+        ({"ap": 0.05, "ap_sklearn": 0.05}, "every structured SVM ranks better than chance"),
+    ],
+)
+def test_each_check_of_a_structured_svm_can_fail(changes: dict[str, float], check: str, spoil_fit: Spoil) -> None:
+    _assert_failed(spoil_fit(**changes), [check])
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        (lambda last: {"gap": float("nan")}, "every certified gap"),
+        (lambda last: {"objective": 0.99 * last.dual}, "the same minimum"),
+        (lambda last: {"hinge": last.hinge + 1e-6}, "the same J"),
+    ],
+)
+def test_each_check_of_a_method_can_fail(changes: Any, check: str, found: Demo, spoil_timed: Spoil) -> None:
+    _assert_failed(spoil_timed(**changes(found.races[0].timed[-1])), [check])
+
+
+def _assert_failed(spoilt: Demo, checks: list[str]) -> None:
+    """These checks fail and no others, and the text says so."""
+    failed = [name for name, holds in spoilt.checks.items() if not holds]
+    assert len(failed) == len(checks)
+    for check, name in zip(checks, failed, strict=True):
+        assert check in name
+        assert f"  FAILED  {name}" in as_lines(spoilt)
     assert not spoilt.holds
-    assert f"  FAILED  {failed}" in make_part(spoilt).as_lines()
-
-
-def test_the_text_has_every_table_and_check(found: Demo) -> None:
-    lines = make_part(found).as_lines(100)
-    assert max(map(len, lines)) <= 110
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
-    for table in (tables.quality(found), *map(tables.inference, found.races)):
-        assert table.title in lines
-        for row in (table.columns, *table.rows):
-            assert list(row) in rows
-    for check in found.checks:
-        assert f"  ok      {check}" in lines
-
-
-def test_tables_show_what_was_found(found: Demo) -> None:
-    _, ap, _, svc = tables.quality(found).rows
-    values = [fit.ap for fit in found.models[1].fits]
-    assert ap[1] == f"{np.mean(values):.4f} ± {np.std(values):.4f}"
-    assert svc[4:] == ["–"] * 3
-    race = found.races[0]
-    ours, *_, yue = tables.inference(race).rows
-    assert ours[0] == "bucketed (ours)"
-    assert ours[4] == "1.00x"
-    assert yue[4] == f"{race.timed[-1].inference / race.timed[0].inference:.2f}x"
-
-
-def test_the_verdict_follows_the_numbers(found: Demo) -> None:
-    def with_ap(values: list[float]) -> str:
-        models = [
-            replace(m, fits=[replace(fit, ap=ap + 0.01 * k) for k, fit in enumerate(m.fits)])
-            for m, ap in zip(found.models, values, strict=True)
-        ]
-        return " ".join(tables.about_quality(replace(found, models=models)))
-
-    clear = with_ap([0.5, 0.7, 0.6, 0.55])
-    assert "AP loss has the highest AP on every split" in clear
-    assert "+0.1500 with AP loss (ahead on 2 of 2 splits)" in clear
-    assert "-0.0500 with 0-1 loss (ahead on 0 of 2 splits)" in clear
-    assert "within 0.2000 of each other; one model varies by 0.0050" in clear
-    assert "about level" in with_ap([0.7, 0.7, 0.6, 0.55])
 
 
 def test_the_document_is_plain_data(found: Demo) -> None:
@@ -183,176 +214,11 @@ def test_the_document_is_plain_data(found: Demo) -> None:
     assert again["checks"] == found.checks
     assert [curve["name"] for curve in again["curves"]] == [model.name for model in found.models]
     assert list(again["histories"]) == ["0-1 loss", "AP loss", "NDCG loss"]
-    for model in again["models"][:3]:
-        certificate = model["fits"][0]["certificate"]
+    for model in again["models"]:
+        certificate = model["fits"][found.comparison.shown.number]["certificate"]
         assert again["histories"][model["name"]]["gap"][-1] == certificate["gap"]
         assert len(again["histories"][model["name"]]["gap"]) == certificate["n_iter"]
-
-
-class _Page(HTMLParser):
-    """Which elements are open, every attribute, and the text outside of style."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text += data
-
-    def values(self, name: str, tag: str | None = None) -> list[str]:
-        return [value for t, n, value in self.attributes if n == name and tag in (None, t)]
-
-
-@pytest.fixture(scope="module")
-def parsed(page: str) -> _Page:
-    parser = _Page()
-    parser.feed(page)
-    parser.close()
-    return parser
-
-
-def test_the_page_is_well_formed(page: str, parsed: _Page) -> None:
-    assert page.startswith("<!DOCTYPE html>")
-    assert parsed.open == []
-    for once in ("html", "head", "title", "body", "main", "h1"):
-        assert parsed.tags.count(once) == 1
-    ids = parsed.values("id")
-    assert ids
-    assert len(set(ids)) == len(ids)
-    targets = {value.removeprefix("#") for value in parsed.values("xlink:href")} | set(
-        re.findall(r"url\(#(.+?)\)", page)
-    )
-    assert targets <= set(ids)
-
-
-def test_the_page_needs_nothing_else(page: str, parsed: _Page) -> None:
-    assert not {"script", "img", "iframe", "object", "embed"} & set(parsed.tags)
-    assert parsed.values("href", "link") == ["data:,"], "an icon of nothing, else a browser asks for one"
-    assert parsed.values("src") == []
-    assert all(value.startswith("#") for value in parsed.values("xlink:href"))
-    assert not re.search(r"@import|url\((?!#)", page)
-    named = set(re.findall(r"https?://[^\"\s<]+", page))
-    assert named <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, (
-        "names of SVG, which nothing fetches"
-    )
-
-
-def test_the_page_suits_readers_and_screens(page: str, parsed: _Page) -> None:
-    assert parsed.values("lang", "html") == ["en"]
-    assert "width=device-width, initial-scale=1" in parsed.values("content", "meta")
-    assert "prefers-color-scheme: dark" in page
-    assert parsed.values("role", "svg") == ["img", "img"]
-    labels = parsed.values("aria-label", "svg")
-    assert "Precision against recall" in labels[0]
-    assert "duality gap" in labels[1]
-    assert parsed.tags.count("figcaption") == parsed.tags.count("figure") == 2
-    assert parsed.tags.count("caption") == parsed.tags.count("table") == 4
-    assert "currentColor" in page
-
-
-def test_the_page_has_every_number_of_the_tables(found: Demo, parsed: _Page, page: str) -> None:
-    cells = [unescape(cell) for cell in re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", page)]
-    expected: list[str] = []
-    for table in (tables.quality(found), *map(tables.inference, found.races)):
-        expected += [*table.columns, *(cell for row in table.rows for cell in row)]
-    assert cells == expected
-    for text in (*tables.facts(found), *tables.about_quality(found), *tables.about_inference(found)):
-        assert text in parsed.text
-    for check in found.checks:
-        assert f"ok {check}" in parsed.text
-    assert "FAILED" not in parsed.text
-
-
-def test_the_page_shows_a_failure(found: Demo) -> None:
-    assert '<span class="failed">FAILED</span> every certified gap' in page_with(_spoil_fit(found, gap=1.0))
-
-
-def test_the_command_prints_and_writes_what_was_found(
-    found: Demo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(experiment, "run", lambda: found)
-    assert main(["demo", "--json", "demo.json"]) == 0
-    printed = capsys.readouterr().out
-    assert "\n".join(make_part(found).as_lines(100)) in printed
-    assert json.loads(Path("demo.json").read_text("utf-8")) == as_dict(found)
-    assert Path("rankwise-demo.html").read_text("utf-8") == page_with(found)
-    assert len(list(tmp_path.iterdir())) == 2, "no temporary file may stay behind"
-
-
-def test_the_command_fails_if_a_check_does(
-    found: Demo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(experiment, "run", lambda: _spoil_timed(found, hinge=_last(found).hinge + 1e-6))
-    assert main(["demo"]) == 1
-    assert "FAILED  all methods find the same J" in capsys.readouterr().out
-
-
-def test_a_curve_is_that_of_scikit_learn_and_its_steps_have_the_area_ap() -> None:
-    rng = np.random.default_rng(0)
-    relevant = rng.random(300) < 0.2
-    curve = figures.curve_of("model", rng.normal(relevant, 1.0).round(1), relevant)
-    assert (curve.recall[0], curve.recall[-1], curve.precision[-1]) == (1.0, 0.0, 1.0)
-    assert curve.ap == pytest.approx(float(-np.sum(np.diff(curve.recall) * curve.precision[:-1])), rel=1e-12)
-    assert curve.recall.size < 300, "thresholds without a further positive are left out"
-
-
-def test_a_figure_has_a_panel_for_each_thing_that_is_there(found: Demo) -> None:
-    both = figures.draw(found.curves, found.histories, tol=1e-3)
-    curves, gaps = both.axes
-    assert [text.get_text() for text in curves.get_legend().get_texts()] == [
-        f"{curve.name}: AP {curve.ap:.3f}" for curve in found.curves
-    ]
-    assert [text.get_text() for text in gaps.get_legend().get_texts()] == [*found.histories, "tol = 0.001"]
-    assert gaps.get_yscale() == "log"
-    for name, line in zip(found.histories, gaps.lines, strict=False):
-        np.testing.assert_array_equal(line.get_ydata(), found.histories[name]["gap"])
-    for i in range(len(found.histories)):
-        assert curves.lines[i].get_color() == gaps.lines[i].get_color()
-    assert len(figures.draw(found.curves, {}).axes) == 1
-    (alone,) = figures.draw([], found.histories).axes
-    assert alone.get_ylabel() == "relative duality gap"
-
-
-def test_a_gap_of_zero_does_not_spoil_the_scale() -> None:
-    history = {"iteration": np.array([1, 2, 3]), "gap": np.array([1.0, 0.1, 0.0])}
-    (axes,) = figures.draw([], {"model": history}).axes
-    assert axes.get_ylim()[0] > 1e-3
-
-
-def test_an_svg_is_the_same_every_time_and_its_ids_can_be_set_apart(found: Demo) -> None:
-    figure = figures.draw(found.curves, found.histories)
-    first = as_svg(figure)
-    as_png(figure)
-    assert as_svg(figure) == first == as_svg(figures.draw(found.curves, found.histories))
-    assert first.startswith("<svg")
-    assert first.endswith("</svg>")
-    assert "<dc:date>" not in first
-    other = as_svg(figure, "other-")
-    assert not set(re.findall(r' id="(.+?)"', first)) & set(re.findall(r' id="(.+?)"', other))
-
-
-def test_a_png_has_both_panels_at_their_size(found: Demo) -> None:
-    image = as_png(figures.draw(found.curves, found.histories))
-    assert image.startswith(PNG)
-    assert len(image) > 20_000
-    width, height = (int.from_bytes(image[at : at + 4], "big") for at in (16, 20))
-    assert (width, height) == (1500, 585)
+    both = again["comparison"]
+    assert both["gain"]["mean"] == pytest.approx(np.mean(found.comparison.gain))
+    assert both["ahead"] == sum(gain > 0 for gain in found.comparison.gain)
+    assert both["shown"]["ours"]["images"] == found.comparison.shown.ours.images.tolist()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rankwise_lab.pieces import write_json
 from rankwise_lab.report.blocks import (
@@ -25,7 +27,7 @@ from rankwise_lab.report.blocks import (
     small,
 )
 from rankwise_lab.report.claims import Card, Claim, Overview, Verdicts, gain_claim
-from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Image, Picture, Sheet, ink_png
 from rankwise_lab.report.page import as_html, page
 from rankwise_lab.report.part import Part
 from rankwise_lab.report.table import Table
@@ -85,6 +87,7 @@ def test_text_of_every_block_is_escaped(read_page: Any) -> None:
         Contents({NASTY: NASTY}),
         Table(NASTY, [NASTY], [[NASTY]]),
         Gallery([Drawn("d", drawing("d"), NASTY, NASTY), Picture(b"PNG", NASTY, NASTY)]),
+        Sheet(NASTY, NASTY, [Image(b"PNG", NASTY, NASTY, wrong=True)], per_row=1),
         Section(NASTY, NASTY, [Paragraph(NASTY)]),
         Fold("f", NASTY, NASTY, [Table(NASTY, [NASTY], [], said=NASTY)]),
         Verdicts([Claim(*[NASTY] * 4, True)]),
@@ -121,6 +124,30 @@ def test_checks_say_what_holds_and_what_does_not() -> None:
 def test_a_picture_is_in_the_page_by_its_kind() -> None:
     assert Picture(b"\xff\xd8\xff", "", "").source.startswith("data:image/jpeg;base64,")
     assert Picture(b"\x89PNG", "", "").source.startswith("data:image/png;base64,")
+
+
+def test_a_sheet_marks_errors_by_a_class_and_a_cross_and_numbers_its_rows() -> None:
+    images = [Image(b"\x89PNG", f"image {k}", "7" if k == 4 else "", wrong=k == 4) for k in range(1, 6)]
+    text = as_html(Sheet("Title", "said", images, per_row=3))
+    assert "<figcaption><b>Title</b> said</figcaption>" in text
+    assert re.findall(r'data-number="(\d+)"', text) == ["1", "4"]
+    assert re.findall(r'alt="(.*?)"', text) == [image.label for image in images]
+    assert text.count('class="wrong"') == text.count("✗") == 1
+    assert 'alt="image 4"><span>✗ 7</span></li>' in text
+    assert 'alt="image 5"></li>' in text
+    assert "data-number" not in as_html(Sheet("Title", "said", images))
+
+
+def test_a_cross_needs_no_caption() -> None:
+    assert "<span>✗ </span>" in as_html(Sheet("t", "", [Image(b"\x89PNG", "a", wrong=True)]))
+
+
+def test_ink_is_black_on_white_one_pixel_a_number() -> None:
+    image = pytest.importorskip("PIL.Image")
+    ink = np.array([[0.0, 0.5, 1.0], [1.0, -1.0, 2.0]])
+    read = image.open(io.BytesIO(ink_png(ink)))
+    assert (read.size, read.mode, read.format) == ((3, 2), "L", "PNG")
+    assert np.asarray(read).tolist() == [[255, 128, 0], [0, 255, 0]]
 
 
 def test_a_figure_says_what_is_to_be_seen_and_its_caption_stays_readable() -> None:

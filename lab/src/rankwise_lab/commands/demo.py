@@ -16,7 +16,9 @@ _WIDTH = 100
 
 def add_command(commands: Any) -> None:
     """Add `demo`."""
-    demo = commands.add_parser("demo", help="train rankers on real images, compare them, time inference; writes a page")
+    demo = commands.add_parser(
+        "demo", help="compare a ranker with a classifier on real images, time inference; writes a page"
+    )
     demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
     demo.add_argument(
         "--page",
@@ -33,15 +35,14 @@ def _demo(arguments: argparse.Namespace) -> int:
     check_writable(arguments.page)
     from rankwise.io import write_bytes
     from rankwise_lab.demo import experiment
-    from rankwise_lab.demo.page import make_part
+    from rankwise_lab.demo.page import as_lines, as_page
+    from rankwise_lab.demo.results import as_dict
     from rankwise_lab.pieces import write_json
-    from rankwise_lab.report.page import page
 
     found = experiment.run()
-    part = make_part(found)
-    print("\n".join(part.as_lines(_WIDTH)))
+    print("\n".join(as_lines(found, _WIDTH)))
     if arguments.json is not None:
-        write_json(arguments.json, part.found)
-    write_bytes(arguments.page, page(part.title, part.as_blocks()).encode())
+        write_json(arguments.json, as_dict(found))
+    write_bytes(arguments.page, as_page(found).encode())
     print(f"\npage: {arguments.page}")
     return 0 if found.holds else 1

@@ -1,1 +1,1 @@
-"""`rankwise demo`: rankers trained for what they are judged by, on real images."""
+"""`rankwise demo`: a ranker beside a classifier on real images, and structured SVMs as in the paper."""

@@ -1,185 +1,24 @@
-"""The demonstration as a part, which is a page of its own; every number in its words and tables is computed."""
+"""The demonstration as a page and as lines: first what every reader wants, then the mathematics."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from rankwise_lab.demo.front import front
+from rankwise_lab.demo.results import Demo
+from rankwise_lab.demo.structured import structured
+from rankwise_lab.report.blocks import Section
+from rankwise_lab.report.page import page
 
-from rankwise.figures import draw
-from rankwise_lab.demo.results import Demo, Model, Race, as_dict
-from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
-from rankwise_lab.report.figure import Drawing, drawing
-from rankwise_lab.report.part import Part
-from rankwise_lab.report.table import Table
-
-__all__ = ["about_inference", "about_quality", "facts", "inference", "make_part", "quality"]
-
-_NAME = "demo"
-_NONE = "–"
-_ABOUT = (
-    "A ranker should be trained for the measure that it is judged by. Here linear rankers are trained for three "
-    "losses: 0-1 (is each image on its side of a threshold?), average precision (AP) and NDCG (how far up are the "
-    "positives?). A LinearSVC of scikit-learn's, tuned alike, stands beside them."
-)
-_TRAINING = (
-    "Training minimises ½‖w‖² + C·J; J, the structured hinge, is never less than the loss on the training images. The "
-    "gap is (primal − dual)/primal: a proof, and not an estimate, of how far at most the objective is above its "
-    "minimum. Planes are the rankings that support the model in the end."
-)
+__all__ = ["as_lines", "as_page"]
 
 
-def make_part(demo: Demo) -> Part:
-    """The demonstration as it is shown."""
-    body: list[Block] = [
-        Heading("How well they rank"),
-        quality(demo),
-        show_figures(_draw(demo), *_told(demo)),
-        Paragraph(_TRAINING),
-        Heading("Time in inference"),
-        *map(inference, demo.races),
-    ]
-    lines = [*about_quality(demo), *about_inference(demo)]
-    title = f"rankwise: ranking the {demo.settings.digit}s among handwritten digits"
-    return Part(_NAME, title, _ABOUT, as_dict(demo), lines, body, facts(demo), checks=demo.checks, command="rankwise")
+def as_page(demo: Demo) -> str:
+    """Return the whole page: the comparison, then a section about structured SVMs."""
+    first, second = front(demo), structured(demo)
+    *blocks, _ = first.as_blocks()  # the small print comes once, at the end
+    return page(first.title, [*blocks, Section("structured-svms", second.title, second.as_blocks())])
 
 
-def _draw(demo: Demo) -> dict[str, Drawing]:
-    return {
-        "curves": drawing(draw(demo.curves, {}), f"{_NAME}-curves-"),
-        "gaps": drawing(draw([], demo.histories, demo.settings.tol), f"{_NAME}-gaps-"),
-    }
-
-
-def _told(demo: Demo) -> list[tuple[str, str, str]]:
-    """Of each figure, the name, the label and the caption."""
-    values = ", ".join(f"{curve.name} {curve.ap:.3f}" for curve in demo.curves)
-    steps = ", ".join(f"{name} {len(history['gap'])}" for name, history in demo.histories.items())
-    return [
-        (
-            "curves",
-            f"Precision against recall on the test images of the first split. AP: {values}.",
-            "Test images of the first split. The area under a curve is its AP.",
-        ),
-        (
-            "gaps",
-            f"Relative duality gap by iteration of the last fit on the first split. Iterations: {steps}.",
-            "First split, at the C that was chosen. Training stops at the dashed line.",
-        ),
-    ]
-
-
-def facts(demo: Demo) -> list[str]:
-    """The data, the splits, how C is chosen, and on what methods were timed."""
-    data, settings = demo.data, demo.settings
-    return [
-        f"Data: scikit-learn's digits, {data.n:,} images of {data.n_features} pixels; the {data.n_pos} that show the "
-        f"digit {settings.digit} are to be ranked first.",
-        f"Splits: {settings.splits} at random; each trains on {data.n_train:,} images ({data.n_train_pos} positive) "
-        f"and tests on the other {data.n_test:,} ({data.n_test_pos} positive).",
-        f"C of every model: of {settings.n_Cs} values, the one with the highest AP in {settings.folds}-fold "
-        "cross-validation on the training images.",
-        f"Time: the same model (same images, loss and C) is trained with each method of inference, on all {data.n:,} "
-        f"images ({data.n_pos} positive, {data.n - data.n_pos:,} negative), and the fit's own clock is read: the best "
-        f"of {settings.fits} fits, one thread. A call finds the most violating ranking, J and the gradient. quicksort "
-        "is Algorithm 1 of Mohapatra et al. (2018); mohapatra2014, yue (2007) and chakrabarti (2008) came before it.",
-    ]
-
-
-def quality(demo: Demo) -> Table:
-    """A row for each model: what it scores on test images, and how its training ended."""
-    columns = ["model", "test AP", "test NDCG", "C", "largest gap", "iterations", "planes"]
-    return Table("Test quality, mean ± standard deviation over the splits", columns, [_row(m) for m in demo.models])
-
-
-def _row(model: Model) -> list[str]:
-    ends = [_NONE, _NONE, _NONE]
-    if model.certificates:
-        gap = max(one.gap for one in model.certificates)
-        iterations = np.mean([one.n_iter for one in model.certificates])
-        planes = np.mean([one.planes for one in model.certificates])
-        ends = [f"{gap:.1e}", f"{iterations:.0f}", f"{planes:.0f}"]
-    Cs = sorted(fit.C for fit in model.fits)
-    span = _short(Cs[0]) if Cs[0] == Cs[-1] else f"{_short(Cs[0])} to {_short(Cs[-1])}"
-    return [model.name, _spread(model.ap), _spread(model.ndcg), span, *ends]
-
-
-def about_quality(demo: Demo) -> list[str]:
-    """What the test scores say, and what they do not."""
-    (reference,) = (model for model in demo.models if model.loss is None)
-    n = demo.settings.splits
-    differences = [(m.name, m.ap - reference.ap) for m in demo.models if m.loss is not None]
-    parts = [f"{d.mean():+.4f} with {name} (ahead on {np.sum(d > 0)} of {n} splits)" for name, d in differences]
-    first, *others = sorted(demo.models, key=lambda model: -float(model.ap.mean()))
-    leads = int(np.sum(first.ap > np.max([model.ap for model in others], axis=0)))
-    span = first.ap.mean() - others[-1].ap.mean()
-    usual = np.mean([model.ap.std() for model in demo.models])
-    if leads == n:
-        verdict = f"{first.name} has the highest AP on every split."
-    else:
-        verdict = (
-            f"{first.name} has the highest mean AP, but is ahead of all others on only {leads} of {n} splits: on this "
-            "task the losses are about level."
-        )
-    return [
-        f"Test AP against {reference.name} on the same splits, on average: {', '.join(parts)}.",
-        f"The means lie within {span:.4f} of each other; one model varies by {usual:.4f} (standard deviation) from "
-        f"split to split. {verdict}",
-    ]
-
-
-def inference(race: Race) -> Table:
-    """A row for each method: the time that one training spent in it."""
-    columns = ["method", "calls", "in inference", "per call", "ratio", "whole fit", "objective"]
-    rows = [
-        [
-            _method(one.method),
-            f"{one.calls}",
-            f"{1e3 * one.inference:.2f} ms",
-            f"{1e6 * one.per_call:,.0f} µs",
-            f"{race.ratio(one):.2f}x" if len(race.timed) > 1 else _NONE,
-            f"{1e3 * one.total:.0f} ms",
-            f"{one.objective:.6g}",
-        ]
-        for one in race.timed
-    ]
-    return Table(f"Time in inference: {race.name}, C = {_short(race.C)}", columns, rows)
-
-
-def _method(name: str) -> str:
-    """As it is shown; the 0-1 loss is only ever evaluated by "auto", and finds no ranking."""
-    return {"auto": "no ranking", "bucketed": "bucketed (ours)"}.get(name, name)
-
-
-def about_inference(demo: Demo) -> list[str]:
-    """How much longer the other methods take."""
-    text = []
-    for race in demo.races:
-        if len(race.timed) > 1:
-            ours, slowest = race.timed[0], max(race.timed[1:], key=race.ratio)
-            ratios = ", ".join(f"{race.ratio(one):.1f} times for {one.method}" for one in race.timed[1:])
-            text.append(
-                f"{race.name}: the time in inference over that of {ours.method} is {ratios}. Inference is "
-                f"{ours.inference / ours.total:.0%} of a fit with {ours.method} and "
-                f"{slowest.inference / slowest.total:.0%} with {slowest.method}; the rest is products with the "
-                "features and the solver's own work."
-            )
-        else:
-            (alone,) = race.timed
-            against = [
-                f"{other.timed[0].per_call / alone.per_call:.1f} ({other.name})"
-                for other in demo.races
-                if other is not race
-            ]
-            text.append(
-                f"{race.name}: no ranking is sought; its calls go through the same function, checks of the input "
-                f"included. One call of ours takes {' and '.join(against)} times as long."
-            )
-    return text
-
-
-def _spread(values: NDArray[np.float64]) -> str:
-    return f"{values.mean():.4f} ± {values.std():.4f}"
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+def as_lines(demo: Demo, width: int | None = None) -> list[str]:
+    """Return both halves as lines for a terminal. width: at which to wrap sentences."""
+    first, second = front(demo, figures=False), structured(demo, figures=False)
+    return [*first.as_lines(width), "", second.title, "=" * len(second.title), "", *second.as_lines(width)]

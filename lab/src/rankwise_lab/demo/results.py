@@ -1,4 +1,4 @@
-"""What the demonstration found: data without behaviour but for the checks that it must pass."""
+"""What the demonstration found, the checks that it must pass, and all of it as plain data."""
 
 from __future__ import annotations
 
@@ -11,128 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.figures import Curve
+from rankwise_lab.demo.comparison import Comparison, Ranked
+from rankwise_lab.demo.fits import ROUNDING, Data, Model, Race, Settings, same
 
-__all__ = ["Certificate", "Data", "Demo", "Fit", "Model", "Race", "Settings", "Timed", "as_dict"]
-
-# How closely numbers must agree that are the same but for rounding, relative to their size.
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What is trained, and how often. train: the share of images. fits: how often each method is timed."""
-
-    digit: int = 8
-    train: float = 0.3
-    splits: int = 5
-    folds: int = 3
-    n_Cs: int = 6
-    tol: float = 1e-3
-    fits: int = 10
-
-
-@dataclass(frozen=True)
-class Data:
-    """Sizes: all samples, and those of each split."""
-
-    n: int
-    n_pos: int
-    n_features: int
-    n_train: int
-    n_train_pos: int
-    n_test: int
-    n_test_pos: int
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What a fit says of itself, and what was found at its coefficients again: the objective, J and the loss."""
-
-    objective: float
-    dual: float
-    gap: float
-    n_iter: int
-    planes: int
-    objective_again: float
-    hinge: float
-    loss: float
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A model on one split. ap, ndcg: on the test samples; ap_sklearn: by scikit-learn, to compare."""
-
-    C: float
-    ap: float
-    ap_sklearn: float
-    ndcg: float
-    seconds: float
-    certificate: Certificate | None = None
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model on every split; loss is None for the one to compare with."""
-
-    name: str
-    loss: str | None
-    fits: list[Fit]
-
-    @property
-    def ap(self) -> NDArray[np.float64]:
-        """Test AP by split."""
-        return np.array([fit.ap for fit in self.fits])
-
-    @property
-    def ndcg(self) -> NDArray[np.float64]:
-        """Test NDCG by split."""
-        return np.array([fit.ndcg for fit in self.fits])
-
-    @property
-    def certificates(self) -> list[Certificate]:
-        """Those of the fits that have one."""
-        return [fit.certificate for fit in self.fits if fit.certificate is not None]
-
-
-@dataclass(frozen=True)
-class Timed:
-    """The fit with the least time in inference, in seconds, of those by one method. hinge: J at the same scores."""
-
-    method: str
-    calls: int
-    inference: float
-    total: float
-    objective: float
-    dual: float
-    gap: float
-    hinge: float
-
-    @property
-    def per_call(self) -> float:
-        """Seconds of one call."""
-        return self.inference / self.calls
-
-
-@dataclass(frozen=True)
-class Race:
-    """The same model trained with several methods of inference, ours first."""
-
-    name: str
-    loss: str
-    C: float
-    timed: list[Timed]
-
-    def ratio(self, timed: Timed) -> float:
-        """Its time in inference over ours."""
-        return timed.inference / self.timed[0].inference
+__all__ = ["Demo", "as_dict"]
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Everything the demonstration shows. curves, histories: of the first split."""
+    """Everything the demonstration shows. models: structured SVMs. curves, histories: theirs, on the split shown."""
 
     settings: Settings
     data: Data
+    comparison: Comparison
     models: list[Model]
     races: list[Race]
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -140,8 +31,13 @@ class Demo:
     histories: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
     @property
-    def checks(self) -> dict[str, bool]:
-        """What must hold, and whether it does."""
+    def comparison_checks(self) -> dict[str, bool]:
+        """What must hold of the ranker and the baseline, and whether it does."""
+        return self.comparison.checks(self.settings, self.data)
+
+    @property
+    def structured_checks(self) -> dict[str, bool]:
+        """What must hold of structured SVMs and of methods of inference, and whether it does."""
         fits = [fit for model in self.models for fit in model.fits]
         certificates = [certificate for model in self.models for certificate in model.certificates]
         gaps = [*(one.gap for one in certificates), *(one.gap for race in self.races for one in race.timed)]
@@ -151,21 +47,30 @@ class Demo:
                 0.0 <= gap <= self.settings.tol for gap in gaps
             ),
             "objectives, computed again from the coefficients, are as reported": all(
-                _same(one.objective, one.objective_again) for one in certificates
+                same(one.objective, one.objective_again) for one in certificates
             ),
             "J is at least the loss of the ranking, after every fit": all(
-                one.hinge >= one.loss - _ROUNDING for one in certificates
+                one.hinge >= one.loss - ROUNDING for one in certificates
             ),
             "all methods reach the same minimum, within their certified gaps": all(
-                max(one.dual for one in race.timed) <= (1 + _ROUNDING) * min(one.objective for one in race.timed)
+                max(one.dual for one in race.timed) <= (1 + ROUNDING) * min(one.objective for one in race.timed)
                 for race in self.races
             ),
-            f"all methods find the same J for the same scores, to {_ROUNDING:g}": all(
-                _same(one.hinge, race.timed[0].hinge) for race in self.races for one in race.timed
+            f"all methods find the same J for the same scores, to {ROUNDING:g}": all(
+                same(one.hinge, race.timed[0].hinge) for race in self.races for one in race.timed
             ),
-            "average precision is that of scikit-learn": all(_same(fit.ap, fit.ap_sklearn) for fit in fits),
-            f"every model ranks better than chance, an AP of {chance:.3f}": all(fit.ap > chance for fit in fits),
+            "average precision of structured SVMs is that of scikit-learn": all(
+                same(fit.ap, fit.ap_sklearn) for fit in fits
+            ),
+            f"every structured SVM ranks better than chance, an AP of {chance:.3f}": all(
+                fit.ap > chance for fit in fits
+            ),
         }
+
+    @property
+    def checks(self) -> dict[str, bool]:
+        """All checks."""
+        return {**self.comparison_checks, **self.structured_checks}
 
     @property
     def holds(self) -> bool:
@@ -173,16 +78,26 @@ class Demo:
         return all(self.checks.values())
 
 
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= _ROUNDING * max(1.0, abs(one))
-
-
 def as_dict(demo: Demo) -> dict[str, Any]:
-    """The demonstration as plain data."""
+    """The demonstration as plain data; of the images, where they are in the data."""
+    both = demo.comparison
     return {
         "settings": dataclasses.asdict(demo.settings),
         "data": dataclasses.asdict(demo.data),
         "machine": dict(demo.machine),
+        "comparison": {
+            "ours": dataclasses.asdict(both.ours),
+            "baseline": dataclasses.asdict(both.baseline),
+            "gain": dataclasses.asdict(both.interval),
+            "ahead": int(np.sum(both.gain > 0.0)),
+            "shown": {
+                "split": both.shown.number,
+                "trained": both.shown.trained.tolist(),
+                "ours": _ranked(both.shown.ours),
+                "baseline": _ranked(both.shown.baseline),
+                "curves": [_plain(curve._asdict()) for curve in both.shown.curves],
+            },
+        },
         "models": [dataclasses.asdict(model) for model in demo.models],
         "races": [dataclasses.asdict(race) for race in demo.races],
         "curves": [_plain(curve._asdict()) for curve in demo.curves],
@@ -190,6 +105,10 @@ def as_dict(demo: Demo) -> dict[str, Any]:
         "checks": demo.checks,
         "holds": demo.holds,
     }
+
+
+def _ranked(ranked: Ranked) -> dict[str, Any]:
+    return _plain({"images": ranked.images, "digits": ranked.digits, "scores": ranked.scores})
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

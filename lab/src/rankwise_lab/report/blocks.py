@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from rankwise_lab.report.claims import Card, Overview, Verdicts
-from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture
+from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture, Sheet
 from rankwise_lab.report.table import Table
 
 __all__ = [
@@ -98,6 +98,7 @@ Block: TypeAlias = (
     | Table
     | Drawn
     | Picture
+    | Sheet
     | Gallery
     | Section
     | Fold

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import ArrayLike
 
 from rankwise.cli import install_hint
 from rankwise.figures import as_png, as_svg
@@ -16,7 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NO_FIGURES", "Drawing", "Drawn", "Gallery", "Picture", "draw_each", "drawing", "have_matplotlib"]
+__all__ = [
+    "NO_FIGURES",
+    "Drawing",
+    "Drawn",
+    "Gallery",
+    "Image",
+    "Picture",
+    "Sheet",
+    "draw_each",
+    "drawing",
+    "have_matplotlib",
+    "ink_png",
+]
 
 NO_FIGURES = f"No figures: Matplotlib is not installed; {install_hint('plots')}."
 
@@ -54,14 +70,65 @@ class Picture(NamedTuple):
     @property
     def source(self) -> str:
         """The bytes as a data URL."""
-        kind = "jpeg" if self.content.startswith(b"\xff\xd8") else "png"
-        return f"data:image/{kind};base64,{base64.b64encode(self.content).decode()}"
+        return _data_url(self.content)
+
+
+class Image(NamedTuple):
+    """A small image of a sheet: the bytes of a PNG or JPEG, a label that says what it shows, and a short caption.
+
+    wrong: mark it as an error, by a frame and a cross.
+    """
+
+    content: bytes
+    label: str
+    caption: str = ""
+    wrong: bool = False
+
+    @property
+    def source(self) -> str:
+        """The bytes as a data URL."""
+        return _data_url(self.content)
+
+
+class Sheet(NamedTuple):
+    """Small images in order, with a title and a caption above them.
+
+    per_row: this many in a row, on every screen, and the number of the first image before each row; 0 for as many as
+    there is room for.
+    """
+
+    title: str
+    caption: str
+    images: Sequence[Image]
+    per_row: int = 0
 
 
 class Gallery(NamedTuple):
-    """Figures or pictures in rows, as many per row as there is room for."""
+    """Figures, pictures or sheets in rows, as many per row as there is room for."""
 
-    pieces: Sequence[Drawn | Picture]
+    pieces: Sequence[Drawn | Picture | Sheet]
+
+
+def _data_url(content: bytes) -> str:
+    kind = "jpeg" if content.startswith(b"\xff\xd8") else "png"
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def ink_png(ink: ArrayLike) -> bytes:
+    """Return ink (height, width), from 0 to 1, on white paper, as a PNG with a pixel for each number."""
+    grey = np.rint(255 * (1 - np.clip(np.asarray(ink, np.float64), 0.0, 1.0))).astype(np.uint8)
+    height, width = grey.shape
+    rows = np.insert(grey, 0, 0, axis=1).tobytes()  # before each row, the number of its filter: none
+    parts = {
+        b"IHDR": struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0),
+        b"IDAT": zlib.compress(rows, 9),
+        b"IEND": b"",
+    }
+    chunks = [
+        struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
+        for name, part in parts.items()
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def have_matplotlib() -> bool:
