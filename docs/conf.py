@@ -37,7 +37,8 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_output_stderr = "remove"  # on a new machine, the notice that kernels compile
-os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # figures go to the page; the gallery sets its own
+# Figures of notebooks go to the page; the gallery sets a backend of its own.
+os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 
 autosummary_generate = True
 autodoc_typehints = "none"  # signatures stay short; types are said under Parameters
@@ -118,7 +119,9 @@ def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) ->
 def _copy_notebooks(app: Any, config: Any) -> None:
     """Copy the notebooks beside the documents, where Sphinx looks for pages."""
     shutil.rmtree(NOTEBOOKS, ignore_errors=True)
-    shutil.copytree(NOTEBOOKS.parents[1] / "examples" / "notebooks", NOTEBOOKS, ignore=lambda *_: {".ipynb_checkpoints"})
+    shutil.copytree(
+        NOTEBOOKS.parents[1] / "examples" / "notebooks", NOTEBOOKS, ignore=lambda *_: {".ipynb_checkpoints"}
+    )
 
 
 def _write_explorer(app: Any, error: Exception | None) -> None:

@@ -4,9 +4,10 @@ Average precision against log loss
 
 Three positives in a hundred samples, and a linear model that cannot fit them all. Logistic regression spreads its
 effort over all samples; ``LinearRanker("ap")`` spends it at the top of the list, where average precision (AP) is won.
+The regularisation of the logistic regression is tuned for AP by cross-validation, so that only the loss differs.
 
-**What to see**: the ranker keeps its precision a little longer, and pays for it at the end of the list. The bars show
-the gain on every draw of the data: large on one, small on most, and below zero on one.
+**What to see**: the ranker keeps its precision longer. The bars show the gain on every draw of the data: large on
+some, small on most, and nothing on three.
 """
 
 import matplotlib.pyplot as plt
@@ -14,23 +15,25 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, precision_recall_curve
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rankwise import LinearRanker
+
+plain = make_pipeline(StandardScaler(), LogisticRegression())
+usual = GridSearchCV(plain, {"logisticregression__C": np.geomspace(1e-3, 1e2, 6)}, scoring="average_precision")
+ours = LinearRanker("ap")
 
 
 def both(seed):
     """Test labels, and the scores of both models."""
     X, y = make_classification(4000, 20, n_informative=6, weights=[0.97], flip_y=0.01, random_state=seed)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
-    usual = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    ours = LinearRanker("ap").fit(X, y)
-    return y_test, usual.decision_function(X_test), ours.decision_function(X_test)
+    return y_test, *(model.fit(X, y).decision_function(X_test) for model in (usual, ours))
 
 
-draws = [both(seed) for seed in range(6)]
+draws = [both(seed) for seed in range(12)]
 ap = np.array([[average_precision_score(y, scores) for scores in models] for y, *models in draws])
 gain = ap[:, 1] - ap[:, 0]
 print(
@@ -54,7 +57,7 @@ bars.axhline(0, color="grey", linewidth=0.8)
 bars.set(
     xlabel="draw of the data",
     ylabel="gain in test AP",
-    title="LinearRanker less LogisticRegression",
+    title="ranker minus regression",
     xticks=range(gain.size),
 )
 plt.show()
