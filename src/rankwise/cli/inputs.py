@@ -66,6 +66,13 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
         "--query", metavar="COL", help="name of the query column in CSV or Parquet (default: qid, query, …)"
     )
     group.add_argument(
+        "--ignore",
+        metavar="COL",
+        action="append",
+        default=[],
+        help="name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once",
+    )
+    group.add_argument(
         "--max-memory",
         type=_size,
         metavar="SIZE",
@@ -140,6 +147,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         format=arguments.format,
         label=arguments.label,
         query=arguments.query,
+        ignore=arguments.ignore,
         require_labels=require_labels,
         max_memory=arguments.max_memory,
         **wanted,

@@ -43,6 +43,7 @@ def read_data(
     feature_names: Sequence[str] | None = None,
     label: str | None = None,
     query: str | None = None,
+    ignore: Sequence[str] = (),
     require_labels: bool = True,
     max_memory: int | str | None = None,
 ) -> Dataset:
@@ -65,6 +66,8 @@ def read_data(
         Name of the label column in CSV and Parquet. By default "label", "y", "target" or "relevance".
     query : str, optional
         Name of the query column in CSV and Parquet. By default "qid", "query", "query_id" or "group", if there is one.
+    ignore : sequence of str, default ()
+        Names of columns in CSV and Parquet that are no features, such as an id. They may hold anything.
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
     max_memory : int or str, optional
@@ -100,15 +103,17 @@ def read_data(
     >>> data.X.tolist(), data.y.tolist(), data.qid.tolist(), data.feature_names
     ([[0.5, 2.0], [1.5, 3.0]], [1.0, 0.0], [7, 7], ['a', 'b'])
     """
-    wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels)
+    wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels, ignore)
     if format is not None and format not in _READERS:
         raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, _READERS))}")
     source = open_source(path, None if max_memory is None else as_bytes(max_memory))
     found = (
         format or _SUFFIXES.get(_suffix(path)) or _format_of(source, default="svmlight" if str(path) == "-" else None)
     )
-    if found not in _BY_NAME and not (label is None and query is None):
-        raise ValueError(f"{source.name}: label= and query= name columns, but {found} data have none; leave them out")
+    if found not in _BY_NAME and not (label is None and query is None and not ignore):
+        raise ValueError(
+            f"{source.name}: label=, query= and ignore= name columns, but {found} data have none; leave them out"
+        )
     if found in _TEXT:
         source.check_unpacked()
     return _READERS[found](source, wanted)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankwise.io.memory import TooLargeError
 from rankwise.io.quoting import shown, told
 from rankwise.io.sources import BLANK, Source, check_text, lines_of
-from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns
+from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns
 
 _DELIMITERS = ",\t;"
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
@@ -31,16 +31,19 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         def as_code(cell: str) -> float:
             return codes.setdefault(cell.strip() or _refuse(), len(codes))
 
+        readers: dict[int | str, Callable[[str], float]] = dict.fromkeys(columns.ignored, _skip)
+        if columns.query is not None:
+            readers[columns.query] = as_code
         try:
-            values = _numbers(source, table, {} if columns.query is None else {columns.query: as_code})
+            values = _numbers(source, table, readers)
         except (UnicodeDecodeError, TooLargeError):
             raise
         except ValueError as error:
-            raise ValueError(_fault(source, columns.query) or f"{source.name}: {told(error)}") from None
+            raise ValueError(_fault(source, columns) or f"{source.name}: {told(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted)
     # Rows of equal length may differ in length from the header, and numbers may not be finite.
     if values.shape[1] != len(table.names) or not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        raise ValueError(_fault(source, columns.query) or f"{source.name}: it changed while it was read; read it again")
+        raise ValueError(_fault(source, columns) or f"{source.name}: it changed while it was read; read it again")
     qid = None
     if columns.query is not None:
         queries = _as_qid(source, list(codes), len(values))
@@ -124,6 +127,10 @@ def _numbers(
     )
 
 
+def _skip(cell: str) -> float:
+    return 0.0  # whatever a cell of an ignored column holds
+
+
 def _refuse() -> NoReturn:
     raise ValueError("a line that cannot be read")  # `_fault` says which and why
 
@@ -141,7 +148,7 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-def _fault(source: Source, query: int | None) -> str:
+def _fault(source: Source, columns: Columns) -> str:
     """Return the first cell that is wrong: its line, its column and why; an empty string if all are right."""
     with _open(source) as table:
         for number, line in table.lines:
@@ -155,7 +162,7 @@ def _fault(source: Source, query: int | None) -> str:
             if len(cells) != len(table.names):
                 return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
             for k, cell in enumerate(cells):
-                if why := _fault_of(cell, k == query):
+                if k not in columns.ignored and (why := _fault_of(cell, k == columns.query)):
                     return f"{where}, column {shown(table.names[k])}: {why}"
     return ""
 
@@ -167,7 +174,9 @@ def _fault_of(cell: str, is_query: bool) -> str:
     if is_query:
         return ""
     if not _is_number(text):
-        return f"{shown(text)} is not a number; write it as one (yes and no as 1 and 0), or remove the column"
+        return (
+            f"{shown(text)} is not a number; write it as one (yes and no as 1 and 0), or name the column with ignore="
+        )
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 

@@ -28,7 +28,8 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         names = list(schema.names)
         columns = choose_columns(names, wanted, source.name)
         check_size(source.name, n, len(columns.features), wanted)
-        for k in range(len(names)):
+        kept = [k for k in range(len(names)) if k not in columns.ignored]
+        for k in kept:
             _check_type(schema.field(k), source.name, is_query=k == columns.query)
         source.limit.check(_memory(file, columns, n))
         try:
@@ -36,26 +37,26 @@ def read(source: Source, wanted: Wanted) -> Dataset:
                 # Each query name is kept only once, even if it is very long and on very many rows.
                 stream.seek(0)
                 file = ParquetFile(stream, page_checksum_verification=True, read_dictionary=[names[columns.query]])
-            table = file.read()
+            table = file.read(columns=[names[k] for k in kept]) if columns.ignored else file.read()
         except broken as error:
             raise ValueError(_not_whole(source.name, error)) from None
     if table.num_rows != n:
         raise ValueError(f"{source.name} has {table.num_rows} rows, but its metadata say {n}; write it again")
-    parts = [_numbers(table, k, source.name) for k in columns.features]
+    parts = [_numbers(table, names[k], source.name) for k in columns.features]
     narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
     X = np.empty((table.num_rows, len(parts)), dtype=np.float32 if narrow else np.float64)
     for k, part in enumerate(parts):
         X[:, k] = part
-    names = [names[k] for k in columns.features]
+    features = [names[k] for k in columns.features]
     if found := find_not_finite(X):
-        raise ValueError(_not_finite(source.name, found[0], names[found[1]], found[2]))
+        raise ValueError(_not_finite(source.name, found[0], features[found[1]], found[2]))
     y = None
     if columns.label is not None:
-        y = _numbers(table, columns.label, source.name).astype(np.float64)
+        y = _numbers(table, names[columns.label], source.name).astype(np.float64)
         if found := find_not_finite(y[:, None]):
-            raise ValueError(_not_finite(source.name, found[0], table.column_names[columns.label], found[2]))
-    qid = None if columns.query is None else _queries(table, columns.query, source)
-    return Dataset(X, y, qid, names, None, source.name)
+            raise ValueError(_not_finite(source.name, found[0], names[columns.label], found[2]))
+    qid = None if columns.query is None else _queries(table, names[columns.query], source)
+    return Dataset(X, y, qid, features, None, source.name)
 
 
 def _not_finite(name: str, row: int, column: str, value: float) -> str:
@@ -97,7 +98,7 @@ def _check_type(field: Any, name: str, *, is_query: bool) -> None:
     kind, where = field.type, f"{name}, column {shown(field.name)}"
     if not is_query:
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise ValueError(f"{where}: its type is {_named(kind)}; remove it, or convert it to numbers")
+            raise ValueError(f"{where}: its type is {_named(kind)}; convert it to numbers, or name it with ignore=")
         return
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -110,18 +111,18 @@ def _named(kind: Any) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def _numbers(table: Any, k: int, name: str) -> NDArray[Any]:
-    column = table.column(k)
-    _check_no_nulls(column, name, f"column {shown(table.column_names[k])}")
+def _numbers(table: Any, column_name: str, name: str) -> NDArray[Any]:
+    column = table.column(column_name)
+    _check_no_nulls(column, name, f"column {shown(column_name)}")
     values: NDArray[Any] = column.to_numpy()
     return values
 
 
-def _queries(table: Any, k: int, source: Source) -> NDArray[Any]:
+def _queries(table: Any, name: str, source: Source) -> NDArray[Any]:
     from pyarrow import types
 
-    column = table.column(k)
-    _check_no_nulls(column, source.name, f"column {shown(table.column_names[k])}")
+    column = table.column(name)
+    _check_no_nulls(column, source.name, f"column {shown(name)}")
     if types.is_integer(column.type):
         numbers: NDArray[Any] = column.to_numpy()
         return numbers

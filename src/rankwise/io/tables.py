@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,12 +67,17 @@ class Wanted:
     label: str | None = None
     query: str | None = None
     require_labels: bool = True
+    ignore: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.n_features is not None and (not is_whole(self.n_features) or self.n_features < 1):
             raise ValueError(f"n_features must be a whole number, at least 1, got {shown(self.n_features)}")
         if self.first_index is not None and (not is_whole(self.first_index) or self.first_index not in (0, 1)):
             raise ValueError(f"first_index must be 0 or 1, got {shown(self.first_index)}")
+        if isinstance(self.ignore, str):
+            raise TypeError(
+                f"ignore must be a sequence of column names, got {shown(self.ignore)}; write [{self.ignore!r}]"
+            )
         if self.feature_names is not None:
             check_names(self.feature_names, "feature_names")
             if self.n_features not in (None, len(self.feature_names)):
@@ -85,11 +90,12 @@ class Wanted:
 
 
 class Columns(NamedTuple):
-    """The numbers of the label column, the query column and the feature columns."""
+    """The numbers of the label column, the query column, the feature columns and those that nobody reads."""
 
     label: int | None
     query: int | None
     features: list[int]
+    ignored: frozenset[int] = frozenset()
 
 
 def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
@@ -101,17 +107,29 @@ def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
     query = _one_of(names, wanted.query, QUERIES, "query", wanted, where)
     if label is not None and label == query:
         raise ValueError(f"{where}: column {shown(names[label])} cannot be both the label and the query")
-    rest = [k for k in range(len(names)) if k not in (label, query)]
+    ignored = _ignored(names, wanted.ignore, {"label": label, "query": query}, where)
+    rest = [k for k in range(len(names)) if k not in (label, query, *ignored)]
     if wanted.feature_names is None:
-        return Columns(label, query, rest)
+        return Columns(label, query, rest, ignored)
     place = {names[k]: k for k in rest}
     if missing := [name for name in wanted.feature_names if name not in place]:
         raise ValueError(f"{where}: no column {_list(missing)}; the data must have every feature of the model")
     if extra := [name for name in place if name not in set(wanted.feature_names)]:
         raise ValueError(
-            f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label= or query="
+            f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label=, query= or ignore="
         )
-    return Columns(label, query, [place[name] for name in wanted.feature_names])
+    return Columns(label, query, [place[name] for name in wanted.feature_names], ignored)
+
+
+def _ignored(names: Sequence[str], asked: Sequence[str], taken: Mapping[str, int | None], where: str) -> frozenset[int]:
+    """The numbers of the columns to ignore, none of which may have a role."""
+    if missing := [name for name in asked if name not in names]:
+        raise ValueError(f"{where}: no column {_list(missing)}, asked for by ignore=; the columns are {_list(names)}")
+    ignored = frozenset(names.index(name) for name in asked)
+    for role, k in taken.items():
+        if k in ignored:
+            raise ValueError(f"{where}: column {shown(names[k])} is the {role} and cannot be ignored as well")
+    return ignored
 
 
 def _one_of(

@@ -158,7 +158,7 @@ def test_data_that_do_not_fit_the_model_are_refused(tmp_path: Path) -> None:
     path.write_text("1 1:2\n1 0:1 4:3\n")
     with pytest.raises(ValueError, match=r"line 2: index 0, but indices start from 1 here"):
         read_data(path, first_index=1)
-    with pytest.raises(ValueError, match=r"label= and query= name columns, but svmlight data have none"):
+    with pytest.raises(ValueError, match=r"label=, query= and ignore= name columns, but svmlight data have none"):
         read_data(path, label="y")
 
 
@@ -185,7 +185,10 @@ BAD_FRAMES: dict[str, tuple[dict[str, Any], str]] = {
     "null query": ({"label": [1, 0], "qid": ["u", None], "a": [1, 2]}, r"row 2, column 'qid': missing"),
     "inf": ({"label": [1, 0], "a": [1.0, np.inf]}, r"row 2, column 'a': inf is not finite"),
     "inf label": ({"label": [-np.inf, 0], "a": [1, 2]}, r"row 1, column 'label': -inf is not finite"),
-    "strings": ({"label": [1, 0], "a": ["u", "v"]}, r"column 'a': its type is .*string; remove it"),
+    "strings": (
+        {"label": [1, 0], "a": ["u", "v"]},
+        r"column 'a': its type is .*string; convert it to numbers, or name it with ignore=",
+    ),
     "dates": ({"label": [1, 0], "a": pd.to_datetime(["2020-01-01"] * 2)}, r"column 'a': its type is timestamp"),
     "float queries": (
         {"label": [1, 0], "qid": [0.5, 1], "a": [1, 2]},
