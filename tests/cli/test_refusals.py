@@ -121,7 +121,7 @@ OF_RANK_SVM = [
         ],
         (["fit", "train.svm", "-o", "m.rw", "--format", "npz"], "train.svm"),
         (["fit", "train.npz", "-o", "m.rw", "--format", "svmlight"], "pass --format 'npz'"),
-        (["fit", "train.svm", "-o", "m.rw", "--label", "f1"], "--label and --query name columns"),
+        (["fit", "train.svm", "-o", "m.rw", "--label", "f1"], "--label, --query and --ignore name columns"),
         (["fit", "train.csv", "-o", "m.rw", "--label", "grade"], "asked for by --label;"),
         (["fit", "train.svm", "-o", "no/m.rw"], "there is no folder no"),
         (["fit", "train.svm", "-o", "."], "is a folder"),
