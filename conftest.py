@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import html.parser
 import shutil
 import signal
@@ -44,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through all modules and tests again and again: they stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -2,10 +2,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
 pytest.register_assert_rewrite("dask_problems")
+
+# A cluster lives as long as its session. Unasked, one that idles takes an eighth of a core to look at itself.
+dask.config.set(
+    {
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "2s",
+    }
+)
 
 
 @pytest.fixture(scope="session")
