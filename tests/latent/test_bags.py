@@ -218,7 +218,8 @@ def test_a_fit_over_a_mapped_file_holds_a_small_part_of_it(tmp_path: Path) -> No
     del features
     command = [sys.executable, "-c", PASS, str(tmp_path / "x.npy")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    for line in done.stdout.splitlines():  # of one thread, then of two
+    of_one_thread, of_two = done.stdout.splitlines()
+    for line in (of_one_thread, of_two):
         grown, passes = map(int, line.split())
         assert passes >= 3
         assert grown < 40_000  # KB: scores, a few blocks and the working set
