@@ -58,7 +58,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(SEED)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def write_features() -> Callable[..., Path]:
     """A function that writes a VOC folder of shapes and a features folder of it, and returns the latter.
 

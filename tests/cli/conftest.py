@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,25 +15,40 @@ from commands import SVM, draw, run
 from rankwise.io import write_data
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Files of graded samples in queries, and of 0 and 1 without; commands are run in the folder."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of graded samples in queries, and of 0 and 1 without; no test changes them."""
+    root = tmp_path_factory.mktemp("samples")
     for name, seed in (("train", 1), ("test", 2)):
         X, y, qid = draw(seed)
-        write_data(f"{name}.svm", X, y, qid)
-        write_data(f"{name}.csv", X, y, qid)
-        write_data(f"{name}.npz", X, y, qid)
-        write_data(f"{name}.txt.gz", X, y, qid)
-        write_data(f"{name}-flat.svm", X, y >= 1)
+        write_data(root / f"{name}.svm", X, y, qid)
+        write_data(root / f"{name}.csv", X, y, qid)
+        write_data(root / f"{name}.npz", X, y, qid)
+        write_data(root / f"{name}.txt.gz", X, y, qid)
+        write_data(root / f"{name}-flat.svm", X, y >= 1)
+    return root
+
+
+@pytest.fixture(scope="session")
+def fitted(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of train.csv; no test changes it."""
+    path = tmp_path_factory.mktemp("fitted") / "model.rw"
+    run("fit", *SVM, samples / "train.csv", "-o", path, "--C", 10, "--quiet")
+    return path
+
+
+@pytest.fixture
+def folder(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files of graded samples in queries, and of 0 and 1 without; commands are run in the folder."""
+    shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def model(folder: Path) -> Path:
+def model(folder: Path, fitted: Path) -> Path:
     """A model of train.csv, with names of features."""
-    run("fit", *SVM, "train.csv", "-o", "model.rw", "--C", 10, "--quiet")
-    return folder / "model.rw"
+    return Path(shutil.copy(fitted, folder / "model.rw"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,18 +26,26 @@ from rankwise.detection.store import FeatureStore
 from rankwise.io import read_model
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, write_features: Callable[..., Path]) -> Path:
+    """A features folder, `features`, and a detector of discs, `m.rw`; no test changes them."""
+    root = tmp_path_factory.mktemp("trained")
+    features = write_features(root / "features")
+    run("train", features, "--class", "disc", "-o", root / "m.rw", "--C", 10, "--quiet")
+    return root
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_features: Callable[..., Path]) -> Path:
-    """A features folder, `features`; commands are run beside it."""
+def folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A features folder of a test's own, `features`; commands are run beside it."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("m.rw"))
     monkeypatch.chdir(tmp_path)
-    write_features(tmp_path / "features")
     return tmp_path
 
 
 @pytest.fixture
-def model(folder: Path) -> Path:
-    run("train", "features", "--class", "disc", "-o", "m.rw", "--C", 10, "--quiet")
-    return folder / "m.rw"
+def model(trained: Path, folder: Path) -> Path:
+    return Path(shutil.copy(trained / "m.rw", folder / "m.rw"))
 
 
 def run(*arguments: Any, status: int = 0) -> None:

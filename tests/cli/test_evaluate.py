@@ -119,7 +119,7 @@ NAMES = ["ap", "ndcg", "ndcg@3", "mrr", "mrr@2", "auc", "precision@4"]
 def tied(n_queries: int) -> Samples:
     """Grades 0 to 3 of samples of six kinds, which a linear model can but score alike: ties everywhere, exactly."""
     rng = np.random.default_rng(5)
-    n = 40 * n_queries if n_queries > 1 else 240
+    n = 20 * n_queries if n_queries > 1 else 120
     kind = rng.integers(6, size=n)
     y = np.clip(np.round(0.6 * kind - 1.5 + rng.normal(size=n)), 0.0, 3.0)
     qid = rng.permutation(np.repeat(np.arange(n_queries), n // n_queries))
@@ -140,7 +140,7 @@ def test_fit_and_evaluate_mean_the_same_by_the_same_name(
     for i, fold in enumerate(folds):
         for part, rows in (("train", fold.train), ("test", fold.test)):
             write_data(f"{part}{i}.{suffix}", X[rows], y[rows], None if given is None else qid[rows])
-    common = ("--relevant-from", relevant_from, "--tol", 1e-6, "--quiet")
+    common = ("--relevant-from", relevant_from, "--tol", 1e-4, "--quiet")
     models: dict[tuple[int, float], dict[str, float]] = {}
     for name in NAMES:
         run(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,31 +21,54 @@ from rankwise.io import read_model, read_scores, write_data
 from rankwise.linear import candidates
 
 FAST = ("--cv", 2, "--quiet")
+N = 60
 
 
 def small(seed: int) -> Samples:
-    return draw(seed, n=90, d=3, n_queries=6)
+    return draw(seed, n=N, d=3, n_queries=4)
+
+
+class Fit(NamedTuple):
+    """What `rankwise fit train.csv -o m.rw --cv 2 --json f.json` wrote and said, and the same model of Python."""
+
+    folder: Path
+    out: str
+    err: str
+    expected: rw.LinearRanker
+
+
+@pytest.fixture(scope="module")
+def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
+    """As `folder`, of fewer samples, and fitted."""
+    folder, out, err = tmp_path_factory.mktemp("fit"), io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, seed in (("train", 1), ("test", 2)):
+            X, y, qid = small(seed)
+            write_data(f"{name}.csv", X, y, qid)
+            write_data(f"{name}.svm", X, y, qid)
+            write_data(f"{name}-flat.csv", X, y >= 1)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            run("fit", "train.csv", "-o", "m.rw", "--cv", 2, "--json", "f.json")
+    X, y, qid = small(1)
+    return Fit(folder, out.getvalue(), err.getvalue(), rw.LinearRanker("ap", cv=2).fit(X, y >= 1, qid))
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """As `folder`, of fewer samples."""
+def files(fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the files that were fitted and written, in which commands are run."""
+    shutil.copytree(fit.folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for name, seed in (("train", 1), ("test", 2)):
-        X, y, qid = small(seed)
-        write_data(f"{name}.csv", X, y, qid)
-        write_data(f"{name}.svm", X, y, qid)
-        write_data(f"{name}-flat.csv", X, y >= 1)
     return tmp_path
 
 
 @pytest.mark.parametrize("suffix", ["csv", "svm"])
-def test_scores_are_those_of_the_python_interface(files: Path, suffix: str) -> None:
-    run("fit", f"train.{suffix}", "-o", "m.rw", *FAST)
+def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit, suffix: str) -> None:
+    if suffix == "svm":
+        run("fit", "train.svm", "-o", "m.rw", *FAST)
     run("predict", "m.rw", f"test.{suffix}", "-o", "scores.txt")
-    X, y, qid = small(1)
     test, _, test_qid = small(2)
-    expected = rw.LinearRanker("ap", cv=2).fit(X, y >= 1, qid)
+    expected = fit.expected
     np.testing.assert_allclose(read_scores("scores.txt"), expected.decision_function(test), RTOL, ATOL)
     run("predict", "m.rw", f"test.{suffix}", "-o", "ranks.txt", "--rank")
     assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
@@ -64,24 +90,22 @@ def test_options_reach_the_estimator(files: Path) -> None:
 
 
 def test_map_is_ap_of_data_with_queries(files: Path) -> None:
-    run("fit", "train.csv", "-o", "a.rw", *FAST)
-    run("fit", "train.csv", "-o", "b.rw", "--metric", "map", *FAST)
-    np.testing.assert_array_equal(rw.load("a.rw").coef_, rw.load("b.rw").coef_)
-    run("fit", "train.csv", "-o", "c.rw", "--no-qid", *FAST)
-    assert (rw.load("c.rw").coef_ != rw.load("a.rw").coef_).all()
+    run("fit", "train.csv", "-o", "map.rw", "--metric", "map", *FAST)
+    np.testing.assert_array_equal(rw.load("m.rw").coef_, rw.load("map.rw").coef_)
+    run("fit", "train.csv", "-o", "flat.rw", "--no-qid", *FAST)
+    assert (rw.load("flat.rw").coef_ != rw.load("m.rw").coef_).all()
 
 
 @pytest.mark.slow
-def test_grades_count_for_ndcg_and_not_for_other_metrics(files: Path) -> None:
+def test_grades_count_for_ndcg_and_not_for_other_metrics(files: Path, fit: Fit) -> None:
     X, y, qid = small(1)
-    for metric in ("ndcg@5", "ap"):
-        run("fit", "train.csv", "-o", "m.rw", "--metric", metric, "--json", "f.json", *FAST)
-        expected = rw.LinearRanker(metric, cv=2).fit(X, y if metric == "ndcg@5" else y >= 1, qid)
-        found = json.loads(Path("f.json").read_text())
+    run("fit", "train.csv", "-o", "m.rw", "--metric", "ndcg@5", "--json", "graded.json", *FAST)
+    graded = rw.LinearRanker("ndcg@5", cv=2).fit(X, y, qid)
+    for name, expected in (("graded.json", graded), ("f.json", fit.expected)):
+        found = json.loads(Path(name).read_text())
         np.testing.assert_allclose([row["score"] for row in found["candidates"]], expected.report_.scores, RTOL)
     write_data("flat.csv", X, np.minimum(y, 1.0), qid)
     run("fit", "flat.csv", "-o", "m.rw", "--metric", "ndcg@5", "--json", "binary.json", *FAST)
-    run("fit", "train.csv", "-o", "m.rw", "--metric", "ndcg@5", "--json", "graded.json", *FAST)
     scores = [json.loads(Path(name).read_text())["best_score"] for name in ("binary.json", "graded.json")]
     assert scores[0] != scores[1]
 
@@ -101,7 +125,7 @@ def test_relevance_names_and_classes_are_kept(files: Path) -> None:
 
 def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
     X, _, _ = small(1)
-    write_data("one.csv", X, np.arange(90) == 7)
+    write_data("one.csv", X, np.arange(N) == 7)
     run("fit", "one.csv", "-o", "m.rw", "--json", "f.json")
     printed = capsys.readouterr()
     assert "metric ap, not scored: too few samples for cross-validation" in printed.out
@@ -110,17 +134,15 @@ def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
     assert np.isfinite(read_scores("scores.txt")).all()
 
 
-def test_the_summary_shows_what_was_tried(files: Path, capsys: Capture) -> None:
-    run("fit", "train.csv", "-o", "m.rw", "--cv", 2, "--json", "f.json")
-    printed = capsys.readouterr()
+def test_the_summary_shows_what_was_tried(files: Path, fit: Fit, capsys: Capture) -> None:
     stored = rw.load("m.rw")
-    lines = printed.out.splitlines()
-    assert lines[0].startswith("train.csv: 90 samples with 3 features")
+    lines = fit.out.splitlines()
+    assert lines[0].startswith(f"train.csv: {N} samples with 3 features")
     assert lines[1] == "metric ap, scores by 6-fold cross-validation:"
     assert "\n".join(lines[2:-2]) == str(stored.report_)
     assert lines[-2].endswith("s of it for cross-validation")
     assert lines[-1] == "model: m.rw"
-    assert "LinearRanker: " in printed.err
+    assert "LinearRanker: " in fit.err
     found = json.loads(Path("f.json").read_text())
     assert set(found) == {
         *("command", "rankwise", "model", "kind", "data", "metric", "candidates", "best_score", "seconds"),
@@ -130,12 +152,12 @@ def test_the_summary_shows_what_was_tried(files: Path, capsys: Capture) -> None:
     assert [row["name"] for row in found["candidates"]] == stored.report_.names
     assert sum(row["share"] for row in found["candidates"]) == pytest.approx(1.0)
     assert found["best_score"] == stored.best_score_
-    run("fit", "train.csv", "-o", "m.rw", *FAST)
+    run("fit", "train-flat.csv", "-o", "m.rw", *FAST)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_document_on_standard_output_is_alone_there(files: Path, capsys: Capture) -> None:
-    run("fit", "train.csv", "-o", "m.rw", "--cv", 2, "--json", "-")
+    run("fit", "train-flat.csv", "-o", "m.rw", "--cv", 2, "--json", "-")
     printed = capsys.readouterr()
     assert json.loads(printed.out)["command"] == "fit"
     assert "metric ap, scores by" in printed.err
@@ -143,7 +165,6 @@ def test_a_document_on_standard_output_is_alone_there(files: Path, capsys: Captu
 
 def test_it_is_evaluated_and_drawn(files: Path, capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
-    run("fit", "train.csv", "-o", "m.rw", *FAST)
     run("evaluate", "m.rw", "test.csv", "--metrics", "ap", "--resamples", 0, "--plot", "pr.png", "--json", "e.json")
     X, y, qid = small(2)
     (row,) = json.loads(Path("e.json").read_text())["metrics"]
@@ -193,6 +214,7 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
     def fit(self: Any, C: float) -> Any:
         raise KeyboardInterrupt
 
+    Path("m.rw").unlink()
     monkeypatch.setattr(candidates.Classifier, "fit", fit)
     run("fit", "train-flat.csv", "-o", "m.rw", *FAST, status=130)
     assert capsys.readouterr().err == "rankwise: interrupted before anything was learnt; m.rw was not written\n"
@@ -203,7 +225,7 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals as POSIX has them")
 def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
     rng = np.random.default_rng(0)
-    write_data("long.npz", rng.normal(size=(30_000, 120)), (rng.random(30_000) < 0.3).astype(float))
+    write_data("long.npz", rng.normal(size=(10_000, 60)), (rng.random(10_000) < 0.3).astype(float))
     process = start(*COMMAND, "fit", "long.npz", "-o", "m.rw")
     assert process.stderr is not None
     said = process.stderr.readline()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +27,27 @@ RTOL, ATOL = 1e-9, 1e-12
 Write = Callable[..., Path]
 
 
+@pytest.fixture(scope="module")
+def features(tmp_path_factory: pytest.TempPathFactory, write_features: Write) -> Path:
+    """A features folder, which no test changes."""
+    return write_features(tmp_path_factory.mktemp("shapes") / "features")
+
+
 @pytest.fixture
-def store(tmp_path: Path, write_features: Write) -> FeatureStore:
-    return FeatureStore.open(write_features(tmp_path / "features"))
+def store(features: Path) -> FeatureStore:
+    return FeatureStore.open(features)
+
+
+@pytest.fixture
+def folder(features: Path, tmp_path: Path) -> Path:
+    """A features folder of a test's own."""
+    return Path(shutil.copytree(features, tmp_path / "features"))
+
+
+@pytest.fixture(scope="module")
+def disc(features: Path) -> LatentRankSVM:
+    """A detector of discs."""
+    return detectors.train(FeatureStore.open(features), "disc", C=10.0)
 
 
 def changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> FeatureStore:
@@ -52,9 +71,7 @@ def test_objects_are_found_where_only_images_were_labelled(store: FeatureStore, 
     assert detectors.localised(model, store, name, overlap=0.3) > 0.8
 
 
-def test_training_does_not_look_at_boxes(tmp_path: Path, write_features: Write) -> None:
-    folder = write_features(tmp_path / "features")
-    before = detectors.train(FeatureStore.open(folder), "disc", C=10.0)
+def test_training_does_not_look_at_boxes(folder: Path, disc: LatentRankSVM) -> None:
 
     def move(manifest: dict[str, Any]) -> None:
         for image in manifest["images"]:
@@ -62,11 +79,10 @@ def test_training_does_not_look_at_boxes(tmp_path: Path, write_features: Write) 
                 thing["box"] = [1.0, 1.0, 2.0, 2.0]
 
     after = detectors.train(changed(folder, move), "disc", C=10.0)
-    np.testing.assert_array_equal(after.coef_, before.coef_)
+    np.testing.assert_array_equal(after.coef_, disc.coef_)
 
 
-def test_images_with_only_difficult_objects_are_not_trained_on(tmp_path: Path, write_features: Write) -> None:
-    folder = write_features(tmp_path / "features")
+def test_images_with_only_difficult_objects_are_not_trained_on(folder: Path) -> None:
     whole = detectors.labelled(FeatureStore.open(folder), "disc", "train")
     first = int(whole.images[whole.relevant][0])
 
@@ -134,31 +150,28 @@ def test_a_grid_of_C_does_not_depend_on_the_scale_of_features(store: FeatureStor
 # Detection
 
 
-def test_detections_are_the_windows_that_suppression_keeps(store: FeatureStore) -> None:
-    model = detectors.train(store, "disc", C=10.0)
-    found = detectors.detect(model, store, "test", threshold=0.4, max_per_image=5)
+def test_detections_are_the_windows_that_suppression_keeps(store: FeatureStore, disc: LatentRankSVM) -> None:
+    found = detectors.detect(disc, store, "test", threshold=0.4, max_per_image=5)
     for k, i in enumerate(store.members("test").tolist()):
         here = np.asarray(found.image) == k
-        scores = np.asarray(store.features[store.offsets[i] : store.offsets[i + 1]], float) @ model.coef_[0]
+        scores = np.asarray(store.features[store.offsets[i] : store.offsets[i + 1]], float) @ disc.coef_[0]
         kept = nms(store.windows(i), scores, 0.4)[:5]
         np.testing.assert_array_equal(np.asarray(found.boxes)[here], store.windows(i)[kept])
-        np.testing.assert_allclose(np.asarray(found.scores)[here], scores[kept] + model.intercept_[0], 1e-6, 1e-9)
+        np.testing.assert_allclose(np.asarray(found.scores)[here], scores[kept] + disc.intercept_[0], 1e-6, 1e-9)
         overlaps = iou(store.windows(i)[kept], store.windows(i)[kept])
         assert (overlaps[np.triu_indices(kept.size, 1)] <= 0.4).all()
 
 
-def test_detections_and_truths_speak_of_the_same_images(store: FeatureStore) -> None:
-    model = detectors.train(store, "disc", C=10.0)
-    both = detectors.evaluate(model, store, "disc", ("val", "test"), overlap=0.3)
+def test_detections_and_truths_speak_of_the_same_images(store: FeatureStore, disc: LatentRankSVM) -> None:
+    both = detectors.evaluate(disc, store, "disc", ("val", "test"), overlap=0.3)
     objects = sum(len(boxes) for boxes, _ in store.truth("disc", ("val", "test")))
     assert both.n_positives == objects
     assert both.value > 0.8
 
 
-def test_eleven_points_and_area_are_of_one_curve(store: FeatureStore) -> None:
-    model = detectors.train(store, "disc", C=10.0)
-    area = detectors.evaluate(model, store, "disc", overlap=0.4)
-    points = detectors.evaluate(model, store, "disc", overlap=0.4, kind="2007")
+def test_eleven_points_and_area_are_of_one_curve(store: FeatureStore, disc: LatentRankSVM) -> None:
+    area = detectors.evaluate(disc, store, "disc", overlap=0.4)
+    points = detectors.evaluate(disc, store, "disc", overlap=0.4, kind="2007")
     np.testing.assert_array_equal(area.precision, points.precision)
     assert area.value != points.value
 
@@ -177,9 +190,10 @@ def test_a_detector_comes_back_from_its_file(store: FeatureStore, tmp_path: Path
     assert model.checkpoint == tmp_path / "checkpoint"
 
 
-def test_a_detector_is_refused_features_of_another_kind(store: FeatureStore, tmp_path: Path) -> None:
-    model = detectors.train(store, "disc", C=10.0)
-    write_detector(tmp_path / "m.rw", model, "disc", store.settings)
+def test_a_detector_is_refused_features_of_another_kind(
+    store: FeatureStore, disc: LatentRankSVM, tmp_path: Path
+) -> None:
+    write_detector(tmp_path / "m.rw", disc, "disc", store.settings)
     stored = read_detector(tmp_path / "m.rw")
     store.settings["max_windows"] = 7
     stored.check(store)
@@ -188,8 +202,8 @@ def test_a_detector_is_refused_features_of_another_kind(store: FeatureStore, tmp
         stored.check(store)
 
 
-def test_a_model_that_is_no_detector_is_refused(store: FeatureStore, tmp_path: Path) -> None:
-    detectors.train(store, "disc", C=10.0).save(tmp_path / "m.rw")
+def test_a_model_that_is_no_detector_is_refused(disc: LatentRankSVM, tmp_path: Path) -> None:
+    disc.save(tmp_path / "m.rw")
     with pytest.raises(ValueError, match=r"m\.rw is not a detector; create one with `rankwise detect train`"):
         read_detector(tmp_path / "m.rw")
 
@@ -197,9 +211,7 @@ def test_a_model_that_is_no_detector_is_refused(store: FeatureStore, tmp_path: P
 # Refusals
 
 
-def test_a_class_must_be_in_some_images_and_not_in_others(tmp_path: Path, write_features: Write) -> None:
-    folder = write_features(tmp_path / "features")
-
+def test_a_class_must_be_in_some_images_and_not_in_others(folder: Path) -> None:
     def everywhere(manifest: dict[str, Any]) -> None:
         for image in manifest["images"]:
             image["objects"].append({"name": "square", "box": [1.0, 1.0, 9.0, 9.0], "difficult": False})

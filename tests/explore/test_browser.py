@@ -40,7 +40,7 @@ class Page:
         WebDriverWait(self.browser, 15, poll_frequency=0.02).until(lambda _: condition())
 
     def settle(self) -> None:
-        self.wait(lambda: self.run("return document.querySelector('main').ariaBusy") == "false")
+        self.browser.execute_async_script(SETTLED)
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(script, *arguments)
@@ -77,6 +77,12 @@ class Page:
         return Shown(np.array(scores), np.array(relevant), seen["loss"], float(seen["scale"]), seen)
 
 
+# Ends when the page is no longer busy, without being asked again and again from outside.
+SETTLED = """
+const [done] = arguments;
+const look = () => (document.querySelector("main").ariaBusy === "false" ? done() : setTimeout(look, 10));
+look();
+"""
 SEEN = """
 const one = (id) => document.getElementById(id);
 const words = (element) => element.innerText.replaceAll("−", "-");
@@ -242,7 +248,9 @@ CROWDS = {
 @pytest.mark.usefixtures("without_motion")
 @pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("crowd", CROWDS)
-def test_marks_never_overlap_and_ticks_are_at_the_scores(page: Page, crowd: str, size: tuple[int, int]) -> None:
+def test_marks_never_overlap_ticks_are_at_the_scores_and_arrows_painted_last_and_clear_of_marks(
+    page: Page, crowd: str, size: tuple[int, int]
+) -> None:
     fragment, count = CROWDS[crowd]
     page.open(fragment, size)
     painted, scores = page.run(PAINTED), page.shown().scores
@@ -251,14 +259,6 @@ def test_marks_never_overlap_and_ticks_are_at_the_scores(page: Page, crowd: str,
     touching = [(a, b) for k, a in enumerate(marks) for b in marks[:k] if overlaps(a, b)]
     assert touching == []
     assert painted["ticks"] == pytest.approx(58 + (3 - scores) / 6 * (painted["height"] - 88))
-
-
-@pytest.mark.usefixtures("without_motion")
-@pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
-@pytest.mark.parametrize("crowd", CROWDS)
-def test_arrows_are_painted_after_marks_and_clear_of_them(page: Page, crowd: str, size: tuple[int, int]) -> None:
-    page.open(CROWDS[crowd][0], size)
-    painted = page.run(PAINTED)
     assert painted["behind"] == 0
     assert len(painted["arrows"]) > 1
     assert not [arrow for arrow in painted["arrows"] if any(overlaps(arrow, mark) for mark in painted["handles"])]

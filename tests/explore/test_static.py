@@ -46,7 +46,7 @@ def explained_by_node(requests: list[Request]) -> list[dict[str, Any]]:
     return found
 
 
-def requests(loss: str, count: int = 200) -> Iterator[Request]:
+def requests(loss: str, count: int = 120) -> Iterator[Request]:
     """Random requests of the sizes that the page has; two of three have ties, within and between the classes."""
     rng = np.random.default_rng(20180618)
     for k in range(count):

@@ -80,7 +80,7 @@ def test_the_objective_never_rises_and_every_bound_is_true(
     loss: str, paced: float | None, route: str, states: list[State], rng: np.random.Generator
 ) -> None:
     steps = changed = learnt = 0
-    for number in range(8):
+    for number in range(4):
         bags, relevant = draw(rng)
         starts = as_bags(bags).starts
         C = float(rng.choice([0.1, 1.0, 30.0]))
@@ -122,9 +122,9 @@ def test_the_objective_never_rises_and_every_bound_is_true(
         assert model.history_["changed"][-1] == 0 or earlier - final <= 1e-6 * final * (1 + ROUNDING)
         learnt += bool(model.coef_.any())
         assert model.n_iter_ == len(model.history_["objective"]) == len(states[-1].history)
-    assert steps > 10
+    assert steps > 5
     assert changed > 0
-    assert learnt >= 6
+    assert learnt >= 3
 
 
 def test_self_paced_uses_the_positives_of_the_highest_scores_and_ever_more_of_them(states: list[State]) -> None:

@@ -15,6 +15,9 @@ from rankwise import metrics
 
 RTOL, ATOL = 1e-9, 1e-12
 N_QUERIES, SIZE, D = 40, 12, 4
+FOLDS = [
+    tuple(np.flatnonzero((np.arange(N_QUERIES * SIZE) % N_QUERIES < 10) == left_out) for left_out in (False, True))
+]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def test_grades_of_0_and_another_one_train_as_two_classes_do(graded: Any) -> Non
 
 def test_after_grades_predict_says_what_is_above_the_lowest(graded: Any, tmp_path: Path) -> None:
     X, grades, qid = graded
-    for model in (rw.RankSVM("ndcg"), rw.LinearRanker("ndcg@10", cv=2)):
+    for model in (rw.RankSVM("ndcg"), rw.LinearRanker("ndcg@10", cv=FOLDS)):
         model.fit(X, grades, qid)
         assert model.classes_.tolist() == [0, 1]
         assert ((grades > 0) == model.predict(X)).mean() > 0.7
@@ -72,16 +75,15 @@ def test_after_grades_predict_says_what_is_above_the_lowest(graded: Any, tmp_pat
 @pytest.mark.slow
 def test_a_ranker_for_graded_ndcg_ranks_and_is_judged_by_grades(graded: Any) -> None:
     X, grades, qid = graded
-    folds = [(np.flatnonzero(qid >= 10), np.flatnonzero(qid < 10))]
-    model = rw.LinearRanker("ndcg@10", cv=folds).fit(X, grades, qid)
-    again = rw.LinearRanker("ndcg@10", cv=folds).fit(X, grades > 0, qid)
+    model = rw.LinearRanker("ndcg@10", cv=FOLDS).fit(X, grades, qid)
+    again = rw.LinearRanker("ndcg@10", cv=FOLDS).fit(X, grades > 0, qid)
     assert model.best_score_ != again.best_score_
     assert metrics.ndcg(model.decision_function(X), grades, k=10, qid=qid) > 0.85
 
 
 def test_metrics_that_see_no_grades_train_for_what_is_relevant(graded: Any) -> None:
     X, grades, qid = graded
-    by_grades, by_class = (rw.LinearRanker("map", cv=2).fit(X, y, qid) for y in (grades, grades > 0))
+    by_grades, by_class = (rw.LinearRanker("map", cv=FOLDS).fit(X, y, qid) for y in (grades, grades > 0))
     np.testing.assert_array_equal(by_grades.coef_, by_class.coef_)
 
 

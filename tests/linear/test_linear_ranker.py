@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, get_scorer, make_scorer
-from sklearn.model_selection import KFold, PredefinedSplit, train_test_split
+from sklearn.model_selection import KFold, PredefinedSplit, StratifiedKFold, train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwise as rw
@@ -23,10 +23,12 @@ from rankwise.metrics import as_metric
 ATOL = 1e-9
 # Rounding is enlarged by solvers that stop at a gain of 1e-5.
 ROUNDED = 1e-4
+# Two folds that keep the queries below whole, drawn once: a number of folds would be drawn three times over.
+HALVES = PredefinedSplit(np.arange(84) % 2)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([rw.LinearRanker(cv=2)])
+@parametrize_with_checks([rw.LinearRanker(cv=StratifiedKFold(2))])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_finds_nothing_to_complain_about(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -51,7 +53,17 @@ def few() -> Problem:
 
 
 def small(**options: Any) -> rw.LinearRanker:
-    return rw.LinearRanker(**{"cv": 2, **options})
+    return rw.LinearRanker(**{"cv": HALVES, **options})
+
+
+@pytest.fixture(scope="module")
+def plain(few: Problem) -> rw.LinearRanker:
+    return small().fit(few.X, few.y)
+
+
+@pytest.fixture(scope="module")
+def by_query(few: Problem) -> rw.LinearRanker:
+    return small().fit(few.X, few.y, few.qid)
 
 
 # Metrics
@@ -79,9 +91,10 @@ def test_without_queries_all_samples_are_one(few: Problem, metric: str) -> None:
     np.testing.assert_allclose(one.report_.folds, model.report_.folds, atol=ATOL)
 
 
-def test_map_is_ap_with_queries(few: Problem) -> None:
-    by_map, by_ap = (small(metric=name).fit(few.X, few.y, few.qid) for name in ("map", "ap"))
-    np.testing.assert_array_equal(by_map.coef_, by_ap.coef_)
+def test_map_is_ap_with_queries(few: Problem, by_query: rw.LinearRanker) -> None:
+    assert by_query.metric_ == "ap"
+    by_map = small(metric="map").fit(few.X, few.y, few.qid)
+    np.testing.assert_array_equal(by_map.coef_, by_query.coef_)
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "average_precision"])
@@ -106,11 +119,10 @@ def test_a_scorer_of_predictions_sees_labels_as_they_were_given(few: Problem) ->
 # Queries and weights
 
 
-def test_queries_may_come_in_any_order_and_by_any_name(few: Problem) -> None:
-    folds = PredefinedSplit(few.qid % 2)
-    expected = rw.LinearRanker(cv=folds).fit(few.X, few.y, few.qid)
+def test_queries_may_come_in_any_order_and_by_any_name(few: Problem, by_query: rw.LinearRanker) -> None:
+    expected = by_query
     words = np.array(["f", "c", "a", "e", "b", "d"])[few.qid]
-    named = rw.LinearRanker(cv=folds).fit(few.X, few.y, words)
+    named = small().fit(few.X, few.y, words)
     np.testing.assert_allclose(named.decision_function(few.X), expected.decision_function(few.X), atol=ROUNDED)
     order = np.argsort(few.qid, kind="stable")
     moved = rw.LinearRanker(cv=PredefinedSplit(few.qid[order] % 2)).fit(few.X[order], few.y[order], few.qid[order])
@@ -149,29 +161,27 @@ def test_queries_of_weight_zero_are_not_trained_on(few: Problem) -> None:
     assert ranked[0] == pytest.approx(ranked[1], abs=0.03)
 
 
-def test_weights_matter(few: Problem) -> None:
-    folds = PredefinedSplit(few.qid % 2)
-    plain = rw.LinearRanker(cv=folds).fit(few.X, few.y, few.qid)
-    even = rw.LinearRanker(cv=folds).fit(few.X, few.y, few.qid, np.full(84, 7))
-    uneven = rw.LinearRanker(cv=folds).fit(few.X, few.y, few.qid, 1.0 + 9.0 * (few.qid == 0))
-    np.testing.assert_allclose(even.decision_function(few.X), plain.decision_function(few.X), atol=ROUNDED)
-    assert np.abs(uneven.decision_function(few.X) - plain.decision_function(few.X)).max() > 100 * ROUNDED
+def test_weights_matter(few: Problem, by_query: rw.LinearRanker) -> None:
+    even = small().fit(few.X, few.y, few.qid, np.full(84, 7))
+    uneven = small().fit(few.X, few.y, few.qid, 1.0 + 9.0 * (few.qid == 0))
+    np.testing.assert_allclose(even.decision_function(few.X), by_query.decision_function(few.X), atol=ROUNDED)
+    assert np.abs(uneven.decision_function(few.X) - by_query.decision_function(few.X)).max() > 100 * ROUNDED
 
 
 def test_folds_that_leave_nothing_to_train_on_are_not_used(few: Problem) -> None:
     y = np.where(few.qid < 2, few.y, 0)  # two of six queries have both classes, and may be left out together
-    shapes = {small(random_state=seed).fit(few.X, y, few.qid).report_.folds.shape[1] for seed in range(3)}
+    shapes = {small(cv=2, random_state=seed).fit(few.X, y, few.qid).report_.folds.shape[1] for seed in range(2)}
     assert shapes <= set(range(1, 7))
     assert shapes != {6}
     weight = (few.qid == 0).astype(float)
-    assert 0 < small().fit(few.X, few.y, few.qid, weight).report_.folds.shape[1] < 6
+    assert 0 < small(cv=2).fit(few.X, few.y, few.qid, weight).report_.folds.shape[1] < 6
 
 
 # As a classifier
 
 
-def test_predict_cuts_where_f1_is_highest(few: Problem) -> None:
-    model = small().fit(few.X, few.y)
+def test_predict_cuts_where_f1_is_highest(few: Problem, plain: rw.LinearRanker) -> None:
+    model = plain
     scores = model.decision_function(few.X)
     called = scores[:, None] >= scores
     best = np.max(2.0 * (called & (few.y == 1)[:, None]).sum(axis=0) / (called.sum(axis=0) + few.y.sum()))
@@ -180,8 +190,8 @@ def test_predict_cuts_where_f1_is_highest(few: Problem) -> None:
 
 
 @pytest.mark.parametrize("labels", [["bad", "good"], [False, True], [-1, 1], [1.0, 2.0]], ids=str)
-def test_the_greater_label_is_the_relevant_one(few: Problem, labels: list[Any]) -> None:
-    model, plain = small().fit(few.X, np.array(labels)[few.y]), small().fit(few.X, few.y)
+def test_the_greater_label_is_the_relevant_one(few: Problem, plain: rw.LinearRanker, labels: list[Any]) -> None:
+    model = small().fit(few.X, np.array(labels)[few.y])
     assert model.classes_.tolist() == labels
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     np.testing.assert_array_equal(model.predict(few.X), np.array(labels)[plain.predict(few.X)])
@@ -203,7 +213,7 @@ def test_very_few_positives_are_enough(few: Problem, n_pos: int, queries: bool) 
 
 
 def test_a_clone_has_the_parameters_and_a_pickle_what_was_learnt(few: Problem) -> None:
-    model = small(metric="auc", random_state=3).fit(few.X, few.y)
+    model = small(metric="auc", cv=2, random_state=3).fit(few.X, few.y)
     copy = clone(model)
     assert copy.get_params() == {"metric": "auc", "cv": 2, "n_jobs": None, "random_state": 3, "verbose": 0}
     with pytest.raises(NotFittedError):
@@ -216,7 +226,7 @@ def test_a_clone_has_the_parameters_and_a_pickle_what_was_learnt(few: Problem) -
 
 
 def test_the_seed_draws_the_folds(few: Problem) -> None:
-    a, b, c = (small(random_state=seed).fit(few.X, few.y) for seed in (0, 0, 1))
+    a, b, c = (small(cv=2, random_state=seed).fit(few.X, few.y) for seed in (0, 0, 1))
     np.testing.assert_array_equal(a.coef_, b.coef_)
     assert (a.report_.folds[0] != c.report_.folds[0]).any()
 
@@ -231,8 +241,8 @@ def test_progress_is_told_if_asked(few: Problem, capsys: pytest.CaptureFixture[s
 # What was tried
 
 
-def test_the_report_tells_what_was_tried(few: Problem) -> None:
-    model = small().fit(few.X, few.y, few.qid)
+def test_the_report_tells_what_was_tried(by_query: rw.LinearRanker) -> None:
+    model = by_query
     report = model.report_
     lines = str(report).splitlines()
     n = len(report.names)
@@ -257,7 +267,7 @@ def test_the_report_draws_what_was_tried(few: Problem, n_pos: int) -> None:
 
     y = np.zeros(84, int)
     y[np.flatnonzero(few.y)[:n_pos]] = 1
-    report = small().fit(few.X, y).report_
+    report = small(cv=2).fit(few.X, y).report_
     figure = report.plot()
     left, right = figure.axes
     assert [label.get_text() for label in left.get_yticklabels()] == report.names

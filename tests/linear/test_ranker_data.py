@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from sklearn.model_selection import PredefinedSplit
 
 import rankwise as rw
 from rankwise.linear import ranker_data, tuning
@@ -134,9 +135,10 @@ def test_folds_without_copies_of_their_own_find_the_same(
     X, y = data
     qid = np.arange(900) % 30 if queries else None
     given = csr_matrix(X * (np.abs(X) > 0.5)) if sparse else X
-    copied = rw.LinearRanker(cv=2).fit(given, y, qid)
+    halves = PredefinedSplit(np.arange(900) % 2)  # queries are whole in them
+    copied = rw.LinearRanker(cv=halves).fit(given, y, qid)
     monkeypatch.setattr(tuning, "_COPIED", 0)
-    shared = rw.LinearRanker(cv=2).fit(given, y, qid)
+    shared = rw.LinearRanker(cv=halves).fit(given, y, qid)
     assert shared.report_.names == copied.report_.names
     np.testing.assert_allclose(shared.report_.folds, copied.report_.folds, atol=1e-3)
     np.testing.assert_allclose(shared.coef_, copied.coef_, rtol=1e-2, atol=1e-3)
