@@ -182,6 +182,13 @@ def test_bad_parameters_are_named(data: Data, options: dict[str, Any], match: st
         rw.LinearRanker(**options).fit(*data)
 
 
+def test_a_splitter_that_trains_on_one_class_is_refused_by_its_fold(data: Data) -> None:
+    X, y = data
+    both, negative = np.arange(45), np.flatnonzero(y == 0)
+    with pytest.raises(ValueError, match=r"fold 2 of cv trains on no query with both classes; .*stratified"):
+        rw.LinearRanker(cv=[(both, np.arange(45, 90)), (negative, both)]).fit(X, y)
+
+
 def test_bad_samples_are_refused_with_a_remedy(data: Data) -> None:
     X, y = data
     grouped = np.arange(90) % 3

@@ -98,6 +98,12 @@ class RankerData(NamedTuple):
             folds = split(self.labels, self.qid, cv, seed)
             if not folds:
                 raise ValueError("cv returns no folds; pass a number of folds, or a splitter that returns at least one")
+            for number, fold in enumerate(folds, 1):
+                if not self.can_rank(fold.train):
+                    raise ValueError(
+                        f"fold {number} of cv trains on no query with both classes; pass a number of folds, or a "
+                        "splitter that is stratified"
+                    )
             return folds, 1
         check_counts(cv=cv)
         n = min(int(self.relevant.sum()), int((~self.relevant).sum()))
