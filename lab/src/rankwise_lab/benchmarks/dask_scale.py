@@ -72,16 +72,11 @@ def _seconds(model: Any) -> float:
 
 
 @contextmanager
-def _cluster(processes: bool) -> Iterator[Any]:
-    """Two workers, which talk over sockets; to count bytes, threads of this process do."""
+def _cluster(workers: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
-    how = {"n_workers": 2, "threads_per_worker": 1, "processes": processes, "protocol": "tcp://"}
-    with (
-        LocalCluster(**how, dashboard_address=":0", memory_limit=0) as cluster,
-        Client(cluster) as client,
-        warnings.catch_warnings(),
-    ):
+    how = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with LocalCluster(**how, memory_limit=0) as cluster, Client(cluster) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield client
 
@@ -114,7 +109,7 @@ def _fit_here(rows: int, features: int, partitions: int) -> float:
 
 
 def _bytes(sizes: Sizes) -> Iterator[Row]:
-    with _cluster(processes=False) as client:
+    with _cluster(2) as client:
         _fit(20_000, 10, sizes.partitions, client)  # kernels are loaded
         for n in sizes.counted:
             found = _fit(n, 10, sizes.partitions, client)
@@ -126,10 +121,8 @@ def _bytes(sizes: Sizes) -> Iterator[Row]:
 
 def _times(sizes: Sizes) -> Iterator[Row]:
     found = {}
-    with _cluster(processes=True) as client:
-        for workers in (2, 1):
-            if workers == 1:
-                client.retire_workers(list(client.scheduler_info()["workers"])[1:])
+    for workers in (1, 2):
+        with _cluster(workers) as client:
             _fit(20_000, 10, sizes.partitions, client)
             found[workers] = _fit(sizes.rows, sizes.features, sizes.partitions, client).seconds
     here = _fit_here(sizes.rows, sizes.features, sizes.partitions)
