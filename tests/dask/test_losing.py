@@ -32,23 +32,25 @@ def at_step(monkeypatch: pytest.MonkeyPatch, k: int, act: Any) -> None:
 
 
 def two_workers() -> LocalCluster:
-    return LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50)
+    """In this process, as the scheduler of any LocalCluster is; all talk over sockets."""
+    how: Any = {"processes": False, "protocol": "tcp://", "dashboard_address": ":0", "silence_logs": 50}
+    return LocalCluster(n_workers=2, threads_per_worker=1, **how)
 
 
 def test_a_worker_that_is_killed_costs_time_and_not_the_result(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+    client: Client, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     X, y = rare(rng, 15_000)
     local = rw.RankSVM("ap", C=10.0).fit(X, y)
-    with two_workers() as cluster, Client(cluster) as client:
-        pids = client.run(os.getpid)
+    pids = client.run(os.getpid)
 
-        def kill() -> None:
-            os.kill(next(iter(pids.values())), signal.SIGKILL)
+    def kill() -> None:
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
 
-        at_step(monkeypatch, 4, kill)
-        found = DaskRankSVM("ap", C=10.0).fit(in_parts(X, evenly(15_000, 5)), in_parts(y, evenly(15_000, 5)))
-        assert set(client.run(os.getpid).values()) != set(pids.values())
+    at_step(monkeypatch, 4, kill)
+    found = DaskRankSVM("ap", C=10.0).fit(in_parts(X, evenly(15_000, 5)), in_parts(y, evenly(15_000, 5)))
+    client.wait_for_workers(2)  # other tests need them, too
+    assert set(client.run(os.getpid).values()) != set(pids.values())
     assert_same_fit(found, local)
 
 

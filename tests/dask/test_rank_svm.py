@@ -127,8 +127,9 @@ def test_dataframes(client: Client, rng: np.random.Generator) -> None:
 def test_four_workers_and_what_the_model_says_lazily(rng: np.random.Generator) -> None:
     X, y = rare(rng, 20_000)
     qid = np.arange(20_000) % 3
+    near: Any = {"threads_per_worker": 1, "processes": False, "protocol": "tcp://", "dashboard_address": ":0"}
     with (
-        LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=4, **near) as cluster,
         Client(cluster) as client,
     ):
         parts = [in_parts(values, evenly(20_000, 8)) for values in (X, y, qid)]

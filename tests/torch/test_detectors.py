@@ -18,7 +18,7 @@ from rankwise.torch.functional import alrp_loss, rank_sort_loss  # noqa: E402
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
 
-BATCHES = 1000
+BATCHES = 240
 ATOL = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}
 BACKENDS = ("core", "tensor")
 IGNORED = -1

@@ -5,6 +5,7 @@ The processes run this file as a script. Each goes through all cases once; the t
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import subprocess
@@ -383,22 +384,36 @@ def work(rank: int, world: int, folder: Path) -> None:
     dist.destroy_process_group()
 
 
+def work_in_all(rank: int, folder: Path) -> None:
+    """What one process does: as one of three, then of two."""
+    torch.set_num_threads(1)
+    for world in WORLDS:
+        if rank < world:
+            work(rank, world, folder)
+
+
+def main(folder: Path) -> None:
+    """Start the processes: copies of this one, where that is safe, which has imported and compiled what they need."""
+    torch.set_num_threads(1)
+    for case in CASES.values():  # kernels are compiled once, not by every process at a time
+        solve(case, union(case.parts(2)), False)
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    running = [context.Process(target=work_in_all, args=(rank, folder), daemon=True) for rank in range(max(WORLDS))]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    sys.exit(any(process.exitcode for process in running))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where processes have left what they found: first three of them, then two."""
     folder = tmp_path_factory.mktemp("processes")
-    for case in CASES.values():  # kernels are compiled once, not by every process at a time
-        solve(case, union(case.parts(2)), False)
     loopback = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-    commands = [[sys.executable, __file__, str(rank), str(folder)] for rank in range(max(WORLDS))]
-    running = [subprocess.Popen(one, env=os.environ | loopback, stderr=subprocess.PIPE, text=True) for one in commands]
-    try:
-        said = [process.communicate(timeout=LATE_AFTER)[1] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
-    assert not any(process.returncode for process in running), "\n".join(said)
+    command = [sys.executable, __file__, str(folder)]
+    ended = subprocess.run(command, env=os.environ | loopback, stderr=subprocess.PIPE, text=True, timeout=LATE_AFTER)
+    assert ended.returncode == 0, ended.stderr
     return folder
 
 
@@ -466,7 +481,4 @@ def test_an_unknown_gather_is_refused(gather: Any, name: str) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for among in WORLDS:
-        if int(sys.argv[1]) < among:
-            work(int(sys.argv[1]), among, Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

@@ -11,6 +11,7 @@ import pytest
 from rankwise_lab.benchmarks.ranker import BENCHMARK, Sizes
 from rankwise_lab.measuring.machine import own_growth_of
 
+from rankwise import LinearRanker
 from rankwise.cli.main import main
 
 
@@ -40,6 +41,7 @@ def test_quick_rows_are_there_without_data(tmp_path: Path, monkeypatch: pytest.M
 def test_the_whole_run_asks_for_what_was_promised() -> None:
     assert Sizes().rows == ((12_000, 5.0), (None, 6.0))
     assert (Sizes().mapped, Sizes().seeds) == (10**6, 8)
+    assert (Sizes().samples, Sizes().folds, Sizes().cv) == (4000, 5, LinearRanker().cv)
     assert [section.number for section in BENCHMARK.sections.values()] == [1, 2, 3]
 
 

@@ -29,23 +29,29 @@ from rankwise_lab.measuring.timing import THREADS, compare, unconverged
 
 __all__ = ["BENCHMARK"]
 
-_NOISE, _FOLDS = (0.0, 0.01, 0.02), 5
+_NOISE = (0.0, 0.01, 0.02)
 _MEGABYTES = 500.0
 
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
-    """Rows of w8a (None: all), and how many times the baseline a fit may take; of a memory-mapped file; draws."""
+    """Rows of w8a (None: all), and how many times the baseline a fit may take; of a memory-mapped file; draws.
+
+    samples, folds: of made data, and of their cross-validation. cv: folds of LinearRanker itself.
+    """
 
     rows: tuple[tuple[int | None, float], ...] = ((12_000, 5.0), (None, 6.0))
     mapped: int = 10**6
     seeds: int = 8
+    samples: int = 4000
+    folds: int = 5
+    cv: int = 5
     halves: int = 10
     repeats: int = 3
 
     @classmethod
     def quick(cls) -> Sizes:
-        return cls(rows=((1000, 5.0),), mapped=2000, seeds=1, halves=1, repeats=1)
+        return cls(rows=((1000, 5.0),), mapped=2000, seeds=1, samples=1500, folds=2, cv=2, halves=1, repeats=1)
 
 
 def _costs(sizes: Sizes) -> list[Case]:
@@ -83,18 +89,21 @@ def _memory(rows: int) -> Iterator[Row]:
 
 def _gains(sizes: Sizes) -> list[Case]:
     """Section 2: test AP on rare positives with some labels wrong, against classifiers with default settings."""
-    return [Case(f"flip_y {noise:g}", partial(_above_defaults, noise, range(sizes.seeds))) for noise in _NOISE]
+    return [Case(f"flip_y {noise:g}", partial(_above_defaults, noise, sizes)) for noise in _NOISE]
 
 
-def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
+def _above_defaults(noise: float, sizes: Sizes) -> Iterator[Row]:
     from sklearn.datasets import make_classification
 
-    models = {"ranker": LinearRanker, "logistic": LogisticRegression, "svc": LinearSVC}
+    models = {"ranker": partial(LinearRanker, cv=sizes.cv), "logistic": LogisticRegression, "svc": LinearSVC}
+    seeds, folds = range(sizes.seeds), sizes.folds
     found: dict[str, list[float]] = {name: [] for name in models}
     with threadpool_limits(THREADS), unconverged():
         for seed in seeds:
-            X, y = make_classification(4000, 20, n_informative=6, weights=[0.97], flip_y=noise, random_state=seed)
-            for train, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=seed).split(X, y):
+            X, y = make_classification(
+                sizes.samples, 20, n_informative=6, weights=[0.97], flip_y=noise, random_state=seed
+            )
+            for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y):
                 for name, make in models.items():
                     scores = make().fit(X[train], y[train]).decision_function(X[test])
                     found[name].append(average_precision_score(y[test], scores))
@@ -104,8 +113,8 @@ def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
     yield Row(f"{label} LinearSVC()", means["ranker"] - means["svc"], "", at_least(0.0), parts=means)
     ahead = {
         other: sum(
-            np.mean(found["ranker"][k : k + _FOLDS]) > np.mean(found[other][k : k + _FOLDS])
-            for k in range(0, len(found["ranker"]), _FOLDS)
+            np.mean(found["ranker"][k : k + folds]) > np.mean(found[other][k : k + folds])
+            for k in range(0, len(found["ranker"]), folds)
         )
         for other in ("logistic", "svc")
     }
@@ -115,7 +124,7 @@ def _above_defaults(noise: float, seeds: range) -> Iterator[Row]:
 
 def _small(sizes: Sizes) -> list[Case]:
     """Section 3: scikit-learn's own data, random halves, against a logistic regression of scaled features."""
-    return [Case(name, partial(_over_halves, name, sizes.halves)) for name in _of_scikit_learn()]
+    return [Case(name, partial(_over_halves, name, sizes)) for name in _of_scikit_learn()]
 
 
 def _of_scikit_learn() -> dict[str, Callable[[], tuple[NDArray[np.float64], NDArray[np.bool_]]]]:
@@ -138,9 +147,10 @@ def _of_scikit_learn() -> dict[str, Callable[[], tuple[NDArray[np.float64], NDAr
     }
 
 
-def _over_halves(name: str, halves: int) -> Iterator[Row]:
+def _over_halves(name: str, sizes: Sizes) -> Iterator[Row]:
+    halves = sizes.halves
     X, y = _of_scikit_learn()[name]()
-    models = {"ranker": LinearRanker(), "logistic": make_pipeline(StandardScaler(), LogisticRegression())}
+    models = {"ranker": LinearRanker(cv=sizes.cv), "logistic": make_pipeline(StandardScaler(), LogisticRegression())}
     splits = StratifiedShuffleSplit(halves, train_size=0.5, random_state=0)
     with threadpool_limits(THREADS), unconverged():
         found = {k: cross_val_score(model, X, y, cv=splits, scoring="average_precision") for k, model in models.items()}
