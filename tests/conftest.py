@@ -71,6 +71,12 @@ def family(request: pytest.FixtureRequest) -> Family:
     return FAMILIES[request.param]
 
 
+@pytest.fixture
+def families() -> dict[str, Family]:
+    """All of them, for a test that needs no item of its own for each."""
+    return FAMILIES
+
+
 @pytest.fixture(params=["ascending", "descending", "organ-pipe", "median-of-three-killer"])
 def adversary(request: pytest.FixtureRequest) -> Family:
     return FAMILIES[request.param]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from answering import Answering, answering
 
 SIZES = (5, 17, 100, 5000, 65_535, 65_536, 70_000, 200_000)
 TIMEOUT = 600  # seconds: compiling all kernels is the slowest part
@@ -32,7 +31,7 @@ NUMPY_DTYPES = ("float16", "float32", "float32", "float64", "float64", "longdoub
 TORCH_DTYPES = ("float16", "bfloat16", "float32", "float64")
 REFUSED = r"NotFiniteError: scores(\[{k}\]| of query {row} at {column}) is .*: (not finite|too large to compare)"
 
-# Reads cases, a line each, and writes two lines for each: the case as it begins, and what came of it.
+# Reads cases, a line each, and writes what came of each.
 CHILD = """
 import json, sys, warnings
 warnings.simplefilter("error")
@@ -87,31 +86,40 @@ def by_torch(case):
 
 for line in sys.stdin:
     case = json.loads(line)
-    print(line.strip(), flush=True)
     try:
         print("returned", {"numpy": by_numpy, "torch": by_torch}[case["way"]](case), flush=True)
     except Exception as error:
         print(f"{type(error).__name__}: {error}", flush=True)
 """
+Cases = list[dict[str, Any]]
+Refused = Callable[[Cases], None]
 
 
-def assert_refused(cases: list[dict[str, Any]]) -> None:
-    """One child takes all cases; each must end in an error that names the place."""
-    told = "".join(f"{json.dumps(case)}\n" for case in cases)
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD], input=told, capture_output=True, text=True, timeout=TIMEOUT, check=False
-    )
-    lines = done.stdout.splitlines()
-    last = lines[-1] if lines else "nothing"
-    crash = f"the child ended with {done.returncode}, having spoilt its memory here or before: {last}"
-    assert done.returncode == 0, f"{crash}\n{done.stderr[-2000:]}"
-    wrong = []
-    for case, came in zip(cases, lines[1::2], strict=True):
-        rows, k = case["rows"] or 1, case["k"]
-        row, column = divmod(k, case["n"] // rows)
-        if not re.match(REFUSED.format(k=k, row=row, column=column), came):
-            wrong.append(f"{came}: {case}")
-    assert not wrong, "\n".join([f"{len(wrong)} of {len(cases)} were not refused", *wrong[:20]])
+@pytest.fixture(scope="module")
+def child() -> Iterator[Answering]:
+    """One process for the cases of all tests: most of its time is that of importing. After a crash, another."""
+    with answering("-c", CHILD) as process:
+        yield process
+
+
+@pytest.fixture
+def assert_refused(child: Answering) -> Refused:
+    """Each case must end in an error that names the place."""
+
+    def of(cases: Cases) -> None:
+        wrong = []
+        for case in cases:
+            try:
+                came = child.ask(json.dumps(case), timeout=TIMEOUT)
+            except AssertionError as error:
+                raise AssertionError(f"having spoilt its memory here or before, {case}: {error}") from error
+            rows, k = case["rows"] or 1, case["k"]
+            row, column = divmod(k, case["n"] // rows)
+            if not re.match(REFUSED.format(k=k, row=row, column=column), came):
+                wrong.append(f"{came}: {case}")
+        assert not wrong, "\n".join([f"{len(wrong)} of {len(cases)} were not refused", *wrong[:20]])
+
+    return of
 
 
 def places(n: int) -> Iterator[tuple[int, bool]]:
@@ -143,14 +151,14 @@ def draw(way: str, n: int, dtypes: tuple[str, ...]) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", SIZES)
-def test_a_score_that_is_no_number_is_refused_by_its_place(n: int) -> None:
+def test_a_score_that_is_no_number_is_refused_by_its_place(n: int, assert_refused: Refused) -> None:
     assert_refused(draw("numpy", n, NUMPY_DTYPES))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 @pytest.mark.parametrize("sizes", [(5, 100), (65_535, 70_000)], ids=["small", "large"])
-def test_a_score_that_is_no_number_is_refused_in_torch(sizes: tuple[int, ...]) -> None:
+def test_a_score_that_is_no_number_is_refused_in_torch(sizes: tuple[int, ...], assert_refused: Refused) -> None:
     assert_refused([case for n in sizes for case in draw("torch", n, TORCH_DTYPES)])
 
 
@@ -163,12 +171,16 @@ def common() -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_large_query_with_a_nan_among_its_positives_is_refused(dtype: str, common: dict[str, Any]) -> None:
+def test_a_large_query_with_a_nan_among_its_positives_is_refused(
+    dtype: str, common: dict[str, Any], assert_refused: Refused
+) -> None:
     every = product((0, 3, 34_567, 69_999), (0.001, 0.01, 0.3), (1, 2))
     assert_refused([{**common, "dtype": dtype, "k": k, "share": p, "n_threads": t} for k, p, t in every])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bad", ["1e4000", "-1e4000"])
-def test_a_longdouble_beyond_all_doubles_is_refused_without_a_warning(bad: str, common: dict[str, Any]) -> None:
+def test_a_longdouble_beyond_all_doubles_is_refused_without_a_warning(
+    bad: str, common: dict[str, Any], assert_refused: Refused
+) -> None:
     assert_refused([{**common, "dtype": "longdouble", "bad": bad, "n": n} for n in (9, 100, 5000)])

@@ -16,6 +16,7 @@ from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 from rankwise.extras import missing
 from rankwise.io.quoting import shorten
 
+_OWN = {"fit": fit, "predict": predict, "evaluate": evaluate, "detect": detect, "explore": explore}
 _COMMANDS = "rankwise.commands"
 # Commands of rankwise-lab; where it is not installed, they say how to install it.
 _LABORATORY = ("bench", "demo", "reproduce")
@@ -58,7 +59,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if a check failed, 2 for bad usage or input, 130 if interrupted."""
-    arguments = _parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    arguments = _parser(*given[:1]).parse_args(given)
     try:
         status: int = arguments.run(arguments)
         if sys.stdout is not None:
@@ -83,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(name: str = "") -> argparse.ArgumentParser:
+    """The parser; if name is a command of this package, with no other, as looking for those of others takes a while."""
     parser = _Parser(
         prog="rankwise",
         description="Train and evaluate models for ranking metrics such as average precision (AP) and NDCG.",
@@ -94,9 +97,12 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"rankwise {__version__}", help="print the version and exit"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (fit, predict, evaluate, detect, explore):
-        command.add_command(commands)
-    _add_joined(commands)
+    if name in _OWN:
+        _OWN[name].add_command(commands)
+    else:
+        for command in _OWN.values():
+            command.add_command(commands)
+        _add_joined(commands)
     return parser
 
 

@@ -22,10 +22,10 @@ LOSS_ATOL = 1e-9
 GRADIENT_ULPS = 4.0
 CUT = Fraction(1, 1 << 250)  # of what exact_hinge.py cuts off, more than enough
 BLUR = 1e-12  # of the range of scores: sums of f_j from rank 1 on, as published
-PER_FAMILY = 180
-PER_FAMILY_OF_LARGE = 3
-PER_FAMILY_AND_METHOD = 20
-LONG = int(os.environ.get("RANKWISE_HOSTILE", "500"))
+PER_FAMILY = 60  # so that every two kinds meet
+PER_FAMILY_OF_LARGE = 1
+PER_FAMILY_AND_METHOD = 7
+LONG = int(os.environ.get("RANKWISE_HOSTILE", "200"))
 LARGE = (65_535, 65_536, 70_000, 131_073)
 DENSE = (20_000, 32_767, 32_768, 70_000)
 MOST_POSITIVES = 2_000  # of a large problem: the exact solution takes O(P log N) whole numbers of many digits
@@ -143,7 +143,7 @@ def test_methods_as_published_lose_no_more_than_their_sums_round(method: str) ->
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_hostile_queries_together_are_solved_as_each_alone(loss: str, dtype: Any, n_threads: int) -> None:
-    each = [problem(family, seed, most=600) for family in FAMILIES for seed in range(4)]
+    each = [problem(family, seed, most=600) for family in FAMILIES for seed in range(2)]
     each = [one._replace(loss=loss, scale=1.0) for one in each if one.scores.dtype == dtype]
     sizes = [one.scores.size for one in each]
     qid = np.repeat(np.arange(len(each)), sizes)
@@ -182,7 +182,7 @@ def test_extremes_that_are_ranked_right_do_not_hide_the_rest() -> None:
 @pytest.mark.parametrize("most", [FLOAT32_MAX, 1e15, 1e9], ids=["float32 max", "1e15", "1e9"])
 def test_random_queries_between_extremes_that_are_ranked_right(most: float, method: str) -> None:
     rng = np.random.default_rng(31)
-    for k in range(400):
+    for k in range(120):
         n = int(rng.integers(4, 9))
         relevant = np.arange(n) < rng.integers(2, n - 1)
         scores = rng.normal(size=n) if k % 2 else rng.integers(-3, 4, n) * 0.25
