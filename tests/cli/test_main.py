@@ -80,10 +80,11 @@ def test_a_command_that_cannot_be_loaded_concerns_no_other(joined: list[Point], 
 
 def test_no_other_package_takes_the_name_of_a_command(joined: list[Point], capsys: Capture) -> None:
     joined.append(Point("fit", lambda: pytest.fail("loaded")))
-    with pytest.raises(SystemExit) as stopped:
-        main(["fit", "--help"])
-    assert stopped.value.code == 0
-    assert "TRAIN" in capsys.readouterr().out
+    for arguments, said in ((["fit", "--help"], "TRAIN"), (["--help"], "evaluate")):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        assert said in capsys.readouterr().out
 
 
 def test_an_interrupt_exits_with_130_and_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,12 +198,16 @@ def separate(scores, relevant, n_neg, numbers, counters):
     return val, idx
 
 
-@pytest.mark.slow
+@njit
+def find_few(flags, where):
+    return few_positions(flags, where)
+
+
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 1000, 1003])
 def test_positions_of_positives_are_all_found(n: int, rng: np.random.Generator) -> None:
     for share in (0.0, 0.05, 0.5, 1.0):
         relevant = rng.random(n) < share
-        for find in (positions, njit(lambda flags, where: few_positions(flags, where))):
+        for find in (positions, find_few):
             where = np.empty(int(relevant.sum()) + 1, np.int64)
             assert np.array_equal(where[: int(find(relevant, where))], np.flatnonzero(relevant))
 
