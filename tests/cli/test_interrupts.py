@@ -64,7 +64,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them
 @posix
 def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
     rng = np.random.default_rng(0)
-    write_data("hard.npz", rng.normal(size=(3000, 150)), (rng.random(3000) < 0.3).astype(float))
+    write_data("hard.npz", rng.normal(size=(8000, 300)), (rng.random(8000) < 0.3).astype(float))
     options = ["--C", "1e6", "--tol", "1e-12", "--max-iter", "1000000000"]
     process = start(*COMMAND, "fit", *SVM, "hard.npz", "-o", "m.rw", *options)
     assert process.stderr is not None

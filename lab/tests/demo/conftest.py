@@ -56,16 +56,21 @@ def spoil_timed(found: Demo) -> Callable[..., Demo]:
 
 @pytest.fixture(scope="session")
 def with_ap(found: Demo) -> Callable[[list[float], list[float]], Demo]:
-    """With another test AP of the ranker and of the baseline on each split."""
+    """With another test AP of the ranker and of the baseline on each split; not tuned, the baseline is 0.05 worse."""
 
     def make(ours: list[float], baseline: list[float]) -> Demo:
         both = found.comparison
-        first, second = (
+        first, second, third = (
             replace(model, fits=[replace(model.fits[0], ap=ap, ap_sklearn=ap) for ap in values])
-            for model, values in ((both.ours, ours), (both.baseline, baseline))
+            for model, values in (
+                (both.ours, ours),
+                (both.baseline, baseline),
+                (both.untuned, [ap - 0.05 for ap in baseline]),
+            )
         )
         settings = replace(found.settings, splits=len(ours))
         shown = replace(both.shown, number=0)
-        return replace(found, settings=settings, comparison=replace(both, ours=first, baseline=second, shown=shown))
+        both = replace(both, ours=first, baseline=second, untuned=third, shown=shown)
+        return replace(found, settings=settings, comparison=both)
 
     return make

@@ -56,6 +56,14 @@ def test_the_verdict_follows_the_numbers(ours: list[float], verdict: str, with_a
     assert words.lines(with_ap(ours, [0.5] * len(ours)))[0] == verdict
 
 
+def test_the_baseline_that_is_not_tuned_is_told_of(with_ap: WithAP) -> None:
+    told = words.lines(with_ap([0.6, 0.46, 0.44], [0.5, 0.5, 0.5]))[1]
+    assert told == (
+        "Not tuned, with C = 1, LogisticRegression has a mean test AP of 0.4500. LinearRanker is ahead of that on 2 of "
+        "3 splits without any tuning."
+    )
+
+
 def test_the_tiles_have_the_numbers(found: Demo, with_ap: WithAP) -> None:
     both = found.comparison
     spoilt = with_ap([0.6, 0.61, 0.48], [0.5, 0.5, 0.5])

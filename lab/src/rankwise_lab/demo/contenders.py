@@ -14,9 +14,9 @@ from rankwise.linear import INTERCEPT
 from rankwise.metrics import average_precision, ndcg, precision_at
 from rankwise_lab.demo.fits import Certificate, Fit, Settings
 
-__all__ = ["BASELINE", "LOSSES", "OURS", "REPEATS", "Found", "Images", "judge"]
+__all__ = ["BASELINE", "LOSSES", "OURS", "REPEATS", "UNTUNED", "Found", "Images", "judge"]
 
-OURS, BASELINE = "LinearRanker", "LogisticRegression"
+OURS, BASELINE, UNTUNED = "LinearRanker", "LogisticRegression", "LogisticRegression, not tuned"
 LOSSES = {"0-1 loss": "zero-one", "AP loss": "ap", "NDCG loss": "ndcg"}
 # How often the folds of the baseline are drawn: as LinearRanker does where there are few samples.
 REPEATS = 3
@@ -47,6 +47,8 @@ def judge(name: str, train: Images, test: Images, settings: Settings) -> Found:
         model: Any = rw.LinearRanker("ap", cv=settings.folds).fit(*train)
     elif name == BASELINE:
         model, C = _fit_baseline(train, settings)
+    elif name == UNTUNED:
+        model, C = _baseline().fit(*train), 1.0
     else:
         loss = LOSSES[name]
         model = rw.RankSVMCV(loss, settings.n_Cs, cv=settings.folds, scoring="ap", tol=settings.tol).fit(*train)
@@ -66,17 +68,21 @@ def judge(name: str, train: Images, test: Images, settings: Settings) -> Found:
     return Found(fit, scores, curve, history)
 
 
-def _fit_baseline(train: Images, settings: Settings) -> tuple[Any, float]:
-    """Logistic regression of scaled features, tuned as LinearRanker tunes itself: as many folds, as often drawn."""
+def _baseline() -> Any:
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=10_000))
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=10_000))
+
+
+def _fit_baseline(train: Images, settings: Settings) -> tuple[Any, float]:
+    """Logistic regression of scaled features, tuned as LinearRanker tunes itself: as many folds, as often drawn."""
+    from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold
+
     Cs = {"logisticregression__C": np.geomspace(*_BASELINE_CS, settings.n_baseline_Cs).tolist()}
     folds = RepeatedStratifiedKFold(n_splits=settings.folds, n_repeats=REPEATS, random_state=0)
-    search = GridSearchCV(model, Cs, scoring="average_precision", cv=folds).fit(*train)
+    search = GridSearchCV(_baseline(), Cs, scoring="average_precision", cv=folds).fit(*train)
     (C,) = search.best_params_.values()
     return search.best_estimator_, float(C)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise_lab.demo.comparison import Comparison, Ranked, Shown, typical
-from rankwise_lab.demo.contenders import BASELINE, LOSSES, OURS, Found, Images, judge
+from rankwise_lab.demo.contenders import BASELINE, LOSSES, OURS, UNTUNED, Found, Images, judge
 from rankwise_lab.demo.fits import Data, Model, Race, Settings, Timed
 from rankwise_lab.demo.results import Demo
 from rankwise_lab.measuring import machine
@@ -41,7 +41,7 @@ def run(settings: Settings | None = None, progress: Progress | None = None) -> D
     _load_kernels(bar)
     splitter = StratifiedShuffleSplit(settings.splits, train_size=settings.train, random_state=0)
     splits = list(splitter.split(*whole))
-    found: dict[str, list[Found]] = {name: [] for name in [OURS, BASELINE, *LOSSES]}
+    found: dict[str, list[Found]] = {name: [] for name in [OURS, BASELINE, UNTUNED, *LOSSES]}
     for number, (train, test) in enumerate(splits, 1):
         bar.section(f"Split {number} of {len(splits)}: {', '.join(found)}", len(found))
         for name, so_far in found.items():
@@ -56,7 +56,7 @@ def run(settings: Settings | None = None, progress: Progress | None = None) -> D
     return Demo(
         settings,
         _sizes(whole, *splits[0]),
-        Comparison(models[OURS], models[BASELINE], _shown(shown, splits[shown], at, whole, digits)),
+        Comparison(models[OURS], models[BASELINE], models[UNTUNED], _shown(shown, splits[shown], at, whole, digits)),
         [models[name] for name in LOSSES],
         races,
         machine.describe(),

@@ -88,6 +88,7 @@ def as_dict(demo: Demo) -> dict[str, Any]:
         "comparison": {
             "ours": dataclasses.asdict(both.ours),
             "baseline": dataclasses.asdict(both.baseline),
+            "untuned": dataclasses.asdict(both.untuned),
             "gain": dataclasses.asdict(both.interval),
             "ahead": int(np.sum(both.gain > 0.0)),
             "shown": {
