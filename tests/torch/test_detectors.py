@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from detector_loops import alrp_by_loop, rank_sort_by_loop
+from torch_versions import NO_COMPILER, compiles_losses
 
 torch = pytest.importorskip("torch")
 
@@ -17,6 +18,7 @@ from rankwise.torch.functional import alrp_loss, rank_sort_loss  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+needs_a_recent_compiler = pytest.mark.skipif(not compiles_losses(), reason=NO_COMPILER)
 
 BATCHES = 240
 ATOL = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}
@@ -236,6 +238,7 @@ def test_no_samples_are_no_loss(backend: str, qid: Any) -> None:
         sum(parts).backward()
 
 
+@needs_a_recent_compiler
 @pytest.mark.parametrize("sorts", [True, False], ids=["RankSort", "aLRP"])
 def test_compiled_it_is_one_graph_with_the_same_numbers(sorts: bool) -> None:
     scores, quality, losses = detections()

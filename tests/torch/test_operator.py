@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from torch_versions import NO_COMPILER, compiles_losses
 
 import rankwise as rw
 
@@ -21,6 +22,7 @@ from rankwise.torch import functional  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+needs_a_recent_compiler = pytest.mark.skipif(not compiles_losses(), reason=NO_COMPILER)
 
 # Each row is a list, unless a test says otherwise.
 structured_hinge = partial(functional.structured_hinge, dim=-1)
@@ -85,6 +87,7 @@ def test_modules_compile_without_a_graph_break(compiled: Any, module: Any) -> No
         torch.testing.assert_close(run(scores, target), module(scores, target))
 
 
+@needs_a_recent_compiler
 def test_masks_and_ragged_queries_compile(compiled: Any) -> None:
     scores, target = batch(30)
     qid, mask = torch.arange(30) * 7 % 5, torch.arange(30) % 4 > 0
@@ -97,6 +100,7 @@ def test_masks_and_ragged_queries_compile(compiled: Any) -> None:
         assert_same(value_and_gradient(compiled(run), scores, *args), value_and_gradient(run, scores, *args))
 
 
+@needs_a_recent_compiler
 def test_a_compiled_loss_never_takes_another_loss_for_its_own(compiled: Any) -> None:
     scores, target = batch(4, 9)
     run = compiled(lambda a, b, loss: structured_hinge(a, b, loss))
@@ -109,6 +113,7 @@ def test_a_compiled_loss_never_takes_another_loss_for_its_own(compiled: Any) -> 
     assert run(scores, target).item() == structured_hinge(scores, target, OTHER).item() != before.item()
 
 
+@needs_a_recent_compiler
 def test_sizes_may_change_after_two_compilations(compiled: Any) -> None:
     compilations = []
 
@@ -297,6 +302,7 @@ def test_a_model_trained_with_the_loss_is_exported_without_it() -> None:
     torch.testing.assert_close(exported.module()(inputs), model(inputs))
 
 
+@needs_a_recent_compiler
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_a_column_ranked_as_one_query_compiles_and_maps(compiled: Any, dtype: Any) -> None:
     scores, target = (one[:, None] for one in batch(9, dtype=dtype))
@@ -309,6 +315,7 @@ def test_a_column_ranked_as_one_query_compiles_and_maps(compiled: Any, dtype: An
     torch.testing.assert_close(mapped, torch.stack([module(one, target) for one in pair]))
 
 
+@needs_a_recent_compiler
 def test_a_missing_dim_is_refused_under_compile_and_vmap(compiled: Any) -> None:
     scores, target = batch(3, 6, 4)
     flat = torch.vmap(functional.structured_hinge)(scores[0], target[0])

@@ -64,7 +64,7 @@ def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goa
     refuse_scores(flat, samples.valid)
     valid = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
     kept = valid.nonzero().squeeze(1)
-    ids, inverse, sizes = torch.unique(qid[kept], return_inverse=True, return_counts=True)
+    ids, inverse, sizes = torch.unique(qid.long()[kept], return_inverse=True, return_counts=True)
     query = torch.full_like(qid, ids.shape[0], dtype=torch.int64).index_copy_(0, kept, inverse)
     by_query = kept[inverse.argsort(stable=True)]
     begins = sizes.cumsum(0) - sizes
