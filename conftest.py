@@ -27,6 +27,7 @@ NEED_TORCH = [
     f"{_LAB}/benchmarks/retrieval*",
     f"{_LAB}/reproduce/cifar.py",
     "tests/helpers/lwsvm_runs.py",
+    "tests/helpers/torch_versions.py",
 ]
 NEED_DASK = ["src/rankwise/dask/*", "tests/helpers/dask_problems.py", "tests/dask/*"]
 collect_ignore_glob = [*([] if find_spec("torch") else NEED_TORCH), *([] if find_spec("distributed") else NEED_DASK)]

@@ -69,5 +69,7 @@ def answering(*arguments: str, **variables: str) -> Iterator[Answering]:
     """A process that is ended afterwards; variables: of its environment."""
     with tempfile.TemporaryDirectory() as folder:
         process = Answering(*arguments, errors=Path(folder) / "stderr", **variables)
-        yield process
-        process.end()
+        try:
+            yield process
+        finally:
+            process.end()

@@ -1,13 +1,11 @@
-"""What the versions of PyTorch that we support cannot do."""
+"""What the versions of PyTorch that we support cannot do; to be imported where it is installed."""
 
 from __future__ import annotations
 
-NO_COMPILER = "torch.compile of PyTorch 2.8 and earlier cannot make one graph of this"
+import pytest
+import torch
 
-
-def compiles_losses() -> bool:
-    """Whether this PyTorch is newer than the newest that is known to fail."""
-    import torch
-
-    major, minor = torch.__version__.split(".")[:2]
-    return (int(major), int(minor)) > (2, 8)
+needs_a_recent_compiler = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 8),
+    reason="torch.compile of PyTorch 2.8 and earlier cannot make one graph of this",
+)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from detector_loops import alrp_by_loop, rank_sort_by_loop
-from torch_versions import NO_COMPILER, compiles_losses
 
 torch = pytest.importorskip("torch")
+
+from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import tensor_detectors  # noqa: E402
@@ -18,7 +19,6 @@ from rankwise.torch.functional import alrp_loss, rank_sort_loss  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
-needs_a_recent_compiler = pytest.mark.skipif(not compiles_losses(), reason=NO_COMPILER)
 
 BATCHES = 240
 ATOL = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}

@@ -11,18 +11,18 @@ from functools import partial
 from typing import Any
 
 import pytest
-from torch_versions import NO_COMPILER, compiles_losses
 
 import rankwise as rw
 
 torch = pytest.importorskip("torch")
+
+from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
-needs_a_recent_compiler = pytest.mark.skipif(not compiles_losses(), reason=NO_COMPILER)
 
 # Each row is a list, unless a test says otherwise.
 structured_hinge = partial(functional.structured_hinge, dim=-1)

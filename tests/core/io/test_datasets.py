@@ -270,7 +270,7 @@ BAD_ARGUMENTS: dict[str, tuple[tuple[Any, ...], str]] = {
     "float qid": ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers or strings"),
     "short names": (
         (np.eye(2), [1, 0], None, ["a"]),
-        r"feature_names has 1 names but X has 2 columns; name each c",
+        r"feature_names has 1 names but X has 2 columns; name each column",
     ),
     "a name taken": ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns have the name 'label'"),
     "blank query": ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write NPZ"),
