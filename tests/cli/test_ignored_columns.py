@@ -24,5 +24,5 @@ def test_commands_take_a_file_with_its_ids(tmp_path: Path, capsys: pytest.Captur
     assert len(scores.read_text().splitlines()) == len(table)
     capsys.readouterr()
     assert main(["predict", str(model), str(data)]) == 2
-    assert "column 'id'" in (said := capsys.readouterr().err) or "no feature 'id'" in said
-    assert "--ignore" in said
+    said = capsys.readouterr().err
+    assert "the model has no feature 'id'; remove it, or name it with --label, --query or --ignore" in said
