@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 from commands import SVM, draw, run
+from short_search import fewer_candidates
 
 from rankwise.io import write_data
+
+
+@pytest.fixture(scope="module")
+def short_search() -> Iterator[None]:
+    """LinearRanker tries a third of its candidates, in all tests of a module."""
+    with fewer_candidates():
+        yield
 
 
 @pytest.fixture(scope="session")

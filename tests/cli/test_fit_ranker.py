@@ -20,6 +20,7 @@ import rankwise as rw
 from rankwise.io import read_model, read_scores, write_data
 from rankwise.linear import candidates
 
+pytestmark = pytest.mark.usefixtures("short_search")
 FAST = ("--cv", 2, "--quiet")
 N = 60
 

@@ -13,6 +13,7 @@ from scipy import sparse
 import rankwise as rw
 from rankwise import metrics
 
+pytestmark = pytest.mark.usefixtures("short_search")
 RTOL, ATOL = 1e-9, 1e-12
 N_QUERIES, SIZE, D = 40, 12, 4
 FOLDS = [

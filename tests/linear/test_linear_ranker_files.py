@@ -19,6 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 import rankwise as rw
 from rankwise.io import ModelFileError, read_model, write_model
 
+pytestmark = pytest.mark.usefixtures("short_search")
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 

@@ -15,6 +15,7 @@ from sklearn.metrics import average_precision_score
 import rankwise as rw
 from rankwise.linear.standardising import Standardised
 
+pytestmark = pytest.mark.usefixtures("short_search")
 ATOL = 1e-9
 # Rounding is enlarged by solvers that stop at a gain of 1e-5.
 ROUNDED = 1e-4

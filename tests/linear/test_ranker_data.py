@@ -18,6 +18,7 @@ from rankwise.linear.pointwise import Classifier, RowsHere
 from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
 
+pytestmark = pytest.mark.usefixtures("short_search")
 Data = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
