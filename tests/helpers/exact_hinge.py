@@ -26,19 +26,27 @@ import rankwise as rw
 BITS = 300  # after the point, of numbers that are no dyadic fractions
 
 
-def units(value: float, bits: int) -> int:
-    """A float in units of 2^−bits, rounded down."""
-    mantissa, exponent = frexp(value)
-    shift = exponent - 53 + bits
-    whole = int(mantissa * 2.0**53)
-    return whole << shift if shift >= 0 else whole >> -shift
+def units(values: np.ndarray, bits: int) -> list[int]:
+    """Floats in units of 2^−bits, rounded down."""
+    mantissas, exponents = np.frexp(values)
+    wholes, shifts = (mantissas * 2.0**53).astype(np.int64).tolist(), (exponents - 53 + bits).tolist()
+    return [whole << by if by >= 0 else whole >> -by for whole, by in zip(wholes, shifts, strict=True)]
 
 
-@cache
-def _discounts(loss: rw.DiscountedLoss, size: int) -> list[int]:
-    """D(0..size) in units of 2^−300; D(0) is never used."""
-    values = loss.discounts(np.arange(1, size + 1), size)
-    return [0, *(units(value, BITS) for value in values.tolist())]
+class _Discounts(dict[int, int]):
+    """D(1), …, D(size) in units of 2^−300, each when it is first asked for."""
+
+    def __init__(self, loss: rw.DiscountedLoss, size: int) -> None:
+        self.of = loss.discounts(np.arange(1, size + 1), size)
+
+    def __missing__(self, m: int) -> int:
+        mantissa, exponent = frexp(self.of[m - 1])
+        shift, whole = exponent - 53 + BITS, int(mantissa * 2.0**53)
+        self[m] = found = whole << shift if shift >= 0 else whole >> -shift
+        return found
+
+
+_discounts = cache(_Discounts)
 
 
 class ExactHinge:
@@ -48,12 +56,12 @@ class ExactHinge:
         exact = scores.astype(np.float64)
         _, exponents = np.frexp(exact[exact != 0.0])
         self.bits = max(BITS, 53 - int(exponents.min(initial=0)))
-        self.pos, self.neg = (
-            [units(s, self.bits) for s in np.sort(exact[of])[::-1].tolist()] for of in (relevant, ~relevant)
-        )
+        self.pos, self.neg = (units(np.sort(exact[of])[::-1], self.bits) for of in (relevant, ~relevant))
         self.n_pos, self.n_neg = len(self.pos), len(self.neg)
         self.highest = [0, *accumulate(self.neg)]  # sums of the c highest negatives
-        self.loss = loss
+        self.discount: _Discounts | None = None
+        self.harmonic = isinstance(loss, rw.AveragePrecision | rw.ReciprocalRank)
+        self._worth: dict[bytes, tuple[Fraction, Fraction]] = {}
         if isinstance(loss, rw.AveragePrecision):
             self.weight, norm = list(range(1, self.n_pos + 1)), Fraction(self.n_pos)
         elif isinstance(loss, rw.ReciprocalRank):
@@ -62,9 +70,9 @@ class ExactHinge:
             self.weight, norm = [1] * self.n_pos, Fraction(self.n_pos * self.n_neg)
         else:
             n = scores.size
-            self.weight = [units(w, BITS) for w in loss.tables(self.n_pos, n).weight[: self.n_pos].tolist()]
-            self.discount = _discounts(loss, 1 << n.bit_length())
-            norm = Fraction(sum(w * d for w, d in zip(self.weight, self.discount[1:], strict=False)), 1 << 2 * BITS)
+            self.weight = units(loss.tables(self.n_pos, n).weight[: self.n_pos], BITS)
+            discount = self.discount = _discounts(loss, 1 << n.bit_length())
+            norm = Fraction(sum(w * discount[k] for k, w in enumerate(self.weight, 1)), 1 << 2 * BITS)
         pairs = Fraction(self.n_pos * self.n_neg, 2)
         self.per_loss = int((1 << BITS) * pairs / norm)  # PN/2C
         self.factor = int((1 << BITS) * pairs / norm * Fraction(scale))
@@ -74,9 +82,9 @@ class ExactHinge:
         w, shift = self.weight[k - 1], self.bits - BITS
         if w == 0 or first == last:
             return 0
-        if isinstance(self.loss, rw.AveragePrecision | rw.ReciprocalRank):
+        if self.harmonic:
             return (w * (last - first) * factor << shift) // ((k + first) * (k + last))
-        if isinstance(self.loss, rw.AUC):
+        if self.discount is None:
             return (last - first) * factor << shift
         return w * (self.discount[k + first] - self.discount[k + last]) * factor << self.bits >> 3 * BITS
 
@@ -97,6 +105,12 @@ class ExactHinge:
     def lost(self, above: Iterable[int]) -> Fraction:
         """Δ of a ranking."""
         return self._normalised(sum(self.felt(k, 0, c, self.per_loss) for k, c in enumerate(above, 1)))
+
+    def worth(self, above: np.ndarray) -> tuple[Fraction, Fraction]:
+        """J and Δ of a ranking, computed once for all methods that find it."""
+        if (key := above.tobytes()) not in self._worth:
+            self._worth[key] = self.objective(above.tolist()), self.lost(above.tolist())
+        return self._worth[key]
 
     def best(self) -> list[int]:
         """c of a most violating ranking: of a block of positives, the end of largest gain takes the upper half."""
@@ -164,7 +178,7 @@ def judge(
 ) -> Judgement:
     ranking = found.interleaving
     above = ranking.above
-    attained = problem.objective(above.tolist())
+    attained, lost = problem.worth(above)
     expected, gradient = gradient_of(scores, relevant, above), found.gradient.astype(np.float64)
     eps, off = float(np.finfo(found.gradient.dtype).eps), gradient != expected
     with np.errstate(divide="ignore"):
@@ -173,7 +187,7 @@ def judge(
     return Judgement(
         value=_distance(found.value, attained),
         regret=float(best - attained),
-        lost=_distance(found.loss, problem.lost(above.tolist())),
+        lost=_distance(found.loss, lost),
         gradient=float(ulps.max(initial=0.0)),
         sum=abs(fsum(gradient)) / (eps * max(float(np.abs(gradient).sum()), 1e-300)),
         sign=int((np.where(relevant, -gradient, gradient) < 0).sum()),

@@ -22,13 +22,13 @@ LOSS_ATOL = 1e-9
 GRADIENT_ULPS = 4.0
 CUT = Fraction(1, 1 << 250)  # of what exact_hinge.py cuts off, more than enough
 BLUR = 1e-12  # of the range of scores: sums of f_j from rank 1 on, as published
-PER_FAMILY = 60  # so that every two kinds meet
+PER_FAMILY = 56  # of which every odd one meets another kind, every fourth is of one kind alone
 PER_FAMILY_OF_LARGE = 1
 PER_FAMILY_AND_METHOD = 7
 LONG = int(os.environ.get("RANKWISE_HOSTILE", "200"))
 LARGE = (65_535, 65_536, 70_000, 131_073)
-DENSE = (20_000, 32_767, 32_768, 70_000)
-MOST_POSITIVES = 2_000  # of a large problem: the exact solution takes O(P log N) whole numbers of many digits
+DENSE = (20_000, 32_767, 32_768, 70_000)  # two of them for a family
+MOST_POSITIVES = 1_000  # of a large problem: the exact solution takes O(P log N) whole numbers of many digits
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -99,7 +99,7 @@ def test_the_reference_is_the_definition(loss: str, objective: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_hostile_query_is_solved_to_the_last_digits(family: str) -> None:
-    assert_solved((problem(family, seed) for seed in range(PER_FAMILY)), "auto", "quicksort")
+    assert_solved((problem(family, seed) for seed in range(PER_FAMILY) if seed % 4 != 2), "auto", "quicksort")
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_a_large_hostile_query_is_solved_to_the_last_digits(family: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_large_hostile_query_of_many_positives_is_solved_as_by_algorithm_1(family: str) -> None:
-    for seed, n in enumerate(DENSE):
+    for seed, n in list(enumerate(DENSE))[FAMILIES.index(family) % 2 :: 2]:
         one = problem(family, seed, n=n)
         while one.relevant.sum() < n // 8:
             one = problem(family, (seed := seed + 100), n=n)
@@ -127,38 +127,40 @@ def test_a_large_hostile_query_of_many_positives_is_solved_as_by_algorithm_1(fam
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["bucketed", "mohapatra2014", "dynamic"])
-def test_other_methods_solve_hostile_queries_too(method: str) -> None:
-    assert_solved((problem(family, k, most=130) for family in FAMILIES for k in range(PER_FAMILY_AND_METHOD)), method)
-
-
-@pytest.mark.parametrize("method", ["yue", "chakrabarti"])
-def test_methods_as_published_lose_no_more_than_their_sums_round(method: str) -> None:
+def test_other_methods_solve_hostile_queries_too() -> None:
     some = (problem(family, k, most=130) for family in FAMILIES for k in range(PER_FAMILY_AND_METHOD))
-    assert_solved(some, method, blur=BLUR)
+    assert_solved(some, "bucketed", "mohapatra2014", "dynamic")
+
+
+def test_methods_as_published_lose_no_more_than_their_sums_round() -> None:
+    some = (problem(family, k, most=130) for family in FAMILIES for k in range(PER_FAMILY_AND_METHOD))
+    assert_solved(some, "yue", "chakrabarti", blur=BLUR)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_hostile_queries_together_are_solved_as_each_alone(loss: str, dtype: Any, n_threads: int) -> None:
+def test_hostile_queries_together_are_solved_as_each_alone(loss: str, dtype: Any) -> None:
     each = [problem(family, seed, most=600) for family in FAMILIES for seed in range(2)]
     each = [one._replace(loss=loss, scale=1.0) for one in each if one.scores.dtype == dtype]
     sizes = [one.scores.size for one in each]
     qid = np.repeat(np.arange(len(each)), sizes)
     scores, relevant = np.concatenate([one.scores for one in each]), np.concatenate([one.relevant for one in each])
-    together = rw.structured_hinge(scores, relevant, LOSSES[loss], qid=qid, n_threads=n_threads)
+    together = [rw.structured_hinge(scores, relevant, LOSSES[loss], qid=qid, n_threads=t) for t in (1, 2)]
     begin = 0
     for k, one in enumerate(each):
         _, best = exact_of(one)
         alone = one.solve()
-        part = together.gradient[begin : begin + sizes[k]]
+        part = slice(begin, begin + sizes[k])
         begin += sizes[k]
-        assert abs(together.per_query.value[k] - float(best)) <= TOL * max(1.0, abs(float(best))), one.told
-        np.testing.assert_allclose(
-            part * dtype(len(each)), alone.gradient, rtol=GRADIENT_ULPS * np.finfo(dtype).eps, err_msg=one.told
-        )
+        for found in together:
+            assert abs(found.per_query.value[k] - float(best)) <= TOL * max(1.0, abs(float(best))), one.told
+            np.testing.assert_allclose(
+                found.gradient[part] * dtype(len(each)),
+                alone.gradient,
+                rtol=GRADIENT_ULPS * np.finfo(dtype).eps,
+                err_msg=one.told,
+            )
 
 
 @pytest.mark.parametrize("family", ["ordinary", "cauchy", "ten values", "every magnitude", "an edge of octaves"])
@@ -178,9 +180,8 @@ def test_extremes_that_are_ranked_right_do_not_hide_the_rest() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["auto", "quicksort", "mohapatra2014", "dynamic"])
 @pytest.mark.parametrize("most", [FLOAT32_MAX, 1e15, 1e9], ids=["float32 max", "1e15", "1e9"])
-def test_random_queries_between_extremes_that_are_ranked_right(most: float, method: str) -> None:
+def test_random_queries_between_extremes_that_are_ranked_right(most: float) -> None:
     rng = np.random.default_rng(31)
     for k in range(120):
         n = int(rng.integers(4, 9))
@@ -191,8 +192,10 @@ def test_random_queries_between_extremes_that_are_ranked_right(most: float, meth
         scores = scores[order].astype((np.float32, np.float64)[k % 4 // 2])
         loss, scale = tuple(LOSSES)[k % len(LOSSES)], float(rng.choice([0.03, 1.0, 7.5]))
         best = float(ExactHinge(scores, relevant[order], LOSSES[loss], scale).by_enumeration())
-        found = rw.structured_hinge(scores, relevant[order], LOSSES[loss], scale=scale, method=method)
-        assert abs(found.value - best) <= TOL * max(1.0, abs(best)), (k, scores, relevant[order], loss, scale)
+        for method in ("auto", "quicksort", "mohapatra2014", "dynamic"):
+            found = rw.structured_hinge(scores, relevant[order], LOSSES[loss], scale=scale, method=method)
+            told = (method, k, scores, relevant[order], loss, scale)
+            assert abs(found.value - best) <= TOL * max(1.0, abs(best)), told
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -208,10 +211,9 @@ def test_an_edge_at_a_power_of_two_does_not_move_scores_across_it(seed: int, dty
     assert not found.gradient.any()
 
 
-@pytest.mark.parametrize("method", ["auto", "quicksort", "mohapatra2014", "dynamic", "yue"])
 @pytest.mark.parametrize("offset", [1e8, -1e10, 1e15])
 @pytest.mark.parametrize("n", [10, 300, 3000])
-def test_a_common_offset_changes_nothing_but_the_digits_it_swallows(n: int, offset: float, method: str) -> None:
+def test_a_common_offset_changes_nothing_but_the_digits_it_swallows(n: int, offset: float) -> None:
     rng = np.random.default_rng(32)
     for loss in LOSSES:
         relevant = rng.permutation(np.arange(n) < rng.integers(1, n // 3))
@@ -220,8 +222,9 @@ def test_a_common_offset_changes_nothing_but_the_digits_it_swallows(n: int, offs
         assert np.array_equal(near + offset, far)  # so these are the very scores, less the offset
         exact = ExactHinge(near, relevant, LOSSES[loss], 1.0)
         best = float(exact.objective(exact.best()))
-        found = rw.structured_hinge(far, relevant, LOSSES[loss], method=method)
-        assert abs(found.value - best) <= TOL * max(1.0, abs(best)), loss
+        for method in ("auto", "quicksort", "mohapatra2014", "dynamic", "yue"):
+            found = rw.structured_hinge(far, relevant, LOSSES[loss], method=method)
+            assert abs(found.value - best) <= TOL * max(1.0, abs(best)), (method, loss)
 
 
 @pytest.mark.parametrize("method", ["auto", "quicksort", "mohapatra2014", "dynamic", "yue"])
