@@ -13,6 +13,8 @@ __all__ = ["TOLD", "run"]
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
+# Pixels of the longer side of a picture.
+_QUICK_SIDE = 480
 _EPILOG = """\
 Images are in the VOC folder --devkit, or else in VOCdevkit or underwater-voc.tar.xz in --data or in the folder named by
 RANKWISE_DATA. Their features are computed once, in the cache (RANKWISE_CACHE_DIR) or in --features.
@@ -67,7 +69,8 @@ def run(arguments: argparse.Namespace, voice: Voice) -> Any:
     parts = experiment.run()
     judged = judge(experiment)
     found = document(experiment, parts, judged, describe())
-    drawn = draw_all(store, judged, paths, experiment.classes) if paths else []
+    side = _QUICK_SIDE if arguments.quick else None
+    drawn = draw_all(store, judged, paths, experiment.classes, side) if paths else []
     return make_part(found, drawn, why_not)
 
 

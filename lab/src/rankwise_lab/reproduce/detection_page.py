@@ -48,14 +48,21 @@ _WHAT = (
 
 
 def draw_all(
-    store: FeatureStore, judged: Mapping[tuple[str, str], results.Judged], paths: Mapping[str, Path], classes: list[str]
+    store: FeatureStore,
+    judged: Mapping[tuple[str, str], results.Judged],
+    paths: Mapping[str, Path],
+    classes: list[str],
+    side: int | None = None,
 ) -> list[Drawn]:
-    """Draw, for every class, test images with its best detections (AP loss) and with its worst mistakes."""
+    """Draw, for every class, test images with its best detections (AP loss) and with its worst mistakes.
+
+    side: pixels of the longer side of a picture, as for `draw`.
+    """
     found = []
     for name in classes:
         best, failed = _chosen(judged[name, "ap"])
         for number, (image, wrong) in enumerate([*((i, False) for i in best), *((i, True) for i in failed)], 1):
-            found.append(_drawn(store, judged[name, "ap"], name, int(image), wrong, number, paths))
+            found.append(_drawn(store, judged[name, "ap"], name, int(image), wrong, number, paths, side))
     return found
 
 
@@ -78,6 +85,7 @@ def _drawn(
     failed: bool,
     number: int,
     paths: Mapping[str, Path],
+    side: int | None,
 ) -> Drawn:
     from PIL import Image
 
@@ -89,7 +97,7 @@ def _drawn(
         pixels = opened.convert("RGB")
     boxes, scores = np.asarray(judged.detections.boxes)[order], np.asarray(judged.detections.scores)[order]
     labels = ["right" if good else "wrong" for good in right]
-    picture = draw(pixels, boxes, scores, labels, truth, classes=_VERDICTS)
+    picture = draw(pixels, boxes, scores, labels, truth, classes=_VERDICTS, side=side)
     objects = f"{len(truth)} in the image" if len(truth) else "none in the image"
     caption = f"{store.images[i]}: {int(right.sum())} of the {right.size} best windows right, {objects}"
     plain = "".join(letter if letter.isalnum() else "-" for letter in name)
