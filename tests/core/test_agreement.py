@@ -52,7 +52,9 @@ def assert_agree(scores: np.ndarray, relevant: np.ndarray, loss: Any, names: lis
 def test_all_exact_methods_agree(
     size: tuple[int, int], loss: Any, families: Families, rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
-    for name, dtype in product(families, RTOL):
+    for (k, name), (j, dtype) in product(enumerate(families), enumerate(RTOL)):
+        if size == SIZES[-1] and (k + j + (loss == "ap")) % 2:  # of the largest, one dtype for a family and a loss
+            continue
         relevant = draw_relevant(rng, *size)
         with np.errstate(over="raise"):
             scores = families[name](rng, relevant).astype(dtype)
@@ -61,24 +63,24 @@ def test_all_exact_methods_agree(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["ap", "ndcg"])
 def test_all_exact_methods_agree_on_a_million_negatives(
-    loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+    families: Families, rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
     relevant = draw_relevant(rng, *LARGE)
-    assert_agree(family(rng, relevant), relevant, loss, methods(*LARGE))
+    for k, (name, family) in enumerate(families.items()):
+        assert_agree(family(rng, relevant), relevant, ("ap", "ndcg")[k % 2], methods(*LARGE), name)
 
 
 def test_a_step_function_gives_what_the_built_in_loss_gives(
-    family: Family, rng: np.random.Generator, draw_relevant: Draw
+    families: Families, rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
     ap = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p, name="ap by steps")
-    for size in [(1, 30), (40, 800), (300, 50)]:
+    for size, (name, family) in product([(1, 30), (40, 800), (300, 50)], families.items()):
         relevant = draw_relevant(rng, *size)
         scores = family(rng, relevant)
         built_in = rw.structured_hinge(scores, relevant, "ap")
         by_steps = rw.structured_hinge(scores, relevant, ap)
-        assert abs(by_steps.value - built_in.value) <= RTOL[np.float64] * max(1.0, abs(built_in.value)), size
+        assert abs(by_steps.value - built_in.value) <= RTOL[np.float64] * max(1.0, abs(built_in.value)), (size, name)
 
 
 @pytest.mark.slow
@@ -134,33 +136,36 @@ def test_the_gradient_is_that_of_central_differences(
 @pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
 @pytest.mark.parametrize("size", [(4, 12), (20, 500), (30, 40_000)], ids=named)
 def test_the_gradient_supports_the_hinge_from_below(
-    size: tuple[int, int], loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+    size: tuple[int, int], loss: str, families: Families, rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
-    relevant = draw_relevant(rng, *size)
-    scores = family(rng, relevant)
-    here = rw.structured_hinge(scores, relevant, loss)
-    spread = max(float(np.quantile(scores, 0.9) - np.quantile(scores, 0.1)), 1e-3)
-    for distance in (1e-3, 0.1, 1.0, 10.0):
-        step = distance * spread * rng.normal(size=scores.size)
-        there = rw.structured_hinge(scores + step, relevant, loss).value
-        reached = here.value + here.gradient @ step
-        # J is convex; both values round as their largest terms do.
-        assert there >= reached - RTOL[np.float64] * max(1.0, abs(there), abs(here.value)), distance
+    for name, family in families.items():
+        relevant = draw_relevant(rng, *size)
+        scores = family(rng, relevant)
+        here = rw.structured_hinge(scores, relevant, loss)
+        spread = max(float(np.quantile(scores, 0.9) - np.quantile(scores, 0.1)), 1e-3)
+        for distance in (1e-3, 0.1, 1.0, 10.0):
+            step = distance * spread * rng.normal(size=scores.size)
+            there = rw.structured_hinge(scores + step, relevant, loss).value
+            reached = here.value + here.gradient @ step
+            # J is convex; both values round as their largest terms do.
+            slack = RTOL[np.float64] * max(1.0, abs(there), abs(here.value))
+            assert there >= reached - slack, (name, distance)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("size", [(4, 12), (20, 500), (30, 40_000)], ids=named)
 def test_scale_zero_leaves_the_misordered_pairs(
-    size: tuple[int, int], loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+    size: tuple[int, int], families: Families, rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
-    relevant = draw_relevant(rng, *size)
-    scores = family(rng, relevant)
-    found = rw.structured_hinge(scores, relevant, loss, scale=0.0)
-    # max_R F(R) − F(R*) = 2/(PN) · Σ max(0, s_y − s_x) over positives x and negatives y.
-    pairs = [2 * np.maximum(0.0, scores[~relevant] - s).sum() / (size[0] * size[1]) for s in scores[relevant]]
-    assert found.value == pytest.approx(np.sum(pairs), rel=RTOL[np.float64], abs=RTOL[np.float64])
-    low, high = (rw.ranking_loss(scores, relevant, loss, ties=ties) for ties in ("best", "worst"))
-    assert low - RTOL[np.float64] <= found.loss <= high + RTOL[np.float64]
+    for name, family in families.items():
+        relevant = draw_relevant(rng, *size)
+        scores = family(rng, relevant)
+        # max_R F(R) − F(R*) = 2/(PN) · Σ max(0, s_y − s_x) over positives x and negatives y.
+        pairs = [2 * np.maximum(0.0, scores[~relevant] - s).sum() / (size[0] * size[1]) for s in scores[relevant]]
+        for loss in LOSSES:
+            found = rw.structured_hinge(scores, relevant, loss, scale=0.0)
+            assert found.value == pytest.approx(np.sum(pairs), rel=RTOL[np.float64], abs=RTOL[np.float64]), (name, loss)
+            low, high = (rw.ranking_loss(scores, relevant, loss, ties=ties) for ties in ("best", "worst"))
+            assert low - RTOL[np.float64] <= found.loss <= high + RTOL[np.float64], (name, loss)
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
@@ -173,12 +178,13 @@ def test_scores_far_apart_cost_nothing(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_hinge_is_homogeneous_in_scores_and_scale(
-    loss: str, family: Family, rng: np.random.Generator, draw_relevant: Draw
+    loss: str, families: Families, rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
-    relevant = draw_relevant(rng, 10, 300)
-    scores = family(rng, relevant)
-    once = rw.structured_hinge(scores, relevant, loss, scale=1.0)
-    # A power of two changes no rounding.
-    for factor in (2.0**-40, 0.5, 4.0, 2.0**40):
-        scaled = rw.structured_hinge(factor * scores, relevant, loss, scale=factor)
-        assert scaled.value == pytest.approx(factor * once.value, rel=RTOL[np.float64])
+    for name, family in families.items():
+        relevant = draw_relevant(rng, 10, 300)
+        scores = family(rng, relevant)
+        once = rw.structured_hinge(scores, relevant, loss, scale=1.0)
+        # A power of two changes no rounding.
+        for factor in (2.0**-40, 0.5, 4.0, 2.0**40):
+            scaled = rw.structured_hinge(factor * scores, relevant, loss, scale=factor)
+            assert scaled.value == pytest.approx(factor * once.value, rel=RTOL[np.float64]), (name, factor)

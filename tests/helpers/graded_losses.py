@@ -80,21 +80,23 @@ def graded_ap(ranked: Array) -> float:
 def graded_maximum(s: Array, grades: Array, loss: rw.DiscountedLoss, scale: float = 1.0) -> float:
     """max over all rankings of Σ_l α_l (scale·Δ_l(R) + F_l(R) − F_l(R*))."""
 
-    def objective(order: Array) -> float:
-        place = np.empty(s.size, int)
-        place[order] = np.arange(s.size)
+    parts = levels(grades, loss)
+    whole = sum(step * norm for _, step, norm in parts)
+    parts = [part for part in parts if not part[0].all()]
 
-        def binary(positives: Array) -> float:
-            pos, neg = np.flatnonzero(positives), np.flatnonzero(~positives)
-            wrong = place[neg][None, :] < place[pos][:, None]
-            by_rank = pos[np.argsort(place[pos])]
-            above = np.array([(place[neg] < place[p]).sum() for p in by_rank])
-            margin = 2.0 * (wrong * (s[neg][None, :] - s[pos][:, None])).sum() / wrong.size
-            return scale * float(loss.of_counts(above, neg.size)) + float(margin)
+    def objective(order: tuple[int, ...]) -> float:
+        total = 0.0
+        for positives, step, norm in parts:
+            ranked, best = positives[list(order)], s[list(order)]
+            above = np.cumsum(~ranked)[ranked]
+            # Of a positive at place p: over the negatives above it, the sum of s_y − s_x.
+            ahead = np.cumsum(np.where(ranked, 0.0, best))[ranked] - above * best[ranked]
+            n_neg = s.size - above.size
+            margin = 2.0 * ahead.sum() / (above.size * n_neg)
+            total += step * norm / whole * (scale * float(loss.of_counts(above, n_neg)) + float(margin))
+        return total
 
-        return float(by_levels(grades, loss, binary))
-
-    return max(objective(np.array(order)) for order in permutations(range(s.size)))
+    return max(objective(order) for order in permutations(range(s.size)))
 
 
 def smooth_by_pairs(s: Array, grades: Array, loss: rw.DiscountedLoss, width: float) -> tuple[float, Array]:

@@ -15,7 +15,7 @@ import rankwise as rw
 from rankwise.inference import dynamic
 from rankwise.losses import as_loss
 
-PROBLEMS = 600
+PROBLEMS = 250
 DIFFERENCE, DIFFERENCE_ATOL = 1e-6, 1e-7
 SCALES = (-3.0, -1.0, -0.25, -0.01, 0.0, 0.01, 0.25, 1.0, 3.0)
 
@@ -86,7 +86,7 @@ def test_of_these_losses_each_breaks_c2_somewhere(name: str) -> None:
 def test_value_loss_gradient_and_interleaving_belong_to_one_ranking(
     loss: rw.Loss, objective: Callable[..., float]
 ) -> None:
-    for query in queries(seed=2, size=200):
+    for query in queries(seed=2, size=90):
         found = solve(query, loss)
         n_neg = int((~query.relevant).sum())
         by_definition = objective(query.scores, query.relevant, loss, query.scale, found.interleaving)
@@ -100,7 +100,7 @@ def test_value_loss_gradient_and_interleaving_belong_to_one_ranking(
 def test_the_value_is_that_of_the_recursion_on_all_pairs(
     loss: rw.Loss, families: dict[str, Family], rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
-    sizes = [(1, 60), (60, 1), (30, 200), (80, 25)]
+    sizes = [(1, 60), (30, 1), (12, 200), (40, 15)]
     for (k, name), (j, scale) in product(enumerate(families), enumerate([-30.0, -1.0, -0.05, 0.05, 1.0, 30.0])):
         size = sizes[(k + j) % len(sizes)]  # so each with every family and with every scale
         relevant = draw_relevant(rng, *size)
@@ -113,13 +113,17 @@ def test_the_value_is_that_of_the_recursion_on_all_pairs(
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc"])
 def test_with_c2_it_gives_what_the_fast_method_gives(
-    loss: str, dtype: type, family: Family, rng: np.random.Generator, draw_relevant: Draw
+    loss: str, dtype: type, families: dict[str, Family], rng: np.random.Generator, draw_relevant: Draw
 ) -> None:
-    for size, scale in [((20, 500), 0.1), ((60, 3000), 1.0), ((1000, 300), 1.0), ((50, 70_000), 10.0)]:
+    sizes = [((20, 500), 0.1), ((60, 3000), 1.0), ((1000, 300), 1.0), ((50, 70_000), 10.0)]
+    for (k, name), (size, scale) in product(enumerate(families), sizes):
+        if size[1] == 70_000 and (k % 2 == 0) == (dtype is np.float32):  # of the largest, one dtype for a family
+            continue
         relevant = draw_relevant(rng, *size)
-        query = Query(family(rng, relevant).astype(dtype), relevant, scale)
+        query = Query(families[name](rng, relevant).astype(dtype), relevant, scale)
         found, fast = solve(query, loss), solve(query, loss, "bucketed")
-        assert abs(found.value - fast.value) <= (TOL if dtype is np.float64 else 1e-5) * max(1.0, fast.value), size
+        rtol = TOL if dtype is np.float64 else 1e-5
+        assert abs(found.value - fast.value) <= rtol * max(1.0, fast.value), (name, size)
         assert found.gradient.dtype == dtype
 
 
@@ -137,7 +141,7 @@ def test_a_negative_scale_lifts_positives_and_a_positive_one_lowers_them(
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_the_loss_of_the_best_ranking_grows_with_the_scale(loss: rw.Loss) -> None:
-    for query in queries(seed=3, size=60):
+    for query in queries(seed=3, size=30):
         lost = [solve(query._replace(scale=scale), loss).loss for scale in SCALES]
         assert (np.diff(lost) >= -TOL).all(), query
 

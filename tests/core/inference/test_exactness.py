@@ -1,4 +1,4 @@
-"""Every exact method against the enumeration of all rankings: 300 random tiny problems for each loss and method."""
+"""Every exact method against the enumeration of all rankings: 150 random tiny problems for each loss and method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rank_losses import NAMED, ODD, OWN, PUSH, TOL, Query, slack
 
 import rankwise as rw
 
-PROBLEMS = 300
+PROBLEMS = 150
 MOST_POS, MOST_NEG = 4, 6
 SCALES = (0.0, 0.03, 1.0, 7.5, 400.0)
 
@@ -49,21 +49,28 @@ def of_interleaving(query: Query, loss: rw.Loss, above: list[int]) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_exhaustive_finds_the_best_of_all_orders_of_the_samples(loss: rw.Loss, objective: Callable[..., float]) -> None:
+def test_exhaustive_finds_the_best_of_all_orders_of_the_samples(objective: Callable[..., float]) -> None:
     for query in queries(seed=1, size=15):
         if query.scores.size > 6:
             continue
-        best = -np.inf
+        best = dict.fromkeys(LOSSES, -np.inf)
+        seen = set()
         for order in permutations(range(query.scores.size)):
             place = np.argsort(order)
             pos, neg = np.flatnonzero(query.relevant), np.flatnonzero(~query.relevant)
             pos = pos[np.argsort(place[pos])]
             ranks = np.array([1 + np.sum(place[pos] < place[x]) for x in neg])
+            if (*pos, *ranks) in seen:  # negatives next to each other, the other way round
+                continue
+            seen.add((*pos, *ranks))
             ranking = rw.Interleaving(ranks, pos, neg)
-            best = max(best, objective(query.scores, query.relevant, loss, query.scale, ranking))
-        found = rw.structured_hinge(query.scores, query.relevant, loss, scale=query.scale, method="exhaustive")
-        assert abs(found.value - best) <= slack(best), query
+            by_scores = objective(query.scores, query.relevant, LOSSES["ap"], 0.0, ranking)
+            for name, loss in LOSSES.items():
+                lost = query.scale * float(loss.of_counts(ranking.above, neg.size))
+                best[name] = max(best[name], lost + by_scores)
+        for name, loss in LOSSES.items():
+            found = rw.structured_hinge(query.scores, query.relevant, loss, scale=query.scale, method="exhaustive")
+            assert abs(found.value - best[name]) <= slack(best[name]), (name, query)
 
 
 @pytest.fixture(scope="module", params=LOSSES)
@@ -91,7 +98,7 @@ def test_the_value_is_that_of_exhaustive_search(
 def test_value_loss_gradient_and_interleaving_belong_to_one_ranking(
     loss: rw.Loss, method: str, objective: Callable[..., float]
 ) -> None:
-    for query in queries(seed=3, size=60):
+    for query in queries(seed=3, size=30):
         found = rw.structured_hinge(query.scores, query.relevant, loss, scale=query.scale, method=method)
         ranking = found.interleaving
         n_neg = int((~query.relevant).sum())
@@ -132,7 +139,7 @@ def test_zero_one_reads_as_a_ranking_with_mislabelled_negatives_on_top_and_posit
 @pytest.mark.parametrize("cutoff", [1, 2, 3, 5, 30])
 def test_a_cut_off_is_the_greedy_of_the_cut_discount(cutoff: int) -> None:
     cut = rw.DiscountedLoss(discount=lambda m: np.where(m < cutoff, 1 / np.log2(1.0 + m), 0.0), name="cut")
-    for query in queries(seed=5, size=100):
+    for query in queries(seed=5, size=60):
         n_pos = int(query.relevant.sum())
         whole = rw.NDCG().normaliser(n_pos, 1)
         with_cut = rw.most_violating_ranking(

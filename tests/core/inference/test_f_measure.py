@@ -54,7 +54,7 @@ def assert_consistent(found: rw.HingeResult, s: Array, y: Array, scale: float) -
 
 @pytest.mark.parametrize("scores", SCORES)
 def test_it_is_exact_against_every_ranking(scores: str, rng: np.random.Generator) -> None:
-    for number in range(250):
+    for number in range(160):
         n_pos, n_neg = int(rng.integers(1, 6)), int(rng.integers(1, 8))
         y = rng.permutation(np.arange(n_pos + n_neg) < n_pos)
         s = SCORES[scores](rng, y.size)
@@ -74,9 +74,10 @@ def best_of_all_levels(s: Array, y: Array, scale: float) -> float:
     by_score = n_neg - np.searchsorted(neg[::-1], pos, side="right")
     gained = np.pad(np.cumsum(neg - pos[:, None], axis=1), ((0, 0), (1, 0)))  # (P, N + 1)
     num, den = (part.ravel() for part in np.meshgrid(np.arange(n_neg + 1) + n_pos, k))
-    fits = num * n_pos <= (n_neg + n_pos) * den
+    _, first = np.unique(num / den, return_index=True)  # equal fractions, and no others, have equal quotients
+    fits = first[num[first] * n_pos <= (n_neg + n_pos) * den[first]]
     best = -np.inf
-    for part in np.array_split(np.flatnonzero(fits), 1 + fits.sum() // 2000):
+    for part in np.array_split(fits, 1 + fits.size // 2000):
         c = np.maximum(by_score, -(-k * num[part, None] // den[part, None]) - n_pos)
         lost = ((c + n_pos - k) / (c + n_pos + k)).min(axis=1)
         best = max(best, float((scale * lost + 2.0 / (n_pos * n_neg) * gained[k - 1, c].sum(axis=1)).max()))
@@ -85,7 +86,7 @@ def best_of_all_levels(s: Array, y: Array, scale: float) -> float:
 
 @pytest.mark.parametrize("kind", ["normal", "ties", "offset", "float32", "far off"])
 def test_larger_queries_agree_with_every_level(kind: str, rng: np.random.Generator) -> None:
-    for _ in range(60):
+    for _ in range(40):
         n_pos, n_neg = int(rng.integers(1, 60)), int(rng.integers(1, 500))
         y = rng.permutation(np.arange(n_pos + n_neg) < n_pos)
         s = rng.normal(size=y.size) + y * rng.choice([-1.0, 0.0, 1.0, 3.0])
@@ -100,7 +101,7 @@ def test_larger_queries_agree_with_every_level(kind: str, rng: np.random.Generat
 
 def test_many_positives_agree_with_every_level(rng: np.random.Generator) -> None:
     """Where the search has thousands of steps to look at."""
-    for n_pos, n_neg, scale in ((300, 900, 1.0), (500, 500, 0.2), (200, 3000, 20.0), (900, 700, 0.05)):
+    for n_pos, n_neg, scale in ((200, 600, 1.0), (300, 300, 0.2), (120, 2000, 20.0), (450, 350, 0.05)):
         y = np.arange(n_pos + n_neg) < n_pos
         s = rng.normal(size=y.size) + 3.0 * y
         expected = best_of_all_levels(s, y, scale)
