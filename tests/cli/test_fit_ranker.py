@@ -226,7 +226,7 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals as POSIX has them")
 def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
     rng = np.random.default_rng(0)
-    write_data("long.npz", rng.normal(size=(30_000, 120)), (rng.random(30_000) < 0.3).astype(float))
+    write_data("long.npz", rng.normal(size=(6000, 60)), (rng.random(6000) < 0.3).astype(float))
     process = start(*COMMAND, "fit", "long.npz", "-o", "m.rw")
     assert process.stderr is not None
     said = process.stderr.readline()

@@ -148,7 +148,7 @@ def save(act):
     return count[0]
 
 total, found = save(lambda count: None), []
-for moment in np.linspace(1, total, 16).astype(int):
+for moment in np.linspace(1, total, 8).astype(int):
     models["a"].save("m.rw")
     child = os.fork()
     if child == 0:
@@ -172,6 +172,6 @@ def test_a_kill_while_it_is_saved_leaves_the_old_file_or_the_new(
         [sys.executable, "-c", KILLED], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
     )
     found = done.stdout.strip()
-    assert len(found) == 16, f"a file that is neither: {done.stderr}"
+    assert len(found) == 8, f"a file that is neither: {done.stderr}"
     assert found == "".join(sorted(found))
     assert "ab" in found

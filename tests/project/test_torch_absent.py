@@ -2,39 +2,69 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from answering import answering
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "rankwise"
-# A finder that is asked first and knows of no torch, as in an environment without it.
-WITHOUT = """
-import sys
+# Runs one program after the other, and answers its status and what it printed and said. A finder that is asked first
+# knows of no torch, as in an environment without it.
+CHILD = """
+import contextlib, io, json, sys, traceback
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name == "torch" or name.startswith("torch."):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
+for line in sys.stdin:
+    printed, said, status = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+        try:
+            exec(json.loads(line), {"__name__": "__main__", "sys": sys})
+        except SystemExit as stopped:
+            status = stopped.code or 0
+        except BaseException:
+            status = 1
+            traceback.print_exc()
+    print(json.dumps([status, printed.getvalue(), said.getvalue()]), flush=True)
 """
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
+class Done(NamedTuple):
+    """What became of a program."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def test_the_finder_hides_torch() -> None:
+Run = Callable[[str], Done]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Programs are run in one process, since most of the time of one would be that of importing scikit-learn."""
+    with answering("-c", CHILD) as process:
+        yield lambda code: Done(*json.loads(process.ask(json.dumps(code), timeout=300)))
+
+
+def test_the_finder_hides_torch(run: Run) -> None:
     done = run("import torch")
     assert done.returncode == 1
     assert "ModuleNotFoundError: No module named 'torch'" in done.stderr
 
 
-def test_rankwise_works_and_does_not_ask_for_torch() -> None:
+def test_rankwise_works_and_does_not_ask_for_torch(run: Run) -> None:
     done = run(
         "import rankwise as rw\n"
         "print(round(rw.structured_hinge([2.0, 1.0, 0.5, 0.0], [0, 1, 0, 1]).value, 4))\n"
@@ -46,7 +76,7 @@ def test_rankwise_works_and_does_not_ask_for_torch() -> None:
 
 
 @pytest.mark.parametrize("name", ["rankwise.torch", "rankwise.torch.functional", "rankwise.torch.modules"])
-def test_importing_the_torch_part_names_what_to_install(name: str) -> None:
+def test_importing_the_torch_part_names_what_to_install(run: Run, name: str) -> None:
     done = run(f"import {name}")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
@@ -55,7 +85,7 @@ def test_importing_the_torch_part_names_what_to_install(name: str) -> None:
     assert done.stderr.count("Traceback") == 1
 
 
-def test_the_error_can_be_told_from_a_broken_torch() -> None:
+def test_the_error_can_be_told_from_a_broken_torch(run: Run) -> None:
     """A module that torch itself lacks is reported as it is."""
     done = run("try:\n    import rankwise.torch\nexcept ModuleNotFoundError as error:\n    print(error.name)")
     assert done.stdout.strip() == "torch"
@@ -68,13 +98,13 @@ def test_the_error_can_be_told_from_a_broken_torch() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["fit", "--help"]], ids=" ".join)
-def test_the_command_line_helps(arguments: list[str]) -> None:
+def test_the_command_line_helps(run: Run, arguments: list[str]) -> None:
     done = run(f"from rankwise.cli.main import main\nmain({arguments!r})")
     assert done.returncode == 0, done.stderr
     assert "usage: rankwise" in done.stdout
 
 
-def test_the_benchmark_in_torch_names_what_to_install(tmp_path: Path) -> None:
+def test_the_benchmark_in_torch_names_what_to_install(run: Run, tmp_path: Path) -> None:
     done = run(f"from rankwise.cli.main import main\nsys.exit(main(['bench', 'torch', '--json', '{tmp_path}/x.json']))")
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
@@ -82,7 +112,7 @@ def test_the_benchmark_in_torch_names_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_module_but_those_that_pytest_sets_aside_is_imported() -> None:
+def test_every_module_but_those_that_pytest_sets_aside_is_imported(run: Run) -> None:
     """What is collected where torch is absent, by the root's conftest.py."""
     aside = runpy.run_path(str(ROOT / "conftest.py"))["NEED_TORCH"]
     names = []
