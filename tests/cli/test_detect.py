@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -123,25 +124,31 @@ def test_C_is_else_chosen_on_folds(folder: Path, capsys: Capture) -> None:
     assert "on 2 folds:" in capsys.readouterr().out
 
 
-# The command, killed when it has written a checkpoint for the n-th time.
-KILLED = (
-    killed_by("rankwise.latent", "checkpoints", "write_state")
-    + """
+# The command, killed when it has written a checkpoint for the first time, and again for the second.
+KILLED = f"""
+import os, sys
+import rankwise.detection.detector
 from rankwise.cli.main import main
-sys.exit(main(sys.argv[2:]))
+for saves in "12":
+    child = os.fork()
+    if child == 0:
+        sys.argv.insert(1, saves)
+        exec({killed_by("rankwise.latent", "checkpoints", "write_state")!r})
+        os._exit(main(sys.argv[2:]))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-)
 
 
 @pytest.mark.kill
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
     options = ["train", "features", "--class", "disc", "--C", "1000", "--init", "whole", "random", "--tol", "1e-6"]
     run(*options, "-o", "whole.rw", "--quiet")
     command = [*options, "-o", "m.rw", "--quiet"]
-    for saves in (1, 2):
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(saves), "detect", *command], check=False)
-        assert killed.returncode == -signal.SIGKILL
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, "detect", *command], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert killed.stdout.split() == 2 * [str(-signal.SIGKILL)]
     run(*command)
     assert untimed(Path("m.rw")) == untimed(Path("whole.rw"))
     assert not Path("m.rw.checkpoint").exists()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, COMMAND, PNG, RTOL, SVM, Capture, Samples, draw, run, scores_of
+from commands import ATOL, PNG, RTOL, SVM, Capture, Samples, draw, run, scores_of
 
 import rankwise as rw
 from rankwise.cli import evaluate
@@ -140,7 +141,7 @@ def test_fit_and_evaluate_mean_the_same_by_the_same_name(
     for i, fold in enumerate(folds):
         for part, rows in (("train", fold.train), ("test", fold.test)):
             write_data(f"{part}{i}.{suffix}", X[rows], y[rows], None if given is None else qid[rows])
-    common = ("--relevant-from", relevant_from, "--tol", 1e-4, "--quiet")
+    common = ("--relevant-from", relevant_from, "--tol", 1e-2, "--quiet")
     models: dict[tuple[int, float], dict[str, float]] = {}
     for name in NAMES:
         run(
@@ -215,22 +216,27 @@ def test_a_plot_is_drawn(model: Path, folder: Path, capsys: Capture) -> None:
     assert "pr.png (precision and recall over all queries together)" in capsys.readouterr().out
 
 
+# The command with a pipe to read and one to write, then with one that nobody reads.
+PIPES = """
+import os, sys
+from rankwise.cli.main import main
+status = main(["predict", "model.rw", "-"])
+sys.stdout.flush()
+reading, writing = os.pipe()
+os.close(reading)
+os.dup2(writing, 1)
+sys.exit(status or main(["predict", "model.rw", "test.csv"]))
+"""
+
+
 @pytest.mark.slow
 def test_pipes_and_broken_pipes(model: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
     with gzip.open("test.txt.gz") as packed:
         text = packed.read()
-    process = start(*COMMAND, "predict", "model.rw", "-", stdin=subprocess.PIPE)
+    process = start(sys.executable, "-c", PIPES, stdin=subprocess.PIPE)
     out, err = process.communicate(text, timeout=60)
-    assert (process.returncode, err) == (0, b"")
+    assert (process.returncode, err) == (141, b"")
     np.testing.assert_allclose(np.array(out.split(), float), scores_of(model, draw(2)[0]), RTOL, ATOL)
-
-    process = start(*COMMAND, "predict", "model.rw", "test.csv")
-    assert process.stdout is not None
-    process.stdout.close()
-    process.stdout = None
-    assert process.wait(60) == 141
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
 
 
 def test_help_has_examples(capsys: Capture) -> None:

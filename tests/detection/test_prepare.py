@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -30,15 +31,18 @@ SEED = 5
 N_IMAGES = 12
 QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
 OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
-# Prepares again and again, each time in a child that is killed after a part of the time that a whole run takes.
+# Prepares again and again, each time in a child that is killed after a part of the time that a whole run takes; then by
+# the command, interrupted between the first image and the second.
 KILLING = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import torch
+from rankwise.cli.main import main
 from rankwise.detection.preparing import prepare
+from rankwise.detection.writing import StoreWriter
 
 torch.set_num_threads(1)
-devkit, root, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+devkit, root, rounds, command = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
 torch.manual_seed(0)
 model = torch.nn.Conv2d(3, 5, 3)
 draw = random.Random(0)
@@ -74,8 +78,26 @@ for k in range(rounds):
     while not (tries and tries[-1]["ended"]):
         late = len(tries) > 4
         tries.append(attempt(root / f"killed{k}", None if late else draw.random() * whole))
+
+append = StoreWriter.append
+
+def interrupted(writer, *parts):
+    if writer.done == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    append(writer, *parts)
+
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stderr = (root / "stderr").open("w")
+    StoreWriter.append = interrupted
+    status = main(command)
+    sys.stderr.close()
+    os._exit(status)
+found["status"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(json.dumps(found))
 """
+ROUNDS = 2
 
 
 def annotation(name: str, width: int, height: int) -> str:
@@ -99,9 +121,8 @@ def image_of(devkit: Path, k: int) -> Path:
     return devkit / "VOC2007" / "JPEGImages" / f"im{k:02d}.jpg"
 
 
-@pytest.fixture
-def devkit(tmp_path: Path) -> Path:
-    root = tmp_path / "VOCdevkit"
+def write_devkit(root: Path) -> Path:
+    """Twelve images of two classes."""
     year = root / "VOC2007"
     for folder in ("JPEGImages", "Annotations", "ImageSets/Main"):
         (year / folder).mkdir(parents=True)
@@ -113,6 +134,37 @@ def devkit(tmp_path: Path) -> Path:
     (year / "ImageSets" / "Main" / "train.txt").write_text("".join(names[4:]))
     (year / "ImageSets" / "Main" / "test.txt").write_text("".join(names[:4]))
     return root
+
+
+@pytest.fixture
+def devkit(tmp_path: Path) -> Path:
+    return write_devkit(tmp_path / "VOCdevkit")
+
+
+class Died(NamedTuple):
+    """Folders of features, what is known of every try, and the status of the command that was interrupted."""
+
+    root: Path
+    tries: dict[str, list[dict[str, Any]]]
+    status: int
+
+
+@pytest.fixture(scope="module")
+def died(tmp_path_factory: pytest.TempPathFactory) -> Died:
+    root = tmp_path_factory.mktemp("died")
+    devkit = write_devkit(root / "VOCdevkit")
+    command = ["detect", "prepare", str(devkit), str(root / "f"), *OPTIONS]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLING, str(devkit), str(root), str(ROUNDS), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    tries = json.loads(done.stdout)
+    status = tries.pop("status")
+    return Died(root, tries, status)
 
 
 @pytest.fixture(autouse=True)
@@ -171,28 +223,18 @@ def test_progress_counts_images_and_a_finished_folder_is_not_redone(devkit: Path
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_bytes(devkit: Path, tmp_path: Path) -> None:
-    rounds = 3
-    done = subprocess.run(
-        [sys.executable, "-c", KILLING, str(devkit), str(tmp_path), str(rounds)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    killed = [tries for name, tries in found.items() if name != "alone"]
-    assert len(killed) == rounds
-    assert [tries[1]["before"] for tries in killed] == [2 * k + 1 for k in range(rounds)]
-    for attempt in (attempt for tries in found.values() for attempt in tries):
+def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_bytes(died: Died) -> None:
+    killed = [tries for name, tries in died.tries.items() if name != "alone"]
+    assert len(killed) == ROUNDS
+    assert [tries[1]["before"] for tries in killed] == [2 * k + 1 for k in range(ROUNDS)]
+    for attempt in (attempt for tries in died.tries.values() for attempt in tries):
         told = attempt["told"]
         assert attempt["after"] >= attempt["before"]
         if told:
             assert told == list(range(attempt["before"], told[-1] + 1))
             assert attempt["after"] in (told[-1], told[-1] + 1)
-    for k in range(rounds):
-        assert content(tmp_path / f"killed{k}") == content(tmp_path / "alone"), k
+    for k in range(ROUNDS):
+        assert content(died.root / f"killed{k}") == content(died.root / "alone"), k
 
 
 def run(devkit: Path, folder: Path, *options: str) -> int:
@@ -309,33 +351,12 @@ def test_bad_settings_are_refused_before_anything_is_written(devkit: Path, tmp_p
     assert not (tmp_path / "f").exists()
 
 
-# The command, interrupted between the first image and the second.
-INTERRUPTED = """
-import os, signal, sys
-from rankwise.cli.main import main
-from rankwise.detection.writing import StoreWriter
-
-append = StoreWriter.append
-
-def interrupted(writer, *parts):
-    if writer.done == 1:
-        os.kill(os.getpid(), signal.SIGINT)
-    append(writer, *parts)
-
-StoreWriter.append = interrupted
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 @pytest.mark.kill
-@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal on POSIX")
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(devkit: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "f"
-    command = [sys.executable, "-c", INTERRUPTED, "detect", "prepare", str(devkit), str(folder), *OPTIONS]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
-    said = process.stderr
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(died: Died) -> None:
+    folder, said = died.root / "f", (died.root / "stderr").read_text()
     done = (folder / "journal.jsonl").read_bytes().count(b"\n")
-    assert process.returncode == 130, said
+    assert died.status == 130, said
     assert f"interrupted: {done} of 12 images are in {folder}; run the same command to continue" in said
     assert done == 1
     assert "Traceback" not in said

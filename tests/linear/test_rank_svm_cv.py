@@ -19,6 +19,8 @@ from rankwise.linear.labels import Labels
 from rankwise.metrics import METRICS
 
 ATOL = 1e-9
+# Where the minimum is not asked for, solvers may stop early.
+ROUGH = 0.05
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -40,7 +42,7 @@ def grouped(grouped: Grouped) -> Grouped:
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["ap", ["auc", "ndcg", "zero-one"]], ids=["one", "three"])
 def test_what_is_chosen_has_the_highest_mean_score(grouped: Grouped, loss: Any) -> None:
-    model = rw.RankSVMCV(loss, Cs=4, cv=3).fit(*grouped)
+    model = rw.RankSVMCV(loss, Cs=4, cv=3, tol=ROUGH).fit(*grouped)
     names = [loss] if isinstance(loss, str) else loss
     assert model.Cs_.shape == (len(names), 4)
     assert model.scores_.shape == (len(names), 4, 3)
@@ -66,10 +68,10 @@ def test_the_last_fit_is_that_of_rank_svm(grouped: Grouped) -> None:
 def test_a_score_is_that_of_a_model_fitted_to_the_other_folds(grouped: Grouped) -> None:
     X, y, qid = grouped
     cv = GroupKFold(3)
-    model = rw.RankSVMCV("ap", Cs=[0.1, 10.0], cv=cv, tol=1e-6, scoring="ndcg@5").fit(X, y, qid)
+    model = rw.RankSVMCV("ap", Cs=[0.1, 10.0], cv=cv, tol=1e-4, scoring="ndcg@5").fit(X, y, qid)
     for fold, (train, test) in enumerate(cv.split(X, y, qid)):
         for k, C in enumerate([0.1, 10.0]):
-            single = rw.RankSVM("ap", C, tol=1e-6).fit(X[train], y[train], qid[train])
+            single = rw.RankSVM("ap", C, tol=1e-4).fit(X[train], y[train], qid[train])
             expected = metrics.ndcg(single.decision_function(X[test]), y[test], k=5, qid=qid[test])
             assert model.scores_[0, k, fold] == pytest.approx(expected, abs=0.01)
 
@@ -78,29 +80,30 @@ def test_a_score_is_that_of_a_model_fitted_to_the_other_folds(grouped: Grouped) 
 def test_grades_are_trained_for_and_judged_by(grouped: Grouped, prior: Any) -> None:
     X, y, qid = grouped
     grades = y * np.random.default_rng(0).integers(1, 4, y.size)
-    cv, options = GroupKFold(3), {"Cs": [0.1, 10.0], "tol": 1e-6, "scoring": "ndcg@5", "prior": prior}
+    cv, options = GroupKFold(3), {"Cs": [0.1, 10.0], "tol": 1e-4, "scoring": "ndcg@5", "prior": prior}
     graded, plain = (rw.RankSVMCV("ndcg", cv=cv, **options).fit(X, labels, qid) for labels in (grades, y))
     assert np.abs(graded.scores_ - plain.scores_).max() > 0.01
     if prior is None:
         for fold, (train, test) in enumerate(cv.split(X, y, qid)):
-            single = rw.RankSVM("ndcg", 0.1, tol=1e-6).fit(X[train], grades[train], qid[train])
+            single = rw.RankSVM("ndcg", 0.1, tol=1e-4).fit(X[train], grades[train], qid[train])
             expected = metrics.ndcg(single.decision_function(X[test]), grades[test], k=5, qid=qid[test])
             assert graded.scores_[0, 0, fold] == pytest.approx(expected, abs=0.01)
-        alone = rw.RankSVM("ndcg", graded.C_, tol=1e-6).fit(X, grades, qid)
+        alone = rw.RankSVM("ndcg", graded.C_, tol=1e-4).fit(X, grades, qid)
         np.testing.assert_allclose(graded.coef_, alone.coef_, atol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("scoring", "loss"), [("ndcg", "ndcg"), ("auc", "auc"), ("ap", "zero-one"), ("mrr", "mrr")])
 def test_the_measure_is_that_of_the_loss_unless_told(grouped: Grouped, scoring: str, loss: str) -> None:
-    told, left = (rw.RankSVMCV(loss, Cs=2, cv=2, scoring=one).fit(*grouped) for one in (scoring, None))
+    told, left = (rw.RankSVMCV(loss, Cs=2, cv=2, scoring=one, tol=ROUGH).fit(*grouped) for one in (scoring, None))
     np.testing.assert_array_equal(told.scores_, left.scores_)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"refit": "average"}, {"prior": "logistic"}], ids=str)
 def test_threads_change_nothing(grouped: Grouped, options: dict[str, Any]) -> None:
-    one, two = (rw.RankSVMCV(["ap", "ndcg"], Cs=2, cv=3, n_jobs=n, **options).fit(*grouped) for n in (1, 2))
+    options = {"Cs": 2, "cv": 3, "tol": ROUGH, **options}
+    one, two = (rw.RankSVMCV(["ap", "ndcg"], n_jobs=n, **options).fit(*grouped) for n in (1, 2))
     np.testing.assert_array_equal(one.scores_, two.scores_)
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert (one.C_, one.loss_, one.timing_["calls"]) == (two.C_, two.loss_, two.timing_["calls"])
@@ -140,7 +143,7 @@ def test_folds_of_one_query_are_stratified(cancer: Data, qid: Any) -> None:
 )
 def test_any_splitter_of_scikit_learn_will_do(grouped: Grouped, cv: Any) -> None:
     X, y, qid = grouped
-    model = rw.RankSVMCV(Cs=2, cv=cv).fit(X, y, qid)
+    model = rw.RankSVMCV(Cs=2, cv=cv, tol=ROUGH).fit(X, y, qid)
     assert model.scores_.shape[2] == (cv.get_n_splits(X, y, qid) if hasattr(cv, "split") else 1)
     assert np.isfinite(model.scores_).all()
 
@@ -165,7 +168,7 @@ def test_folds_that_nothing_can_be_said_about_are_no_interruption(cancer: Data) 
 def test_a_fold_without_a_score_does_not_count(grouped: Grouped) -> None:
     X, y, qid = grouped
     y = y * (qid != 5)
-    model = rw.RankSVMCV(Cs=2, cv=LeaveOneGroupOut()).fit(X, y, qid)
+    model = rw.RankSVMCV(Cs=2, cv=LeaveOneGroupOut(), tol=ROUGH).fit(X, y, qid)
     assert np.isnan(model.scores_[:, :, 5]).all()
     assert model.best_score_ == pytest.approx(np.nanmean(model.scores_, axis=2).max())
 
@@ -205,7 +208,7 @@ def test_several_folds_are_followed_at_a_time(grouped: Grouped, monkeypatch: pyt
         return real(search, loss, fold)
 
     monkeypatch.setattr(Search, "_follow", follow)
-    rw.RankSVMCV(Cs=2, cv=2, n_jobs=2).fit(*grouped)
+    rw.RankSVMCV(Cs=2, cv=2, n_jobs=2, tol=ROUGH).fit(*grouped)
 
 
 @pytest.mark.parametrize("loss", ["ap", "zero-one"])
@@ -223,7 +226,7 @@ def test_a_grid_follows_the_scale_of_the_features(grouped: Grouped, loss: str) -
 @pytest.mark.parametrize("refit", [True, "average"])
 def test_a_prior_is_refined_on_every_fold(grouped: Grouped, prior: Any, refit: Any) -> None:
     X, y, qid = grouped
-    model = rw.RankSVMCV(Cs=[1e-9, 1.0, 1e4], cv=3, prior=prior, refit=refit).fit(X, y, qid)
+    model = rw.RankSVMCV(Cs=[1e-9, 1.0, 1e4], cv=3, prior=prior, refit=refit, tol=0.01).fit(X, y, qid)
     alone = model.scores_[0, 0].mean()
     if isinstance(prior, np.ndarray):
         assert model.best_score_ > alone + 0.2
