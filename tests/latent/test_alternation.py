@@ -65,12 +65,12 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[State]:
 
 def objective(bags: list[Array], relevant: Any, loss: str, C: float, v: Array, active: Any, fixed: Any = None) -> float:
     """F at v over bags in use; fixed: candidates of positives, for the bound of F that they give."""
-    width = bags[0].shape[1]
-    scores = []
-    for i in np.flatnonzero(active):
-        of_bag = bags[i] @ v[:width] + (TENS * v[width] if v.size > width else 0.0)
-        scores.append(of_bag[fixed[i]] if fixed is not None and relevant[i] else of_bag.max())
-    return 0.5 * float(v @ v) + C * rw.structured_hinge(np.array(scores), relevant[active], loss).value
+    width, starts = bags[0].shape[1], as_bags(bags).starts
+    every = np.concatenate(bags) @ v[:width] + (TENS * v[width] if v.size > width else 0.0)
+    scores = np.maximum.reduceat(every, starts)
+    if fixed is not None:
+        scores = np.where(relevant, every[starts + fixed], scores)
+    return 0.5 * float(v @ v) + C * rw.structured_hinge(scores[active], relevant[active], loss).value
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_the_objective_never_rises_and_every_bound_is_true(
         states.clear()
         model = rw.LatentRankSVM(loss, C, outer_tol=1e-6, **options).fit(bags, relevant)
         assert model.converged_
-        others = [state.coef for state in states]
+        others = [state.coef for state in states[:: 1 + len(states) // 12]]
         ends = [states[0].coef]
         last = np.inf
         if INITS[number % 4] == "mean" and paced is None:

@@ -20,8 +20,8 @@ from rankwise.latent import Bags, cccp, checkpoints
 
 cccp._SMALL = 0
 folder = sys.argv[1]
-bags = Bags(np.load(folder + "/x.npy", mmap_mode="r"), np.arange(401) * 100)
-y = np.arange(400) % 8 == 0
+bags = Bags(np.load(folder + "/x.npy", mmap_mode="r"), np.arange(201) * 50)
+y = np.arange(200) % 8 == 0
 rng = np.random.default_rng(int(sys.argv[2]))
 
 def fit(checkpoint):
@@ -76,8 +76,8 @@ print(json.dumps({"whole": whole, "resumed": fit(folder), "ends": ends}))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork here")
 def test_a_fit_killed_at_any_moment_goes_on_to_the_same_model(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    features = rng.normal(size=(40_000, 24)).astype(np.float32)
-    features[np.arange(0, 40_000, 800) + 40, :2] += 4.0
+    features = rng.normal(size=(10_000, 24)).astype(np.float32)
+    features[np.arange(0, 10_000, 400) + 20, :2] += 4.0
     np.save(tmp_path / "x.npy", features)
     command = [sys.executable, "-c", KILLED, str(tmp_path), "5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
