@@ -275,24 +275,42 @@ def test_a_step_leaves_the_gradient_of_one_step() -> None:
     assert inputs.grad.tolist() == [3.0, 4.0]
 
 
-@pytest.mark.parametrize(
-    ("package", "extra", "benchmark"),
-    [("torch", "torch", "torch"), ("torch", "torch", "finetune"), ("PIL", "images", "finetune")],
-)
-def test_without_a_package_one_line_names_the_extra(package: str, extra: str, benchmark: str, tmp_path: Path) -> None:
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with an archive of images that are never decoded."""
     (tmp_path / "picture").touch()
     with tarfile.open(tmp_path / "cifar10-jpeg.tar.xz", "w:xz") as archive:
         for part in ("train", "test"):
             archive.add(tmp_path / "picture", f"{part}/cat/0001.jpg")
-    code = WITHOUT.format(module=package)
-    command = [sys.executable, "-c", code, "bench", benchmark, "--quick"]
-    environment = {**os.environ, "RANKWISE_DATA": str(tmp_path)}
+    return tmp_path
+
+
+def _names(package: str, extra: str, said: str, wrong: str) -> bool:
+    """Whether a command said nothing but how to install a package."""
+    hint = f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
+    last = wrong.splitlines()[-1]
+    return last == f"rankwise: this needs {package}: {hint}" and "Traceback" not in wrong and said == ""
+
+
+@pytest.mark.parametrize("benchmark", ["torch", "finetune"])
+def test_without_torch_one_line_names_the_extra(benchmark: str, data: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT.format(module="torch"), "bench", benchmark, "--quick"]
+    environment = {**os.environ, "RANKWISE_DATA": str(data)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    hint = f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
-    assert done.stderr.splitlines()[-1] == f"rankwise: this needs {package}: {hint}"
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert _names("torch", "torch", done.stdout, done.stderr)
+
+
+def test_without_pillow_one_line_names_the_extra(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(data))
+    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(data / "cache"))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "PIL"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert main(["bench", "finetune", "--quick"]) == 2
+    assert _names("PIL", "images", *capsys.readouterr())
 
 
 def _found(seeds: Sequence[int], noises: Sequence[float]) -> list[finetune.Record]:

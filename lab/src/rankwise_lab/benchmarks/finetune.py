@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.arms import arms_table, compared, of_whole_seeds
@@ -97,6 +96,8 @@ def run(
     """
     plan = Plan() if plan is None else plan
     bar = Progress() if progress is None else progress
+    from sklearn.utils.parallel import Parallel, delayed
+
     archive(data_dir)
     done = pieces.Pieces(folder, plan, option="--results")
     left = [
