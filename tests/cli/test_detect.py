@@ -142,7 +142,7 @@ for saves in "12":
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
-    options = ["train", "features", "--class", "disc", "--C", "1000", "--init", "whole", "random", "--tol", "1e-6"]
+    options = ["train", "features", "--class", "disc", "--C", "100", "--init", "whole", "random", "--tol", "1e-4"]
     run(*options, "-o", "whole.rw", "--quiet")
     command = [*options, "-o", "m.rw", "--quiet"]
     killed = subprocess.run(

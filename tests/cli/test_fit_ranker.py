@@ -7,7 +7,6 @@ import io
 import json
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -224,16 +223,14 @@ def test_an_interrupt_before_anything_is_learnt_writes_nothing(
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals as POSIX has them")
-def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, at_a_terminal: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
     write_data("long.npz", rng.normal(size=(6000, 60)), (rng.random(6000) < 0.3).astype(float))
-    process = start(*COMMAND, "fit", "long.npz", "-o", "m.rw")
-    assert process.stderr is not None
-    said = process.stderr.readline()
-    while b"LinearRanker" not in said:  # kernels may be compiled first
-        said = process.stderr.readline()
+    process, read = at_a_terminal(*COMMAND, "fit", "long.npz", "-o", "m.rw")
+    read(until=b"LinearRanker")  # kernels may be compiled first
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=240)
+    err = read()
+    out, _ = process.communicate(timeout=240)
     assert process.returncode == 130, err
     assert b"Traceback" not in err
     assert b"interrupted: m.rw contains the best model so far" in err

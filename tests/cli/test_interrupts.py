@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,16 +63,15 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them
 
 @pytest.mark.kill
 @posix
-def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, at_a_terminal: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
     write_data("hard.npz", rng.normal(size=(2000, 300)), (rng.random(2000) < 0.3).astype(float))
     options = ["--C", "1e6", "--tol", "1e-12", "--max-iter", "1000000000"]
-    process = start(*COMMAND, "fit", *SVM, "hard.npz", "-o", "m.rw", *options)
-    assert process.stderr is not None
-    first = process.stderr.readline().decode()
-    assert "planes" in first
+    process, read = at_a_terminal(*COMMAND, "fit", *SVM, "hard.npz", "-o", "m.rw", *options)
+    assert b"planes" in read(until=b"planes")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    err = read()
+    out, _ = process.communicate(timeout=30)
     assert process.returncode == 130, err
     stored = rw.load("m.rw")
     assert stored.gap_ > 1e-12

@@ -16,6 +16,7 @@ import rankwise as rw
 from rankwise.linear import objective as objective_module
 
 ATOL = 1e-9
+CS = [0.1, 1.0, 10.0, 100.0]
 SOLVERS = ["cutting-plane", "frank-wolfe", "subgradient"]
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
@@ -100,9 +101,9 @@ def evaluations(model: rw.RankSVMCV, data: Grouped, count: list[int]) -> tuple[i
 def test_ctrl_c_in_the_search_chooses_from_what_was_measured(
     grouped: Grouped, interrupt_at: Interrupt, n_jobs: int
 ) -> None:
-    search, _ = evaluations(rw.RankSVMCV(Cs=4, cv=3), grouped, interrupt_at(-1))
+    search, _ = evaluations(rw.RankSVMCV(Cs=CS, cv=3), grouped, interrupt_at(-1))
     interrupt_at(2 * search // 3)
-    model = rw.RankSVMCV(Cs=4, cv=3, n_jobs=n_jobs)
+    model = rw.RankSVMCV(Cs=CS, cv=3, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*grouped)
     assert 0 < np.isfinite(model.scores_).sum() < 12
@@ -125,8 +126,8 @@ def test_a_signal_stops_all_threads(grouped: Grouped, monkeypatch: pytest.Monkey
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         return real(*args, **kwargs)
 
-    model = rw.RankSVMCV(Cs=np.logspace(0, 4, 10), cv=4, n_jobs=n_jobs)
-    complete = rw.RankSVMCV(Cs=np.logspace(0, 4, 10), cv=4).fit(*grouped).timing_["calls"]
+    model = rw.RankSVMCV(Cs=np.logspace(0, 2, 10), cv=4, n_jobs=n_jobs)
+    complete = rw.RankSVMCV(Cs=np.logspace(0, 2, 10), cv=4).fit(*grouped).timing_["calls"]
     monkeypatch.setattr(objective_module, "solve", hinge)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*grouped)
@@ -139,9 +140,9 @@ def test_a_signal_stops_all_threads(grouped: Grouped, monkeypatch: pytest.Monkey
 def test_ctrl_c_in_the_last_fit_keeps_the_best_model_so_far(
     grouped: Grouped, interrupt_at: Interrupt, n_jobs: int
 ) -> None:
-    _, total = evaluations(rw.RankSVMCV(Cs=4, cv=3), grouped, interrupt_at(-1))
+    _, total = evaluations(rw.RankSVMCV(Cs=CS, cv=3), grouped, interrupt_at(-1))
     interrupt_at(total - 2)
-    model = rw.RankSVMCV(Cs=4, cv=3, n_jobs=n_jobs)
+    model = rw.RankSVMCV(Cs=CS, cv=3, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*grouped)
     assert np.isfinite(model.scores_).all()

@@ -17,6 +17,7 @@ from rankwise.metrics import as_metric
 
 MEASURES = ["ap", "ndcg@10", "auc"]
 ROUGH = 0.05  # the minimum is not asked for, so that solvers may stop early
+CS = [0.1, 1.0, 10.0]
 Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -31,7 +32,7 @@ def grouped() -> Grouped:
 
 @pytest.mark.parametrize(("form", "prior"), [(list, None), (tuple, [0.01] * 64)], ids=["list", "tuple-prior"])
 def test_each_measure_finds_what_it_would_find_alone(grouped: Grouped, form: Any, prior: Any) -> None:
-    options: dict[str, Any] = {"Cs": 3, "cv": 2, "prior": prior, "tol": ROUGH}
+    options: dict[str, Any] = {"Cs": CS, "cv": 2, "prior": prior, "tol": ROUGH}
     model = rw.RankSVMCV(["ap", "zero-one"], scoring=form(MEASURES), **options).fit(*grouped)
     assert list(model.scores_by_) == list(model.best_by_) == MEASURES
     for measure in MEASURES:
@@ -55,13 +56,13 @@ def test_every_fold_is_fitted_once_for_all_measures(grouped: Grouped, monkeypatc
     fits = []
     real = Search._follow
     monkeypatch.setattr(Search, "_follow", lambda self, *job: fits.append(job) or real(self, *job))
-    one, three = (rw.RankSVMCV("ap", Cs=3, cv=3, tol=ROUGH, scoring=scoring) for scoring in (["ap"], MEASURES))
+    one, three = (rw.RankSVMCV("ap", Cs=CS, cv=3, tol=ROUGH, scoring=scoring) for scoring in (["ap"], MEASURES))
     assert one.fit(*grouped).timing_["calls"] == three.fit(*grouped).timing_["calls"]
     assert fits == 2 * [(0, 0), (0, 1), (0, 2)]
 
 
 def test_threads_change_no_score(grouped: Grouped) -> None:
-    one, two = (rw.RankSVMCV("ap", Cs=3, cv=3, tol=ROUGH, scoring=MEASURES, n_jobs=n).fit(*grouped) for n in (1, 2))
+    one, two = (rw.RankSVMCV("ap", Cs=CS, cv=3, tol=ROUGH, scoring=MEASURES, n_jobs=n).fit(*grouped) for n in (1, 2))
     for measure in MEASURES:
         np.testing.assert_array_equal(one.scores_by_[measure], two.scores_by_[measure])
 
@@ -69,14 +70,14 @@ def test_threads_change_no_score(grouped: Grouped) -> None:
 def test_grades_are_seen_by_the_measures_that_know_them(grouped: Grouped) -> None:
     X, y, qid = grouped
     grades = y * np.random.default_rng(0).integers(1, 4, y.size)
-    found = rw.RankSVMCV("ap", Cs=2, cv=3, tol=ROUGH, scoring=MEASURES).fit(X, grades, qid).scores_by_
+    found = rw.RankSVMCV("ap", Cs=CS, cv=3, tol=ROUGH, scoring=MEASURES).fit(X, grades, qid).scores_by_
     for measure in MEASURES:
-        alone = rw.RankSVMCV("ap", Cs=2, cv=3, tol=ROUGH, scoring=measure).fit(X, grades, qid)
+        alone = rw.RankSVMCV("ap", Cs=CS, cv=3, tol=ROUGH, scoring=measure).fit(X, grades, qid)
         np.testing.assert_array_equal(found[measure], alone.scores_)
 
 
 def test_one_measure_leaves_nothing_of_a_list_before(grouped: Grouped) -> None:
-    model = rw.RankSVMCV("ap", Cs=2, cv=2, tol=ROUGH, scoring=[as_metric("ap")]).fit(*grouped)
+    model = rw.RankSVMCV("ap", Cs=CS, cv=2, tol=ROUGH, scoring=[as_metric("ap")]).fit(*grouped)
     assert list(model.best_by_) == ["ap"]
     model.set_params(scoring="ap").fit(*grouped)
     assert not hasattr(model, "best_by_")
@@ -95,7 +96,7 @@ def test_lists_that_say_nothing_are_refused(grouped: Grouped, scoring: Any, said
 
 def test_a_file_whose_measures_do_not_fit_its_scores_is_refused(grouped: Grouped, tmp_path: Path) -> None:
     path = tmp_path / "model.rw"
-    rw.RankSVMCV("ap", Cs=2, cv=2, tol=ROUGH, scoring=MEASURES).fit(*grouped).save(path)
+    rw.RankSVMCV("ap", Cs=CS, cv=2, tol=ROUGH, scoring=MEASURES).fit(*grouped).save(path)
     found = rw.load(path)
     assert sorted(found.scores_by_) == sorted(MEASURES)
     file = read_model(path)
