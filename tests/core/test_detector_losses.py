@@ -17,7 +17,7 @@ from rankwise.inference.soft import LARGE, Softened
 from rankwise.inputs import NotFiniteError
 from rankwise.queries import as_queries, single_query
 
-BATCHES = 1000
+BATCHES = 400
 ATOL, ATOL_FLOAT32 = 1e-10, 1e-5
 RTOL_SUMS = 1e-12
 Array = NDArray[Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def any_query(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(any_query(), st.sampled_from(LOSSES), st.sampled_from([0.0, 1.0, 1e-6, 1e6]))
 def test_any_floats_give_a_sound_result_or_an_error(
     query: tuple[np.ndarray, np.ndarray], loss: str, scale: float
@@ -66,7 +67,7 @@ def test_any_floats_give_a_sound_result_or_an_error(
         assert found.value == 0.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(any_query(), st.data())
 def test_exact_methods_agree_on_any_floats(query: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
     scores, relevant = query
@@ -99,7 +100,7 @@ def test_the_hinge_is_not_below_the_loss_however_far_the_outliers() -> None:
     assert rw.structured_hinge(scores, relevant).value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(any_query(), st.data())
 def test_any_queries_give_the_mean_of_each_alone(query: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
     scores, relevant = query
@@ -149,16 +150,14 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("n", [9, 3000, N_LARGE])
-def test_a_score_that_is_not_finite_is_found_wherever_it_is(
-    n: int, way: str, bad: float, rng: np.random.Generator
-) -> None:
+def test_a_score_that_is_not_finite_is_found_wherever_it_is(n: int, way: str, rng: np.random.Generator) -> None:
     relevant = np.arange(n) % (n // 3) == 1  # few positives: position 1 is one, 0 and n − 1 are not
     for dtype in (np.float64, np.float32):
-        for k in (0, 1, n // 2, n - 2, n - 1):
-            scores = rng.normal(size=n).astype(dtype)
+        drawn = rng.normal(size=n).astype(dtype)
+        for k, bad in product((0, 1, n // 2, n - 2, n - 1), (np.nan, np.inf, -np.inf)):
+            scores = drawn.copy()
             scores[k] = bad
             with pytest.raises(ValueError, match=rf"scores\[{k}\] is {bad}: not finite"):
                 rw.structured_hinge(scores, relevant, **WAYS[way])

@@ -74,8 +74,11 @@ def objective(bags: list[Array], relevant: Any, loss: str, C: float, v: Array, a
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paced", [None, 0.3])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "paced", "route"),  # every two of the three
+    [(loss, (None, 0.3)[j], ROUTES[(k + j) % 2]) for k, loss in enumerate(LOSSES) for j in range(2)],
+    indirect=["route"],
+)
 def test_the_objective_never_rises_and_every_bound_is_true(
     loss: str, paced: float | None, route: str, states: list[State], rng: np.random.Generator
 ) -> None:

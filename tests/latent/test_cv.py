@@ -77,11 +77,11 @@ def test_the_grid_follows_the_scale_of_the_features() -> None:
 @pytest.mark.parametrize("loss", ["ap", "zero-one"])
 def test_folds_in_threads_give_the_same(loss: str) -> None:
     bags, y = data()
-    one, two = (rw.LatentRankSVMCV(loss, Cs=3, cv=4, n_jobs=n_jobs, init="random").fit(bags, y) for n_jobs in (1, 2))
+    one, two = (rw.LatentRankSVMCV(loss, Cs=2, cv=3, n_jobs=n_jobs, init="random").fit(bags, y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.scores_, two.scores_)
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert one.timing_["calls"] == two.timing_["calls"]
-    assert one.timing_["passes"] == two.timing_["passes"] > 12
+    assert one.timing_["passes"] == two.timing_["passes"] > 6
 
 
 def test_threads_within_threads_leave_the_linear_algebra_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

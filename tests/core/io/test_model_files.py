@@ -278,7 +278,7 @@ while True:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_writer_leaves_the_old_file_or_the_new(tmp_path: Path, rng: np.random.Generator) -> None:
     path = tmp_path / "model"
-    for _ in range(6):
+    for _ in range(4):
         with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"ready\n"
