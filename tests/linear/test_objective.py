@@ -133,6 +133,8 @@ def test_the_normal_is_the_gradient_away_from_kinks(loss: str, case: Case, rng: 
         smooth += 1
         slopes = [(case.risk(v + step, loss) - case.risk(v - step, loss)) / (2 * DIFFERENCE) for step in steps]
         np.testing.assert_allclose(normal, slopes, rtol=DIFFERENCE_RTOL, atol=DIFFERENCE_RTOL)
+        if smooth == 3:
+            break
     assert smooth > 0
 
 

@@ -95,10 +95,10 @@ def test_cutting_planes_bear_a_large_C(C: float, apart: float, rng: np.random.Ge
         assert_true_certificate(objective, C, result)
 
 
-def noisy_rule(noise: float) -> tuple[np.ndarray, np.ndarray]:
+def noisy_rule(noise: float, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 6))
-    return X, X @ rng.normal(size=6) + noise * rng.normal(size=150) > 0
+    X = rng.normal(size=(n, 6))
+    return X, X @ rng.normal(size=6) + noise * rng.normal(size=n) > 0
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_frank_wolfe_bears_a_large_C(C: float, noise: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 def test_frank_wolfe_says_so_where_C_is_too_large_for_its_numbers(noise: float) -> None:
-    objective = objective_of(*noisy_rule(noise))
+    objective = objective_of(*noisy_rule(noise, n=60))
     result = SOLVERS["frank-wolfe"](objective, 1e20, Settings(tol=1e-3))
     assert result.n_iter < 2000
     assert not result.converged
@@ -131,7 +131,7 @@ def test_frank_wolfe_warns_where_rounding_stops_it() -> None:
     with pytest.warns(
         ConvergenceWarning, match=r"gap of \d.*tol=0.001: rounding errors prevent progress; raise tol, lower C"
     ):
-        model.fit(*noisy_rule(1.0))
+        model.fit(*noisy_rule(1.0, n=60))
     assert not model.converged_
     assert model.gap_ == pytest.approx((model.objective_ - model.dual_) / model.objective_, abs=ROUNDING)
 

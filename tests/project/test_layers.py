@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "rankwise"
 
@@ -60,8 +59,13 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+@functools.cache
+def imports_of(path: Path) -> tuple[tuple[str, int], ...]:
     """(dotted name, line) of every import in a file, wherever in it; from a import b gives a.b."""
+    return tuple(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[tuple[str, int]]:
     package = ("rankwise", *path.relative_to(PACKAGE).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -82,31 +86,38 @@ def test_there_are_modules_to_look_at() -> None:
     assert {"losses", "inference"} <= {part_of(path) for path in MODULES}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_every_module_has_a_layer(path: Path) -> None:
-    assert part_of(path) in {*DEPTH, "__init__", "__main__"}, f"{name_of(path)}: give it a place in LAYERS"
+def test_every_module_has_a_layer() -> None:
+    homeless = [name_of(path) for path in MODULES if part_of(path) not in {*DEPTH, "__init__", "__main__"}]
+    assert homeless == [], "give them a place in LAYERS"
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if part_of(path) in DEPTH], ids=name_of)
-def test_a_module_imports_only_from_its_own_part_and_earlier_layers(path: Path) -> None:
-    part = part_of(path)
-    for name, line in imports_of(path):
-        root, *rest = name.split(".")
-        if root != "rankwise":
+def test_a_module_imports_only_from_its_own_part_and_earlier_layers() -> None:
+    wrong = []
+    for path in MODULES:
+        part = part_of(path)
+        if part not in DEPTH:
             continue
-        where = f"{name_of(path)}, line {line}: imports {name}"
-        if rest and rest[0] in DEPTH:
-            assert rest[0] == part or DEPTH[rest[0]] < DEPTH[part], f"{where}, which is not from an earlier layer"
-        else:  # rankwise itself, or a public name from it
-            assert part in ON_TOP, f"{where}; import from the module that defines it"
+        for name, line in imports_of(path):
+            root, *rest = name.split(".")
+            if root != "rankwise":
+                continue
+            where = f"{name_of(path)}, line {line}: imports {name}"
+            if rest and rest[0] in DEPTH:
+                if rest[0] != part and DEPTH[rest[0]] >= DEPTH[part]:
+                    wrong.append(f"{where}, which is not from an earlier layer")
+            elif part not in ON_TOP:  # rankwise itself, or a public name from it
+                wrong.append(f"{where}; import from the module that defines it")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_numba_and_torch_are_known_only_where_they_may_be(path: Path) -> None:
-    for name, line in imports_of(path):
-        root = name.split(".")[0]
-        if root in KNOWN_BY:
-            assert part_of(path) in KNOWN_BY[root], f"{name_of(path)}, line {line}: imports {name}"
+def test_numba_and_torch_are_known_only_where_they_may_be() -> None:
+    wrong = []
+    for path in MODULES:
+        for name, line in imports_of(path):
+            root = name.split(".")[0]
+            if root in KNOWN_BY and part_of(path) not in KNOWN_BY[root]:
+                wrong.append(f"{name_of(path)}, line {line}: imports {name}")
+    assert wrong == []
 
 
 def test_importing_rankwise_imports_nothing_heavy() -> None:
