@@ -224,6 +224,13 @@ def _run(path: Path, folder: Path, **options: Any) -> list[Record]:
     return run(path, **given)
 
 
+@pytest.fixture(scope="module")
+def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record]]:
+    """Where a run that nothing stopped keeps its pieces, and its records."""
+    kept = tmp_path_factory.mktemp("whole") / "r"
+    return kept, _run(kept, folder)
+
+
 def _content(kept: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept.iterdir()}
 
@@ -363,7 +370,7 @@ tests._run(Path("r"), Path(sys.argv[3]))
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_run_that_is_killed_goes_on_to_the_same_records(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
+    folder: Path, tmp_path: Path, whole: tuple[Path, list[Record]], monkeypatch: pytest.MonkeyPatch, dying: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code = KILLED.format(dying=dying)
@@ -371,20 +378,23 @@ def test_a_run_that_is_killed_goes_on_to_the_same_records(
     assert subprocess.run(killed, check=False, capture_output=True).returncode == -signal.SIGKILL
     before = _content(Path("r"))
     assert len(before) == 5, "the plan, the data, and three arms"
-    found, whole = _run(Path("r"), folder), _run(Path("w"), folder)
+    found = _run(Path("r"), folder)
     assert before.items() <= _content(Path("r")).items()
-    assert [replace(r, seconds=0.0) for r in found] == [replace(r, seconds=0.0) for r in whole]
+    assert [replace(r, seconds=0.0) for r in found] == [replace(r, seconds=0.0) for r in whole[1]]
 
 
-def test_seeds_in_processes_of_their_own_keep_their_pieces(folder: Path, tmp_path: Path) -> None:
-    alone, apart = (_run(tmp_path / str(jobs), folder, arms=[PLAIN], n_jobs=jobs) for jobs in (1, 2))
+def test_a_seed_in_a_process_of_its_own_keeps_its_pieces(folder: Path, tmp_path: Path) -> None:
+    one = {"seeds": (1,), "plan": replace(PLAN, noises=(0.1,)), "arms": [PLAIN]}
+    alone, apart = (_run(tmp_path / str(jobs), folder, n_jobs=jobs, **one) for jobs in (1, 2))
     assert [replace(r, seconds=0.0) for r in alone] == [replace(r, seconds=0.0) for r in apart]
     assert _content(tmp_path / "1").keys() == _content(tmp_path / "2").keys()
 
 
-def test_a_seed_finds_the_same_alone_and_after_another(folder: Path, tmp_path: Path) -> None:
+def test_a_seed_finds_the_same_alone_and_after_another(
+    folder: Path, tmp_path: Path, whole: tuple[Path, list[Record]]
+) -> None:
     alone = _run(tmp_path / "a", folder, seeds=(1,))
-    after = [r for r in _run(tmp_path / "b", folder) if r.seed == 1]
+    after = [r for r in whole[1] if r.seed == 1]
     assert [r.ap for r in after] == [r.ap for r in alone]
 
 
@@ -396,9 +406,10 @@ def test_arms_can_be_sent_to_other_processes() -> None:
         assert copied.make(labels)(scores, target, rows).item() == arm.make(labels)(scores, target, rows).item()
 
 
-def test_records_come_by_noise_seed_and_arm_whatever_else_is_in_the_folder(folder: Path, tmp_path: Path) -> None:
-    _run(tmp_path / "r", folder)
-    found = _run(tmp_path / "r", folder, seeds=(1, 0), arms=[ARMS[1]])
+def test_records_come_by_noise_seed_and_arm_whatever_else_is_in_the_folder(
+    folder: Path, whole: tuple[Path, list[Record]]
+) -> None:
+    found = _run(whole[0], folder, seeds=(1, 0), arms=[ARMS[1]])
     assert [(r.seed, r.noise, r.arm) for r in found] == [
         (s, noise, ARMS[1].name) for noise in (0.0, 0.1) for s in (1, 0)
     ]
