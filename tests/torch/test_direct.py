@@ -73,7 +73,7 @@ def tiny(rng: np.random.Generator, ties: bool) -> tuple[np.ndarray, np.ndarray, 
 def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: str, backend: str) -> None:
     rng = np.random.default_rng(21)
     compared, moved = 0, 0
-    for _ in range(80):
+    for _ in range(40):
         scores, relevant, epsilon = tiny(rng, ties=False)
         rankings = Rankings(scores, relevant, loss)
         by_scores, _, sure = rankings.best(0.0)
@@ -86,8 +86,8 @@ def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: s
         assert value == pytest.approx(rw.ranking_loss(scores, relevant, loss), abs=1e-12)
         compared += 1
         moved += bool(expected.any())
-    assert compared > 60
-    assert moved >= 15
+    assert compared > 30
+    assert moved >= 8
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: s
 def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, update: str, backend: str) -> None:
     """∇F(R_±ε) is a subgradient of max_R F ± ε·Δ; R_w counts ties so that the two rankings differ."""
     rng = np.random.default_rng(22)
-    for _ in range(40):
+    for _ in range(20):
         scores, relevant, epsilon = tiny(rng, ties=True)
         weight = epsilon if update == "positive" else -epsilon
         value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
@@ -127,7 +127,7 @@ def test_far_off_scores_do_not_blur_the_others(
 ) -> None:
     """One score beyond all others is at its place for good, be it 50 away or 1e20."""
     rng = np.random.default_rng(29)
-    for _ in range(40):
+    for _ in range(15):
         relevant = rng.permutation(np.arange(7) < 3)
         scores, epsilon = rng.normal(size=7) + 0.3 * relevant, float(rng.choice([0.3, 1.0, 4.0]))
         far = np.flatnonzero(relevant == positive)[0]
@@ -148,7 +148,7 @@ def test_far_off_scores_do_not_blur_the_others(
 def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss, backend: str) -> None:
     """That is not convex, and that rises and falls."""
     rng = np.random.default_rng(23)
-    for _ in range(40):
+    for _ in range(20):
         scores, relevant, epsilon = tiny(rng, ties=False)
         rankings = Rankings(scores, relevant, loss)
         other, _, sure = rankings.best(-epsilon)

@@ -104,6 +104,12 @@ def draw(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
     return Case(scores, target, options, queries, rows.shape[:-1])
 
 
+def precisions(seed: int) -> tuple[Any, Any]:
+    """Float64, and one of the others, which take turns."""
+    double, *others = TOLERANCE
+    return double, others[seed % 3]
+
+
 def check(case: Case, loss: Any, rng: np.random.Generator, backend: str, rtol: float) -> None:
     """One reduction, one policy and one scale, drawn at random, against the reference."""
     scale = float(rng.choice([0.0, 0.3, 1.0, 25.0]))
@@ -141,7 +147,7 @@ def check(case: Case, loss: Any, rng: np.random.Generator, backend: str, rtol: f
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_value_and_gradient_are_those_of_each_query_alone(loss: Any, layout: str) -> None:
     for seed in range(SEEDS):
-        for dtype in TOLERANCE:
+        for dtype in precisions(seed):
             rng = np.random.default_rng([seed, LAYOUTS.index(layout)])
             check(draw(rng, layout, dtype), loss, rng, "core", 1e-12 if dtype == torch.float64 else 2e-6)
 
@@ -150,7 +156,7 @@ def test_value_and_gradient_are_those_of_each_query_alone(loss: Any, layout: str
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_the_tensor_backend_attains_the_same_value(loss: Any, layout: str) -> None:
     for seed in range(SEEDS):
-        for dtype in TOLERANCE:
+        for dtype in precisions(seed):
             rng = np.random.default_rng([seed, 100 + LAYOUTS.index(layout)])
             check(draw(rng, layout, dtype), loss, rng, "tensor", 1e-9 if dtype == torch.float64 else 1e-5)
 
@@ -177,7 +183,7 @@ def attained(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, 
 @pytest.mark.parametrize("loss", [loss for name, loss in LOSSES.items() if name != "zero-one"], ids=str)
 def test_the_gradient_is_that_of_a_ranking_which_attains_the_value(loss: Any, backend: str) -> None:
     rng = np.random.default_rng(11)
-    for _ in range(40):
+    for _ in range(20):
         relevant = rng.permutation(np.arange(30) < rng.integers(1, 30))
         scores, scale = rng.normal(size=30) + relevant, float(rng.choice([0.0, 0.3, 3.0, 40.0]))
         value, gradient = solve(scores, relevant, loss, scale, backend)
@@ -190,7 +196,7 @@ def test_the_gradient_is_that_of_a_ranking_which_attains_the_value(loss: Any, ba
 def test_the_gradient_is_a_subgradient(loss: Any, backend: str) -> None:
     """J(s') ≥ J(s) + g·(s' − s): near and far, also where scores tie."""
     rng = np.random.default_rng(12)
-    for k in range(25):
+    for k in range(12):
         relevant = rng.permutation(np.arange(20) < rng.integers(1, 20))
         scores = rng.integers(-2, 3, 20).astype(float) if k % 2 else rng.normal(size=20) + relevant
         value, gradient = solve(scores, relevant, loss, 1.5, backend)
@@ -282,7 +288,7 @@ def test_permuting_rows_and_samples_permutes_values_and_gradients(loss: Any, bac
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_samples_of_one_class_that_tie_share_their_gradient(loss: Any, backend: str) -> None:
     rng = np.random.default_rng(17)
-    for _ in range(30):
+    for _ in range(15):
         relevant = rng.permutation(np.arange(16) < rng.integers(1, 16))
         scores, scale = 0.1 * rng.integers(0, 4, 16), float(rng.choice([0.2, 1.0, 5.0]))
         _, gradient = solve(scores, relevant, loss, scale, backend)
