@@ -61,7 +61,7 @@ def test_neighbours_that_share_no_pixel_do_not_overlap() -> None:
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 1.0])
 def test_suppression_keeps_what_its_definition_keeps(rng: np.random.Generator, threshold: float) -> None:
-    for n in (1, 2, 5, 40, 120):
+    for n in (1, 2, 5, 70):
         boxes = random_boxes(rng, n)
         scores = rng.integers(0, 4, n).astype(np.float64)
         assert nms(boxes, scores, threshold).tolist() == suppressed_one_by_one(boxes, scores, threshold)

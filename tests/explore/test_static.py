@@ -46,7 +46,7 @@ def explained_by_node(requests: list[Request]) -> list[dict[str, Any]]:
     return found
 
 
-def requests(loss: str, count: int = 120) -> Iterator[Request]:
+def requests(loss: str, count: int = 60) -> Iterator[Request]:
     """Random requests of the sizes that the page has; two of three have ties, within and between the classes."""
     rng = np.random.default_rng(20180618)
     for k in range(count):
@@ -90,7 +90,7 @@ def test_the_pages_mathematics_agrees_with_the_library(loss: str) -> None:
 
 
 def test_long_problems_have_calls_that_find_every_rank() -> None:
-    asked = [request for request in requests("ap") if request["relevant"].count(False) > SORTED_NEGATIVES]
+    asked = [request for request in requests("ap", 120) if request["relevant"].count(False) > SORTED_NEGATIVES]
     assert len(asked) > 20
     for found in explained_by_node(asked):
         ranks: dict[int, int] = {}
