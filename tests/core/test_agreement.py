@@ -39,11 +39,14 @@ def named(size: tuple[int, int]) -> str:
 def assert_agree(scores: np.ndarray, relevant: np.ndarray, loss: Any, names: list[str], told: str = "") -> None:
     rtol = RTOL[scores.dtype.type]
     auto = rw.structured_hinge(scores, relevant, loss)
+    wide = scores.astype(np.float64)
+    sizes = np.abs(wide)
     for method in names:
         other = rw.structured_hinge(scores, relevant, loss, method=method)
         assert abs(other.value - auto.value) <= rtol * max(1.0, abs(auto.value)), (method, told)
-        linear = other.loss + other.gradient.astype(np.float64) @ scores.astype(np.float64)
-        size = np.abs(other.gradient).astype(np.float64) @ np.abs(scores).astype(np.float64)
+        gradient = other.gradient.astype(np.float64)
+        linear = other.loss + gradient @ wide
+        size = np.abs(gradient) @ sizes
         assert abs(linear - other.value) <= rtol * max(1.0, size), (method, told)
 
 
