@@ -120,6 +120,7 @@ def test_the_page_says_whether_the_objective_rises() -> None:
 def test_figures_are_the_same_whenever_they_are_drawn() -> None:
     pytest.importorskip("matplotlib")
     found = made_up({"ap": [0.01, 0.0], "ndcg": [0.0, 0.0]})
+    found["plan"]["losses"] = ("ap", "ndcg")
     figures = draw(found)
     assert figures == draw(found)
     assert figures["objective-ap"].png.startswith(b"\x89PNG")
