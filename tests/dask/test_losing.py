@@ -40,15 +40,15 @@ def two_workers() -> LocalCluster:
 def test_a_worker_that_is_killed_costs_time_and_not_the_result(
     client: Client, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    X, y = rare(rng, 15_000)
-    local = rw.RankSVM("ap", C=10.0).fit(X, y)
+    X, y = rare(rng, 12_000)
+    local = rw.RankSVM("ap", C=3.0).fit(X, y)
     pids = client.run(os.getpid)
 
     def kill() -> None:
         os.kill(next(iter(pids.values())), signal.SIGKILL)
 
     at_step(monkeypatch, 4, kill)
-    found = DaskRankSVM("ap", C=10.0).fit(in_parts(X, evenly(15_000, 5)), in_parts(y, evenly(15_000, 5)))
+    found = DaskRankSVM("ap", C=3.0).fit(in_parts(X, evenly(12_000, 5)), in_parts(y, evenly(12_000, 5)))
     client.wait_for_workers(2)  # other tests need them, too
     assert set(client.run(os.getpid).values()) != set(pids.values())
     assert_same_fit(found, local)

@@ -29,11 +29,11 @@ def test_one_large_query(client: Client, rng: np.random.Generator, loss: str) ->
     np.testing.assert_allclose(found.gradient.compute(), local.gradient, rtol=0, atol=ATOL)
 
 
-def test_a_thousand_random_vectors_each_a_query_over_five_partitions(client: Client, rng: np.random.Generator) -> None:
-    sizes = rng.integers(2, 40, 1000)
-    qid = np.repeat(np.arange(1000), sizes)
+def test_300_random_vectors_each_a_query_over_five_partitions(client: Client, rng: np.random.Generator) -> None:
+    sizes = rng.integers(2, 40, 300)
+    qid = np.repeat(np.arange(300), sizes)
     scores = np.round(rng.normal(size=qid.size), 1) + 1e-3 * rng.normal(size=qid.size) * (qid % 2)
-    relevant = rng.random(qid.size) < rng.random(1000)[qid]
+    relevant = rng.random(qid.size) < rng.random(300)[qid]
     order = rng.permutation(qid.size)
     parts = [np.array_split(values[order], 5) for values in (scores, relevant, qid)]
     arrays = [in_parts(np.concatenate(part), [piece.size for piece in part]) for part in parts]

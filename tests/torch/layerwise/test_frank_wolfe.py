@@ -234,7 +234,7 @@ def test_the_optimum_of_a_last_layer_is_that_of_a_quadratic_programme(loss: str,
         A = A[np.concatenate([counted, np.ones(others, bool)])]
         bounds = np.array(bounds)[counted].tolist()
     wanted = solved(P, q, A, np.array([*bounds, *np.zeros(others)])) + constant
-    assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=3, epochs=400)
+    assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=3, epochs=100)
 
 
 @pytest.mark.slow
@@ -273,4 +273,4 @@ def test_the_optimum_of_a_dense_layer_below_is_that_of_a_quadratic_programme() -
         q[: start.size] -= np.outer(active, X[i]).ravel() / 8  # Q made linear at the start's weights ...
         constant -= v[of[i]] / 8  # ... where it is homogeneous but for the bias above
     wanted = solved(P, q, np.array(rows), np.array(bounds)) + constant
-    assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=2, epochs=300)
+    assert_reached(wanted, LayerSolver(problem, lam, mu), n_blocks=2, epochs=60)
