@@ -184,12 +184,13 @@ def test_queries_in_any_order_are_as_each_by_itself(function: Any, loss: str, rn
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("threads_for_few")
 @pytest.mark.parametrize("loss", ["ndcg", "ap@10"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_neither_the_order_of_rows_nor_threads_change_anything(
     function: Any, loss: str, rng: np.random.Generator
 ) -> None:
-    s, grades, qid = queries(rng, 150_000, 1250)
+    s, grades, qid = queries(rng, 60_000, 500)
     order = rng.permutation(s.size)
     one, two = (function(s, grades, loss, qid=qid, n_threads=t) for t in (1, 2))
     assert one.value == two.value

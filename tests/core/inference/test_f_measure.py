@@ -123,6 +123,7 @@ def test_equal_scores_are_ranked_worst_and_a_wide_margin_first(n_pos: int, n_neg
     assert enormous.loss == pytest.approx(worst, rel=RTOL)
 
 
+@pytest.mark.usefixtures("threads_for_few")
 def test_queries_in_one_call_are_as_each_by_itself(rng: np.random.Generator) -> None:
     sizes = np.concatenate([rng.integers(1, 40, 200), [30_000, 1, 2]])
     qid = np.repeat(np.arange(sizes.size), sizes)

@@ -138,6 +138,7 @@ def test_methods_as_published_lose_no_more_than_their_sums_round() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("threads_for_few")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_hostile_queries_together_are_solved_as_each_alone(loss: str, dtype: Any) -> None:
@@ -163,6 +164,7 @@ def test_hostile_queries_together_are_solved_as_each_alone(loss: str, dtype: Any
             )
 
 
+@pytest.mark.usefixtures("threads_for_few")
 @pytest.mark.parametrize("family", ["ordinary", "cauchy", "ten values", "every magnitude", "an edge of octaves"])
 def test_threads_change_nothing_about_a_large_hostile_query(family: str) -> None:
     one = problem(family, 0, n=140_001, most_positives=MOST_POSITIVES)
