@@ -19,6 +19,7 @@ import pytest
 from documents import examples
 
 import rankwise
+from rankwise.inference import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = f"rankwise-{rankwise.__version__}"
@@ -88,8 +89,9 @@ def python(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str
 
 
 def environment() -> dict[str, str]:
-    """The environment without the sources in use."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    """The environment without the sources in use, but with the kernels compiled for them."""
+    kept = {} if compiled._FOLDER is None else {"RANKWISE_CACHE_DIR": str(compiled._FOLDER.parents[1])}
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | kept
 
 
 def unwanted(folder: str, names: Sequence[str]) -> set[str]:

@@ -34,6 +34,10 @@ class Run(NamedTuple):
     kept: dict[str, int]  # files of kernels and when they were written
 
 
+def add_one(value: float) -> float:
+    return value + 1
+
+
 def run(folder: Path, **settings: str) -> Run:
     """The program, told to keep kernels in a folder; kept: those in `folder`."""
     environment = {**os.environ, "RANKWISE_CACHE_DIR": str(folder), **settings}
@@ -42,7 +46,7 @@ def run(folder: Path, **settings: str) -> Run:
 
 
 def kernels_in(folder: Path) -> dict[str, int]:
-    files = [path for path in folder.rglob("*") if path.suffix in (".nbi", ".nbc")] if folder.is_dir() else []
+    files = [path for path in folder.rglob("*") if path.suffix == ".nbc"] if folder.is_dir() else []
     return {str(path): path.stat().st_mtime_ns for path in files}
 
 
@@ -97,6 +101,56 @@ def test_kernels_are_kept_in_the_folder_one_names(runs: tuple[Run, Run]) -> None
     cold, _ = runs
     assert any("order_by_key" in name for name in cold.kept)
     assert all("kernels-" in name for name in cold.kept)
+
+
+@pytest.mark.slow
+def test_another_environment_with_the_same_sources_uses_the_same_kernels(
+    runs: tuple[Run, Run], elsewhere: dict[str, str]
+) -> None:
+    cold, _ = runs
+    folder = next(Path(name).parents[2] for name in cold.kept)
+    found = run(folder, **elsewhere)
+    assert (found.printed, found.said, found.kept) == (PRINTED, "", cold.kept)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where kernels that a test compiles are kept."""
+    monkeypatch.setattr(compiled, "_FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_processes_that_compile_at_once_find_the_kernels_of_each_other(folder: Path) -> None:
+    one, other = compiled.kernel(add_one), compiled.kernel(add_one)
+    assert (one(1), other(0.5)) == (2, 1.5)
+    assert len(kernels_in(folder)) == 2
+    later = compiled.kernel(add_one)
+    assert (later(1), later(0.5)) == (2, 1.5)
+    assert sum(later.stats.cache_hits.values()) == 2
+    later.recompile()
+    assert sum(later.stats.cache_misses.values()) == 2  # it forgot all, and compiled both again
+
+
+def test_a_file_that_was_cut_off_is_written_again(folder: Path) -> None:
+    assert compiled.kernel(add_one)(1) == 2
+    (name,) = kernels_in(folder)
+    whole = Path(name).read_bytes()
+    for size in (0, 10, len(whole) - 1):
+        Path(name).write_bytes(whole[:size])
+        again = compiled.kernel(add_one)
+        assert again(1) == 2
+        assert not again.stats.cache_hits
+        assert len(Path(name).read_bytes()) == len(whole)
+
+
+def test_a_full_disk_costs_the_file_and_not_the_result(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    assert compiled.kernel(add_one)(1) == 2
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.slow
