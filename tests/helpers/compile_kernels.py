@@ -1,6 +1,6 @@
 """Compiles the kernels that tests call, once, before several processes would each: a moment where they are kept.
 
-    python tests/helpers/compile_kernels.py float64 float32
+python tests/helpers/compile_kernels.py float64 float32
 """
 
 from __future__ import annotations
