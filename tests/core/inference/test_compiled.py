@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import rankwise
 from rankwise.inference import compiled
+from rankwise.inputs import as_relevant, as_scores
 
 # Compiles one small kernel; the fast engine would take much longer.
 CODE = """
@@ -247,3 +250,30 @@ def test_other_code_keeps_its_own_numba_cache(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "theirs")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def unaligned(values: NDArray[Any]) -> NDArray[Any]:
+    held = np.zeros(values.nbytes + 1, np.uint8)[1:].view(values.dtype)
+    held[:] = values
+    return held
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    held = values.copy()
+    held.flags.writeable = False
+    return held
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_array_asks_for_kernels_of_its_own(dtype: Any) -> None:
+    values = np.arange(6).astype(dtype)
+    forms = [unaligned(values), read_only(values), np.repeat(values, 2)[::2], values[::-1][::-1], values.astype(">f8")]
+    for form in forms:
+        scores, relevant = as_scores(form)[0], as_relevant(form > 2, 6)
+        assert scores.tolist() == values.tolist()
+        assert scores.flags.carray
+        assert relevant.flags.carray
+    assert as_scores(values)[0] is values
+    for relevant in (read_only(values > 2), np.repeat(values > 2, 2)[::2]):
+        assert as_relevant(relevant, 6).tolist() == (values > 2).tolist()
+        assert as_relevant(relevant, 6).flags.carray
