@@ -26,9 +26,12 @@ import numpy as np
 import rankwise as rw
 from rankwise.detector_losses import solve_alrp, solve_rank_sort
 from rankwise.inference.grouping import order_by_key
+from rankwise.inference.predicted import predict
 from rankwise.queries import single_query
 from hostile import FAMILIES, LOSSES, SWITCHES, problem
+from rank_losses import PUSH
 
+METHODS = "quicksort", "mohapatra2014", "dynamic", "yue", "chakrabarti"
 np.seterr(all="ignore")  # machine code says nothing of an overflow either
 
 def attempt(told, function, **options):
@@ -48,7 +51,19 @@ for k, family in enumerate(FAMILIES):
         one = problem(family, seed, most=3000, n=n, most_positives=most_positives)
         attempt(one.told, one.solve, n_threads=1 + k % 2)
     small = problem(family, 7, most=200)
-    attempt(small.told, small.solve, method=("quicksort", "mohapatra2014", "dynamic")[k % 3])
+    attempt(small.told, small.solve, method=METHODS[k % len(METHODS)])
+    others = "ndcg@3", "f1", "ap@20", "zero-one", PUSH
+    for n in (small.scores.size, 20_000) if k % 7 == 0 else (small.scores.size,):
+        one = problem(family, 7, most=n, n=n, most_positives=300)
+        loss = others[(k + n // 20_000) % 5]
+        attempt(f"{loss} {one.told}", lambda: rw.structured_hinge(one.scores, one.relevant, loss))
+    graded = small.relevant * (1 + np.arange(small.scores.size) % 4)
+    for function, loss in ((rw.structured_hinge, "ndcg"), (rw.smooth_loss, "ndcg"), (rw.error_driven_loss, "ap")):
+        attempt(f"grades, {function.__name__} {small.told}", lambda: function(small.scores, graded, loss))
+    half = np.clip(small.scores, -6e4, 6e4).astype(np.float16)
+    attempt(f"float16 {small.told}", lambda: rw.structured_hinge(half, small.relevant))
+    starts = np.array([0, small.scores.size])
+    attempt(f"predict {small.told}", lambda: predict(small.scores, small.relevant, starts, LOSSES["ap"]))
 for loss in LOSSES:
     for dtype in (np.float32, np.float64):
         each = [one for seed in range(4) for f in FAMILIES if (one := problem(f, seed, 300)).scores.dtype == dtype]
@@ -91,5 +106,5 @@ def test_no_kernel_leaves_its_arrays() -> None:
         first, second = told.split()[:2]
         if not came.startswith(expected.get(first, "solved").format(second)):
             wrong.append(f"{came}: {told}")
-    assert len(attempts) > 250
+    assert len(attempts) > 600
     assert not wrong, "\n".join([f"{len(wrong)} of {len(attempts)} went wrong", *wrong[:20]])
