@@ -22,7 +22,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 NOT_QUICK := slow or browser or kill or distributed or examples
 
-.PHONY: demo test quick checked lint kernels bench docs minimal pythons release install clean
+.PHONY: demo test quick checked lint bench docs minimal pythons release install clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/rankwise demo
@@ -33,17 +33,17 @@ test: checked
 quick: checked
 	$(PYTEST) tests -m 'not ($(NOT_QUICK))'
 
-# Both at a time: each has a core.
+# Two at a time: each has a core.
 checked: install
-	$(MAKE) --no-print-directory -j2 lint kernels
+	$(MAKE) --no-print-directory -j2 lint kernels-float64 kernels-float32
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-kernels: install
-	$(ONE_THREAD) $(BIN)/python tests/helpers/compile_kernels.py
+kernels-%: install
+	$(ONE_THREAD) $(BIN)/python tests/helpers/compile_kernels.py $*
 
 bench: install
 	$(BIN)/rankwise bench inference
@@ -78,7 +78,7 @@ pythons:
 
 .PHONY: kernels-of tests-of
 kernels-of:
-	$(ONE_THREAD) $(IN)/bin/python tests/helpers/compile_kernels.py
+	$(ONE_THREAD) $(IN)/bin/python tests/helpers/compile_kernels.py float64 float32
 
 tests-of:
 	$(ONE_THREAD) $(IN)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m 'not ($(NOT_QUICK))' $(TESTS)

@@ -30,7 +30,11 @@ def limit_of(scores: NDArray[np.floating]) -> float:
 
 
 def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
-    """Return scores as a contiguous float32 or float64 array, not yet checked to be finite, and the dtype to return."""
+    """Return scores as a float32 or float64 array, not yet checked to be finite, and the dtype to return.
+
+    The array is contiguous, aligned and writable, as kernels are compiled for: they never write to it, but a read-only
+    array would have kernels of its own, and a copy costs less than to compile these.
+    """
     array = scores if type(scores) is np.ndarray else as_array(scores, "scores")
     dtype = array.dtype
     if dtype in _NATIVE and array.ndim == 1 and array.flags.carray and array.shape[0] < _LARGEST:
@@ -47,16 +51,16 @@ def as_scores(scores: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[Any]]:
         raise ValueError(f"{array.shape[0]} scores, but at most {_LARGEST - 1} are allowed; split them into queries")
     out = dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize <= 8 else np.dtype(np.float64)
     compute = np.dtype(np.float32) if out.itemsize <= 4 else np.dtype(np.float64)
-    if dtype != compute or not array.flags.c_contiguous or not array.flags.aligned:
+    if dtype != compute or not array.flags.carray:
         with np.errstate(over="ignore"):  # too large values become infinite and are refused later
-            array = np.ascontiguousarray(array, dtype=compute)
+            array = np.array(array, dtype=compute, order="C")
     return array, out
 
 
 def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
-    """Return relevance as a contiguous bool array of n entries."""
+    """Return relevance as a contiguous, writable bool array of n entries (see as_scores)."""
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
-    if array.shape == (n,) and array.dtype == np.bool_ and array.flags.c_contiguous:
+    if array.shape == (n,) and array.dtype == np.bool_ and array.flags.carray:
         return array
     check_length(array, "relevant", n)
     if array.dtype != np.bool_:
@@ -70,7 +74,7 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
                 f"relevant must be binary: relevant[{k}] is {array[k]}; pass booleans, e.g. relevant > 0 for grades"
             )
         array = truth
-    return np.ascontiguousarray(array)
+    return array if array.flags.carray else array.copy()
 
 
 def as_truth(relevant: ArrayLike, n: int, name: str = "relevant") -> NDArray[np.bool_] | NDArray[np.float64]:

@@ -1,19 +1,25 @@
-"""Compiles the kernels that tests call, once, before several processes would each: a moment where they are kept."""
+"""Compiles the kernels that tests call, once, before several processes would each: a moment where they are kept.
+
+python tests/helpers/compile_kernels.py float64 float32
+"""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 from rank_losses import NAMED, OWN, PUSH
 
 import rankwise as rw
+from rankwise.inference.predicted import predicted
 from rankwise.method import METHODS
 
 SMALL, LARGE = (3, 5), (100, 60_000)  # positives and negatives
 
 
-def main() -> None:
+def main(dtypes: list[str]) -> None:
     rng = np.random.default_rng(0)
-    for dtype in (np.float64, np.float32):
+    for dtype in dtypes:
         for n_pos, n_neg in (SMALL, LARGE):
             relevant = np.arange(n_pos + n_neg) < n_pos
             scores = rng.normal(size=relevant.size).astype(dtype)
@@ -26,7 +32,9 @@ def main() -> None:
                 function(scores, relevant + 2 * relevant, "ap")
             for method in METHODS if n_neg == SMALL[1] else ["quicksort"]:
                 rw.most_violating_ranking(scores, relevant, method=method)
+        ends = np.array([0, 3, 8], dtype=np.int64)
+        predicted(rng.normal(size=8).astype(dtype), np.arange(8) % 3 == 0, ends, True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

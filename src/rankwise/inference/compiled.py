@@ -1,15 +1,17 @@
 """How kernels are compiled: once per machine and version of the sources, kept on disk, and never silently.
 
-Numba's own cache looks at one file's date, not at the files it takes functions from; here the folder of the cache is
-named after a digest of all kernel sources, so that no stale kernel is ever run. It lies in `RANKWISE_CACHE_DIR` if that
-is set, else beside this file, else in the user's cache folder, else in a temporary folder of the user's own: in the
-first of these that can be written. Where none can, kernels live for one process.
+Numba's own cache looks at one file, not at the files it takes functions from; here the folder of the cache is named
+after a digest of all kernel sources, so that no stale kernel is ever run. Nor does it look at where the files are: all
+environments with the same sources and the same Numba can share one folder. It lies in `RANKWISE_CACHE_DIR` if that is
+set, else beside this file, else in the user's cache folder, else in a temporary folder of the user's own: in the first
+of these that can be written. Where none can, kernels live for one process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import shutil
 import stat
 import sys
@@ -20,9 +22,13 @@ from contextlib import suppress
 from functools import update_wrapper
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+from numba import __version__ as numba_version
 from numba import config, njit, types
 from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.serialize import dumps
 
 # What all kernels of a first call take to compile, measured on a two-core server of 2024.
 _SECONDS = 10
@@ -38,18 +44,24 @@ def _digest() -> str:
     return digest.hexdigest()[:16]
 
 
+def _compiler() -> str:
+    """What else makes kernels differ and Numba does not tell apart, or not without replacing them."""
+    settings: Any = config
+    return f"numba-{numba_version}" + ("-checked" if settings.BOUNDSCHECK else "")
+
+
 def _cache_folder() -> Path | None:
     """The folder for kernels of these sources; a warning if it is not where it was told to be."""
-    name = f"kernels-{_digest()}"
+    name, within = f"kernels-{_digest()}", _compiler()
     chosen = os.environ.get(_VARIABLE)
-    obstacle = _obstacle(Path(chosen) / name) if chosen else None
+    obstacle = _obstacle(Path(chosen) / name / within) if chosen else None
     if chosen and obstacle is None:
-        return Path(chosen) / name
-    found = next((base / name for base in _places() if _obstacle(base / name) is None), None)
+        return Path(chosen) / name / within
+    found = next((base / name / within for base in _places() if _obstacle(base / name / within) is None), None)
     if chosen:
         warnings.warn(f"{_VARIABLE}: {obstacle}; compiled kernels are {_kept(found)}", RuntimeWarning, stacklevel=2)
-    if found is not None and found.parent == _BESIDE:  # other digests there are of sources that are gone
-        for stale in set(_BESIDE.glob("kernels-*")) - {found}:
+    if found is not None and found.parents[1] == _BESIDE:  # other digests there are of sources that are gone
+        for stale in set(_BESIDE.glob("kernels-*")) - {found.parent}:
             shutil.rmtree(stale, ignore_errors=True)
     return found
 
@@ -88,23 +100,96 @@ def _obstacle(folder: Path) -> OSError | None:
 
 
 def _kept(folder: Path | None) -> str:
-    return "for this process only: no cache folder can be written" if folder is None else f"kept in {folder.parent}"
+    return "for this process only: no cache folder can be written" if folder is None else f"kept in {folder.parents[1]}"
 
 
 _FOLDER = _cache_folder()
+
+
+class _Locator(_CacheLocator):
+    """Where Numba keeps a kernel: in a folder named after the sources, wherever these are and whatever their date."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file = file  # named in Numba's warnings
+        self._line = function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str:
+        return str(_FOLDER)
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Results(CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Files:
+    """A kernel's files, one per signature and processor, without the list of them that Numba keeps.
+
+    Processes that compile at the same time may each overwrite the other's list, and then take one kernel for another.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _path(self, key: Any) -> Path:
+        assert _FOLDER is not None
+        return _FOLDER / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+    def load(self, key: Any) -> Any:
+        """The kernel, or None if it is to be compiled: no file is there, or one that was cut off."""
+        with suppress(OSError, EOFError, pickle.UnpicklingError):
+            return pickle.loads(self._path(key).read_bytes())
+        return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep the kernel; where the disk is full by now, it lives for this process."""
+        path = self._path(key)
+        written = path.with_suffix(f".{uuid4().hex}")  # readable for whom the user's mask lets
+        try:
+            written.write_bytes(dumps(data))
+            written.replace(path)
+        except OSError:
+            with suppress(OSError):
+                written.unlink()
+
+    def flush(self) -> None:
+        assert _FOLDER is not None
+        for path in _FOLDER.glob(f"{self._name}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+
+class _Cache(FunctionCache):
+    _impl_class = _Results
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._impl.filename_base)
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function to machine code that releases the interpreter lock."""
     if function is None:
         return lambda f: kernel(f, **options)
+    made = njit(nogil=True, error_model="numpy", **options)(function)
     settings: Any = config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(_FOLDER or "")
+    if _FOLDER is None or settings.DISABLE_JIT:
+        return made
+    others = getattr(settings, "CACHE_LOCATOR_CLASSES", "")  # what a user has set for other code
+    settings.CACHE_LOCATOR_CLASSES = ""
     try:
-        return njit(nogil=True, error_model="numpy", cache=_FOLDER is not None, **options)(function)
+        made._cache = _Cache(function)  # what cache=True does, with our locator
     finally:
-        settings.CACHE_DIR = before
+        settings.CACHE_LOCATOR_CLASSES = others
+    return made
 
 
 class _Part:

@@ -139,7 +139,8 @@ def _shares(regions: NDArray[np.int64], of_part: NDArray[np.uint32]) -> tuple[ND
     """From where to where each part (row) of the scores puts its members of each region (column)."""
     if of_part.shape[0] == 1:
         return regions[None, :, START].copy(), regions[None, :, STOP].copy()
-    members = of_part[:, regions[:, BUCKET]].astype(np.int64)
+    # In C order, for otherwise rows would have a signature, and so a kernel, that rounds in its own way.
+    members = of_part[:, regions[:, BUCKET]].astype(np.int64, order="C")
     ends = regions[:, START] + np.cumsum(members, axis=0)
     return ends - members, ends
 

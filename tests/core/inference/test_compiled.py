@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import rankwise
 from rankwise.inference import compiled
+from rankwise.inputs import as_relevant, as_scores
 
 # Compiles one small kernel; the fast engine would take much longer.
 CODE = """
@@ -34,6 +37,10 @@ class Run(NamedTuple):
     kept: dict[str, int]  # files of kernels and when they were written
 
 
+def add_one(value: float) -> float:
+    return value + 1
+
+
 def run(folder: Path, **settings: str) -> Run:
     """The program, told to keep kernels in a folder; kept: those in `folder`."""
     environment = {**os.environ, "RANKWISE_CACHE_DIR": str(folder), **settings}
@@ -42,7 +49,7 @@ def run(folder: Path, **settings: str) -> Run:
 
 
 def kernels_in(folder: Path) -> dict[str, int]:
-    files = [path for path in folder.rglob("*") if path.suffix in (".nbi", ".nbc")] if folder.is_dir() else []
+    files = [path for path in folder.rglob("*") if path.suffix == ".nbc"] if folder.is_dir() else []
     return {str(path): path.stat().st_mtime_ns for path in files}
 
 
@@ -97,6 +104,56 @@ def test_kernels_are_kept_in_the_folder_one_names(runs: tuple[Run, Run]) -> None
     cold, _ = runs
     assert any("order_by_key" in name for name in cold.kept)
     assert all("kernels-" in name for name in cold.kept)
+
+
+@pytest.mark.slow
+def test_another_environment_with_the_same_sources_uses_the_same_kernels(
+    runs: tuple[Run, Run], elsewhere: dict[str, str]
+) -> None:
+    cold, _ = runs
+    folder = next(Path(name).parents[2] for name in cold.kept)
+    found = run(folder, **elsewhere)
+    assert (found.printed, found.said, found.kept) == (PRINTED, "", cold.kept)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where kernels that a test compiles are kept."""
+    monkeypatch.setattr(compiled, "_FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_processes_that_compile_at_once_find_the_kernels_of_each_other(folder: Path) -> None:
+    one, other = compiled.kernel(add_one), compiled.kernel(add_one)
+    assert (one(1), other(0.5)) == (2, 1.5)
+    assert len(kernels_in(folder)) == 2
+    later = compiled.kernel(add_one)
+    assert (later(1), later(0.5)) == (2, 1.5)
+    assert sum(later.stats.cache_hits.values()) == 2
+    later.recompile()
+    assert sum(later.stats.cache_misses.values()) == 2  # it forgot all, and compiled both again
+
+
+def test_a_file_that_was_cut_off_is_written_again(folder: Path) -> None:
+    assert compiled.kernel(add_one)(1) == 2
+    (name,) = kernels_in(folder)
+    whole = Path(name).read_bytes()
+    for size in (0, 10, len(whole) - 1):
+        Path(name).write_bytes(whole[:size])
+        again = compiled.kernel(add_one)
+        assert again(1) == 2
+        assert not again.stats.cache_hits
+        assert len(Path(name).read_bytes()) == len(whole)
+
+
+def test_a_full_disk_costs_the_file_and_not_the_result(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    assert compiled.kernel(add_one)(1) == 2
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -193,3 +250,30 @@ def test_other_code_keeps_its_own_numba_cache(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "theirs")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def unaligned(values: NDArray[Any]) -> NDArray[Any]:
+    held = np.zeros(values.nbytes + 1, np.uint8)[1:].view(values.dtype)
+    held[:] = values
+    return held
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    held = values.copy()
+    held.flags.writeable = False
+    return held
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_array_asks_for_kernels_of_its_own(dtype: Any) -> None:
+    values = np.arange(6).astype(dtype)
+    forms = [unaligned(values), read_only(values), np.repeat(values, 2)[::2], values[::-1][::-1], values.astype(">f8")]
+    for form in forms:
+        scores, relevant = as_scores(form)[0], as_relevant(form > 2, 6)
+        assert scores.tolist() == values.tolist()
+        assert scores.flags.carray
+        assert relevant.flags.carray
+    assert as_scores(values)[0] is values
+    for relevant in (read_only(values > 2), np.repeat(values > 2, 2)[::2]):
+        assert as_relevant(relevant, 6).tolist() == (values > 2).tolist()
+        assert as_relevant(relevant, 6).flags.carray
