@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
+import pkgutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -10,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.registry import CPUDispatcher
 
 import rankwise as rw
+import rankwise.inference
 
 VALUE_RTOL = 1e-12
 SHIFT_RTOL = 1e-9
@@ -262,3 +266,24 @@ def test_inputs_are_never_written_to(loss: Any, qid: Any, rng: np.random.Generat
                 array.flags.writeable = False
         assert same(first, rw.structured_hinge(scores, relevant, loss, qid=ids))  # also: the same once more
         assert not first.gradient.flags.writeable
+
+
+def _signatures() -> dict[str, int]:
+    """How many kernels are compiled or loaded, by the name of their function."""
+    names = [module.name for module in pkgutil.iter_modules(rankwise.inference.__path__, "rankwise.inference.")]
+    made = [thing for name in names for thing in vars(importlib.import_module(name)).values()]
+    kernels = [getattr(thing, "_compiled", thing) for thing in made]
+    return {repr(k.py_func): len(k.signatures) for k in kernels if isinstance(k, CPUDispatcher)}
+
+
+@pytest.mark.usefixtures("threads_for_few")
+@pytest.mark.parametrize("function", [rw.structured_hinge, rw.smooth_loss, rw.error_driven_loss])
+def test_threads_run_the_same_kernels(function: Any, rng: np.random.Generator) -> None:
+    relevant = np.arange(70_000) % 500 == 0
+    for scores in (rng.standard_cauchy(70_000), rng.integers(-5, 6, 70_000) * 1.0):
+        function(scores, relevant, n_threads=1)
+        before = _signatures()
+        function(scores, relevant, n_threads=2)
+        # Another signature would be another kernel: to be compiled, and free to add up in another order.
+        assert _signatures() == before
+    assert len(before) > 100
