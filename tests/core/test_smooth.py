@@ -142,7 +142,7 @@ def test_the_order_of_rows_changes_nothing(function: Any, n: int, rng: np.random
 @pytest.mark.usefixtures("threads_for_few")
 @pytest.mark.parametrize("function", BOTH)
 def test_the_number_of_threads_changes_no_bit(function: Any, rng: np.random.Generator) -> None:
-    n = 600_000
+    n = 1_100_000  # two parts
     y = rng.random(n) < 1e-3
     s = rng.normal(size=n) + y
     one, two, four = (function(s, y, n_threads=t) for t in (1, 2, 4))
