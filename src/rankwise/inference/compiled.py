@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from numba import __version__ as numba_version
@@ -128,7 +128,7 @@ class _Locator(_CacheLocator):
 
 
 class _Results(CompileResultCacheImpl):
-    _locator_classes = (_Locator,)
+    _locator_classes: ClassVar[Any] = [_Locator]
 
 
 class _Files:
@@ -172,7 +172,7 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file = _Files(self._impl.filename_base)
+        self._cache_file: Any = _Files(self._impl.filename_base)
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
