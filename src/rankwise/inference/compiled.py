@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import update_wrapper
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 from numba import __version__ as numba_version
@@ -128,7 +128,7 @@ class _Locator(_CacheLocator):
 
 
 class _Results(CompileResultCacheImpl):
-    _locator_classes: ClassVar[Any] = [_Locator]
+    _locator_classes: Any = [_Locator]  # noqa: RUF012
 
 
 class _Files:
