@@ -7,7 +7,7 @@
 # make pythons  the quick tests of the core, the linear and latent rankers and the commands, with every Python that is
 #               found and the newest packages for it, without PyTorch, in .venv-python3.10 and so on
 # make release  the files of a release in dist, checked
-# VENV, PYTHON and WORKERS (processes that tests are run in) may be set: make test VENV=/elsewhere WORKERS=4
+# VENV, PYTHON, WORKERS (processes that tests are run in) and INSTALL_OPTIONS may be set: make test VENV=/elsewhere WORKERS=4
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -33,9 +33,8 @@ test: checked
 quick: checked
 	$(PYTEST) tests -m 'not ($(NOT_QUICK))'
 
-# Two at a time: each has a core.
 checked: install
-	$(MAKE) --no-print-directory -j2 lint kernels-float64 kernels-float32
+	$(MAKE) --no-print-directory -j3 lint kernels-float64 kernels-float32
 
 lint: install
 	$(BIN)/ruff check .
@@ -96,15 +95,15 @@ $(BIN)/python:
 
 # Both houses. The sources are used in place (-e), so that an edit needs no new installation.
 $(VENV)/.installed-demo: $(INPUTS) | $(BIN)/python
-	$(PIP) install -e . -e ./lab -c constraints-test.txt
+	$(PIP) install $(INSTALL_OPTIONS) -e . -e ./lab -c constraints-test.txt
 	touch $@
 
 $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
-	$(PIP) install -e '.[test]' -e ./lab -c constraints-test.txt
+	$(PIP) install $(INSTALL_OPTIONS) -e '.[test]' -e ./lab -c constraints-test.txt
 	touch $@
 
 $(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
-	$(PIP) install -e '.[docs]' -c constraints-test.txt
+	$(PIP) install $(INSTALL_OPTIONS) -e '.[docs]' -c constraints-test.txt
 	touch $@
 
 clean:

@@ -27,7 +27,7 @@ IMPORTS_TORCH = re.compile(r"^(?:import|from) (?:rankwise\.)?torch\b", re.MULTIL
 
 
 @pytest.mark.examples
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS[1:], ids=lambda path: path.name)  # test_release.py runs the README
 def test_python_blocks_run_in_order_and_print_what_the_document_says(path: Path) -> None:
     found = examples(path.read_text(encoding="utf-8"))
     assert found or path.name in WITHOUT_CODE, f"{path.name} has no Python block"

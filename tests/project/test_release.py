@@ -195,6 +195,7 @@ def test_the_installed_command_tells_its_version(home: Home) -> None:
 @pytest.mark.slow
 def test_the_readme_runs_with_the_installed_wheel(home: Home) -> None:
     blocks = examples(read("README.md"))
+    assert len(blocks) > 1
     if not find_spec("torch"):
         blocks = [block for block in blocks if not IMPORTS_TORCH.search(block.code)]
     script = home.folder / "readme.py"
