@@ -7,7 +7,8 @@
 # make pythons  the quick tests of the core, the linear and latent rankers and the commands, with every Python that is
 #               found and the newest packages for it, without PyTorch, in .venv-python3.10 and so on
 # make release  the files of a release in dist, checked
-# VENV, PYTHON, WORKERS (processes that tests are run in) and INSTALL_OPTIONS may be set: make test VENV=/elsewhere WORKERS=4
+# VENV, PYTHON, WORKERS (processes that tests are run in) and INSTALL_OPTIONS (of pip) may be set:
+#               make test VENV=/elsewhere WORKERS=4
 
 PYTHON ?= python3
 VENV ?= .venv

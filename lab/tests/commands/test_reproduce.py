@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from rankwise_lab.report.figure import have_matplotlib
-from rankwise_lab.reproduce import action, action_data, scaling, scaling_page, timing
+from rankwise_lab.reproduce import action, action_data, scaling, timing
 from rankwise_lab.reproduce.beside import TITLES
 
 import rankwise.inference.compiled  # noqa: F401  # kernels lie where they did before another cache is named
@@ -207,8 +207,6 @@ def test_a_command_that_is_killed_in_two_parts_goes_on_to_the_same_report(
     whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
 ) -> None:
     without_data(monkeypatch, tmp_path)
-    # Twelve figures, which are no pieces; those of timing and action are drawn, and every card's.
-    monkeypatch.setattr(scaling_page, "draw", lambda found: {})
     report = tmp_path / "report"
     before: dict[str, tuple[bytes, int]] = {}
     for writes, counts in ENDS:

@@ -288,10 +288,7 @@ cifar.Plan.quick = lambda: plan
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_killed_command_goes_on_to_the_same_report(
-    whole: Whole, data: Path, dying: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cifar_page, "draw", lambda found: {})  # figures are drawn below
+def test_a_killed_command_goes_on_to_the_same_report(whole: Whole, data: Path, dying: str) -> None:
     command = ["reproduce", "cifar", "--quick", "--threads", "1"]
     killed = [sys.executable, "-c", KILLED.format(dying=dying), "3", repr(PLAN.__dict__), *command]
     assert subprocess.run(killed, env=ENVIRONMENT, check=False, capture_output=True).returncode == -signal.SIGKILL
