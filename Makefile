@@ -104,7 +104,7 @@ $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
 	touch $@
 
 $(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
-	$(PIP) install $(INSTALL_OPTIONS) -e '.[docs]' -c constraints-test.txt
+	$(PIP) install $(INSTALL_OPTIONS) -e '.[docs]' -e ./lab -c constraints-test.txt
 	touch $@
 
 clean:

@@ -1,4 +1,4 @@
-"""What the tests of both houses share: random numbers, features of images, pages and a browser to see them with."""
+"""What the tests of both houses share: random numbers, J by its definition, features of images, pages, a browser."""
 
 from __future__ import annotations
 
@@ -57,6 +57,19 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(SEED)
+
+
+@pytest.fixture
+def objective() -> Callable[..., float]:
+    """scale·Δ(R*, R) + F(R) − F(R*) by the definition: F = (1/PN) Σ R_xy (s_x − s_y) with the matrix R."""
+
+    def of(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, ranking: Any) -> float:
+        between = np.ix_(relevant, ~relevant)
+        ahead = scores[relevant][:, None] - scores[~relevant][None, :]
+        score_of = np.mean(ranking.matrix()[between] * ahead)
+        return float(scale * loss.of_counts(ranking.above, int((~relevant).sum())) + score_of - np.mean(ahead))
+
+    return of
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rankwise.explore.static import write_page
+from rankwise_lab.explore.static import write_page
+
 from rankwise.inference import compiled
 
 project = "rankwise"

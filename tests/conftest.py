@@ -1,4 +1,4 @@
-"""What tests of the library share: families of scores, J by its definition, Ctrl-C, real data."""
+"""What tests of the library share: families of scores, Ctrl-C, real data."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-import rankwise as rw
 
 Scores = NDArray[np.float64]
 Relevant = NDArray[np.bool_]
@@ -90,19 +88,6 @@ def draw_relevant() -> Callable[[np.random.Generator, int, int], Relevant]:
         return rng.permutation(np.arange(n_pos + n_neg) < n_pos)
 
     return draw
-
-
-@pytest.fixture
-def objective() -> Callable[..., float]:
-    """scale·Δ(R*, R) + F(R) − F(R*) by the definition: F = (1/PN) Σ R_xy (s_x − s_y) with the matrix R."""
-
-    def of(scores: Scores, relevant: Relevant, loss: rw.Loss, scale: float, ranking: rw.Interleaving) -> float:
-        between = np.ix_(relevant, ~relevant)
-        ahead = scores[relevant][:, None] - scores[~relevant][None, :]
-        score_of = np.mean(ranking.matrix()[between] * ahead)
-        return float(scale * loss.of_counts(ranking.above, int((~relevant).sum())) + score_of - np.mean(ahead))
-
-    return of
 
 
 @pytest.fixture

@@ -38,14 +38,13 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
         ([], "required"),
         (["frobnicate"], "frobnicate"),
         (["fit", "a", "-o", "b", "--colour"], "--colour"),
-        (["explore", "x"], "x"),
     ],
 )
 def test_bad_usage_exits_with_2_and_one_line(arguments: list[str], said: str, capsys: Capture) -> None:
     assert said in misused(capsys, *arguments)
 
 
-@pytest.mark.parametrize("name", ["bench", "demo", "reproduce"])
+@pytest.mark.parametrize("name", ["bench", "demo", "explore", "reproduce"])
 @pytest.mark.parametrize("more", [[], ["--quick"], ["timing", "--out", "there"], ["--help"]], ids=" ".join)
 @pytest.mark.usefixtures("joined")
 def test_without_the_laboratory_its_commands_say_how_to_get_it(name: str, more: list[str], capsys: Capture) -> None:

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("linear", "torch", "boosting"),
     ("latent", "dask"),
     ("models",),
-    ("detection", "explore"),
+    ("detection",),
     ("cli",),
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -6,7 +6,18 @@ returns an exit status.
 """
 
 from rankwise.cli.output import BAD_INPUT, Voice, check_files, check_writable
-from rankwise.cli.parsing import whole
+from rankwise.cli.parsing import add_parser, whole
 from rankwise.extras import install_hint, missing
+from rankwise.io.quoting import shown as quoted
 
-__all__ = ["BAD_INPUT", "Voice", "check_files", "check_writable", "install_hint", "missing", "whole"]
+__all__ = [
+    "BAD_INPUT",
+    "Voice",
+    "add_parser",
+    "check_files",
+    "check_writable",
+    "install_hint",
+    "missing",
+    "quoted",
+    "whole",
+]

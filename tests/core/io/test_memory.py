@@ -317,7 +317,6 @@ def test_errors_of_archives_quote_a_few_dozen_characters(tmp_path: Path) -> None
         ["fit", "x.csv", "-o", "m.rw", "--label", LONG],
         ["fit", "x.csv", "-o", "m.rw", "--relevant-from", LONG],
         ["fit", "x.csv", "-o", "m.rw", LONG],
-        ["explore", "--port", LONG],
         [LONG],
     ],
     ids=lambda arguments: " ".join(word[:10] for word in arguments[-2:]),

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rankwise_lab.explore.solve import LARGEST, LOSSES, MOST_SAMPLES, BadRequestError, Query, explain, read, solve
 
 import rankwise as rw
-from rankwise.explore.solve import LARGEST, LOSSES, MOST_SAMPLES, BadRequestError, Query, explain, read, solve
 from rankwise.losses import as_loss
 
 RTOL, ATOL = 1e-12, 1e-12

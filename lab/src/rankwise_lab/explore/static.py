@@ -48,4 +48,4 @@ def _as_function(name: str, text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return files("rankwise.explore").joinpath(name).read_text(encoding="utf-8")
+    return files("rankwise_lab.explore").joinpath(name).read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from rankwise_lab.explore.server import Explorer
+from rankwise_lab.explore.solve import LOSSES, solve
 
 import rankwise as rw
-from rankwise.explore.server import Explorer
-from rankwise.explore.solve import LOSSES, solve
 from rankwise.inference.quicksort import trace
 
 pytest.importorskip("selenium", reason="selenium is not installed")

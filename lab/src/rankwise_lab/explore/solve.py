@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.hinge import ranking_loss, structured_hinge
-from rankwise.inference.quicksort import Step, trace
-from rankwise.interleaving import Interleaving
+from rankwise import Interleaving, ranking_loss, structured_hinge
+from rankwise.inference import Step, trace
 from rankwise.losses import Loss, as_loss
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from rankwise.explore.solve import LOSSES, solve
-from rankwise.explore.static import SCRIPT, write_page
+from rankwise_lab.explore.solve import LOSSES, solve
+from rankwise_lab.explore.static import SCRIPT, write_page
 
 RTOL, ATOL = 1e-10, 1e-10
 SORTED_NEGATIVES = 16  # up to here the library's Algorithm 1 divides at the median itself, as the page does
-LOCAL = Path(__file__).resolve().parents[2] / "src" / "rankwise" / "explore" / "local.js"
+LOCAL = Path(__file__).resolve().parents[2] / "src" / "rankwise_lab" / "explore" / "local.js"
 RUN = """
 import { readFileSync } from "node:fs";
 const source = readFileSync(process.argv[1], "utf8");

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any, NamedTuple, NoReturn
 
-from rankwise.explore.solve import BadRequestError, solve
+from rankwise_lab.explore.solve import BadRequestError, solve
 
 LOOPBACK = "127.0.0.1"
 LARGEST_BODY = 64 * 1024
@@ -133,7 +133,7 @@ class Explorer(ThreadingHTTPServer):
 
 def _read(name: str) -> _File:
     kind = _KINDS[name.rpartition(".")[2]]
-    return _File(f"{kind}; charset=utf-8", files("rankwise.explore").joinpath(name).read_bytes())
+    return _File(f"{kind}; charset=utf-8", files("rankwise_lab.explore").joinpath(name).read_bytes())
 
 
 class _Received(io.RawIOBase):

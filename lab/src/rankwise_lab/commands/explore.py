@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rankwise.cli.output import Voice
-from rankwise.cli.parsing import add_parser
-from rankwise.io.quoting import shown as quoted
+from rankwise.cli import Voice, add_parser, quoted
 
 if TYPE_CHECKING:
-    from rankwise.explore.server import Explorer
+    from rankwise_lab.explore.server import Explorer
 
 _EPILOG = """\
 Drag scores and see how a loss judges the ranking by score, which ranking training corrects, which way each score is
@@ -42,7 +40,7 @@ def add_command(commands: Any) -> None:
 def _explore(arguments: argparse.Namespace) -> int:
     import webbrowser
 
-    from rankwise.explore.solve import warm_up
+    from rankwise_lab.explore.solve import warm_up
 
     voice = Voice()
     with _serve(arguments.port) as server:
@@ -58,7 +56,7 @@ def _explore(arguments: argparse.Namespace) -> int:
 
 
 def _serve(port: int) -> Explorer:
-    from rankwise.explore.server import Explorer
+    from rankwise_lab.explore.server import Explorer
 
     try:
         return Explorer(port)

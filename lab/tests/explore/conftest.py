@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from rankwise.explore.server import Explorer
-from rankwise.explore.solve import warm_up
+from rankwise_lab.explore.server import Explorer
+from rankwise_lab.explore.solve import warm_up
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,11 @@ from importlib.resources import files
 from typing import Any, NoReturn
 
 import pytest
+from rankwise_lab.explore import server as server_module
+from rankwise_lab.explore.server import LARGEST_BODY, Explorer
+from rankwise_lab.explore.solve import solve
 
 from rankwise.cli.main import main
-from rankwise.explore import server as server_module
-from rankwise.explore.server import LARGEST_BODY, Explorer
-from rankwise.explore.solve import solve
 
 EXAMPLE = {"scores": [2.0, 1.0, 0.5, 0.0], "relevant": [False, True, False, True]}
 
@@ -68,7 +68,7 @@ FILES = {"/": "text/html", "/style.css": "text/css"} | {
 def test_every_file_is_served_with_strict_headers_whole_and_to_head(server: Explorer, path: str) -> None:
     status, headers, content = ask(server, "GET", path)
     assert status == 200
-    assert content == files("rankwise.explore").joinpath(path[1:] or "index.html").read_bytes()
+    assert content == files("rankwise_lab.explore").joinpath(path[1:] or "index.html").read_bytes()
     assert headers["Content-Type"] == f"{FILES[path]}; charset=utf-8"
     assert headers["Content-Security-Policy"].startswith(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -84,14 +84,14 @@ def test_every_file_is_served_with_strict_headers_whole_and_to_head(server: Expl
 
 def test_the_files_name_no_other_place_and_evaluate_no_text() -> None:
     for path in FILES:
-        text = files("rankwise.explore").joinpath(path[1:] or "index.html").read_text(encoding="utf-8")
+        text = files("rankwise_lab.explore").joinpath(path[1:] or "index.html").read_text(encoding="utf-8")
         places = set(re.findall(r"(?:https?:)?//[\w.]+\.\w+[^\s\"']*", text))
         assert places <= {"http://www.w3.org/2000/svg"}, path
         assert not re.search(r"\beval\b|innerHTML|new Function|\sstyle=|\son\w+=", text), path
 
 
 def test_every_file_of_the_page_is_served(server: Explorer) -> None:
-    there = {entry.name for entry in files("rankwise.explore").iterdir() if not entry.name.endswith((".py", "__"))}
+    there = {entry.name for entry in files("rankwise_lab.explore").iterdir() if not entry.name.endswith((".py", "__"))}
     there -= {"local.js", "embed.js"}  # which only the page without a server has
     assert {f"/{name}" for name in there} <= set(server.pages)
 
