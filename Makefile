@@ -59,7 +59,7 @@ MINIMAL_TOOLS := clarabel h5py hypothesis numcodecs pandas pytest pytest-xdist t
 minimal:
 	$(MINIMAL_PYTHON) -m venv .venv-minimal
 	.venv-minimal/bin/python -m pip --disable-pip-version-check -q install -c constraints-minimal.txt \
-	    -e '.[boosting,dask,detection,parquet,plots,torch]' -e ./lab $(MINIMAL_TOOLS)
+	    -e '.[boosting,dask,images,parquet,plots,torch]' -e './lab[detection]' $(MINIMAL_TOOLS)
 	$(MAKE) --no-print-directory kernels-of tests-of IN=.venv-minimal TESTS=tests
 
 # One that fails does not keep the others from running; the names of those that failed are said at the end.
@@ -100,7 +100,7 @@ $(VENV)/.installed-demo: $(INPUTS) | $(BIN)/python
 	touch $@
 
 $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
-	$(PIP) install $(INSTALL_OPTIONS) -e '.[test]' -e ./lab -c constraints-test.txt
+	$(PIP) install $(INSTALL_OPTIONS) -e '.[test]' -e './lab[detection]' -c constraints-test.txt
 	touch $@
 
 $(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python

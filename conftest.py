@@ -20,8 +20,8 @@ pytest.register_assert_rewrite("commands", "exact_hinge", "linear_problems", "me
 _LAB = "lab/src/rankwise_lab"
 NEED_TORCH = [
     "src/rankwise/torch/*",
-    "src/rankwise/detection/cnn.py",
     f"{_LAB}/benchmarks/torch_*",
+    f"{_LAB}/detection/cnn.py",
     f"{_LAB}/benchmarks/finetune*",
     f"{_LAB}/benchmarks/layerwise.py",
     f"{_LAB}/benchmarks/retrieval*",
@@ -79,12 +79,12 @@ def write_features() -> Callable[..., Path]:
     A window's features are noise, and its IoU with the objects of each class in a column of its own, for the whole
     image at least 0.4; no network is needed. The VOC folder is beside it, `kit`.
     """
-    from rankwise.detection.boxes import iou
-    from rankwise.detection.proposals import sliding_windows
-    from rankwise.detection.shapes import write_shapes
-    from rankwise.detection.store import FORMAT, VERSION
-    from rankwise.detection.voc import read_voc
-    from rankwise.detection.writing import StoreWriter
+    from rankwise_lab.detection.boxes import iou
+    from rankwise_lab.detection.proposals import sliding_windows
+    from rankwise_lab.detection.shapes import write_shapes
+    from rankwise_lab.detection.store import FORMAT, VERSION
+    from rankwise_lab.detection.voc import read_voc
+    from rankwise_lab.detection.writing import StoreWriter
 
     def write(
         folder: Path, *, dim: int = 8, noise: float = 0.05, seed: int = 0, windows: int = 150, n: int = 16

@@ -10,11 +10,11 @@ fit above the worse. Judged by detection AP after non-maximum suppression.
 
 import numpy as np
 import torch
+from rankwise_lab.detection import Detections, average_precision, iou, nms
 from sklearn.datasets import load_digits
 from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
 import rankwise.torch as rwt
-from rankwise.detection import Detections, average_precision, iou, nms
 
 SPLITS, STEPS, IMAGES, SIDE, OVERLAPS = 3, 80, 50, 30, (0.5, 0.75)
 CORNERS = np.array([(x, y) for y in range(0, SIDE - 7, 2) for x in range(0, SIDE - 7, 2)])

@@ -78,7 +78,6 @@ _LAZY = {
     "RankSVMCV": "rankwise.linear.rank_svm_cv",
     "boosting": "rankwise.boosting",
     "dask": "rankwise.dask",
-    "detection": "rankwise.detection",
     "inference": "rankwise.inference",
     "io": "rankwise.io",
     "latent": "rankwise.latent",

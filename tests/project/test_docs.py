@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from documents import Example, examples
 
-from rankwise.extras import _EXTRAS
+from rankwise.extras import _EXTRAS, _OF_THE_LABORATORY
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, LAB = ROOT / "src" / "rankwise", ROOT / "lab" / "src" / "rankwise_lab"
@@ -100,7 +100,7 @@ def extras() -> set[str]:
 
 def test_every_extra_that_a_document_installs_exists_and_is_named_for_a_checkout_too() -> None:
     known = extras()
-    assert {"torch", "plots", "images", "parquet", "detection"} <= known
+    assert {"torch", "plots", "images", "parquet"} <= known
     hints = set()
     for path in [*DOCUMENTS, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md"))]:
         text = path.read_text(encoding="utf-8")
@@ -116,12 +116,12 @@ def test_errors_take_the_installing_command_from_one_place() -> None:
     texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
     assert [name for name, text in texts.items() if "pip install '" in text] == ["extras.py"]
     asked = re.findall(r"install_hint\([\"'](\w+)[\"']\)", "\n".join(texts.values()))
-    assert {"dask", "images", "torch"} <= {*asked, *_EXTRAS.values()} <= extras()
+    assert {"dask", "images", "torch"} <= {*asked, *_EXTRAS.values()} <= {*extras(), *_OF_THE_LABORATORY}
 
 
 def test_the_readme_lists_the_extras_that_users_need() -> None:
     install = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Install")[2].partition("##")[0]
-    assert {"plots", "parquet", "images", "torch", "detection"} <= set(re.findall(r"\[(\w+)\]", install)) <= extras()
+    assert {"plots", "parquet", "images", "torch"} <= set(re.findall(r"\[(\w+)\]", install)) <= extras()
 
 
 def test_no_address_is_invented_for_the_project() -> None:

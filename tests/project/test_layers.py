@@ -32,7 +32,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("linear", "torch", "boosting"),
     ("latent", "dask"),
     ("models",),
-    ("detection",),
     ("cli",),
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
@@ -42,7 +41,7 @@ ON_TOP = {"cli"}
 KNOWN_BY = {
     "numba": {"inference"},
     "llvmlite": {"inference"},
-    "torch": {"torch", "detection", "cli"},
+    "torch": {"torch"},
     "dask": {"dask"},
     "distributed": {"dask"},
     "lightgbm": set(),
@@ -135,6 +134,6 @@ def test_the_package_shows_its_public_names_and_no_others() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, public, _ = json.loads(done.stdout)
-    modules = {"boosting", "dask", "detection", "inference", "io", "latent", "metrics", "torch"}
+    modules = {"boosting", "dask", "inference", "io", "latent", "metrics", "torch"}
     assert set(shown) == {*public, *modules, "__doc__", "__version__"}
     assert {"RankSVM", "load", "Bags"} <= set(shown)

@@ -143,7 +143,7 @@ def test_the_sdist_has_what_builds_and_tests_and_no_litter(release: Release) -> 
     folders = {name.split("/")[0] for name in found if "/" in name}
     assert folders == {".ci", "docs", "examples", "lab", "src", "tests"}
     here = Path(__file__).relative_to(ROOT).as_posix()
-    assert {here, "tests/detection/voc_ap.json", "lab/src/rankwise_lab/report/page.html", "docs/theory.md"} <= found
+    assert {here, "lab/tests/detection/voc_ap.json", "lab/src/rankwise_lab/report/page.html", "docs/theory.md"} <= found
     assert not found & set(LITTER)
     assert not [name for name in found if "__pycache__" in name or "rankwise_lab.egg-info" in name]
 

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.detection import FeatureStore, average_precision, evaluate, read_voc
+from rankwise_lab.detection.shapes import write_shapes
 from rankwise_lab.reproduce import detection_data
 from rankwise_lab.reproduce.detection import LOSSES, METHODS, Experiment, Plan
 from rankwise_lab.reproduce.detection_results import KINDS, Judged, document, judge, redrawn, table5
 
 from rankwise.cli.main import main
-from rankwise.detection import FeatureStore, average_precision, evaluate, read_voc
-from rankwise.detection.shapes import write_shapes
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Path]

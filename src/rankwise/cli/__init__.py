@@ -5,19 +5,57 @@ The public names are those that a command of another package needs. Such a comma
 returns an exit status.
 """
 
-from rankwise.cli.output import BAD_INPUT, Voice, check_files, check_writable
-from rankwise.cli.parsing import add_parser, whole
+from rankwise.cli.inputs import counted
+from rankwise.cli.output import (
+    BAD_INPUT,
+    INTERRUPTED,
+    Voice,
+    check_files,
+    check_writable,
+    is_standard,
+    write_document,
+    write_text,
+)
+from rankwise.cli.parsing import (
+    add_json,
+    add_loss,
+    add_output,
+    add_parser,
+    add_quiet,
+    add_seed,
+    add_solver,
+    check_trained,
+    number,
+    positive,
+    real,
+    whole,
+)
 from rankwise.extras import install_hint, missing
 from rankwise.io.quoting import shown as quoted
 
 __all__ = [
     "BAD_INPUT",
+    "INTERRUPTED",
     "Voice",
+    "add_json",
+    "add_loss",
+    "add_output",
     "add_parser",
+    "add_quiet",
+    "add_seed",
+    "add_solver",
     "check_files",
+    "check_trained",
     "check_writable",
+    "counted",
     "install_hint",
+    "is_standard",
     "missing",
+    "number",
+    "positive",
     "quoted",
+    "real",
     "whole",
+    "write_document",
+    "write_text",
 ]

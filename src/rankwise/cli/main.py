@@ -11,15 +11,15 @@ from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 from rankwise import __version__
-from rankwise.cli import detect, evaluate, fit, predict
+from rankwise.cli import evaluate, fit, predict
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 from rankwise.extras import missing
 from rankwise.io.quoting import shorten
 
-_OWN = {"fit": fit, "predict": predict, "evaluate": evaluate, "detect": detect}
+_OWN = {"fit": fit, "predict": predict, "evaluate": evaluate}
 _COMMANDS = "rankwise.commands"
 # Commands of rankwise-lab; where it is not installed, they say how to install it.
-_LABORATORY = ("bench", "demo", "explore", "reproduce")
+_LABORATORY = ("bench", "demo", "detect", "explore", "reproduce")
 
 # Arguments of functions that errors name; here they are options.
 _OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|max_memory|empty)=(?=([;, ]|$)|')")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return ranks_of(self.decision_function(X), qid)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, note: Mapping[str, Any] | None = None) -> None:
         """Save the fitted model to a file, which `rankwise.load` reads.
 
         The file is written completely or not at all, and it contains data only, no code. A parameter that is not plain
@@ -99,6 +99,8 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         path : str or Path
             File to write. An existing file is replaced.
+        note : mapping, optional
+            More to keep in the file, as plain data. `rankwise.io.read_model(path).header["note"]` has it.
 
         Raises
         ------
@@ -106,7 +108,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the model is not fitted.
         """
         check_is_fitted(self, "coef_")
-        write_linear(path, self._kind, self)
+        write_linear(path, self._kind, self, note)
 
     @classmethod
     def from_file(cls, file: ModelFile, path: str | Path) -> BaseLinearRanker:

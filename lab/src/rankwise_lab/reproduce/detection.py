@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from rankwise import structured_hinge
-from rankwise.detection import (
+from rankwise_lab import pieces
+from rankwise_lab.detection import (
     FeatureStore,
     Recipe,
     choose_C,
@@ -28,7 +29,6 @@ from rankwise.detection import (
     train,
     write_detector,
 )
-from rankwise_lab import pieces
 from rankwise_lab.measuring.timing import unconverged
 
 __all__ = ["LOSSES", "METHODS", "TRAIN", "Experiment", "Plan"]

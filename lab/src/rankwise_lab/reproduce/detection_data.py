@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankwise.detection import Devkit, FeatureStore, read_voc
 from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
+from rankwise_lab.detection import Devkit, FeatureStore, read_voc
 from rankwise_lab.reproduce.cifar_data import spaced
 
 __all__ = ["ARCHIVE", "SETS", "default_year", "featured", "find_devkit", "smaller", "years_of"]
@@ -115,7 +115,7 @@ def featured(
 
     settings: of `prepare`; the features depend on them.
     """
-    from rankwise.detection import prepare
+    from rankwise_lab.detection import prepare
 
     if folder is None:
         folder = cache_folder() / f"features-{_digest_of({'devkit': str(devkit.resolve()), 'year': year, **settings})}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.detection import Detections, VocAP, average_precision, detect
+from rankwise_lab.detection import Detections, VocAP, average_precision, detect
 from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce import beside

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import counted
-from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import (
+from rankwise.cli import (
+    INTERRUPTED,
+    Voice,
     add_json,
     add_loss,
     add_output,
@@ -17,10 +17,14 @@ from rankwise.cli.parsing import (
     add_quiet,
     add_seed,
     add_solver,
+    check_files,
     check_trained,
+    counted,
+    is_standard,
     positive,
     real,
     whole,
+    write_document,
 )
 
 _STARTS = ["mean", "whole", "centre", "random"]
@@ -107,9 +111,9 @@ def _share(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, write the model, and print a summary; 130 if interrupted, which loses no finished round."""
-    from rankwise.detection.detector import labelled
-    from rankwise.detection.detector_file import write_detector
-    from rankwise.detection.store import FeatureStore
+    from rankwise_lab.detection.detector import labelled
+    from rankwise_lab.detection.detector_file import write_detector
+    from rankwise_lab.detection.store import FeatureStore
 
     check_trained(arguments, ("Cs", "cv", "val"))
     check_files({}, {"--output": arguments.output, "--json": arguments.json})
@@ -140,7 +144,7 @@ def _trained(
     arguments: argparse.Namespace, store: Any, checkpoint: Path, voice: Voice
 ) -> tuple[Any, dict[str, Any] | None]:
     """The model, and how its C was chosen, if it was."""
-    from rankwise.detection.detector import Recipe, choose_C, grid, train, train_cv
+    from rankwise_lab.detection.detector import Recipe, choose_C, grid, train, train_cv
 
     recipe = Recipe(
         arguments.loss,

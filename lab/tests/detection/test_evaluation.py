@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-
-from rankwise.detection.evaluation import Detections, Truth, VocAP, average_precision
+from rankwise_lab.detection.evaluation import Detections, Truth, VocAP, average_precision
 
 TRUSTED = Path(__file__).parent / "voc_ap.json"
 ATOL = 1e-12

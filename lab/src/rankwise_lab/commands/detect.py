@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rankwise.cli import detect_evaluate, detect_prepare, detect_show, detect_train
+from rankwise_lab.commands import detect_evaluate, detect_prepare, detect_show, detect_train
 
 # In the order in which they are run; each has add_command.
 _STEPS = (detect_prepare, detect_train, detect_evaluate, detect_show)

@@ -37,7 +37,7 @@ class VocError(ValueError):
 
     Examples
     --------
-    >>> from rankwise.detection import VocError, read_voc
+    >>> from rankwise_lab.detection import VocError, read_voc
     >>> try:
     ...     read_voc("no/such/folder")
     ... except VocError as error:
@@ -66,7 +66,7 @@ class Object:
 
     Examples
     --------
-    >>> from rankwise.detection import Object
+    >>> from rankwise_lab.detection import Object
     >>> Object("fish", (1.0, 1.0, 40.0, 20.0), difficult=False).name
     'fish'
     """
@@ -101,7 +101,7 @@ class Annotated:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from rankwise.detection import Annotated
+    >>> from rankwise_lab.detection import Annotated
     >>> Annotated("000001", Path("JPEGImages/000001.jpg"), 353, 500, ()).path.name
     '000001.jpg'
     """
@@ -136,8 +136,8 @@ class Devkit:
     Examples
     --------
     >>> import tempfile
-    >>> from rankwise.detection import read_voc
-    >>> from rankwise.detection.shapes import write_shapes
+    >>> from rankwise_lab.detection import read_voc
+    >>> from rankwise_lab.detection.shapes import write_shapes
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     devkit = read_voc(write_shapes(folder, {"train": 4, "test": 2}))
     >>> devkit.name, devkit.classes, devkit.sets["test"]
@@ -181,8 +181,8 @@ def read_voc(devkit: str | Path, year: str | None = None, sets: Sequence[str] | 
     Examples
     --------
     >>> import tempfile
-    >>> from rankwise.detection import read_voc
-    >>> from rankwise.detection.shapes import write_shapes
+    >>> from rankwise_lab.detection import read_voc
+    >>> from rankwise_lab.detection.shapes import write_shapes
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     devkit = read_voc(write_shapes(folder, {"train": 4, "test": 2}))
     >>> devkit.name, devkit.classes, devkit.sets["test"]

@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.detection.boxes import as_boxes, iou, nms
-from rankwise.detection.evaluation import Detections, Kind, VocAP, average_precision
-from rankwise.detection.store import FeatureStore
-from rankwise.latent import LatentRankSVM, LatentRankSVMCV
-from rankwise.latent.latent_svm_cv import grid_of_bags
-from rankwise.linear.posing import pose
+from rankwise.latent import LatentRankSVM, LatentRankSVMCV, bag_means
+from rankwise.linear import Objective, as_features, grid_of_C, pose
 from rankwise.losses import LossLike, as_loss
 from rankwise.metrics import average_precision as ranking_average_precision
+from rankwise_lab.detection.boxes import as_boxes, iou, nms
+from rankwise_lab.detection.evaluation import Detections, Kind, VocAP, average_precision
+from rankwise_lab.detection.store import FeatureStore
 
 Sets = str | Sequence[str]
 Folder = str | os.PathLike[str]
 STARTS = ("mean", "whole", "centre", "random")
+# The grid of C reaches so far from the natural C, in powers of ten.
+_GRID = (-2.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Recipe:
 
     Examples
     --------
-    >>> from rankwise.detection import Recipe, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import Recipe, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> recipe = Recipe(starts=("mean", "centre"), max_outer=20)
     >>> model = train(shapes_store(), "disc", recipe=recipe, C=10.0)
     """
@@ -152,8 +153,8 @@ def labelled(store: FeatureStore, name: str, sets: Sets) -> Labelled:
 
     Examples
     --------
-    >>> from rankwise.detection import labelled
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import labelled
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> images, relevant = labelled(shapes_store(), "disc", "test")
     >>> images.tolist(), relevant.astype(int).tolist()
     ([16, 17, 18, 19, 20, 21, 22, 23], [0, 1, 0, 1, 0, 1, 0, 1])
@@ -211,8 +212,8 @@ def train(
 
     Examples
     --------
-    >>> from rankwise.detection import image_ap, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import image_ap, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> model = train(store, "disc", C=10.0)
     >>> image_ap(model, store, "disc", "test")
@@ -242,7 +243,8 @@ def train_cv(
 def grid(store: FeatureStore, name: str, sets: Sets, recipe: Recipe, n: int) -> NDArray[np.float64]:
     """Values of C, (n,), spread around the natural one for the mean windows of the images."""
     known = labelled(store, name, sets)
-    return grid_of_bags(n, store.bags[known.images], pose(known.relevant, as_loss(recipe.loss)))
+    means = as_features(bag_means(store.bags[known.images]))
+    return grid_of_C(n, Objective(means, pose(known.relevant, as_loss(recipe.loss))), _GRID)
 
 
 def choose_C(
@@ -294,8 +296,8 @@ def choose_C(
 
     Examples
     --------
-    >>> from rankwise.detection import choose_C
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import choose_C
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> choice = choose_C(shapes_store(), "disc", "train", "val", [1.0, 10.0])
     >>> choice.C, choice.scores.tolist()
     (1.0, [1.0, 1.0])
@@ -353,8 +355,8 @@ def detect(
 
     Examples
     --------
-    >>> from rankwise.detection import detect, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import detect, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> found = detect(train(store, "disc", C=10.0), store, "test", max_per_image=2)
     >>> found.image.tolist(), found.boxes.shape
@@ -419,8 +421,8 @@ def evaluate(
 
     Examples
     --------
-    >>> from rankwise.detection import evaluate, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import evaluate, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> model = train(store, "disc", C=10.0)
     >>> round(evaluate(model, store, "disc", overlap=0.3).value, 2)
@@ -460,8 +462,8 @@ def image_ap(model: Any, store: FeatureStore, name: str, sets: Sets = "test") ->
 
     Examples
     --------
-    >>> from rankwise.detection import image_ap, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import image_ap, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> image_ap(train(store, "square", C=10.0), store, "square")
     1.0
@@ -498,8 +500,8 @@ def localised(model: Any, store: FeatureStore, name: str, sets: Sets = "trainval
 
     Examples
     --------
-    >>> from rankwise.detection import localised, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import localised, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> localised(train(store, "disc", C=10.0), store, "disc", overlap=0.3)
     0.375

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from rankwise.detection.store import FORMAT, VERSION, FeatureStore
-from rankwise.detection.voc import Object
-from rankwise.detection.writing import StoreWriter
+from rankwise_lab.detection.store import FORMAT, VERSION, FeatureStore
+from rankwise_lab.detection.voc import Object
+from rankwise_lab.detection.writing import StoreWriter
 
 SEED = 11
 DIM = 6

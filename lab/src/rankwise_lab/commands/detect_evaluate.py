@@ -8,10 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.inputs import counted
-from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
-from rankwise.cli.parsing import add_json, add_parser, number, real, whole
-from rankwise.io.quoting import shown as quoted
+from rankwise.cli import (
+    Voice,
+    add_json,
+    add_parser,
+    check_files,
+    counted,
+    is_standard,
+    number,
+    quoted,
+    real,
+    whole,
+    write_document,
+    write_text,
+)
 
 _EPILOG = """\
 how detections are counted:
@@ -80,10 +90,10 @@ def _part(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Detect, evaluate, and print the results."""
-    from rankwise.detection.detector import detect, image_ap
-    from rankwise.detection.detector_file import read_detector
-    from rankwise.detection.evaluation import average_precision
-    from rankwise.detection.store import FeatureStore
+    from rankwise_lab.detection.detector import detect, image_ap
+    from rankwise_lab.detection.detector_file import read_detector
+    from rankwise_lab.detection.evaluation import average_precision
+    from rankwise_lab.detection.store import FeatureStore
 
     outputs = {"--json": arguments.json, "--detections": arguments.detections}
     check_files({"MODEL": arguments.model}, outputs)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 torch = pytest.importorskip("torch")
 pytest.importorskip("PIL")
 
+from rankwise_lab.detection.cnn import CropFeatures  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.detection.cnn import CropFeatures  # noqa: E402
 
 SEED = 3
 

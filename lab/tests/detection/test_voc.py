@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from rankwise.detection.voc import Annotated, Object, VocError, read_voc
+from rankwise_lab.detection.voc import Annotated, Object, VocError, read_voc
 
 HEAD = "<annotation><size><width>50</width><height>40</height><depth>3</depth></size>"
 BOX = "<bndbox><xmin>2</xmin><ymin>3</ymin><xmax>20</xmax><ymax>30</ymax></bndbox>"

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.detection.proposals import sliding_windows
-from rankwise.detection.store import FeatureStore
-from rankwise.io.atomic import write_bytes
+from rankwise.io import write_bytes
+from rankwise_lab.detection.proposals import sliding_windows
+from rankwise_lab.detection.store import FeatureStore
 
 CLASSES = ("disc", "square")
 _WIDTH, _HEIGHT = 96, 64

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.detection.boxes import as_boxes, as_scores
-from rankwise.extras import install_hint
+from rankwise.cli import install_hint
 from rankwise.inputs import as_array, is_whole
+from rankwise_lab.detection.boxes import as_boxes, as_scores
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -74,7 +74,7 @@ def draw(
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.detection import draw
+    >>> from rankwise_lab.detection import draw
     >>> image = np.zeros((40, 60, 3), dtype=np.uint8)
     >>> draw(image, [[5, 5, 30, 30]], [0.9], ["disc"], side=120).size
     (120, 80)
@@ -136,7 +136,7 @@ def contact_sheet(
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.detection import contact_sheet
+    >>> from rankwise_lab.detection import contact_sheet
     >>> image = np.zeros((40, 60, 3), dtype=np.uint8)
     >>> contact_sheet([image, image], columns=2, cell=60).size
     (132, 48)
@@ -184,7 +184,7 @@ def encode(picture: Image, kind: Literal["png", "jpeg"] = "png") -> bytes:
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.detection import contact_sheet, encode
+    >>> from rankwise_lab.detection import contact_sheet, encode
     >>> encode(contact_sheet([np.zeros((4, 6, 3), dtype=np.uint8)]))[1:4]
     b'PNG'
     """

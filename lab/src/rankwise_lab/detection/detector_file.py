@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankwise.detection.store import FeatureStore
-from rankwise.io.models import read_model
-from rankwise.linear.model_file import write_linear
-from rankwise.models import from_file
+from rankwise import load
+from rankwise.io import read_model
+from rankwise_lab.detection.store import FeatureStore
 
 # Settings that determine a row of features; others, such as the number of windows, may differ.
 _ROW = ("dim", "model", "weights", "crop", "context")
@@ -37,8 +36,8 @@ class Detector(NamedTuple):
 
     Examples
     --------
-    >>> from rankwise.detection import Detector, train
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import Detector, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> detector = Detector(train(store, "disc", C=10.0), "disc", store.settings, {})
     >>> detector.check(store)  # raises if the features differ
@@ -101,8 +100,8 @@ def write_detector(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rankwise.detection import read_detector, train, write_detector
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import read_detector, train, write_detector
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> model = train(store, "disc", C=10.0)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +112,7 @@ def write_detector(
     """
     checkpoint, model.checkpoint = model.checkpoint, None  # a folder of this machine, of no use elsewhere
     try:
-        write_linear(path, model._kind, model, {**(note or {}), "class": name, "features": dict(features)})
+        model.save(path, {**(note or {}), "class": name, "features": dict(features)})
     finally:
         model.checkpoint = checkpoint
 
@@ -145,8 +144,8 @@ def read_detector(path: str | Path) -> Detector:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rankwise.detection import read_detector, train, write_detector
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection import read_detector, train, write_detector
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()
     >>> model = train(store, "disc", C=10.0)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -161,8 +160,7 @@ def read_detector(path: str | Path) -> Detector:
     name, features = note.get("class"), note.get("features")
     if not isinstance(name, str) or not isinstance(features, dict) or not file.kind.startswith("latent-rank-svm"):
         raise ValueError(f"{path} is not a detector; create one with `rankwise detect train`")
-    model = from_file(file, path)
-    return Detector(model, name, features, note)
+    return Detector(load(path), name, features, note)
 
 
 def _shown(value: Any) -> str:

@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from rankwise.cli.output import INTERRUPTED, Voice
-from rankwise.cli.parsing import add_parser, add_quiet, real, whole
+from rankwise.cli import INTERRUPTED, Voice, add_parser, add_quiet, real, whole
 
 _EPILOG = """\
 VOCDEVKIT has the layout of PASCAL VOC: it contains VOC2007 with JPEGImages, Annotations and ImageSets/Main. You can
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prepare, and print a summary; 130 if interrupted."""
     import torch
 
-    from rankwise.detection.preparing import prepare
+    from rankwise_lab.detection.preparing import prepare
 
     voice = Voice(quiet=arguments.quiet)
     torch.set_num_threads(arguments.threads)

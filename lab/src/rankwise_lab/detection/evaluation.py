@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.detection.boxes import as_boxes, as_scores, iou
 from rankwise.inputs import as_array, check_known, first_true, is_number
+from rankwise_lab.detection.boxes import as_boxes, as_scores, iou
 
 # The objects of an image: boxes (k, 4), and which of them are difficult (k,).
 Truth = tuple[ArrayLike, ArrayLike]
@@ -48,7 +48,7 @@ class Detections:
 
     Examples
     --------
-    >>> from rankwise.detection import Detections
+    >>> from rankwise_lab.detection import Detections
     >>> found = Detections(image=[0, 1], boxes=[[1, 1, 10, 10], [5, 5, 20, 20]], scores=[0.9, 0.4])
     >>> found.scores
     [0.9, 0.4]
@@ -90,7 +90,7 @@ class VocAP:
 
     Examples
     --------
-    >>> from rankwise.detection import Detections, average_precision
+    >>> from rankwise_lab.detection import Detections, average_precision
     >>> truth = [([[1, 1, 10, 10]], [False])]
     >>> result = average_precision(Detections([0, 0], [[1, 1, 10, 11], [31, 1, 40, 10]], [0.9, 0.4]), truth)
     >>> result.value, result.precision.tolist()
@@ -146,7 +146,7 @@ def average_precision(
 
     Examples
     --------
-    >>> from rankwise.detection import Detections, average_precision
+    >>> from rankwise_lab.detection import Detections, average_precision
     >>> truth = [([[1, 1, 10, 10]], [False]), ([[1, 1, 10, 10], [21, 1, 30, 10]], [False, True])]
     >>> found = Detections([0, 0, 1, 1], [[1, 1, 10, 11], [2, 2, 10, 10], [21, 1, 30, 10], [1, 1, 9, 9]], [9, 8, 7, 6])
     >>> ap = average_precision(found, truth)

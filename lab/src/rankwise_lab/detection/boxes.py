@@ -31,7 +31,7 @@ def area(boxes: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from rankwise.detection import area
+    >>> from rankwise_lab.detection import area
     >>> area([[1, 1, 1, 1], [11, 21, 20, 25]])
     array([ 1., 50.])
     """
@@ -60,7 +60,7 @@ def iou(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from rankwise.detection import iou
+    >>> from rankwise_lab.detection import iou
     >>> iou([[1, 1, 10, 10]], [[1, 1, 10, 10], [6, 1, 15, 10], [11, 1, 20, 10]])
     array([[1.        , 0.33333333, 0.        ]])
     """
@@ -95,7 +95,7 @@ def nms(boxes: ArrayLike, scores: ArrayLike, threshold: float = 0.3) -> NDArray[
 
     Examples
     --------
-    >>> from rankwise.detection import nms
+    >>> from rankwise_lab.detection import nms
     >>> nms([[1, 1, 10, 10], [2, 1, 11, 10], [31, 1, 40, 10]], [0.5, 0.9, 0.7])
     array([1, 2])
     """

@@ -19,13 +19,13 @@ pytest.importorskip("cv2")
 pytest.importorskip("efficientnet_lite_pytorch")
 
 from PIL import Image  # noqa: E402
+from rankwise_lab.commands.detect_prepare import Report  # noqa: E402
+from rankwise_lab.detection import prepare  # noqa: E402
+from rankwise_lab.detection.store import FeatureStore  # noqa: E402
+from rankwise_lab.detection.voc import VocError  # noqa: E402
 from torch import nn  # noqa: E402
 
-from rankwise.cli.detect_prepare import Report  # noqa: E402
 from rankwise.cli.main import main  # noqa: E402
-from rankwise.detection import prepare  # noqa: E402
-from rankwise.detection.store import FeatureStore  # noqa: E402
-from rankwise.detection.voc import VocError  # noqa: E402
 
 SEED = 5
 N_IMAGES = 12
@@ -38,8 +38,8 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 import torch
 from rankwise.cli.main import main
-from rankwise.detection.preparing import prepare
-from rankwise.detection.writing import StoreWriter
+from rankwise_lab.detection.preparing import prepare
+from rankwise_lab.detection.writing import StoreWriter
 
 torch.set_num_threads(1)
 devkit, root, rounds, command = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.detection.voc import Object
-from rankwise.detection.writing import BOXES, FEATURES, MANIFEST, OFFSETS
+from rankwise_lab.detection.voc import Object
+from rankwise_lab.detection.writing import BOXES, FEATURES, MANIFEST, OFFSETS
 
 if TYPE_CHECKING:
     from rankwise.latent import Bags
@@ -68,7 +68,7 @@ class FeatureStore:
 
     Examples
     --------
-    >>> from rankwise.detection.shapes import shapes_store
+    >>> from rankwise_lab.detection.shapes import shapes_store
     >>> store = shapes_store()  # a small store in memory
     >>> len(store), store.classes, list(store.sets)
     (24, ('disc', 'square'), ['train', 'val', 'test'])

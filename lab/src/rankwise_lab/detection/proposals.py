@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.detection.boxes import nms
+from rankwise_lab.detection.boxes import nms
 
 SEARCHES = ("fast", "quality", "sliding")
 # The search works on a copy whose longer side is no longer than this.
@@ -81,7 +81,7 @@ def selective_search(
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.detection import selective_search
+    >>> from rankwise_lab.detection import selective_search
     >>> image = np.zeros((60, 80, 3), dtype=np.uint8)
     >>> image[20:50, 30:60] = 255
     >>> selective_search(image, max_windows=5)[0]
@@ -152,7 +152,7 @@ def sliding_windows(height: int, width: int, max_windows: int | None = None, min
 
     Examples
     --------
-    >>> from rankwise.detection import sliding_windows
+    >>> from rankwise_lab.detection import sliding_windows
     >>> sliding_windows(60, 80, max_windows=5)[0]
     array([ 1.,  1., 80., 60.])
     """

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.detect_evaluate import add_suppression
-from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_parser, whole
+from rankwise.cli import Voice, add_json, add_parser, check_files, is_standard, whole, write_document
 from rankwise.io import write_bytes
+from rankwise_lab.commands.detect_evaluate import add_suppression
 
 _EPILOG = """\
 Windows and features are computed with the settings that the model was trained with. With --features, those of the
@@ -66,9 +65,9 @@ def add_command(steps: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Detect, print and draw."""
-    from rankwise.detection.boxes import nms
-    from rankwise.detection.detector_file import read_detector
-    from rankwise.detection.pictures import draw, encode
+    from rankwise_lab.detection.boxes import nms
+    from rankwise_lab.detection.detector_file import read_detector
+    from rankwise_lab.detection.pictures import draw, encode
 
     output = arguments.output or Path(f"{arguments.image.stem}-detections.png")
     inputs = {"IMAGE": arguments.image} | {f"--model {path}": path for path in arguments.model}
@@ -122,7 +121,7 @@ def _pixels(path: Path) -> Any:
 def _windows(arguments: argparse.Namespace, image: Any, detectors: list[Any]) -> tuple[Any, Any, Any]:
     """Boxes of the windows, their features, and boxes of the objects of the detectors' classes, if known."""
     if arguments.features is not None:
-        from rankwise.detection.store import FeatureStore
+        from rankwise_lab.detection.store import FeatureStore
 
         store = FeatureStore.open(arguments.features)
         for detector in detectors:
@@ -142,8 +141,8 @@ def _windows(arguments: argparse.Namespace, image: Any, detectors: list[Any]) ->
 
 def _described(image: Any, settings: list[dict[str, Any]], models: list[Path]) -> tuple[Any, Any]:
     """Windows and features by the settings that the models were trained with."""
-    from rankwise.detection.cnn import MODELS, CropFeatures
-    from rankwise.detection.proposals import windows_of
+    from rankwise_lab.detection.cnn import MODELS, CropFeatures
+    from rankwise_lab.detection.proposals import windows_of
 
     wanted = settings[0]
     for other, path in zip(settings, models, strict=True):

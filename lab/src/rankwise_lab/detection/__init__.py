@@ -5,14 +5,14 @@ Importing this package imports neither torch nor OpenCV nor Pillow. They are imp
 
 from typing import TYPE_CHECKING, Any
 
-from rankwise.detection.boxes import area, iou, nms
-from rankwise.detection.evaluation import Detections, VocAP, average_precision
-from rankwise.detection.pictures import contact_sheet, draw, encode
-from rankwise.detection.voc import Annotated, Devkit, Object, VocError, read_voc
+from rankwise_lab.detection.boxes import area, iou, nms
+from rankwise_lab.detection.evaluation import Detections, VocAP, average_precision
+from rankwise_lab.detection.pictures import contact_sheet, draw, encode
+from rankwise_lab.detection.voc import Annotated, Devkit, Object, VocError, read_voc
 
 if TYPE_CHECKING:
-    from rankwise.detection.cnn import CropFeatures
-    from rankwise.detection.detector import (
+    from rankwise_lab.detection.cnn import CropFeatures
+    from rankwise_lab.detection.detector import (
         Recipe,
         choose_C,
         detect,
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         localised,
         train,
     )
-    from rankwise.detection.detector_file import Detector, read_detector, write_detector
-    from rankwise.detection.preparing import prepare
-    from rankwise.detection.proposals import selective_search, sliding_windows
-    from rankwise.detection.store import FeatureStore
+    from rankwise_lab.detection.detector_file import Detector, read_detector, write_detector
+    from rankwise_lab.detection.preparing import prepare
+    from rankwise_lab.detection.proposals import selective_search, sliding_windows
+    from rankwise_lab.detection.store import FeatureStore
 
 __all__ = [
     "Annotated",
@@ -68,12 +68,12 @@ _MODULES = {
     "proposals": ("selective_search", "sliding_windows"),
     "store": ("FeatureStore",),
 }
-_LAZY = {name: f"rankwise.detection.{module}" for module, names in _MODULES.items() for name in names}
+_LAZY = {name: f"rankwise_lab.detection.{module}" for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'rankwise.detection' has no attribute {name!r}")
+        raise AttributeError(f"module 'rankwise_lab.detection' has no attribute {name!r}")
     import importlib
 
     return getattr(importlib.import_module(_LAZY[name]), name)

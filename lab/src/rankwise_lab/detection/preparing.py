@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.detection.proposals import SEARCHES, find_segmentation, windows_of
-from rankwise.detection.store import FORMAT, VERSION, FeatureStore
-from rankwise.detection.voc import Annotated, Devkit, VocError, read_voc
-from rankwise.detection.writing import StoreWriter
+from rankwise_lab.detection.proposals import SEARCHES, find_segmentation, windows_of
+from rankwise_lab.detection.store import FORMAT, VERSION, FeatureStore
+from rankwise_lab.detection.voc import Annotated, Devkit, VocError, read_voc
+from rankwise_lab.detection.writing import StoreWriter
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -96,8 +96,8 @@ def prepare(
     >>> import tempfile
     >>> from pathlib import Path
     >>> import torch
-    >>> from rankwise.detection import prepare
-    >>> from rankwise.detection.shapes import write_shapes
+    >>> from rankwise_lab.detection import prepare
+    >>> from rankwise_lab.detection.shapes import write_shapes
     >>> network = torch.nn.AdaptiveAvgPool2d(1)  # the mean colour of a window
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     kit = write_shapes(Path(folder, "kit"), {"train": 2}, 0)
@@ -112,7 +112,7 @@ def prepare(
             raise ValueError(f"{name} must be at least 1, got {value}")
     if proposals != "sliding":
         find_segmentation()
-    from rankwise.detection.cnn import CropFeatures
+    from rankwise_lab.detection.cnn import CropFeatures
 
     devkit = read_voc(devkit_path, year, sets)
     network = CropFeatures(model, crop=crop, context=context)

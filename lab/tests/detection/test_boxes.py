@@ -9,9 +9,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from rankwise import detection
-from rankwise.detection.boxes import area, iou, nms
+from rankwise_lab import detection
+from rankwise_lab.detection.boxes import area, iou, nms
 
 Boxes = NDArray[np.float64]
 SIDE = 12
@@ -158,15 +157,15 @@ def test_a_hundred_thousand_boxes_of_few_objects_need_no_matrix_of_pairs(rng: np
 
 
 def test_importing_the_package_imports_neither_torch_nor_opencv_nor_pillow() -> None:
-    code = "import sys, rankwise.detection as d; d.nms; print(*{'torch', 'cv2', 'PIL', 'numpy'} & set(sys.modules))"
+    code = "import sys, rankwise_lab.detection as d; d.nms; print(*{'torch', 'cv2', 'PIL', 'numpy'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["numpy"]
 
 
 def test_what_is_imported_late_is_what_its_module_has() -> None:
-    assert detection.FeatureStore is import_module("rankwise.detection.store").FeatureStore
-    assert detection.sliding_windows is import_module("rankwise.detection.proposals").sliding_windows
-    assert detection.selective_search is import_module("rankwise.detection.proposals").selective_search
+    assert detection.FeatureStore is import_module("rankwise_lab.detection.store").FeatureStore
+    assert detection.sliding_windows is import_module("rankwise_lab.detection.proposals").sliding_windows
+    assert detection.selective_search is import_module("rankwise_lab.detection.proposals").selective_search
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = detection.nothing
 
@@ -175,4 +174,4 @@ def test_every_public_name_is_there() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("PIL")
     for name in detection.__all__:
-        assert getattr(detection, name).__module__.startswith("rankwise.detection."), name
+        assert getattr(detection, name).__module__.startswith("rankwise_lab.detection."), name

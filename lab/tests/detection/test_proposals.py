@@ -8,9 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from rankwise.detection.boxes import iou
-from rankwise.detection.proposals import SEARCHES, selective_search, sliding_windows, windows_of
+from rankwise_lab.detection.boxes import iou
+from rankwise_lab.detection.proposals import SEARCHES, selective_search, sliding_windows, windows_of
 
 cv2 = pytest.importorskip("cv2")
 

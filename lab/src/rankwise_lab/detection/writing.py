@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.atomic import open_atomic, write_bytes
+from rankwise.io import open_atomic, write_bytes
 
 MANIFEST, JOURNAL, OFFSETS = "manifest.json", "journal.jsonl", "offsets.npy"
 FEATURES, BOXES = "features", "boxes"

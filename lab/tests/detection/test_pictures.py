@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from rankwise.detection.pictures import contact_sheet, draw, encode
+from rankwise_lab.detection.pictures import contact_sheet, draw, encode
 
 pillow = pytest.importorskip("PIL.Image")
 
@@ -299,7 +298,7 @@ def test_a_sheet_that_cannot_be_made_is_refused(images: Any, options: dict[str, 
 def test_without_pillow_the_remedy_is_named() -> None:
     code = (
         "import sys; sys.modules['PIL'] = None\n"
-        "import numpy as np; from rankwise.detection.pictures import draw\n"
+        "import numpy as np; from rankwise_lab.detection.pictures import draw\n"
         "try: draw(np.zeros((5, 5, 3), np.uint8), [], [])\n"
         "except ModuleNotFoundError as error: print(error)"
     )

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rankwise_lab.detection import detector as detectors
+from rankwise_lab.detection.boxes import iou, nms
+from rankwise_lab.detection.detector import Recipe
+from rankwise_lab.detection.detector_file import read_detector, write_detector
+from rankwise_lab.detection.shapes import CLASSES, write_shapes
+from rankwise_lab.detection.store import FeatureStore
+from rankwise_lab.detection.voc import read_voc
+from rankwise_lab.detection.writing import MANIFEST
 
 import rankwise as rw
-from rankwise.detection import detector as detectors
-from rankwise.detection.boxes import iou, nms
-from rankwise.detection.detector import Recipe
-from rankwise.detection.detector_file import read_detector, write_detector
-from rankwise.detection.shapes import CLASSES, write_shapes
-from rankwise.detection.store import FeatureStore
-from rankwise.detection.voc import read_voc
-from rankwise.detection.writing import MANIFEST
 from rankwise.latent import LatentRankSVM, LatentRankSVMCV
 
 RTOL, ATOL = 1e-9, 1e-12
