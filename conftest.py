@@ -22,6 +22,7 @@ NEED_TORCH = [
     "src/rankwise/torch/*",
     f"{_LAB}/benchmarks/torch_*",
     f"{_LAB}/detection/cnn.py",
+    f"{_LAB}/layerwise/*",
     f"{_LAB}/benchmarks/finetune*",
     f"{_LAB}/benchmarks/layerwise.py",
     f"{_LAB}/benchmarks/retrieval*",

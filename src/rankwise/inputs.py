@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # For packages that extend rankwise.
-__all__ = ["as_array", "check_known", "first_true", "is_number", "is_whole"]
+__all__ = [
+    "NotFiniteError",
+    "as_array",
+    "as_scale",
+    "check_known",
+    "check_positive",
+    "check_whole",
+    "first_true",
+    "is_number",
+    "is_whole",
+]
 
 EMPTY = ("zero", "skip", "error")
 # Methods that also take a negative scale.

@@ -7,6 +7,9 @@ from typing import NamedTuple
 from rankwise.inputs import is_whole
 from rankwise.loss_forms import Form, Loss
 
+# For packages that extend rankwise.
+__all__ = ["AUTO", "as_method"]
+
 METHODS = (
     "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
 )  # fmt: skip

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from rankwise.extras import LABORATORY
 from rankwise.io.models import ModelFile, ModelFileError, read_model
 from rankwise.io.quoting import shown
 
@@ -15,9 +17,10 @@ _KINDS = {
     "rank-svm": ("rankwise.linear.rank_svm", "RankSVM"),
     "rank-svm-cv": ("rankwise.linear.rank_svm_cv", "RankSVMCV"),
     "latent-rank-svm": ("rankwise.latent.latent_svm", "LatentRankSVM"),
-    "plcnn": ("rankwise.torch.layerwise.network", "PLCNN"),
     "latent-rank-svm-cv": ("rankwise.latent.latent_svm_cv", "LatentRankSVMCV"),
 }
+# Other packages add kinds by entry points of this group, named after them: a class with `from_file`.
+_OTHERS = "rankwise.models"
 # Files of the same format that are not models, and what reads them.
 _CHECKPOINTS = {"lwsvm-checkpoint": "LWSVM(checkpoint=)", "latent-checkpoint": "LatentRankSVM(checkpoint=)"}
 
@@ -35,7 +38,8 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     estimator
-        The model: a `LinearRanker`, `RankSVM`, `RankSVMCV`, `LatentRankSVM`, `LatentRankSVMCV` or `PLCNN`.
+        The model: a `LinearRanker`, `RankSVM`, `RankSVMCV`, `LatentRankSVM` or `LatentRankSVMCV`; or that of another
+        package, such as a `PLCNN` of the laboratory.
 
     Raises
     ------
@@ -66,7 +70,12 @@ def from_file(file: ModelFile, path: str | Path) -> Any:
     """Return the model in a file that was read; path: the name of the file in errors."""
     if file.kind in _CHECKPOINTS:
         raise ModelFileError(f"{path} is a checkpoint, not a model; pass its folder to {_CHECKPOINTS[file.kind]}")
-    if file.kind not in _KINDS:
-        raise ModelFileError(f"{path} holds a model of unknown kind {shown(file.kind)}; upgrade rankwise to read it")
-    module, name = _KINDS[file.kind]
-    return getattr(import_module(module), name).from_file(file, path)
+    if file.kind in _KINDS:
+        module, name = _KINDS[file.kind]
+        return getattr(import_module(module), name).from_file(file, path)
+    for point in entry_points(group=_OTHERS):
+        if point.name == file.kind:
+            return point.load().from_file(file, path)
+    if file.kind == "plcnn":
+        raise ModelFileError(f"{path} holds a network of rankwise-lab; to read it, {LABORATORY}")
+    raise ModelFileError(f"{path} holds a model of unknown kind {shown(file.kind)}; upgrade rankwise to read it")

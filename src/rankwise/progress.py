@@ -6,6 +6,9 @@ import sys
 import time
 from typing import TextIO
 
+# For packages that extend rankwise.
+__all__ = ["Progress"]
+
 
 class Progress:
     """Write the latest text: over the same line on a terminal, otherwise as a new line every few seconds."""

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from rankwise.interleaving import Interleaving
 
+# For packages that extend rankwise.
+__all__ = ["Queries", "as_queries"]
+
 # Booleans that say which samples are relevant, or grades.
 Truth = NDArray[np.bool_] | NDArray[np.float64]
 # With at least this many samples per query, counting flags one query after the other is faster.

@@ -15,6 +15,9 @@ from rankwise.loss_forms import Form, Loss, NotQSSuitableError
 from rankwise.method import AUTO, Method
 from rankwise.queries import Queries, Solved
 
+# For packages that extend rankwise.
+__all__ = ["solve"]
+
 
 @cache
 def _inference() -> tuple[ModuleType, ModuleType, ModuleType]:

@@ -201,14 +201,3 @@ def test_a_loss_of_tensors_is_seven_calls_from_the_kernel(monkeypatch: Any) -> N
     scores, queries = made()
     batch = torch.from_numpy(scores), torch.from_numpy(queries.relevant)
     assert len(shortest_walk(monkeypatch, "loss_of_batch", lambda: APHingeLoss()(*batch))) <= 7
-
-
-def test_a_step_of_layerwise_training_is_nine_calls_from_the_kernel(monkeypatch: Any) -> None:
-    torch = pytest.importorskip("torch")
-    from rankwise.torch import LWSVM, PLCNN
-
-    labels = np.arange(60) % 3
-    images = np.random.default_rng(0).normal(size=(60, 6)) + 3.0 * np.eye(3, 6)[labels]
-    net = PLCNN(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).double()
-    model = LWSVM(net, "ap", pretrain_epochs=1, warmup_epochs=0, max_passes=1)
-    assert len(shortest_walk(monkeypatch, "step", lambda: model.fit((images, labels)))) <= 9

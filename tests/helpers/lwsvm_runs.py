@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from rankwise_lab.layerwise.lwsvm import LWSVM
+from rankwise_lab.layerwise.network import PLCNN
 from torch import nn
-
-from rankwise.torch.layerwise.lwsvm import LWSVM
-from rankwise.torch.layerwise.network import PLCNN
 
 LOSSES = ("hinge", "zero-one", "ap", "ndcg", "mrr")
 QUICK: dict[str, Any] = {

@@ -17,13 +17,13 @@ PAGES = {
     "inference": "rankwise.inference",
     "io": "rankwise.io",
     "latent": "rankwise.latent",
-    "layerwise": "rankwise.torch.layerwise",
+    "layerwise": "rankwise_lab.layerwise",
     "linear": "rankwise.linear",
     "metrics": "rankwise.metrics",
     "rankwise": "rankwise",
     "torch": "rankwise.torch",
 }
-_NEEDS = {"rankwise.torch": "torch", "rankwise.dask": "distributed"}
+_NEEDS = {"rankwise.torch": "torch", "rankwise.dask": "distributed", "rankwise_lab.layerwise": "torch"}
 _MADE_BY_SKLEARN = re.compile(r"set_\w+_request|get_metadata_routing")
 
 

@@ -14,11 +14,11 @@ torch = pytest.importorskip("torch")
 
 from rankwise_lab.benchmarks import layerwise  # noqa: E402
 from rankwise_lab.benchmarks.layerwise import Adadelta, Duel, Sizes, duel  # noqa: E402
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+from rankwise_lab.layerwise.evaluation import objective  # noqa: E402
 
 from rankwise.cli.main import main  # noqa: E402
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
-from rankwise.torch.layerwise.evaluation import objective  # noqa: E402
 
 QUICK = Sizes.quick()
 

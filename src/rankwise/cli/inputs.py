@@ -26,7 +26,7 @@ _AGAIN = "copy the file again, or train the model again"
 # Models that score something else than the rows of a file, and what to do with them.
 _BAGS = "a ranker of bags, not of single samples; use rankwise detect, or rankwise.load in Python"
 _OTHERS = {
-    "plcnn": "a network, which the command line cannot use; use rankwise.torch.PLCNN.load in Python",
+    "plcnn": "a network, which the command line cannot use; use rankwise.load in Python",
     "latent-rank-svm": _BAGS,
     "latent-rank-svm-cv": _BAGS,
 }

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from rankwise import __version__
 from rankwise.cli import evaluate, fit, predict
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
-from rankwise.extras import missing
+from rankwise.extras import LABORATORY, missing
 from rankwise.io.quoting import shorten
 
 _OWN = {"fit": fit, "predict": predict, "evaluate": evaluate}
@@ -116,7 +116,7 @@ def _add_joined(commands: Any) -> None:
             _add_unusable(commands, name, str(error) or type(error).__name__)
     for name in _LABORATORY:
         if name not in joined:
-            why = f"{name} is part of rankwise-lab; to install it, run pip install ./lab in a checkout of rankwise"
+            why = f"{name} is part of rankwise-lab; to install it, {LABORATORY}"
             _add_unusable(commands, name, why)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+# For packages that extend rankwise.
+__all__ = ["shown", "told"]
+
 _SHOWN = 40
 _TOLD = 160
 _QUOTED = re.compile(rf"'([^']{{{_SHOWN}}})[^']{{8,}}'")

@@ -19,30 +19,23 @@ except ModuleNotFoundError as error:
 from rankwise.torch import functional
 from rankwise.torch.detector_modules import ALRPLoss, RankSortLoss
 from rankwise.torch.embedding_memory import EmbeddingMemory
-from rankwise.torch.layerwise.last_layer import LastLayer, fit_last_layer
-from rankwise.torch.layerwise.lwsvm import LWSVM
-from rankwise.torch.layerwise.network import PLCNN
 from rankwise.torch.memory import IndexedDataset, ScoreMemory
 from rankwise.torch.modules import APHingeLoss, NDCGHingeLoss, RankHingeLoss
 from rankwise.torch.retrieval_module import RetrievalLoss
 from rankwise.torch.surrogate_modules import DirectLoss, ErrorDrivenLoss, SmoothRankLoss
 
 __all__ = [
-    "LWSVM",
-    "PLCNN",
     "ALRPLoss",
     "APHingeLoss",
     "DirectLoss",
     "EmbeddingMemory",
     "ErrorDrivenLoss",
     "IndexedDataset",
-    "LastLayer",
     "NDCGHingeLoss",
     "RankHingeLoss",
     "RankSortLoss",
     "RetrievalLoss",
     "ScoreMemory",
     "SmoothRankLoss",
-    "fit_last_layer",
     "functional",
 ]

@@ -78,9 +78,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in ("lwsvm-checkpoint", "latent-checkpoint"):
         write_model(folder / f"{kind}.rw", kind, {"settings": {}}, {"numbers": np.zeros(3)})
     if importlib.util.find_spec("torch"):
+        from rankwise_lab.layerwise import PLCNN
         from torch import nn
-
-        from rankwise.torch import PLCNN
 
         PLCNN(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).save(folder / "plcnn.rw")
     return folder
@@ -115,7 +114,7 @@ def tried(folder: Path, path: Path, capsys: pytest.CaptureFixture[str], *, drawn
 
 
 OTHER_KINDS = {
-    "plcnn": "holds a network, which the command line cannot use; use rankwise.torch.PLCNN.load in Python",
+    "plcnn": "holds a network, which the command line cannot use; use rankwise.load in Python",
     "latent-rank-svm": "holds a ranker of bags, not of single samples; use rankwise detect, or rankwise.load",
     "latent-rank-svm-cv": "holds a ranker of bags, not of single samples",
     "lwsvm-checkpoint": "is a checkpoint, not a model; pass its folder to LWSVM(checkpoint=)",

@@ -21,10 +21,9 @@ import torch
 from numpy.typing import NDArray
 
 from rankwise.metrics import average_precision, ndcg
-from rankwise.torch import LWSVM, PLCNN
-from rankwise.torch.layerwise import BlockLoss
 from rankwise_lab import pieces
 from rankwise_lab.data.cifar10 import Cifar10
+from rankwise_lab.layerwise import LWSVM, PLCNN, BlockLoss
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
 
 __all__ = ["METHODS", "Experiment", "Plan", "judge"]

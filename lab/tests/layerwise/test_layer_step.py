@@ -9,14 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver  # noqa: E402
+from rankwise_lab.layerwise.layer_step import LayerStep, finish  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
+from rankwise_lab.layerwise.problem import LayerProblem  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver  # noqa: E402
-from rankwise.torch.layerwise.layer_step import LayerStep, finish  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
-from rankwise.torch.layerwise.problem import LayerProblem  # noqa: E402
 
 LOSSES = ("hinge", "zero-one", "ap", "ndcg", "mrr", "auc")
 

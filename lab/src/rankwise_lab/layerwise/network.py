@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from rankwise.inputs import is_whole
-from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
+from rankwise.io import ModelFile, ModelFileError, read_model, write_model
 from rankwise.io.quoting import shown, told
-from rankwise.torch.layerwise.pieces import KNOWN, WEIGHTED, flatten
+from rankwise_lab.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
 _KIND = "plcnn"
 _TYPES = {one.__name__: one for one in KNOWN}
@@ -61,7 +61,7 @@ class PLCNN(nn.Sequential):
     Examples
     --------
     >>> from torch import nn
-    >>> from rankwise.torch import PLCNN
+    >>> from rankwise_lab.layerwise import PLCNN
     >>> net = PLCNN(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3))
     >>> net.trainable, net.n_classes
     ([1, 3], 3)

@@ -9,9 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
-
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
 
 
 def samples(n: int = 23, dtype: str = "float32") -> tuple[Any, Any]:

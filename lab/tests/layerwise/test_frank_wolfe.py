@@ -14,13 +14,12 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
+from rankwise_lab.layerwise.problem import LayerProblem  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
-from rankwise.torch.layerwise.problem import LayerProblem  # noqa: E402
 
 LOSSES = ("hinge", "zero-one", "ap", "ndcg", "mrr", "auc")
 losses = pytest.mark.parametrize("loss", LOSSES)

@@ -10,11 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.lwsvm import LWSVM  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
 from torch import nn  # noqa: E402
 
 import rankwise as rw  # noqa: E402
-from rankwise.torch.layerwise.lwsvm import LWSVM  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
 
 STAGES = ("fit", "pretrain", "warm_up", "fit_layers")
 

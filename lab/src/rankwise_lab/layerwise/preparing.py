@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from rankwise.inputs import is_number
-from rankwise.io.fingerprint import fingerprint
+from rankwise.io import fingerprint
 from rankwise.losses import LossLike
-from rankwise.torch.layerwise.block_loss import BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks
-from rankwise.torch.layerwise.evaluation import in_mode
-from rankwise.torch.layerwise.network import PLCNN
+from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks
+from rankwise_lab.layerwise.evaluation import in_mode
+from rankwise_lab.layerwise.network import PLCNN
 
 
 def place_of(net: PLCNN) -> tuple[torch.dtype, torch.device]:

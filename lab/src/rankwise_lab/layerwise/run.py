@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.torch.layerwise.block_loss import BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks
-from rankwise.torch.layerwise.checkpoint import Checkpoint, State, copied
-from rankwise.torch.layerwise.evaluation import Score, score_of
-from rankwise.torch.layerwise.log import STAGES, Log, as_row
-from rankwise.torch.layerwise.network import PLCNN
+from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks
+from rankwise_lab.layerwise.checkpoint import Checkpoint, State, copied
+from rankwise_lab.layerwise.evaluation import Score, score_of
+from rankwise_lab.layerwise.log import STAGES, Log, as_row
+from rankwise_lab.layerwise.network import PLCNN
 
 
 @dataclass(frozen=True)

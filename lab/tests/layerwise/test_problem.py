@@ -11,13 +11,12 @@ from block_losses import LOSSES, by_class
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
+from rankwise_lab.layerwise.pieces import concave_part, value_of  # noqa: E402
+from rankwise_lab.layerwise.problem import LayerProblem  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
-from rankwise.torch.layerwise.pieces import concave_part, value_of  # noqa: E402
-from rankwise.torch.layerwise.problem import LayerProblem  # noqa: E402
 
 N_CLASSES = 3
 SEGMENTS = 6  # either block with each of three sizes

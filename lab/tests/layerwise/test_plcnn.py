@@ -14,12 +14,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise import LWSVM, PLCNN  # noqa: E402
+from rankwise_lab.layerwise.pieces import KNOWN  # noqa: E402
 from torch import nn  # noqa: E402
 
 import rankwise as rw  # noqa: E402
 from rankwise.io.models import ModelFileError, read_model, write_model  # noqa: E402
-from rankwise.torch import LWSVM, PLCNN  # noqa: E402
-from rankwise.torch.layerwise.pieces import KNOWN  # noqa: E402
 
 
 def every_part() -> Any:

@@ -11,9 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise import LastLayer, fit_last_layer  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+
 import rankwise as rw  # noqa: E402
-from rankwise.torch import LastLayer, fit_last_layer  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
 
 N, D, C = 90, 5, 3
 

@@ -10,9 +10,8 @@ from block_losses import LOSSES, by_class
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from rankwise.torch.layerwise.checkpoint import copied
-from rankwise.torch.layerwise.evaluation import in_mode, penalty, risk
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver
-from rankwise.torch.layerwise.layer_step import LayerStep, finish
-from rankwise.torch.layerwise.problem import LayerProblem
-from rankwise.torch.layerwise.run import Run, seeded
+from rankwise_lab.layerwise.checkpoint import copied
+from rankwise_lab.layerwise.evaluation import in_mode, penalty, risk
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver
+from rankwise_lab.layerwise.layer_step import LayerStep, finish
+from rankwise_lab.layerwise.problem import LayerProblem
+from rankwise_lab.layerwise.run import Run, seeded
 
 # Passes end when one lowers the objective by less than this fraction.
 _LEAST_GAIN = 1e-6

@@ -11,14 +11,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lwsvm_runs import LOSSES, QUICK, TRAIN, VAL, network, parts, rows_of, same, samples, weights  # noqa: E402
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+from rankwise_lab.layerwise.evaluation import objective  # noqa: E402
+from rankwise_lab.layerwise.lwsvm import LWSVM  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
 from torch import nn  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
-from rankwise.torch.layerwise.evaluation import objective  # noqa: E402
-from rankwise.torch.layerwise.lwsvm import LWSVM  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
 
 # --- stages against their definitions
 

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rankwise.torch.layerwise.problem import LayerProblem
+from rankwise_lab.layerwise.problem import LayerProblem
 
 _MOST_KEPT = 10
 _MOST_ROUNDS = 20

@@ -16,13 +16,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.checkpoint import Checkpoint, State  # noqa: E402
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver  # noqa: E402
+from rankwise_lab.layerwise.lwsvm import LWSVM  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
 from torch import nn  # noqa: E402
 
 from rankwise.io import ModelFileError  # noqa: E402
-from rankwise.torch.layerwise.checkpoint import Checkpoint, State  # noqa: E402
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver  # noqa: E402
-from rankwise.torch.layerwise.lwsvm import LWSVM  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
 
 SETTINGS: dict[str, Any] = {
     "block_size": 20, "pretrain_epochs": 2, "warmup_epochs": 2, "max_passes": 2, "max_epochs": 3, "batch_size": 32,

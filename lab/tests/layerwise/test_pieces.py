@@ -13,10 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise import pieces  # noqa: E402
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.torch.layerwise import pieces  # noqa: E402
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
 
 SLOPES = (0.0, 0.1, 1.0, 1.5, -0.3)
 SEGMENTS = 30  # for each layer of each network: thousands in all

@@ -16,9 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rankwise.io.fingerprint import fingerprint
-from rankwise.io.models import ModelFileError, read_model, write_model
-from rankwise.torch.layerwise.log import STAGES, Row, as_array, as_rows
+from rankwise.io import ModelFileError, fingerprint, read_model, write_model
+from rankwise_lab.layerwise.log import STAGES, Row, as_array, as_rows
 
 Weights = dict[str, Tensor]
 _KIND = "lwsvm-checkpoint"

@@ -14,13 +14,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lwsvm_runs import LOSSES, QUICK, TRAIN, VAL, network, rows_of, same, weights  # noqa: E402
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
+from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
+from rankwise_lab.layerwise.evaluation import as_score, objective  # noqa: E402
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver  # noqa: E402
+from rankwise_lab.layerwise.lwsvm import LWSVM  # noqa: E402
 
 from rankwise import metrics  # noqa: E402
-from rankwise.torch.layerwise.block_loss import BlockLoss  # noqa: E402
-from rankwise.torch.layerwise.blocks import Blocks  # noqa: E402
-from rankwise.torch.layerwise.evaluation import as_score, objective  # noqa: E402
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver  # noqa: E402
-from rankwise.torch.layerwise.lwsvm import LWSVM  # noqa: E402
 
 
 def test_passes_end_when_the_validation_score_falls_and_the_best_network_is_kept() -> None:

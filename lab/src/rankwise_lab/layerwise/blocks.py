@@ -63,7 +63,7 @@ class Blocks:
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.torch.layerwise import Blocks
+    >>> from rankwise_lab.layerwise import Blocks
     >>> blocks = Blocks(np.zeros((5, 1, 2, 2)), [0, 1, 2, 1, 0], 3, block_size=2)
     >>> len(blocks), blocks.n, [blocks.size(b) for b in range(3)], blocks.share(0)
     (3, 5, [2, 2, 1], 0.4)

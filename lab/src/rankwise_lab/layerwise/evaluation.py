@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from rankwise.inputs import is_number
-from rankwise.metrics.ranking import METRICS, as_metric
-from rankwise.torch.layerwise.block_loss import HINGE, BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks
-from rankwise.torch.layerwise.network import PLCNN
+from rankwise.metrics import METRICS, as_metric
+from rankwise_lab.layerwise.block_loss import HINGE, BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks
+from rankwise_lab.layerwise.network import PLCNN
 
 # A function of labels (n,) and scores (n, C).
 Score = Callable[[NDArray[np.int64], NDArray[np.floating]], float]
@@ -48,7 +48,7 @@ def in_mode(net: nn.Module, training: bool) -> Iterator[None]:
     Examples
     --------
     >>> from torch import nn
-    >>> from rankwise.torch.layerwise import in_mode
+    >>> from rankwise_lab.layerwise import in_mode
     >>> net = nn.Dropout()
     >>> with in_mode(net, False):
     ...     net.training
@@ -104,8 +104,8 @@ def objective(net: PLCNN, blocks: Blocks, loss: BlockLoss, lam: float) -> float:
     --------
     >>> import torch
     >>> from torch import nn
-    >>> from rankwise.torch import PLCNN
-    >>> from rankwise.torch.layerwise import BlockLoss, Blocks, objective
+    >>> from rankwise_lab.layerwise import PLCNN
+    >>> from rankwise_lab.layerwise import BlockLoss, Blocks, objective
     >>> net = PLCNN(nn.Linear(2, 2, bias=False))
     >>> _ = nn.init.eye_(net[0].weight)
     >>> blocks = Blocks(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), [0, 1], 2)

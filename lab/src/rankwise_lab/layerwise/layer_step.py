@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver
 
 _HALVINGS = 6
 

@@ -65,7 +65,7 @@ class BlockLoss:
     Examples
     --------
     >>> import torch
-    >>> from rankwise.torch.layerwise import BlockLoss
+    >>> from rankwise_lab.layerwise import BlockLoss
     >>> loss = BlockLoss("hinge", 2)
     >>> values, gradient = loss.solve(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), torch.tensor([0, 1]))
     >>> values.tolist(), gradient.tolist()

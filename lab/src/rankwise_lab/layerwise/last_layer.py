@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from rankwise.inputs import check_positive, is_whole
 from rankwise.losses import LossLike
-from rankwise.torch.layerwise.block_loss import BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks
-from rankwise.torch.layerwise.frank_wolfe import LayerSolver
-from rankwise.torch.layerwise.network import PLCNN
-from rankwise.torch.layerwise.problem import LayerProblem
+from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver
+from rankwise_lab.layerwise.network import PLCNN
+from rankwise_lab.layerwise.problem import LayerProblem
 
 
 class LastLayer(NamedTuple):
@@ -44,7 +44,7 @@ class LastLayer(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.torch import LastLayer
+    >>> from rankwise_lab.layerwise import LastLayer
     >>> model = LastLayer(np.eye(2), np.zeros(2), objective=1.0, dual=0.75, epochs=3, converged=False)
     >>> model.gap, model.decision_function([[2.0, 1.0]]).tolist()
     (0.25, [[2.0, 1.0]])
@@ -146,7 +146,7 @@ def fit_last_layer(
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.torch import fit_last_layer
+    >>> from rankwise_lab.layerwise import fit_last_layer
     >>> rng = np.random.default_rng(0)
     >>> labels = np.arange(60) % 3
     >>> features = rng.normal(size=(60, 4)) + np.eye(3, 4)[labels]

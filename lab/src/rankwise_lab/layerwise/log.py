@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.atomic import write_bytes
+from rankwise.io import write_bytes
 from rankwise.progress import Progress
 
 STAGES = ("pretrain", "warm_up", "fit_layers")

@@ -15,22 +15,22 @@ from torch import nn
 from rankwise.inputs import check_whole
 from rankwise.losses import LossLike
 from rankwise.progress import Progress
-from rankwise.torch.layerwise.block_loss import BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks, as_images
-from rankwise.torch.layerwise.checkpoint import INITIAL, Checkpoint, weights_digest
-from rankwise.torch.layerwise.evaluation import Score, as_score, score_name, scores_of
-from rankwise.torch.layerwise.log import STAGES, Log, Row
-from rankwise.torch.layerwise.network import PLCNN
-from rankwise.torch.layerwise.preparing import (
+from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks, as_images
+from rankwise_lab.layerwise.checkpoint import INITIAL, Checkpoint, weights_digest
+from rankwise_lab.layerwise.evaluation import Score, as_score, score_name, scores_of
+from rankwise_lab.layerwise.log import STAGES, Log, Row
+from rankwise_lab.layerwise.network import PLCNN
+from rankwise_lab.layerwise.preparing import (
     check_numbers,
     check_output,
     loss_identity,
     network_identity,
     place_of,
 )
-from rankwise.torch.layerwise.problem import DECOMPOSITIONS
-from rankwise.torch.layerwise.run import Run, Settings
-from rankwise.torch.layerwise.training import STAGE, placed
+from rankwise_lab.layerwise.problem import DECOMPOSITIONS
+from rankwise_lab.layerwise.run import Run, Settings
+from rankwise_lab.layerwise.training import STAGE, placed
 
 
 class LWSVM:
@@ -130,7 +130,7 @@ class LWSVM:
     >>> import numpy as np
     >>> import torch
     >>> from torch import nn
-    >>> from rankwise.torch import LWSVM, PLCNN
+    >>> from rankwise_lab.layerwise import LWSVM, PLCNN
     >>> rng = np.random.default_rng(0)
     >>> labels = np.arange(60) % 3
     >>> images = (rng.normal(size=(60, 6)) + 3.0 * np.eye(3, 6)[labels]).astype("float32")

@@ -8,9 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
 from torch import nn  # noqa: E402
-
-from rankwise.torch.layerwise.network import PLCNN  # noqa: E402
 
 
 class Own(nn.ReLU):

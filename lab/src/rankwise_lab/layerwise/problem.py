@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rankwise.torch.layerwise.block_loss import BlockLoss
-from rankwise.torch.layerwise.blocks import Blocks
-from rankwise.torch.layerwise.network import PLCNN
-from rankwise.torch.layerwise.pieces import choices_of, concave_part, is_affine, value_of, with_choices
+from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks
+from rankwise_lab.layerwise.network import PLCNN
+from rankwise_lab.layerwise.pieces import choices_of, concave_part, is_affine, value_of, with_choices
 
 DECOMPOSITIONS = ("auto", "dc", "fixed")
 
