@@ -158,8 +158,8 @@ def test_types_that_go_together(near_client: Client) -> None:
     labels = blocks(Y[:50], Y[50:80].astype(int), np.empty(0, object), Y[80:].astype(np.float32))
     ids = blocks(QID[:50], QID[50:80].astype(np.int32), np.empty(0, object), QID[80:].astype(np.float32))
     rows = blocks(X[:50], X[50:80].astype(np.float32), X[:0], X[80:])
-    found = DaskRankSVM("ap", C=1.0).fit(rows, labels, ids)
-    same = DaskRankSVM("ap", C=1.0).fit(*(in_parts(one, [50, 30, 0, 20]) for one in (X, Y, QID)))
+    found = DaskRankSVM("ap", C=0.1).fit(rows, labels, ids)
+    same = DaskRankSVM("ap", C=0.1).fit(*(in_parts(one, [50, 30, 0, 20]) for one in (X, Y, QID)))
     np.testing.assert_allclose(found.coef_, same.coef_, rtol=1e-5)
     words = structured_hinge(parts(X[:, 0]), parts(Y), qid=blocks(*np.split(QID.astype(str).astype(object), [50, 80])))
     assert words.value == structured_hinge(parts(X[:, 0]), parts(Y), qid=parts(QID)).value
@@ -177,6 +177,15 @@ def test_features_that_do_not_go_together(near_client: Client) -> None:
         DaskLinearRanker().fit(mixed, labels)
 
 
+def test_columns_in_another_order(near_client: Client) -> None:
+    table = pd.DataFrame(X, columns=list("abcd"))
+    pieces = [delayed(table[:50]), delayed(table[list("dcba")][50:80]), delayed(table[80:])]
+    mixed = dd.from_delayed(pieces, meta=table[:0], verify_meta=False)
+    told = "partition 1: X has the columns ['d', 'c', 'b', 'a'], but its Dask dataframe has ['a', 'b', 'c', 'd']"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        DaskRankSVM().fit(mixed, frame(pd.Series(Y)))
+
+
 def test_blocks_that_are_broken(near_client: Client) -> None:
     broken = sparse.csr_matrix(X[50:80])
     broken.indices[3] = 99
@@ -185,6 +194,15 @@ def test_blocks_that_are_broken(near_client: Client) -> None:
     masked: Any = np.ma.masked_array(X[50:80], mask=X[50:80] > 2.0)
     with pytest.raises(ValueError, match="partition 1: X has masked entries; fill them or drop their rows"):
         DaskRankSVM().fit(blocks(X[:50], masked, X[80:]), parts(Y))
+
+
+def test_a_partition_that_is_missing(near_client: Client) -> None:
+    for k, name in enumerate(("y", "qid", "query_weight"), 1):
+        given = [parts(X), parts(Y), parts(QID), parts(np.ones(100))]
+        pieces = [delayed(one) for one in (given[k].blocks[0].compute(), None, given[k].blocks[2].compute())]
+        given[k] = as_dask_array(pieces, SIZES, np.empty(0))
+        with pytest.raises(TypeError, match=f"partition 1: {name} must be an array, got NoneType"):
+            DaskRankSVM("ap", C=1.0).fit(*given)
 
 
 def test_no_rows_at_all(near_client: Client) -> None:

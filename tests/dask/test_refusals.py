@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from dask import delayed
+from dask import bag, delayed
 from dask_problems import in_parts, rare
 from distributed import Client, LocalCluster
 from sklearn.base import clone
@@ -17,6 +18,8 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise.dask import DaskLinearRanker, DaskRankSVM, SchedulerLostError, average_precision, structured_hinge
 from rankwise.dask.collections import as_dask_array
+
+IN_THIS_PROCESS: Any = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
 
 
 def test_data_in_memory(near_client: Client, rng: np.random.Generator) -> None:
@@ -27,6 +30,26 @@ def test_data_in_memory(near_client: Client, rng: np.random.Generator) -> None:
         DaskRankSVM().fit(X, y)
     with pytest.raises(TypeError, match="y must be a Dask array or dataframe, got list"):
         DaskRankSVM().fit(da.from_array(X), y.tolist())
+
+
+def test_a_bag(near_client: Client, rng: np.random.Generator) -> None:
+    _, y = rare(rng, 100)
+    with pytest.raises(TypeError, match="X must be a Dask array or dataframe, got Bag"):
+        DaskRankSVM().fit(bag.from_sequence([[1.0, 2.0]]), in_parts(y, [50, 50]))
+
+
+def test_a_client_that_is_asynchronous(rng: np.random.Generator) -> None:
+    X, y = (in_parts(values, [50, 50]) for values in rare(rng, 100))
+
+    async def fit() -> None:
+        async with (
+            LocalCluster(**IN_THIS_PROCESS, asynchronous=True) as cluster,
+            Client(cluster, asynchronous=True, set_as_default=False) as client,
+        ):
+            DaskRankSVM(client=client).fit(X, y)
+
+    with pytest.raises(TypeError, match="client is asynchronous, but rankwise waits for results; open it with"):
+        asyncio.run(fit())
 
 
 def test_no_client(rng: np.random.Generator) -> None:
@@ -56,7 +79,7 @@ def test_a_client_that_is_closed(near: LocalCluster, rng: np.random.Generator) -
 
 def test_a_cluster_that_is_closed(rng: np.random.Generator) -> None:
     X, y = (in_parts(values, [50, 50]) for values in rare(rng, 100))
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
+    with LocalCluster(**IN_THIS_PROCESS) as cluster:
         client = Client(cluster, set_as_default=False)
     with pytest.raises(SchedulerLostError, match="client is closed, and maybe its cluster, too; open one") as caught:
         DaskRankSVM(client=client).fit(X, y)

@@ -16,7 +16,7 @@ __all__ = ["aligned", "as_dask_array", "check_dimensions", "feature_names", "is_
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a Dask dataframe or series."""
-    return hasattr(X, "npartitions") and hasattr(X, "map_partitions") and not isinstance(X, da.Array)
+    return all(hasattr(X, name) for name in ("ndim", "npartitions", "map_partitions")) and not isinstance(X, da.Array)
 
 
 def feature_names(X: Any) -> NDArray[Any] | None:

@@ -92,6 +92,8 @@ def as_client(client: Client | None) -> Client:
             ) from None
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}")
+    if client.asynchronous:
+        raise TypeError("client is asynchronous, but rankwise waits for results; open it with asynchronous=False")
     if client.status in ("closing", "closed"):
         raise SchedulerLostError(
             "the Dask client is closed, and maybe its cluster, too; open one with distributed.Client(...), and pass it "

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dask import delayed
-from distributed import Future
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from rankwise.dask.collections import aligned, check_dimensions, partitions
+from rankwise.dask.collections import aligned, check_dimensions, is_frame, partitions
 from rankwise.dask.exchange import Futures
 from rankwise.dask.faults import Fault, fault_of, fault_of_features
 from rankwise.dask.holding import Hold, clear
@@ -23,8 +22,6 @@ from rankwise.linear.base import refuse_broken
 from rankwise.linear.posing import rankable
 
 __all__ = ["check_types", "load_parts", "load_vectors"]
-
-_LABELS_AND_MORE = ("y", "qid", "query_weight")
 
 
 class Size(NamedTuple):
@@ -54,9 +51,9 @@ def load_parts(
         raise ValueError("requires y to be passed, but the target y is None")
     blocks = partitions(X, "X")
     check_dimensions(X, "X", 2)
-    given = (y, qid, query_weight)
-    labels = [None if one is None else aligned(one, X, name) for one, name in zip(given, _LABELS_AND_MORE, strict=True)]
-    parts, reports = _load(hold, [delayed(_features)(block) for block in blocks], labels, "X", "y")
+    columns = list(X.columns) if is_frame(X) else None
+    labels = _aligned(X, "X", y=y, qid=qid, query_weight=query_weight)
+    parts, reports = _load(hold, [delayed(_features)(block, columns) for block in blocks], labels, "X")
     sizes = [report.size for report in reports]
     if not any(size.rows for size in sizes):
         raise ValueError("X has no rows; pass at least one sample of each class")
@@ -79,9 +76,8 @@ def load_vectors(hold: Hold, scores: Any, relevant: Any, qid: Any = None) -> Fut
     """Load checked scores and relevance as parts on the workers."""
     blocks = partitions(scores, "scores")
     check_dimensions(scores, "scores")
-    ids = None if qid is None else aligned(qid, scores, "qid", "scores")
-    labels = [aligned(relevant, scores, "relevant", "scores"), ids, None]
-    return _load(hold, [delayed(_scores)(block) for block in blocks], labels, "scores", "relevant")[0]
+    labels = {"relevant": aligned(relevant, scores, "relevant", "scores"), **_aligned(scores, "scores", qid=qid)}
+    return _load(hold, [delayed(_scores)(block) for block in blocks], labels, "scores")[0]
 
 
 def check_types(types: Sequence[np.dtype[Any] | None], name: str) -> np.dtype[Any]:
@@ -106,17 +102,18 @@ def _family(dtype: np.dtype[Any]) -> str:
     return "number" if dtype.kind in "fiub" else "text" if dtype.kind in "OU" else dtype.kind
 
 
-def _load(
-    hold: Hold, blocks: list[Any], labels: list[list[Any] | None], beside: str, name: str
-) -> tuple[Futures, list[Report]]:
+def _aligned(X: Any, beside: str, **given: Any) -> dict[str, list[Any]]:
+    return {name: aligned(values, X, name, beside) for name, values in given.items() if values is not None}
+
+
+def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: str) -> tuple[Futures, list[Report]]:
     """Submit everything at once, so that shared inputs are read only once. Return parts, and a report on each."""
-    n = len(blocks)
+    n, names = len(blocks), list(labels)
     with clear(hold.client):
-        futures = hold.compute([*blocks, *(block for one in labels if one is not None for block in one)])
-        data, given = futures[:n], iter([futures[k : k + n] for k in range(n, len(futures), n)])
-        columns: list[Sequence[Future | None]] = [[None] * n if one is None else next(given) for one in labels]
+        futures = hold.compute([*blocks, *(block for one in labels.values() for block in one)])
+        data, *columns = (futures[k : k + n] for k in range(0, len(futures), n))
         sizes = hold.map(_size, data)
-        states = hold.map(_label, range(n), sizes, *columns, names=(name, beside))
+        states = hold.map(_label, range(n), sizes, *columns, names=names, beside=beside)
         reports: list[Report] = []
         first = 0
         for number, report in enumerate(hold.gather(hold.map(_report, sizes, states))):
@@ -124,17 +121,22 @@ def _load(
                 raise report.error(number, first)
             reports.append(report)
             first += report.size.rows
-        check_types([report.of_y if report.size.rows else None for report in reports], name)
-        if labels[1] is not None:
+        check_types([report.of_y if report.size.rows else None for report in reports], names[0])
+        if "qid" in labels:
             ids = check_types([report.of_qid if report.size.rows else None for report in reports], "qid")
             states = hold.map(_of_type, states, [ids] * n)
     return Futures(hold, states, data), reports
 
 
-def _features(block: Any) -> Any:
-    """Return a partition of X as rows of float32 or float64, dense or CSR."""
+def _features(block: Any, columns: list[Any] | None) -> Any:
+    """Return a partition of X as rows of float32 or float64, dense or CSR. columns: names that a dataframe has."""
     given = block
     try:
+        if columns is not None and list(block.columns) != columns:
+            raise ValueError(
+                f"X has the columns {list(block.columns)}, but its Dask dataframe has {columns}; select them in this "
+                "order with map_partitions"
+            )
         if hasattr(block, "to_numpy"):
             block = block.to_numpy()
         elif hasattr(block, "tocsr"):
@@ -161,20 +163,18 @@ def _size(block: Any) -> Size | Fault:
     return Size(block.shape[0], block.shape[1] if block.ndim == 2 else 1, sparse.issparse(block))
 
 
-def _label(number: int, size: Size | Fault, y: Any, qid: Any, weight: Any, names: tuple[str, str]) -> Labelled | Fault:
+def _label(number: int, size: Size | Fault, *columns: Any, names: list[str], beside: str) -> Labelled | Fault:
     if isinstance(size, Fault):
         return size
-    n, (name, beside) = size.rows, names
+    n = size.rows
     try:
-        y, qid, weight = (
-            None if one is None else _as_column(one, called, n, beside)
-            for one, called in ((y, name), (qid, "qid"), (weight, "query_weight"))
-        )
-        if n and name == "relevant":
+        given = {name: _as_column(one, name, n, beside) for name, one in zip(names, columns, strict=True)}
+        y, weight = given[names[0]], given.get("query_weight")
+        if n and names[0] == "relevant":
             as_truth(y, n)
         elif n:
             _check_labels(y)
-        ids = None if qid is None else as_ids(qid, n)
+        ids = as_ids(given["qid"], n) if "qid" in given else None
         if weight is not None:
             rankable(np.zeros(n, np.bool_), ids, weight)  # raises if weights are invalid, or differ within a query
     except (TypeError, ValueError) as error:
