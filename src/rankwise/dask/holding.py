@@ -38,7 +38,7 @@ class Hold:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._futures: weakref.WeakSet[Future] = weakref.WeakSet()
+        self._futures: weakref.WeakValueDictionary[int, Future] = weakref.WeakValueDictionary()
 
     def map(self, task: Any, /, *columns: Iterable[Any], **options: Any) -> list[Future]:
         """See `Client.map`; the results are not cached."""
@@ -55,11 +55,12 @@ class Hold:
 
     def give(self, futures: Iterable[Future]) -> None:
         """Leave some futures to the caller, who releases them."""
-        self._futures.difference_update(futures)
+        for future in futures:
+            del self._futures[id(future)]
 
     def release(self) -> None:
         """Release all futures."""
-        for future in list(self._futures):
+        for future in list(self._futures.values()):
             try:
                 future.release()
             except RuntimeError:  # the event loop of the client is gone
@@ -67,7 +68,7 @@ class Hold:
         self._futures.clear()
 
     def _held(self, futures: list[Future]) -> list[Future]:
-        self._futures.update(futures)
+        self._futures.update((id(future), future) for future in futures)
         return futures
 
 

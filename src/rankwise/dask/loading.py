@@ -124,7 +124,8 @@ def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: s
         check_types([report.of_y if report.size.rows else None for report in reports], names[0])
         if "qid" in labels:
             ids = check_types([report.of_qid if report.size.rows else None for report in reports], "qid")
-            states = hold.map(_of_type, states, [ids] * n)
+            if any(report.of_qid != ids for report in reports):
+                states = hold.map(_of_type, states, [ids] * n)
     return Futures(hold, states, data), reports
 
 
