@@ -143,6 +143,13 @@ def test_a_dataframe_for_a_column(near_client: Client, function: Any) -> None:
 
 
 @both
+@pytest.mark.parametrize("dtype", [complex, bytes])
+def test_labels_that_are_neither_numbers_nor_strings(near_client: Client, fit: Any, dtype: Any) -> None:
+    with pytest.raises(TypeError, match=r"partition 0: y must be numbers or strings, got dtype .*; convert it with"):
+        fit(parts(X), parts(Y.astype(int).astype(dtype)))
+
+
+@both
 def test_types_that_do_not_go_together(near_client: Client, fit: Any) -> None:
     y, rows = Y.astype(int), parts(X)
     told = "has dtype int64 in partition 0, but <U21 in partition 1; convert all partitions to one of them"

@@ -85,6 +85,10 @@ def structured_hinge(
 
     Raises
     ------
+    SchedulerLostError
+        If the Dask scheduler can no longer be reached, or if the client is closed.
+    TypeError
+        If the data are not Dask collections, or not numbers.
     ValueError
         If a score is not finite, or if the partitions do not match.
 
@@ -164,6 +168,10 @@ def average_precision(
 
     Raises
     ------
+    SchedulerLostError
+        If the Dask scheduler can no longer be reached, or if the client is closed.
+    TypeError
+        If the data are not Dask collections, or not numbers.
     ValueError
         If a score is not finite, or if the partitions do not match.
 

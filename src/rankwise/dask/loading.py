@@ -191,17 +191,20 @@ def _as_column(values: Any, name: str, n: int, beside: str) -> NDArray[Any]:
 
 
 def _check_labels(y: NDArray[Any]) -> None:
-    """Refuse labels that are missing, infinite, or partly strings."""
-    if y.dtype.kind == "f":
-        wrong = ~np.isfinite(y)
-    elif y.dtype.kind == "O":
+    """Refuse labels that are missing, infinite, partly strings, or neither numbers nor strings."""
+    kind = y.dtype.kind
+    if kind in "cSV":
+        raise TypeError(f"y must be numbers or strings, got dtype {y.dtype}; convert it with astype")
+    wrong = ~np.isfinite(y) if kind == "f" else np.zeros(y.size, np.bool_)
+    if kind == "O":
         strings = any(isinstance(value, str) for value in y)
-        kinds: Any = str if strings else (int, float, np.number, np.bool_)
-        wrong = np.array([not isinstance(value, kinds) or (not strings and not abs(value) < np.inf) for value in y])
-    else:
-        return
+        wrong = np.array([not (isinstance(value, str) if strings else _is_finite(value)) for value in y])
     if (k := first_true(wrong)) is not None:
         raise ValueError(f"y[{k}] is {y[k]!s}: labels must be all finite numbers or all strings; drop the sample")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float | np.number | np.bool_) and bool(abs(value) < np.inf)  # type: ignore[operator]
 
 
 def _report(size: Size | Fault, state: Labelled | Fault) -> Report | Fault:
