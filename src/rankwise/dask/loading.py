@@ -86,15 +86,16 @@ def check_types(types: Sequence[np.dtype[Any] | None], name: str) -> np.dtype[An
     Integers that only floats could hold together are refused as queries, because different ones would become equal.
     """
     used = [(number, one) for number, one in enumerate(types) if one is not None]
-    first, kind = used[0] if used else (0, np.dtype(np.int64))
+    first, before = used[0] if used else (0, np.dtype(np.int64))
+    kind = before
     for number, one in used:
         common = np.result_type(kind, one) if _family(kind) == _family(one) else None
         if common is None or (name == "qid" and common.kind == "f" and kind.kind in "iu" and one.kind in "iu"):
             raise TypeError(
-                f"{name} has dtype {kind} in partition {first}, but {one} in partition {number}; convert all "
+                f"{name} has dtype {before} in partition {first}, but {one} in partition {number}; convert all "
                 "partitions to one of them"
             )
-        first, kind = (first, kind) if common == kind else (number, common)
+        kind = common
     return kind
 
 
