@@ -34,14 +34,7 @@ class Grouping:
 
 def group(qid: ArrayLike, n: int) -> Grouping:
     """Group n samples by query, without sorting if they are already in ascending order."""
-    array = as_array(qid, "qid")
-    check_length(array, "qid", n)
-    if array.dtype.kind not in "iubfSUO":
-        raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}; convert it")
-    if array.dtype.kind == "f" and (k := first_true(~np.isfinite(array))) is not None:
-        raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
-    if array.dtype.kind == "O":
-        array = _as_comparable(array)
+    array = as_ids(qid, n)
     if n == 0:
         return Grouping(array, np.zeros(1, np.int64), None)
     changes = np.flatnonzero(array[1:] != array[:-1]) + 1
@@ -50,6 +43,17 @@ def group(qid: ArrayLike, n: int) -> Grouping:
     if (ids[1:] > ids[:-1]).all():
         return Grouping(ids, starts, None)
     return _sort(array, n)
+
+
+def as_ids(qid: ArrayLike, n: int) -> NDArray[Any]:
+    """Return the query of each of n samples as an array that can be compared: of numbers or of strings."""
+    array = as_array(qid, "qid")
+    check_length(array, "qid", n)
+    if array.dtype.kind not in "iubfSUO":
+        raise TypeError(f"qid must be integers or strings, got dtype {array.dtype}; convert it")
+    if array.dtype.kind == "f" and (k := first_true(~np.isfinite(array))) is not None:
+        raise ValueError(f"qid[{k}] is {array[k]}; every sample needs a query")
+    return _as_comparable(array) if array.dtype.kind == "O" else array
 
 
 def _as_comparable(array: NDArray[Any]) -> NDArray[Any]:
@@ -62,7 +66,11 @@ def _as_comparable(array: NDArray[Any]) -> NDArray[Any]:
         except OverflowError:
             raise ValueError("qid has integers beyond 64 bits; pass them as strings") from None
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"qid must be all integers or all strings, got {names}; convert it")
+    of_kind = np.array([2 * isinstance(value, str) + isinstance(value, int | np.integer) for value in array])
+    odd = np.flatnonzero(of_kind == 0) if not of_kind.all() else np.flatnonzero(of_kind != of_kind[0])
+    raise TypeError(
+        f"qid[{odd[0]}] is {array[odd[0]]!r}: qid must be all integers or all strings, got {names}; convert it"
+    )
 
 
 def _sort(array: NDArray[Any], n: int) -> Grouping:

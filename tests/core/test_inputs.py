@@ -84,8 +84,16 @@ WRONG_QID: dict[str, tuple[Any, type[Exception], str]] = {
     "number": (3, ValueError, r"qid has shape \(\)"),
     "nan": ([0.0, 0.0, np.nan, 1.0], ValueError, r"qid\[2\] is nan; every sample needs a query"),
     "inf": ([0.0, 0.0, 1.0, np.inf], ValueError, r"qid\[3\] is inf"),
-    "mixed": (np.array([0, "a", 1, "b"], object), TypeError, r"all integers or all strings, got int, str"),
-    "none inside": ([0, None, 1, 1], TypeError, r"all integers or all strings, got NoneType, int"),
+    "mixed": (
+        np.array([0, "a", 1, "b"], object),
+        TypeError,
+        r"qid\[1\] is 'a': qid must be all integers or all strings, got int, str",
+    ),
+    "none inside": (
+        [0, None, 1, 1],
+        TypeError,
+        r"qid\[1\] is None: qid must be all integers or all strings, got NoneType, int",
+    ),
     "complex": (np.zeros(4, complex), TypeError, r"integers or strings, got dtype complex128"),
     "dates": (np.zeros(4, "M8[s]"), TypeError, r"integers or strings, got dtype datetime64"),
     "one string": ("aabb", TypeError, r"qid must be an array, got str"),

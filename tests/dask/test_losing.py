@@ -61,11 +61,45 @@ def test_a_scheduler_that_goes_leaves_the_best_model_so_far(
     with two_workers() as cluster, Client(cluster) as client:
         at_step(monkeypatch, 5, lambda: cluster.close(timeout=10))
         model = DaskRankSVM("ap", C=10.0, client=client)
-        with pytest.raises(SchedulerLostError, match=r"can no longer be reached; the best model so far is in partial_"):
+        with pytest.raises(SchedulerLostError, match=r"can no longer be reached; .* best model so far is in partial_"):
             model.fit(in_parts(X, evenly(15_000, 3)), in_parts(y, evenly(15_000, 3)))
     assert type(model.partial_) is rw.RankSVM
     assert rw.metrics.average_precision(model.partial_.decision_function(X), y) > 5 * y.mean()
     assert not hasattr(model, "coef_")
+
+
+def test_a_scheduler_that_goes_at_once_leaves_no_model(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    X, y = (in_parts(values, [50, 50]) for values in rare(rng, 100))
+    with two_workers() as cluster, Client(cluster) as client:
+        at_step(monkeypatch, 1, lambda: cluster.close(timeout=10))
+        model = DaskRankSVM("ap", C=10.0, client=client)
+        with pytest.raises(SchedulerLostError, match="can no longer be reached; start a new cluster") as caught:
+            model.fit(X, y)
+    assert "partial_" not in str(caught.value)
+    assert not hasattr(model, "partial_")
+
+
+def test_a_warm_start_continues_from_what_a_failed_fit_left(
+    near_client: Client, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    X, y = (in_parts(values, [1_500, 1_500]) for values in rare(rng, 3_000))
+    cold = DaskRankSVM("ap", C=10.0).fit(X, y)
+
+    def fail() -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        at_step(patched, cold.n_iter_, fail)
+        model = DaskRankSVM("ap", C=10.0, warm_start=True)
+        with pytest.raises(OSError, match="the disk is gone"):
+            model.fit(X, y)
+    assert hasattr(model, "partial_")
+    model.fit(X, y)
+    assert model.history_["primal"][0] <= cold.history_["primal"][-2]
+    assert model.n_iter_ < cold.n_iter_
+    assert not hasattr(model, "partial_")
 
 
 def test_an_interrupt_keeps_the_best_model_so_far(

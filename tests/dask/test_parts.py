@@ -138,5 +138,5 @@ def test_what_is_exchanged_does_not_grow_with_the_samples(rng: np.random.Generat
 def test_a_score_that_is_not_finite_is_named(rng: np.random.Generator) -> None:
     scores = rng.normal(size=9_500)
     scores[9_100] = np.nan
-    with pytest.raises(ValueError, match=r"scores\[100\] is nan"):
+    with pytest.raises(ValueError, match=r"scores\[100\] of partition 1 is nan"):
         hinge(scores, np.arange(9_500) % 100 == 0, [9_000], "ap")

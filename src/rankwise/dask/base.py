@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.dask.collections import as_client, as_dask_array, feature_names, is_frame, partitions
+from rankwise.dask.collections import as_dask_array, check_dimensions, feature_names, is_frame, partitions
+from rankwise.dask.faults import fault_of_features
+from rankwise.dask.holding import as_client
+from rankwise.dask.loading import check_types
 from rankwise.dask.objective import DaskObjective
 from rankwise.linear.base import BaseLinearRanker, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
@@ -99,6 +102,7 @@ class DaskRanker(BaseLinearRanker):
         dask Array of shape (n_samples,)
             The relevant class, classes_[1], where `decision_function` is above 0, and classes_[0] elsewhere.
         """
+        check_is_fitted(self, "coef_")
         return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
 
     def rank(self, X: Any, qid: Any = None) -> Any:
@@ -127,8 +131,18 @@ class DaskRanker(BaseLinearRanker):
 
     def _by_partition(self, X: Any, method: str, dtype: np.dtype[Any]) -> Any:
         model = delayed(self.to_local())
-        blocks = [delayed(_predict)(model, block, method) for block in partitions(X, "X")]
-        sizes = (np.nan,) * len(blocks) if is_frame(X) else X.chunks[0]
+        given = partitions(X, "X")
+        check_dimensions(X, "X", 2)
+        width = len(X.columns) if is_frame(X) else X.shape[1]
+        if width != self.n_features_in_ and not np.isnan(width):
+            raise ValueError(
+                f"X has {width} features, but {type(self).__name__} was fitted to {self.n_features_in_}; pass "
+                "the same features"
+            )
+        sizes = (np.nan,) * len(given) if is_frame(X) else X.chunks[0]
+        firsts = np.cumsum([0, *sizes])[:-1].tolist()
+        places = zip(given, range(len(given)), firsts, strict=True)
+        blocks = [delayed(_predict)(model, method, *place) for place in places]
         return as_dask_array(blocks, sizes, np.empty(0, dtype))
 
     def _take_names(self, X: Any, n_features: int) -> None:
@@ -161,14 +175,23 @@ class DaskRanker(BaseLinearRanker):
             del self.coef_, self.intercept_
 
 
-def _predict(model: Any, block: Any, method: str) -> NDArray[Any]:
+def _predict(model: Any, method: str, block: Any, number: int, first: float) -> NDArray[Any]:
     if not block.shape[0]:
         return np.empty(0, np.float64 if method == "decision_function" else model.classes_.dtype)
-    found: NDArray[Any] = getattr(model, method)(block)
+    try:
+        found: NDArray[Any] = getattr(model, method)(block)
+    except (TypeError, ValueError) as error:
+        raise fault_of_features(block, error).error(number, first) from None
     return found
 
 
 def _rank(scores: list[Vector], qid: list[Any] | None) -> list[NDArray[np.int64]]:
-    ids = None if qid is None else np.concatenate([np.asarray(part) for part in qid])
-    whole = ranks_of(np.concatenate(scores), ids)
+    every, ids = np.concatenate(scores), None
+    if qid is not None:
+        arrays = [np.asarray(part) for part in qid]
+        check_types([array.dtype if array.size else None for array in arrays], "qid")
+        ids = np.concatenate([array for array in arrays if array.size] or arrays)
+        if ids.shape != every.shape:
+            raise ValueError(f"qid has {ids.size} entries, but X has {every.size} rows; pass one per row")
+    whole = ranks_of(every, ids)
     return list(np.split(whole, np.cumsum([part.size for part in scores])[:-1]))

@@ -7,15 +7,15 @@ Replies do not depend on the worker and are added up in the order of parts, so t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from distributed import Client, Future
+from distributed import Future
 
+from rankwise.dask.holding import Hold, clear
 from rankwise.parts.exchange import Function, Traffic, add_all, size_of
 
-__all__ = ["Futures", "SchedulerLostError", "clear"]
+__all__ = ["Futures"]
 
 # If there are more replies than this, workers add them up in groups of this size.
 _FAN_IN = 16
@@ -23,45 +23,28 @@ _FAN_IN = 16
 _SMALL = 1 << 12
 
 
-class SchedulerLostError(ConnectionError):
-    """Error that is raised when the Dask scheduler can no longer be reached.
-
-    If `DaskRankSVM.fit` raises it, the best model so far is in the attribute partial_ of the ranker. Start a new
-    cluster and fit again; with warm_start=True the fit continues from the last coefficients.
-
-    See Also
-    --------
-    DaskRankSVM : Ranker whose `fit` raises this error.
-
-    Examples
-    --------
-    >>> issubclass(SchedulerLostError, ConnectionError)
-    True
-    """
-
-
 class Futures:
     """Parts on a cluster, as an `Exchange`: for each part, one future for its state and one for its data."""
 
     def __init__(
-        self, client: Client, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
+        self, hold: Hold, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
     ) -> None:
-        self.client, self.states, self.data = client, list(states), list(data)
+        self.hold, self.states, self.data = hold, list(states), list(data)
         self.traffic = Traffic() if traffic is None else traffic
 
     def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Futures:
         """See `Exchange`."""
-        with clear(self.client):
-            return Futures(self.client, self._submit(function, args, reads, each), self.data, self.traffic)
+        with clear(self.hold.client):
+            return Futures(self.hold, self._submit(function, args, reads, each), self.data, self.traffic)
 
     def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
         """See `Exchange`."""
-        with clear(self.client):
+        with clear(self.hold.client):
             replies = self._submit(function, args, reads, each)
             while len(replies) > _FAN_IN:
                 groups = [replies[k : k + _FAN_IN] for k in range(0, len(replies), _FAN_IN)]
-                replies = self.client.map(add_all, groups, pure=False, key=_keys("rankwise-add", len(groups)))
-            found = self.client.gather(replies)
+                replies = self.hold.map(add_all, groups, key=_keys("rankwise-add", len(groups)))
+            found = self.hold.gather(replies)
         self.traffic.rounds += 1
         self.traffic.received += size_of(found)
         return add_all(found)
@@ -74,13 +57,10 @@ class Futures:
         message: Any = args
         name = f"rankwise-{function.__name__.strip('_')}"
         if size > _SMALL:
-            message = self.client.submit(_hold, args, pure=False, key=_keys(f"{name}-message", 1)[0])
+            (message,) = self.hold.map(_hold, [args], key=_keys(f"{name}-message", 1))
         columns = [*([self.data] if reads else []), self.states, *([] if each is None else [list(each)])]
         n = len(self.states)
-        futures: list[Future] = self.client.map(
-            _carry_out, *columns, [message] * n, function=function, pure=False, key=_keys(name, n)
-        )
-        return futures
+        return self.hold.map(_carry_out, *columns, [message] * n, function=function, key=_keys(name, n))
 
 
 def _hold(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -95,22 +75,3 @@ def _carry_out(*own: Any, function: Function) -> Any:
 def _keys(name: str, n: int) -> list[str]:
     token = uuid.uuid4().hex
     return [f"{name}-{token}-{k}" for k in range(n)]
-
-
-@contextmanager
-def clear(client: Client) -> Iterator[None]:
-    """Raise `SchedulerLostError` for errors that occur because the scheduler is gone."""
-    try:
-        yield
-    except Exception as error:
-        if client.status == "running":
-            raise
-        raise _lost(client) from error
-
-
-def _lost(client: Client) -> SchedulerLostError:
-    where = getattr(client.scheduler, "address", "the scheduler")
-    return SchedulerLostError(
-        f"the Dask scheduler at {where} can no longer be reached; the best model so far is in partial_. Start a new "
-        "cluster and fit again; with warm_start=True the fit continues from there"
-    )

@@ -10,9 +10,11 @@ from dask import delayed
 from distributed import Client
 from numpy.typing import NDArray
 
-from rankwise.dask.collections import as_client, as_dask_array, load_vectors
+from rankwise.dask.collections import as_dask_array
+from rankwise.dask.holding import holding
 from rankwise.dask.labelling import Known, judge, read_queries
 from rankwise.dask.layout import Layout, Loaded, load
+from rankwise.dask.loading import load_vectors
 from rankwise.dask.objective import HINGE, gradient_of, pose_parts
 from rankwise.inputs import as_scale, check_empty, check_known, raise_not_finite
 from rankwise.losses import Loss, LossLike, as_loss
@@ -83,6 +85,10 @@ def structured_hinge(
 
     Raises
     ------
+    SchedulerLostError
+        If the Dask scheduler can no longer be reached, or if the client is closed.
+    TypeError
+        If the data are not Dask collections, or not numbers.
     ValueError
         If a score is not finite, or if the partitions do not match.
 
@@ -103,8 +109,11 @@ def structured_hinge(
     """
     loss, scale = as_loss(loss), as_scale(scale)
     check_empty(empty)
-    parts, value, lost, rows = hinge_of(load_vectors(as_client(client), scores, relevant, qid), loss, scale, empty)
-    blocks = [delayed(state) for state in parts.derive(_give).states]
+    with holding(client) as hold:
+        parts, value, lost, rows = hinge_of(load_vectors(hold, scores, relevant, qid), loss, scale, empty)
+        gradients = parts.derive(_give).states
+        hold.give(gradients)
+    blocks = [delayed(gradient) for gradient in gradients]
     return DaskHingeResult(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
 
 
@@ -159,6 +168,10 @@ def average_precision(
 
     Raises
     ------
+    SchedulerLostError
+        If the Dask scheduler can no longer be reached, or if the client is closed.
+    TypeError
+        If the data are not Dask collections, or not numbers.
     ValueError
         If a score is not finite, or if the partitions do not match.
 
@@ -178,7 +191,8 @@ def average_precision(
     """
     metric = as_metric("ap", k)
     check_known("empty", empty, EMPTY)
-    return precision_of(load_vectors(as_client(client), scores, relevant, qid), metric, empty)
+    with holding(client) as hold:
+        return precision_of(load_vectors(hold, scores, relevant, qid), metric, empty)
 
 
 def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:

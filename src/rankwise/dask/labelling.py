@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.dask.faults import Fault, fault_of
 from rankwise.grouping import group
 from rankwise.inputs import as_truth
 from rankwise.linear.labels import as_labels
-from rankwise.linear.posing import rankable, share_of_queries
+from rankwise.linear.posing import share_of_queries
 from rankwise.parts.exchange import Exchange, Joined
 from rankwise.queries import Truth
 
@@ -77,9 +78,20 @@ def label(exchange: Exchange, has_queries: bool, graded: bool = True) -> tuple[A
     """Return parts with interpreted labels, the two classes, and the rows of each part. graded: use grades."""
     distinct, rows = exchange.ask(_distinct)
     several = np.tile(distinct.values, 3)  # scikit-learn warns about labels that are all different
-    classes, labels = as_labels(several, has_queries, "np.unique(y)")
+    try:
+        classes, labels = as_labels(several, has_queries)
+    except ValueError as error:
+        raise _located(fault_of(error), exchange, several, rows.values) from None
     least = None if labels.grades is None else float(labels.grades.min())
     return exchange.derive(_know, classes, least, graded), classes, rows.values
+
+
+def _located(fault: Fault, exchange: Exchange, values: NDArray[Any], rows: Ints) -> Exception:
+    """Return the error about one of these values with the place of the first sample that has it."""
+    if fault.row < 0:
+        return fault.kind(fault.text)
+    number, row = (int(joined.values[0]) for joined in exchange.ask(_first_with, values[fault.row]))
+    return fault._replace(row=row).error(number, rows[:number].sum())
 
 
 def judge(exchange: Exchange) -> tuple[Any, Ints]:
@@ -98,8 +110,10 @@ def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
     first[code] = weight
     wrong = np.flatnonzero(first[code] != weight)
     if wrong.size:
+        k, last = wrong[0], np.flatnonzero(code == code[wrong[0]])[-1]
         raise ValueError(
-            f"query {ids[code[wrong[0]]]} has different query_weight in two partitions; give all its samples one weight"
+            f"query {ids[code[k]]} has query_weight {weight[k]} in partition {part[k]}, but {weight[last]} in "
+            f"partition {part[last]}; give all its samples one weight"
         )
     levels = np.unique(np.stack([code.astype(np.float64), grade], 1), axis=0)[:, 0].astype(np.int64)
     can_rank = np.bincount(levels, minlength=ids.size) > 1
@@ -111,6 +125,12 @@ def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
 
 def _distinct(state: Labelled) -> tuple[Distinct, Joined]:
     return Distinct(state.y), Joined(np.array([state.y.shape[0]]))
+
+
+def _first_with(state: Labelled, value: Any) -> tuple[Joined, Joined]:
+    """Return the number of the part and the first row that has this label, or nothing."""
+    row = np.flatnonzero(state.y == value)[:1]
+    return Joined(np.full(row.size, state.number)), Joined(row)
 
 
 def _know(state: Labelled, classes: NDArray[Any], least: float | None, graded: bool) -> Known:
@@ -134,7 +154,6 @@ def _count(state: Known) -> tuple[Joined, ...]:
     n = state.truth.size
     ids = np.zeros(n, np.int64) if state.qid is None else state.qid
     grouping = group(ids, n)
-    rankable(state.truth, ids, state.weight)  # raises if weights differ within a query
     codes = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
     grades, at = np.unique(state.truth.astype(np.float64), return_inverse=True)
     keys, first, count = np.unique(codes * max(grades.size, 1) + at, return_index=True, return_counts=True)

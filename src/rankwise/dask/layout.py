@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.dask.faults import fault_of
 from rankwise.dask.labelling import Known, QueryTable
 from rankwise.grades import Levels, check_number, weigh_levels
 from rankwise.grouping import group
-from rankwise.inputs import raise_not_finite
+from rankwise.inputs import not_finite
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers
 from rankwise.linear.objective import Inference, Task
 from rankwise.linear.posing import rankable
@@ -212,6 +213,8 @@ def score(X: Any, state: Layout, v: Vector, intercept: bool) -> Loaded:
 
 def load(state: Layout, scores: Vector) -> Loaded:
     """Return a part with scores."""
-    raise_not_finite(scores)
+    error = not_finite(scores)
+    if error is not None:
+        raise fault_of(error).error(state.truth_of.number)
     shares = [Share(one, scores if one.rows is None else scores[one.rows]) for one in state.plans]
     return Loaded(scores, shares, state)

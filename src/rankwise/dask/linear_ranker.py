@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rankwise.dask.base import DaskRanker
-from rankwise.dask.collections import load_parts
+from rankwise.dask.holding import holding
 from rankwise.dask.labelling import Known, label
 from rankwise.dask.linear_rows import DaskPaths, measure
+from rankwise.dask.loading import load_parts
 from rankwise.dask.objective import DaskObjective, pose_parts
 from rankwise.linear.features import Vector
 from rankwise.linear.labels import Labels
@@ -138,7 +139,7 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         Raises
         ------
         SchedulerLostError
-            If the Dask scheduler can no longer be reached.
+            If the Dask scheduler can no longer be reached, or if the client is closed.
         TypeError
             If the metric is a scorer, or if the data are not Dask collections.
         ValueError
@@ -152,23 +153,28 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
             raise TypeError(
                 "on Dask, metric cannot be a scorer, which needs all samples in memory; pass a name or a Metric"
             )
-        parts, d = load_parts(self.client_, X, y, qid, query_weight)
-        self._known, self.classes_, rows = label(parts, qid is not None)
-        self._take_names(X, d)
+        with holding(self.client) as hold:
+            parts, d = load_parts(hold, X, y, qid, query_weight, alike=True)
+            try:
+                self._take_names(X, d)
+                self._fit_on(parts, d, qid is not None, metric, n_jobs, started)
+            finally:
+                self.exchanged_ = vars(parts.traffic).copy()
+                for name in ("_known", "_task", "_scaling"):
+                    self.__dict__.pop(name, None)
+        return self
+
+    def _fit_on(self, parts: Exchange, d: int, has_queries: bool, metric: Metric, n_jobs: int, started: float) -> None:
+        self._known, self.classes_, rows = label(parts, has_queries)
         relevant, truth, ids, weight = (joined.values for joined in self._known.ask(_labels))
         labels = Labels(relevant, None if truth.dtype == np.bool_ else truth)
         metric = metric.for_grades(labels.grades)
         remote: Any = _Remote(self._known, rows, d)
         given = (ids if ids.size else None, weight if weight.size else None)
         data = self._data(remote, labels, *given, metric)
-        try:
-            if data.tried_on(self.random_state) is data:
-                data = data._replace(X=remote[np.arange(relevant.size)])
-            self._fit_to(data, metric, n_jobs, started)
-        finally:
-            del self._known
-            self.exchanged_ = vars(parts.traffic).copy()
-        return self
+        if data.tried_on(self.random_state) is data:
+            data = data._replace(X=remote[np.arange(relevant.size)])
+        self._fit_to(data, metric, n_jobs, started)
 
     def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
         n, d = data.X.shape
@@ -188,7 +194,6 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
             return
         given = np.asarray(coef * self._scaling.rate)
         self._adopt_parts(given, DaskObjective(self._task, given.size))
-        del self._task, self._scaling
 
 
 class _Remote:

@@ -33,10 +33,7 @@ class _Largest:
 
 def measure(exchange: Exchange, n: int, d: int) -> tuple[Scaling, bool]:
     """Return the centre and rate of every feature, as in `Standardised`, and whether the features are dense."""
-    dense, sparse = exchange.ask(_kinds, reads=True)
-    if dense and sparse:
-        raise ValueError("some partitions of X are dense and some are sparse; make all of them dense or all sparse")
-    if sparse:
+    if exchange.ask(_is_sparse, reads=True):
         largest = exchange.ask(_sizes, reads=True).values
         return Scaling(np.zeros(d), rate_of_sizes(largest)), False
     mean = exchange.ask(_column_sums, 0.0, 1, reads=True) / n
@@ -147,9 +144,8 @@ class _Moved(Loaded):
     moved: Any = None
 
 
-def _kinds(X: Any, state: Any) -> tuple[int, int]:
-    dense = isinstance(X, np.ndarray)
-    return int(dense), int(not dense)
+def _is_sparse(X: Any, state: Any) -> int:
+    return int(not isinstance(X, np.ndarray))
 
 
 def _sizes(X: Any, state: Any) -> _Largest:

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from rankwise.dask.base import DaskRanker
-from rankwise.dask.collections import load_parts
+from rankwise.dask.holding import Hold, SchedulerLostError, holding
 from rankwise.dask.labelling import label
 from rankwise.dask.layout import with_base
+from rankwise.dask.loading import load_parts
 from rankwise.dask.objective import DaskObjective, DaskTask, pose_parts
 from rankwise.inputs import as_scale
 from rankwise.linear.features import Vector
 from rankwise.linear.prior import Prior, as_coefficients
 from rankwise.linear.rank_svm import RankSVM
 from rankwise.linear.solvers import Settings, SolverResult
-from rankwise.method import as_method
+from rankwise.losses import Loss
+from rankwise.method import Method, as_method
 from rankwise.progress import Progress
 
 __all__ = ["DaskRankSVM"]
@@ -159,7 +161,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
         Raises
         ------
         SchedulerLostError
-            If the Dask scheduler can no longer be reached.
+            If the Dask scheduler can no longer be reached, or if the client is closed.
         TypeError
             If `prior` is an estimator, or if the data are not Dask collections.
         ValueError
@@ -169,9 +171,22 @@ class DaskRankSVM(DaskRanker, RankSVM):
         """
         loss, solve = self.validated()
         scale, method = as_scale(self.scale), as_method(self.method, loss)
-        parts, d = load_parts(self.client_, X, y, qid, query_weight)
-        known, self.classes_, rows = label(parts, qid is not None)
-        self._take_names(X, d)
+        if not self.warm_start:
+            self.__dict__.pop("partial_", None)  # of an earlier fit
+        try:
+            with holding(self.client) as hold:
+                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, scale, method)
+        except SchedulerLostError as error:
+            if hasattr(self, "partial_"):
+                more = "the best model so far is in partial_, and with warm_start=True a fit continues from there"
+                raise SchedulerLostError(f"{error}; {more}") from error
+            raise
+        return self
+
+    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, scale: float, method: Method) -> None:
+        parts, d = load_parts(hold, *data)
+        known, self.classes_, rows = label(parts, data[2] is not None)
+        self._take_names(data[0], d)
         task, _ = pose_parts(known, rows.size, loss, method, scale)
         plain, prior = DaskObjective(task, d), self._prior(d)
         self.C_ = self._given_or_usual_C(plain)
@@ -195,11 +210,20 @@ class DaskRankSVM(DaskRanker, RankSVM):
         finally:
             if progress is not None:
                 progress.close()
-        return self
+
+    def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
+        if hasattr(self, "coef_") or not hasattr(self, "partial_"):
+            return super()._start(n_coefs, prior)
+        self.coef_, self.intercept_ = self.partial_.coef_, self.partial_.intercept_
+        try:
+            return super()._start(n_coefs, prior)
+        finally:
+            del self.coef_, self.intercept_
 
     def _keep_parts(self, result: SolverResult, objective: DaskObjective, prior: Prior | None) -> None:
         learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
         self._adopt_parts(learnt, objective)
+        self.__dict__.pop("partial_", None)
         self._tell(result)
 
     def _prior(self, d: int) -> Prior | None:

@@ -145,7 +145,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {name: getattr(self, name) for name in sorted(names)}
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
-        _refuse_broken(X)
+        refuse_broken(X)
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, *y, reset=reset, accept_sparse=["csr", "csc"], dtype=dtypes, order=None)
 
@@ -194,7 +194,7 @@ def ranks_of(scores: NDArray[np.float64], qid: ArrayLike | None) -> NDArray[np.i
     return ranks
 
 
-def _refuse_broken(X: Any) -> None:
+def refuse_broken(X: Any) -> None:
     """Refuse masked arrays, and sparse matrices whose indices are out of bounds."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X has masked entries; fill them or drop their rows")
