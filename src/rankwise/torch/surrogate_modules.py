@@ -56,6 +56,9 @@ class SmoothRankLoss(ScoresLoss):
     Positives farther than width from every negative get no gradient, even if they are ranked wrong. Use this loss
     to refine a model that already ranks well.
 
+    A query with grade 0 and one other grade is binary, and one with more grades takes soft ranks of all samples: its
+    loss depends on that query alone.
+
     Examples
     --------
     >>> import torch
