@@ -71,7 +71,12 @@ def forms(function: Any, way: str, graded: bool, **options: Any) -> dict[str, tu
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_masked_query_counts_alike_in_rows_in_columns_and_by_qid(name: str, backend: str, way: str) -> None:
     graded = name in ("smooth", "error-driven")
-    for reduction, empty, counted in (("mean", "zero", Q), ("mean", "skip", Q - 2), ("sum", "zero", 1), ("none", "zero", 1)):
+    for reduction, empty, counted in (
+        ("mean", "zero", Q),
+        ("mean", "skip", Q - 2),
+        ("sum", "zero", 1),
+        ("none", "zero", 1),
+    ):
         found = forms(LOSSES[name], way, graded, backend=backend, reduction=reduction, empty=empty)
         each = forms(LOSSES[name], way, graded, backend=backend, reduction="none")["rows"]
         assert each[0].shape == (Q,)
