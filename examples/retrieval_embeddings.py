@@ -68,7 +68,8 @@ def compare(split):
     unseen, seen = np.split(rng.permutation(100), [20])
     X_test, y_test = numbers(unseen, 20, images[test_part], digits[test_part], rng)
     found = {"pixels": evaluate(X_test, y_test)}
-    for way, loss in {"contrastive": contrastive, "AP hinge": rwt.RetrievalLoss("ap", scale=0.5)}.items():
+    hinge = rwt.RetrievalLoss("ap", surrogate="hinge", scale=0.5)
+    for way, loss in {"contrastive": contrastive, "AP hinge": hinge}.items():
         torch.manual_seed(split)
         same_batches = np.random.default_rng(split)
         model = train(loss, seen, images[train_part], digits[train_part], same_batches)

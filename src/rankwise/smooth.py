@@ -36,7 +36,7 @@ from rankwise.inputs import (
 from rankwise.loss_forms import Form, Loss
 from rankwise.losses import LossLike, as_loss
 from rankwise.queries import Queries, as_queries, single_query
-from rankwise.soft_ranks import solve_ranked
+from rankwise.soft_ranks import by_worth, solve_ranked
 from rankwise.soft_ways import errors_of, soft_kernels
 
 __all__ = [
@@ -189,8 +189,10 @@ def smooth_loss(
 
     Notes
     -----
-    With grades, ranks are softened among all samples: r_d = 1 + Σ_{e≠d} H(s_e − s_d), where H is the ramp. NDCG is then
-    1 − Σ_d G_d·D(r_d)/ideal for any number of grades, and AP is Robertson's graded AP at soft places.
+    A query with grade 0 and one other grade is binary and has the formula above. In a query with more grades, ranks are
+    softened among all samples: r_d = 1 + Σ_{e≠d} H(s_e − s_d), where H is the ramp. NDCG is then
+    1 − Σ_d G_d·D(r_d)/ideal for any number of grades, and AP is Robertson's graded AP at soft places. So the loss of a
+    query depends on that query alone, not on the grades of the others.
 
     For "f1" the loss is 1 − max_k 2k/(k + c_k + P). Its gradient is that of the first k that reaches the maximum. With
     grades, it is a weighted mean over thresholds.
@@ -286,19 +288,39 @@ def solve_smooth(
     """Return the loss of each query and the gradient of their sum.
 
     Everything except the scores was checked. way: one of `WAYS`. With grades, "smooth" uses soft ranks for a loss with
-    a discount (soft_ranks.py). Everything else is the weighted sum over thresholds (grades.py). "by threshold" differs
-    from "smooth" for grades only, and is always that sum.
+    a discount (soft_ranks.py), except in queries with one grade beside 0, which are binary. Everything else is the
+    weighted sum over thresholds (grades.py). "by threshold" differs from "smooth" for grades only, and is always that
+    sum. So the loss of a query depends on that query alone.
     """
     try:
         if queries.grades is None:
             return _solve_binary(scores, queries, loss, width, n_threads, way)
         if way == "smooth" and loss.form is Form.DISCOUNT:
-            return SolvedSmooth(*solve_ranked(scores, queries, cast(DiscountedLoss, loss), width, n_threads))
+            return _solve_by_worth(scores, queries, cast(DiscountedLoss, loss), width, n_threads)
         total = sum_over_levels(scores, queries, loss, lambda s, q: _solve_binary(s, q, loss, width, n_threads, way))
         return SolvedSmooth(total.value, total.gradient)
     except NotFiniteError:
         changed = RuntimeError("the scores changed while they were read; do not write to them from another thread")
         raise not_finite(scores) or changed from None
+
+
+def _solve_by_worth(
+    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float, n_threads: int
+) -> SolvedSmooth:
+    """Solve queries with several grades of worth by soft ranks, and the others as binary ones."""
+
+    def solve(s: NDArray[np.floating], q: Queries) -> SolvedSmooth:
+        if q.grades is None:
+            return _solve_binary(s, q, loss, width, n_threads, "smooth")
+        return SolvedSmooth(*solve_ranked(s, q, loss, width, n_threads))
+
+    kinds = by_worth(queries, loss)
+    if len(kinds) < 2:
+        return solve(scores, kinds[0].queries if kinds else queries)
+    value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
+    for which, samples, part in kinds:
+        value[which], gradient[samples] = solve(scores[samples], part)
+    return SolvedSmooth(value, gradient)
 
 
 def _solve_binary(

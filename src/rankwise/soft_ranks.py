@@ -9,6 +9,9 @@ the samples of at least some grade l:
 I_l = Σ_{i ≤ P_l} w_i·D(i) is the best possible value, and Z = Σ_l ΔG_l·C_l. If all weights are 1, W_d is the gain of d,
 and one sweep is enough for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal. Only samples with a gain are sorted.
 The others are counted like negatives, by their position among the sorted ones.
+
+This is for queries with several grades that are worth different gains. In the others, at most one gain differs from 0:
+they are binary, and `by_worth` sets them apart, so that the loss of a query depends on that query alone.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.discounted_loss import DiscountedLoss
-from rankwise.grades import check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
+from rankwise.grades import Levels, check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
+from rankwise.loss_forms import Loss
 from rankwise.queries import Queries, as_queries
 from rankwise.soft_ways import soft_kernels
 
-__all__ = ["solve_ranked"]
+__all__ = ["Kind", "by_worth", "has_one_step", "solve_ranked"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,6 +41,14 @@ def _ranks() -> ModuleType:
     from rankwise.inference import ranks
 
     return ranks
+
+
+class Kind(NamedTuple):
+    """Queries of one kind, binary or graded. which: (Q,) those of this kind. samples: (n,) their samples."""
+
+    which: NDArray[np.bool_]
+    samples: NDArray[np.bool_]
+    queries: Queries
 
 
 class _Worth(NamedTuple):
@@ -52,6 +64,36 @@ class _Worth(NamedTuple):
     gained: Queries
     best: FloatArray
     norm: FloatArray
+
+
+def by_worth(queries: Queries, loss: Loss) -> list[Kind]:
+    """Return queries with at most one step of worth as binary ones, and the others; nothing if all are others.
+
+    Made once and kept.
+    """
+    kept: tuple[Loss, list[Kind]] | None = queries.kept.get("kinds")
+    if kept is None or kept[0] is not loss:
+        levels, kinds = levels_of(queries), []
+        gain, step = level_gains(levels, loss)
+        is_binary = has_one_step(levels, step)
+        if is_binary.any():
+            kinds = [_kind(queries, is_binary, gain[level_of_samples(queries)] > 0.0)]
+            kinds += [] if is_binary.all() else [_kind(queries, ~is_binary, queries.grades)]
+        kept = loss, kinds
+        queries.kept["kinds"] = kept
+    return kept[1]
+
+
+def _kind(queries: Queries, which: NDArray[np.bool_], truth: Any) -> Kind:
+    samples, starts = np.repeat(which, queries.sizes), queries.starts
+    if not which.all():
+        truth, starts = truth[samples], np.concatenate([[0], np.cumsum(queries.sizes[which])])
+    return Kind(which, samples, as_queries(truth, starts))
+
+
+def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:
+    """Return which queries have at most one grade that is worth more than the one before it, (Q,)."""
+    return sums_of((step > 0.0).astype(np.float64), np.diff(levels.starts)) <= 1.0
 
 
 def solve_ranked(

@@ -90,10 +90,13 @@ def _error_driven(soft: Any, case: _Case, interpolate: bool) -> Errors:
     w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / case.norm
     ideal, _ = loss.continued(place, case.n)
     found, _ = loss.continued(place + soft.above, case.n)
-    if interpolate and ((ideal > 0.0) | ((ideal == 0.0) & (loss.k is not None))).all():
+    has_precision = (ideal > 0.0) | ((ideal == 0.0) & (loss.k is not None))
+    if interpolate and has_precision.any():
+        n_pos = case.n_pos[case.n_pos > 0]
+        in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][case.n_pos > 0]), n_pos)
         precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
         soft_kernels().highest(soft, precision)
-        found = ideal * precision
+        found = np.where(in_all, ideal * precision, found)
     error = w * (ideal - found)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(soft.above > 0.0, error / soft.above, 0.0)

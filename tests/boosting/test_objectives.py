@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from queries_alone import mixed_queries
 
 import rankwise as rw
 from rankwise.boosting import SURROGATES, objective
@@ -170,3 +171,17 @@ def test_labels_predictions_and_arguments_of_other_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="equal length"):
         objective("ap", qid=[[1, 2], [3, 4]])
     assert repr(objective("ap", "hinge")) == "rankwise.boosting.objective('ap', 'hinge')"
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("loss", ["ndcg", "ap"])
+def test_the_gradient_of_a_query_depends_on_that_query_alone(
+    loss: str, surrogate: str, rng: np.random.Generator
+) -> None:
+    s, grades, qid = mixed_queries(rng)
+    share = grades.size / np.unique(qid).size
+    gradient = objective(loss, surrogate, qid=qid)(grades, s)[0] / share
+    for q in np.unique(qid):
+        own = qid == q
+        alone = objective(loss, surrogate, qid=qid[own])(grades[own], s[own])[0] / np.count_nonzero(own)
+        np.testing.assert_allclose(gradient[own], alone, rtol=1e-9, atol=1e-13)

@@ -70,7 +70,7 @@ def draw(rng: np.random.Generator, number: int, sorts: bool, dtype: Any) -> Case
     if number % 3 == 1:
         qid = rng.choice([-3, 0, 2**40], n)
         options["qid"] = torch.tensor(qid)
-        queries = [np.flatnonzero(counts & (qid == one)) for one in np.unique(qid[counts])]
+        queries = [np.flatnonzero(counts & (qid == one)) for one in np.unique(qid)]
     localisation = torch.tensor(rng.random(n)).to(dtype)
     localisation[torch.tensor(~counts)] = torch.nan
     return Case(torch.tensor(scores).to(dtype), torch.tensor(target), localisation, options, queries)

@@ -210,6 +210,7 @@ CASES: dict[str, Case] = {
     "targets of several dtypes": mixed(hinge(_FLAT), "target", torch.bool, torch.int64, torch.float32),
     "queries on several ranks": hinge(_RAGGED),
     "queries on several ranks, each": hinge(_RAGGED, reduction="none"),
+    "queries on several ranks, one masked": hinge({**_RAGGED, "mask": _RAGGED["qid"] != 5}, reduction="none"),
     "queries on several ranks, one without samples": hinge(_RAGGED, IDLE, reduction="none"),
     "float32": hinge(_SINGLE),
     "bfloat16": hinge(samples(23, scores=draw(1, 23).bfloat16())),

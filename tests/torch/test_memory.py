@@ -103,7 +103,7 @@ def test_entries_that_do_not_count_are_not_written(way: str) -> None:
             functional.smooth_loss, holes[index], labels[index], dim=0, index=index, memory=memory, **part
         )
     torch.testing.assert_close(value, expected[0], rtol=RTOL, atol=ATOL)
-    factor = counted.sum(0) / counted[index].sum(0)  # by output: its samples, of which its batch has some
+    factor = counted.sum(0) / counted[index].double().sum(0)  # by output: its samples, of which its batch has some
     torch.testing.assert_close(gradient, expected[1][index] * factor, rtol=RTOL, atol=ATOL)
     assert torch.equal(memory.seen.T, counted)
     assert not memory.scores.T[~counted].any()

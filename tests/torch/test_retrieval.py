@@ -20,10 +20,11 @@ from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 # Each surrogate of similarities, by the core, with the options of the loss that ask for it.
 SURROGATES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "hinge": (partial(rw.structured_hinge, scale=2.0), {"scale": 2.0}),
+    "hinge": (partial(rw.structured_hinge, scale=2.0), {"surrogate": "hinge", "scale": 2.0}),
     "smooth": (partial(rw.smooth_loss, width=0.2), {"surrogate": "smooth", "width": 0.2}),
     "error-driven": (partial(rw.error_driven_loss, width=0.2), {"surrogate": "error-driven", "width": 0.2}),
 }
+HINGE = SURROGATES["hinge"][1]
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 
 
@@ -94,10 +95,20 @@ def test_every_embedding_is_a_query_against_the_others(loss: Any, similarity: st
             expected = by_loop(embeddings, labels, loss, similarity == "cosine")
             assert not all(expected[1])
             leaf = embeddings.clone().requires_grad_()
-            module = rwt.RetrievalLoss(
-                loss, scale=2.0, similarity=similarity, reduction=reduction, empty=empty, chunk_size=chunk_size
-            )
+            options = {**HINGE, "similarity": similarity, "reduction": reduction, "empty": empty}
+            module = rwt.RetrievalLoss(loss, chunk_size=chunk_size, **options)
             check(expected, [leaf], module(leaf, labels), reduction, empty)
+
+
+def test_by_default_the_loss_is_the_smooth_one_with_the_width_that_was_measured() -> None:
+    embeddings, labels = points(13)
+    expected = rwt.RetrievalLoss("ap", surrogate="smooth", width=0.05)
+    for found in (rwt.RetrievalLoss("ap"), rwt.RetrievalLoss(surrogate="smooth"), rwt.RetrievalLoss(width=0.05)):
+        assert str(found) == str(expected)
+        assert found(embeddings, labels).item() == expected(embeddings, labels).item()
+    assert retrieval_loss(embeddings, labels).item() == expected(embeddings, labels).item()
+    hinge = [rwt.RetrievalLoss(surrogate="hinge", **options) for options in ({}, {"scale": 1.0})]
+    assert hinge[0](embeddings, labels).item() == hinge[1](embeddings, labels).item()
 
 
 @pytest.mark.parametrize("chunk_size", [None, 4])
@@ -110,7 +121,7 @@ def test_references_are_all_ranked_and_get_their_gradient(backend: str, similari
     reference_labels[0] = labels[0]
     expected = by_loop(embeddings, labels, "ap", similarity == "cosine", reference, reference_labels)
     leaves = [embeddings.requires_grad_(), reference.requires_grad_()]
-    options: dict[str, Any] = {"scale": 2.0, "similarity": similarity, "chunk_size": chunk_size, "backend": backend}
+    options: dict[str, Any] = {**HINGE, "similarity": similarity, "chunk_size": chunk_size, "backend": backend}
     found = rwt.RetrievalLoss(**options)(embeddings, labels, reference, reference_labels)
     check(expected, leaves, found, "mean", "skip")
 
@@ -185,11 +196,12 @@ def test_a_refused_batch_is_not_put_into_the_queue() -> None:
 def test_an_embedding_does_not_meet_itself() -> None:
     embeddings = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], requires_grad=True)
     labels = torch.tensor([5, 5, 9])
-    values = retrieval_loss(embeddings, labels, similarity="dot", reduction="none")
+    options: dict[str, Any] = {"similarity": "dot", "reduction": "none", "surrogate": "hinge"}
+    values = retrieval_loss(embeddings, labels, **options)
     first, second = rw.structured_hinge([0.0, 0.0], [1, 0]).value, rw.structured_hinge([0.0, 2.0], [1, 0]).value
     torch.testing.assert_close(values, torch.tensor([first, second, 0.0]))
-    options: dict[str, Any] = {"similarity": "dot", "reduction": "none", "scale": 20.0}
-    with_itself = retrieval_loss(embeddings, labels, reference=embeddings, reference_labels=labels, **options)
+    given: dict[str, Any] = {"reference": embeddings, "reference_labels": labels, "scale": 20.0}
+    with_itself = retrieval_loss(embeddings, labels, **given, **options)
     expected = rw.structured_hinge([0.0, 2.0, 4.0], [0, 0, 1], scale=20.0).value
     assert with_itself[2].item() == pytest.approx(expected) != 0.0  # a reference of its own is ranked
 
@@ -324,8 +336,13 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "half a chunk": ({"chunk_size": 2.5}, ValueError, "chunk_size must be a whole number"),
     "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'"),
     "loss": ({"loss": "map"}, ValueError, "unknown loss 'map'"),
-    "scale": ({"scale": -1}, ValueError, "scale must be"),
-    "surrogate": ({"surrogate": "triplet"}, ValueError, "unknown surrogate='triplet'; use one of 'hinge', 'smooth'"),
+    "scale": ({"surrogate": "hinge", "scale": -1}, ValueError, "scale must be"),
+    "scale alone": ({"scale": 0.5}, ValueError, "scale is the weight .* hinge, .*; pass surrogate='hinge' with it, or"),
+    "surrogate": (
+        {"surrogate": "triplet"},
+        ValueError,
+        "unknown surrogate='triplet'; use one of 'smooth', 'error-driven'",
+    ),
     "width": ({"surrogate": "smooth", "width": 0.0}, ValueError, "width must be a positive number"),
     "no discount": ({"surrogate": "error-driven", "loss": "zero-one"}, ValueError, "zero-one has no discount"),
     "no such memory": ({"memory": rwt.ScoreMemory(9)}, TypeError, "memory must be an EmbeddingMemory, got ScoreMemory"),
@@ -368,7 +385,8 @@ def test_bad_input_is_refused_with_its_name(name: str) -> None:
 
 
 OF_MODULES = [
-    "similarity", "chunk_size", "half a chunk", "reduction", "loss", "scale", "surrogate", "width", "no discount"
+    "similarity", "chunk_size", "half a chunk", "reduction", "loss", "scale", "scale alone", "surrogate", "width",
+    "no discount",
 ]  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def draw(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
     if layout.startswith("ragged"):
         qid = rng.permutation(rng.choice([-3, 0, 5, 2**40], size=shape))
         options["qid"] = torch.tensor(qid)
-        queries = [np.flatnonzero((qid == one) & counts) for one in np.unique(qid[counts])]
+        queries = [np.flatnonzero((qid == one) & counts) for one in np.unique(qid)]
         return Case(scores, target, options, queries, (len(queries),))
     rows = np.moveaxis(np.arange(counts.size).reshape(shape), dim, -1)
     kept = np.moveaxis(counts, dim, -1)

@@ -27,19 +27,17 @@ def solve_batch(
 ) -> tuple[Outcome, Tensor | None]:
     """Solve scores (Q, n) with one query per row, one query (n,), or queries given by qid (n,).
 
-    With qid, the query of each sample is returned too; it is Q for samples that do not count.
+    With qid, the query of each sample is returned too. Queries are found first, and then the samples that count.
     """
     truth = _array(samples.relevant if samples.grades is None else samples.grades)
-    flat, kept, grouping = _array(scores), None, None
-    if samples.valid is not None:
-        kept = np.flatnonzero(_array(samples.valid))
-        flat, truth = flat[kept], truth[kept]
-    if qid is None:
-        starts = _starts(scores, samples.valid)
-    else:
-        ids = _array(qid) if kept is None else _array(qid)[kept]
-        grouping = group(ids, ids.shape[0])
+    flat, starts, kept, grouping = _array(scores), _starts(scores), None, None
+    if qid is not None:
+        grouping = group(_array(qid), truth.shape[0])
         flat, truth, starts = grouping.gather(flat), grouping.gather(truth), grouping.starts
+    if samples.valid is not None:
+        valid = _array(samples.valid)
+        kept = np.flatnonzero(valid if grouping is None else grouping.gather(valid))
+        flat, truth, starts = flat[kept], truth[kept], np.searchsorted(kept, starts)
     queries = as_queries(truth, starts)
     n_threads = torch.get_num_threads()
     try:
@@ -54,23 +52,22 @@ def solve_batch(
     except NotFiniteError as error:
         raise not_finite(scores, samples.valid) or error from None  # names the place in the tensor that was given
     query = None
-    if grouping is not None:
-        n_queries = queries.sizes.size
-        gradient, query = grouping.scatter(gradient), grouping.scatter(np.repeat(np.arange(n_queries), queries.sizes))
-        query = query if kept is None else _placed(query, kept, np.full(scores.shape[0], n_queries))
     if kept is not None:
-        gradient = _placed(gradient, kept, np.zeros(scores.numel(), gradient.dtype))
+        every = np.zeros(scores.numel(), gradient.dtype)
+        every[kept] = gradient
+        gradient = every
+    if grouping is not None:
+        gradient = grouping.scatter(gradient)
+        query = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
     filled = torch.from_numpy(queries.can_rank)
     outcome = Outcome(torch.from_numpy(values), filled, torch.from_numpy(gradient.reshape(tuple(scores.shape))))
     return outcome, None if query is None else torch.from_numpy(query)
 
 
-def _starts(scores: Tensor, valid: Tensor | None) -> NDArray[np.int64]:
-    """Where each row begins among the samples that count, (Q + 1,)."""
+def _starts(scores: Tensor) -> NDArray[np.int64]:
+    """Where each row begins, (Q + 1,)."""
     n_queries = scores.shape[0] if scores.dim() == 2 else 1
-    if valid is None:
-        return np.arange(n_queries + 1) * scores.shape[-1]
-    return np.concatenate([[0], np.cumsum(valid.sum(-1).reshape(n_queries).numpy())])
+    return np.arange(n_queries + 1) * scores.shape[-1]
 
 
 def _array(values: Tensor) -> NDArray[Any]:
@@ -80,11 +77,6 @@ def _array(values: Tensor) -> NDArray[Any]:
         if values.dtype != compute_dtype(values):
             values = values.to(compute_dtype(values))
     return np.ascontiguousarray(values.numpy()).reshape(-1)
-
-
-def _placed(part: NDArray[Any], kept: NDArray[np.int64], whole: NDArray[Any]) -> NDArray[Any]:
-    whole[kept] = part
-    return whole
 
 
 def _updated(

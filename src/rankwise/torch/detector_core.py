@@ -18,17 +18,16 @@ from rankwise.torch.outcome import Outcome
 
 
 def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor | None]:
-    """Values (2, Q), gradients (2, n), and with qid the query of each sample (Q for samples that do not count).
-
-    A query is filled if it has positives.
-    """
-    n = found.scores.shape[0]
-    at: Any = slice(None) if found.valid is None else np.flatnonzero(found.valid.numpy())
-    starts = np.array([0, n if found.valid is None else at.size])
+    """Values (2, Q), gradients (2, n), and with qid the query of each sample. A query is filled if it has positives."""
+    n, grouping = found.scores.shape[0], None
+    at: Any = slice(None)
+    starts = np.array([0, n])
     if found.qid is not None:
-        ids = found.qid.numpy()[at]
-        grouping = group(ids, ids.shape[0])
-        at, starts = grouping.gather(np.arange(n)[at]), grouping.starts
+        grouping = group(found.qid.numpy(), n)
+        at, starts = grouping.gather(np.arange(n)), grouping.starts
+    if found.valid is not None:
+        kept = np.flatnonzero(found.valid.numpy()[at])
+        at, starts = kept if grouping is None else at[kept], np.searchsorted(kept, starts)
     scores = np.ascontiguousarray(found.scores.detach().to(compute_dtype(found.scores)).numpy()[at])
     queries = as_queries(np.ascontiguousarray(found.relevant.numpy()[at]), starts)
     solver = solve_rank_sort if found.sorts else solve_alrp
@@ -39,8 +38,6 @@ def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor |
     gradients, query = torch.from_numpy(solved.gradients), None
     if not isinstance(at, slice):
         gradients = gradients.new_zeros(2, n).index_copy_(1, torch.from_numpy(at), gradients)
-    if found.qid is not None:
-        owner = np.full(n, starts.size - 1)
-        owner[at] = np.repeat(np.arange(starts.size - 1), queries.sizes)
-        query = torch.from_numpy(owner)
+    if grouping is not None:
+        query = torch.from_numpy(grouping.scatter(np.repeat(np.arange(starts.size - 1), np.diff(grouping.starts))))
     return Outcome(torch.from_numpy(solved.values), torch.from_numpy(queries.counts[0] > 0), gradients), query

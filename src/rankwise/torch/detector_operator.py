@@ -87,7 +87,7 @@ def scaled(grad: Tensor, gradients: Tensor, query: Tensor) -> tuple[Tensor, Tens
     """Each part's gradients (n,), multiplied by the incoming gradient of its value, or of its query's value."""
     if grad.dim() == 1:
         return grad[0] * gradients[0], grad[1] * gradients[1]
-    by_sample = torch.nn.functional.pad(grad, (0, 1))[:, query]  # samples that do not count read the 0 at the end
+    by_sample = grad[:, query]
     return by_sample[0] * gradients[0], by_sample[1] * gradients[1]
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankwise.inputs import check_whole
-from rankwise.torch.layout import compute_dtype, refuse_scores, samples
+from rankwise.torch.layout import compute_dtype, precise, refuse_scores, samples
 
 
 class Entries(NamedTuple):
@@ -196,7 +196,8 @@ class ScoreMemory(torch.nn.Module):
         if not self._all_seen():  # else no label changes
             labels, seen = labels.index_copy(1, index, entries.labels), self.seen.index_copy(1, index, entries.seen)
         n_seen = self.scores.shape[1] if seen is None else seen.sum(1)
-        factor = (n_seen / valid.sum(1).clamp(min=1)).to(rows.dtype)[:, None]
+        # The quotient of integers would have PyTorch's default type.
+        factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
         whole = _Place.apply(rows, self.scores.to(rows.dtype), index, valid, factor)
         if flat:
             return whole[0], labels[0], None if seen is None else seen[0], entries

@@ -137,6 +137,8 @@ class RankHingeLoss(ScoresLoss):
     The backward pass returns the semi-gradient: the gradient of J with the most violating ranking held fixed. It
     sums to zero for each query, so a constant added to all scores changes nothing.
 
+    For networks that were trained with cross-entropy, start with `ErrorDrivenLoss`: see the notes of `APHingeLoss`.
+
     Examples
     --------
     Only the first hit of each list counts, so reciprocal rank is the loss. Each row is one list:
@@ -178,8 +180,9 @@ class APHingeLoss(RankHingeLoss):
     """
     Structured hinge of average precision (AP).
 
-    It replaces `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives and the metric is AP. The
-    value is an upper bound on scale·(1 − AP), convex in the scores. Scores are raw outputs: no sigmoid is needed.
+    It takes the place of `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives. The value is an
+    upper bound on scale·(1 − AP), convex in the scores. Scores are raw outputs: no sigmoid is needed. For networks that
+    were trained with cross-entropy, start with `ErrorDrivenLoss`: see Notes.
 
     Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
@@ -221,6 +224,10 @@ class APHingeLoss(RankHingeLoss):
     The further a positive lies below the negatives, the more it counts, without limit. A wrong label can therefore
     dominate the loss; `ErrorDrivenLoss` limits each positive to its share. The AP of a small batch is easier than that
     of the data set, so use large batches or a `ScoreMemory`.
+
+    In `rankwise bench finetune` (rare classes of CIFAR-10, after cross-entropy), this loss has 0.023 less test AP than
+    as many further epochs of cross-entropy, and 0.051 less with wrong labels. `ErrorDrivenLoss` with a `ScoreMemory`
+    has 0.0065 and 0.0075 more, on other seeds.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
 
     scores: (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,). With reduction="none" there is one
     value per query, the gradient of a sample is that of its own query's value, and two more tensors are returned: which
-    queries have something to rank (Q,), and with qid the query of each sample (n,), Q for those that do not count.
+    queries have something to rank (Q,), and with qid the query of each sample (n,).
     """
     ignore_index, key, scale, update, empty, reduction, backend = options
     loss, goal = loss_of(key), Goal(scale, update)
@@ -40,7 +40,7 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     outcome, query = solver.solve_batch(scores, labelled, qid, loss, goal)
     query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
     if empty == "error":
-        names = None if qid is None else qid[query < outcome.filled.shape[0]].unique().tolist()
+        names = None if qid is None else qid.long().unique().tolist()
         refuse_empty(outcome.filled, names, labelled.grades is not None)
     values, gradient, filled = outcome.values, outcome.gradient, outcome.filled
     if reduction == "none":
@@ -128,8 +128,7 @@ def semi_gradient(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor)
 def _by_sample(grad: Tensor, gradient: Tensor, query: Tensor) -> Tensor:
     if grad.dim() == 0:
         return grad
-    # Samples that do not count belong to no query; they read the 0 at the end.
-    return grad[:, None] if gradient.dim() == 2 else torch.nn.functional.pad(grad, (0, 1))[query]
+    return grad[:, None] if gradient.dim() == 2 else grad[query]
 
 
 class OnlyOnce(torch.autograd.Function):

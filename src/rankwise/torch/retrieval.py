@@ -21,7 +21,7 @@ from rankwise.torch.registry import key_of
 
 SIMILARITIES = ("cosine", "dot")
 # By name, the way soft counts are used; the hinge has none.
-SURROGATES = {"hinge": "", "smooth": "smooth", "error-driven": "interpolated"}
+SURROGATES = {"smooth": "smooth", "error-driven": "interpolated", "hinge": ""}
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26
 
@@ -34,9 +34,9 @@ def retrieval_loss(
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
     memory: EmbeddingMemory | None = None,
-    surrogate: str = "hinge",
-    scale: float = 1.0,
-    width: float = 0.1,
+    surrogate: str | None = None,
+    scale: float | None = None,
+    width: float = 0.05,
     similarity: str = "cosine",
     empty: str = "skip",
     reduction: str = "mean",
@@ -66,13 +66,15 @@ def retrieval_loss(
     memory : EmbeddingMemory, optional
         Queue of past embeddings, ranked along with the batch and without gradient. The batch is added to it at the end.
         Cannot be combined with reference.
-    surrogate : {"hinge", "smooth", "error-driven"}, default "hinge"
-        How the rank loss is minimised: by `structured_hinge`, by `smooth_loss`, or by `error_driven_loss` with
-        interpolation, whose gradient is an update and not a derivative.
-    scale : float, default 1.0
-        Weight of the rank loss in the hinge. 0.3 to 1 suits cosines. Other surrogates do not use it.
-    width : float, default 0.1
-        Half the width of the ramp of the other two surrogates, in units of similarity. The hinge does not use it.
+    surrogate : {"smooth", "error-driven", "hinge"}, optional
+        How the rank loss is minimised: by `smooth_loss` (the default), by `error_driven_loss` with interpolation, whose
+        gradient is an update and not a derivative, or by `structured_hinge`.
+    scale : float, optional
+        Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Other surrogates do not use it, and
+        without a surrogate it is refused.
+    width : float, default 0.05
+        Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines. The
+        hinge does not use it.
     similarity : {"cosine", "dot"}, default "cosine"
         How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
     empty : {"zero", "skip", "error"}, default "skip"
@@ -108,20 +110,25 @@ def retrieval_loss(
     --------
     rankwise.torch.RetrievalLoss : The same loss as a module.
     rankwise.torch.EmbeddingMemory : A queue of past embeddings.
-    structured_hinge : For scores that a model gives directly.
+    smooth_loss : For scores that a model gives directly.
+
+    Notes
+    -----
+    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
+    0.346 with the hinge, all with a width of 0.05 and a scale of 1.
 
     Examples
     --------
     >>> import torch
     >>> from rankwise.torch.functional import retrieval_loss
-    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)
+    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]], requires_grad=True)
     >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
     >>> round(value.item(), 4)
-    0.05
+    0.1667
     """
     check_options(empty, reduction, gather, backend)
     check_retrieval(similarity, chunk_size)
-    goal = goal_of(loss, surrogate, scale, width)
+    goal = goal_of(loss, *settled(surrogate, scale), width)
     several = is_distributed(gather)
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
@@ -161,6 +168,16 @@ def check_retrieval(similarity: str, chunk_size: int | None) -> None:
     check_known("similarity", similarity, SIMILARITIES)
     if chunk_size is not None and (not is_whole(chunk_size) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
+
+
+def settled(surrogate: str | None, scale: float | None) -> tuple[str, float]:
+    """The surrogate and the scale to use; raises for a scale without a surrogate, which would have no effect."""
+    if surrogate is None and scale is not None:
+        raise ValueError(
+            "scale is the weight of the loss in the hinge, but without surrogate= the loss is smooth; pass "
+            "surrogate='hinge' with it, or width= instead"
+        )
+    return "smooth" if surrogate is None else surrogate, 1.0 if scale is None else scale
 
 
 def goal_of(loss: LossLike, surrogate: str, scale: float, width: float) -> Goal:

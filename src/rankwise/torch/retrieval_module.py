@@ -10,7 +10,7 @@ from rankwise.losses import LossLike
 from rankwise.torch.batches import Gather
 from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.modules import RankLoss
-from rankwise.torch.retrieval import check_retrieval, goal_of, retrieval_loss
+from rankwise.torch.retrieval import check_retrieval, goal_of, retrieval_loss, settled
 
 
 class RetrievalLoss(RankLoss):
@@ -26,13 +26,15 @@ class RetrievalLoss(RankLoss):
     ----------
     loss : str or Loss, default "ap"
         Rank loss: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
-    surrogate : {"hinge", "smooth", "error-driven"}, default "hinge"
-        How the rank loss is minimised: by the structured hinge (`RankHingeLoss`), with softened comparisons
-        (`SmoothRankLoss`), or by error-driven updates (`ErrorDrivenLoss`).
-    scale : float, default 1.0
-        Weight of the rank loss in the hinge. 0.3 to 1 suits cosines. Other surrogates do not use it.
-    width : float, default 0.1
-        Half the width of the ramp of the other two surrogates, in units of similarity. The hinge does not use it.
+    surrogate : {"smooth", "error-driven", "hinge"}, optional
+        How the rank loss is minimised: with softened comparisons (`SmoothRankLoss`, the default), by error-driven
+        updates (`ErrorDrivenLoss`), or by the structured hinge (`RankHingeLoss`).
+    scale : float, optional
+        Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Other surrogates do not use it, and
+        without a surrogate it is refused.
+    width : float, default 0.05
+        Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines. The
+        hinge does not use it.
     similarity : {"cosine", "dot"}, default "cosine"
         How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
     empty : {"zero", "skip", "error"}, default "skip"
@@ -54,27 +56,33 @@ class RetrievalLoss(RankLoss):
     --------
     functional.retrieval_loss : The same loss as a function.
     EmbeddingMemory : A queue of past embeddings to rank against, for small batches.
-    APHingeLoss : For scores that a model gives directly.
+    SmoothRankLoss : For scores that a model gives directly.
+
+    Notes
+    -----
+    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
+    0.346 with the hinge, all with a width of 0.05 and a scale of 1. The smooth one was third of nine losses, within
+    chance of the first.
 
     Examples
     --------
     >>> import torch
     >>> from rankwise.torch import RetrievalLoss
     >>> criterion = RetrievalLoss("ap")
-    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], requires_grad=True)  # of a network
+    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]], requires_grad=True)  # of a network
     >>> loss = criterion(embeddings, torch.tensor([7, 7, 3]))
     >>> loss.backward()
     >>> round(loss.item(), 4)
-    0.05
+    0.1667
     """
 
     def __init__(
         self,
         loss: LossLike = "ap",
         *,
-        surrogate: str = "hinge",
-        scale: float = 1.0,
-        width: float = 0.1,
+        surrogate: str | None = None,
+        scale: float | None = None,
+        width: float = 0.05,
         similarity: str = "cosine",
         empty: str = "skip",
         reduction: str = "mean",
@@ -82,6 +90,7 @@ class RetrievalLoss(RankLoss):
         gather: Gather = False,
         backend: str = "auto",
     ) -> None:
+        surrogate, scale = settled(surrogate, scale)
         options = {
             "surrogate": surrogate, "scale": scale, "width": width, "similarity": similarity, "empty": empty,
             "reduction": reduction, "chunk_size": chunk_size, "gather": gather, "backend": backend,

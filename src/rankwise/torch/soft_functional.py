@@ -43,8 +43,8 @@ def smooth_loss(
         Raw outputs of a model, in floating point. Shape (n,) is one query, or several queries of any lengths with qid.
         Scores with more dimensions are ranked along dim.
     target : Tensor of the same shape as scores
-        Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, finite and at least 0, for which soft
-        ranks of all samples are used. A batch with 0 and 1 only counts as binary.
+        Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, finite and at least 0. A query with
+        grade 0 and one other grade is binary; one with more grades takes soft ranks of all samples.
     loss : str or DiscountedLoss, default "ap"
         Rank loss: "ap", "ndcg", "ndcg@10", "mrr", "auc", "f1", or a `rankwise.DiscountedLoss`. It need not satisfy
         condition (C2) of the hinge.
@@ -100,6 +100,10 @@ def smooth_loss(
     error_driven_loss : Updates that do not vanish for positives far below the negatives.
     structured_hinge : A convex upper bound on the loss.
     rankwise.smooth_loss : The same for NumPy arrays.
+
+    Notes
+    -----
+    The loss of a query depends on that query alone, not on the grades of the others in the batch.
 
     Examples
     --------

@@ -56,17 +56,15 @@ def _solve_binary(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> O
 
 
 def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goal: Goal) -> tuple[Outcome, Tensor]:
-    """Solve scores (n,) with queries by qid; also return the query of each sample, Q for those that do not count.
+    """Solve scores (n,) with queries by qid; also return the query of each sample.
 
     Queries of similar size (by powers of two) are padded to rows together, so memory stays O(n).
     """
     flat = scores.detach().to(compute_dtype(scores))
     refuse_scores(flat, samples.valid)
     valid = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
-    kept = valid.nonzero().squeeze(1)
-    ids, inverse, sizes = torch.unique(qid.long()[kept], return_inverse=True, return_counts=True)
-    query = torch.full_like(qid, ids.shape[0], dtype=torch.int64).index_copy_(0, kept, inverse)
-    by_query = kept[inverse.argsort(stable=True)]
+    ids, query, sizes = torch.unique(qid.long(), return_inverse=True, return_counts=True)
+    by_query = query.argsort(stable=True)
     begins = sizes.cumsum(0) - sizes
     found = Outcome(
         flat.new_zeros(ids.shape[0], dtype=precise(flat.device)), valid.new_zeros(ids.shape[0]), torch.zeros_like(flat)
@@ -78,7 +76,8 @@ def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, loss: Loss, goa
         inside = torch.arange(1 << level, device=flat.device) < sizes[members, None]
         at = by_query[places.clamp(max=by_query.shape[0] - 1)]
         grades = None if samples.grades is None else torch.where(inside, samples.grades[at], 0.0)
-        part = _solve_rows(flat[at], Samples(samples.relevant[at] & inside, inside, grades), loss, goal)
+        given = Samples(samples.relevant[at] & inside, valid[at] & inside, grades)
+        part = _solve_rows(flat[at], given, loss, goal)
         found.values[members], found.filled[members] = part.values, part.filled
         found.gradient[at[inside]] = part.gradient[inside]
     return found, query

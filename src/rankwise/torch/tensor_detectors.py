@@ -25,13 +25,12 @@ def solve_detections(found: Detections, width: float) -> tuple[Outcome, Tensor |
     scores = found.scores.detach().to(compute_dtype(found.scores))
     refuse_scores(scores, found.valid)
     n, device, dtype = scores.shape[0], scores.device, precise(scores.device)
-    kept = torch.arange(n, device=device) if found.valid is None else found.valid.nonzero().squeeze(1)
-    query, sizes = None, [kept.shape[0]]
+    order, query, n_queries = torch.arange(n, device=device), None, 1
     if found.qid is not None:
-        _, owner, counts = torch.unique(found.qid[kept], return_inverse=True, return_counts=True)
-        sizes = counts.tolist()
-        query = torch.full((n,), len(sizes), device=device).index_copy_(0, kept, owner)
-        kept = kept[owner.argsort(stable=True)]
+        names, query = torch.unique(found.qid, return_inverse=True)
+        order, n_queries = query.argsort(stable=True), names.shape[0]
+    kept = order if found.valid is None else order[found.valid[order]]
+    sizes = [kept.shape[0]] if query is None else query[kept].bincount(minlength=n_queries).tolist()
     values, gradients = torch.zeros(2, len(sizes), device=device, dtype=dtype), scores.new_zeros(2, n)
     filled = torch.zeros(len(sizes), device=device, dtype=torch.bool)
     for q, members in enumerate(kept.split(sizes)):

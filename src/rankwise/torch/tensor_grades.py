@@ -11,7 +11,8 @@ from torch import Tensor
 
 from rankwise.grades import Levels, check_number, level_gains, level_norms, sums_of, weigh_levels
 from rankwise.losses import DiscountedLoss, Loss
-from rankwise.torch.layout import Samples, precise
+from rankwise.soft_ranks import has_one_step
+from rankwise.torch.layout import Samples, precise, refuse_scores
 from rankwise.torch.outcome import Goal, Outcome
 from rankwise.torch.tensor_loss import DiscountedTensors
 from rankwise.torch.tensor_rows import sort_rows
@@ -40,12 +41,17 @@ class _Grades(NamedTuple):
         result[level < torch.inf] = torch.as_tensor(values, dtype=level.dtype, device=level.device)
         return result
 
+    def by_sample(self, values: np.ndarray) -> Tensor:
+        """Values by level, (T,), of the level of each sample, (Q, n) on the device."""
+        at = torch.searchsorted(self.level, self.grades)
+        return self.in_rows(values).gather(1, at.clamp(max=self.level.shape[1] - 1))
+
 
 def solve_graded(scores: Tensor, samples: Samples, loss: Loss, goal: Goal, binary: Binary) -> Outcome:
     """Solve scores (Q, n) with grades, one query per row; binary: solves samples without grades."""
     found = _levels_of(samples)
     if goal.update == "smooth":
-        return _smooth(scores, found, cast(DiscountedLoss, loss), goal.scale)
+        return _smooth_by_worth(scores, found, cast(DiscountedLoss, loss), goal.scale, binary)
     check_number(found.level.shape[1])
     weights = found.in_rows(weigh_levels(found.on_host, found.sizes, loss))
     filled = (found.level < torch.inf).sum(1) > 1
@@ -77,6 +83,26 @@ def _levels_of(samples: Samples) -> _Grades:
     return _Grades(grades, valid, level, on_host, valid.sum(1).cpu().numpy())
 
 
+def _smooth_by_worth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float, binary: Binary) -> Outcome:
+    """Solve rows with several grades of worth by soft ranks, and the others as binary ones."""
+    gain, step = level_gains(found.on_host, loss)
+    one_step = has_one_step(found.on_host, step)
+    if not one_step.any():
+        return _smooth(scores, found, loss, width)
+    refuse_scores(scores, found.valid)  # with their places among all rows
+    filled = torch.as_tensor(np.diff(found.on_host.starts) > 1, device=scores.device)
+    values, gradient = torch.zeros_like(found.level[:, 0]), torch.zeros_like(scores)
+    relevant = (found.by_sample(gain) > 0.0) & found.valid
+    rows = torch.as_tensor(one_step, device=scores.device)
+    parts = [(rows, binary(scores[rows], Samples(relevant[rows], found.valid[rows])))]
+    if not one_step.all():
+        others = Samples(relevant[~rows], found.valid[~rows], found.grades[~rows])
+        parts.append((~rows, _smooth(scores[~rows], _levels_of(others), loss, width)))
+    for rows, part in parts:
+        values[rows], gradient[rows] = part.values, part.gradient
+    return Outcome(values, filled, gradient)
+
+
 def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) -> Outcome:
     """The smooth loss by soft ranks; formulas: `rankwise.soft_ranks`."""
     gain, step = level_gains(found.on_host, loss)
@@ -89,8 +115,7 @@ def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) 
     tensors = _tensors(loss, found)
     discount, slope = tensors.continued(ranked.place)
     if loss.is_uniform:
-        at = torch.searchsorted(found.level, found.grades)
-        weight = found.in_rows(gain).gather(1, at.clamp(max=found.level.shape[1] - 1))
+        weight = found.by_sample(gain)
         gradient: Tensor | float = 0.0
     else:
         weight, gradient = _by_levels(scores, found, tensors, width, found.in_rows(step), discount * share)

@@ -117,9 +117,11 @@ def _errors(
     place = torch.where(positives.real, (0.5 + among).clamp(min=1.0), 1.0)
     ideal, _ = loss.continued(place)
     found, _ = loss.continued(place + torch.where(positives.real, above, 0.0))
-    if interpolate and bool(((ideal > 0.0) | ((ideal == 0.0) & loss.is_cut)).all()):
+    has_precision = (ideal > 0.0) | ((ideal == 0.0) & loss.is_cut)
+    if interpolate and bool(has_precision.any()):
         precision = torch.where(positives.real, torch.where(ideal > 0.0, found / ideal, 0.0), -torch.inf)
-        found = ideal * precision.flip(1).cummax(1).values.flip(1)
+        highest = ideal * precision.flip(1).cummax(1).values.flip(1)
+        found = torch.where((has_precision | ~positives.real).all(1, keepdim=True), highest, found)
     low = place.long().clamp(max=rows.most_pos)
     high = (low + 1).clamp(max=rows.most_pos)
     w = loss.weight[low - 1] + (place - low) * (loss.weight[high - 1] - loss.weight[low - 1])

@@ -172,7 +172,7 @@ def published_ap_loss(scores: torch.Tensor, target: torch.Tensor) -> torch.Tenso
 
 
 OURS: dict[str, tuple[str, Callable[[], Objective]]] = {
-    "embeddings": ("RetrievalLoss", RetrievalLoss),
+    "embeddings": ("RetrievalLoss", partial(RetrievalLoss, surrogate="hinge")),
     "scores": ("APHingeLoss", APHingeLoss),
     "rare": ("ErrorDrivenLoss", partial(ErrorDrivenLoss, width=_WIDTH)),
 }

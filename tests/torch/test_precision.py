@@ -1,0 +1,124 @@
+"""Float64 scores give float64 values and gradients, whatever PyTorch's default type is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rankwise.torch as rwt  # noqa: E402
+from rankwise.torch import functional  # noqa: E402
+from rankwise.torch.tensor_loss import _TABLES  # noqa: E402
+
+BACKENDS = ("core", "tensor")
+RTOL = 1e-15
+N, SEEN = 31, 7  # no quotient of these sizes is exact
+MASK, QID, INDEX = torch.arange(N) % 5 > 0, torch.arange(N) * 7 % 3, torch.arange(N)
+FLAT: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "mask": {"mask": MASK},
+    "qid": {"qid": QID},
+    "qid, mask, skip": {"qid": QID, "mask": MASK, "empty": "skip"},
+    "gather": {"gather": True},
+    "gather ddp, qid, none": {"gather": "ddp", "qid": QID, "reduction": "none"},
+}
+LOSSES: dict[str, Callable[..., Any]] = {
+    "hinge": functional.structured_hinge,
+    "direct": functional.direct_loss,
+    "smooth": functional.smooth_loss,
+    "error-driven": functional.error_driven_loss,
+}
+
+
+@pytest.fixture
+def default_dtype() -> Iterator[Callable[[Any], None]]:
+    """Set PyTorch's default type until the end of the test; tables made before are not used again."""
+
+    def change(dtype: Any) -> None:
+        _TABLES.clear()
+        torch.set_default_dtype(dtype)
+
+    yield change
+    change(torch.float32)
+
+
+def samples(*shape: int, seed: int = 3) -> tuple[Any, Any]:
+    made = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=made, dtype=torch.float64), torch.rand(*shape, generator=made) < 0.3
+
+
+def with_gradient(run: Callable[[Any], Any], scores: Any) -> tuple[Any, Any]:
+    leaf = scores.clone().requires_grad_()
+    value = run(leaf)
+    value.sum().backward()
+    return value.detach(), leaf.grad
+
+
+def calls(name: str, backend: str) -> dict[str, Callable[[Any], Any]]:
+    """The loss of flat scores (N,) in all forms."""
+    loss, (_, target) = LOSSES[name], samples(N)
+    runs = {form: lambda s, o=options: loss(s, target, backend=backend, **o) for form, options in FLAT.items()}
+    runs["columns"] = lambda s: loss(s[:, None] * torch.arange(1, 4), target[:, None].expand(N, 3), dim=0)
+    if name != "direct":
+        grades = INDEX * 5 % 4
+        runs["grades"] = lambda s: loss(s, grades, "ndcg", qid=QID, backend=backend)
+        runs["grades, ap"] = lambda s: loss(s, grades, "ap", backend=backend)
+    for form, options in {"memory": {}, "memory, mask": {"mask": MASK[SEEN:]}}.items():
+
+        def among(s: Any, o: Any = options) -> Any:
+            memory = rwt.ScoreMemory(N).double()
+            memory.write(memory.place(s[:SEEN].detach(), target[:SEEN], None, INDEX[:SEEN], None)[3])
+            return loss(s[SEEN:], target[SEEN:], index=INDEX[SEEN:], memory=memory, backend=backend, **o)
+
+        runs[form] = among
+    return runs
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_default_type_of_pytorch_changes_no_bit(name: str, backend: str, default_dtype: Any) -> None:
+    scores, _ = samples(N)
+    for form, run in calls(name, backend).items():
+        default_dtype(torch.float32)
+        found = with_gradient(run, scores)
+        default_dtype(torch.float64)
+        expected = with_gradient(run, scores)
+        assert found[0].dtype == found[1].dtype == torch.float64
+        assert torch.equal(found[0], expected[0]), form
+        assert torch.equal(found[1], expected[1]), form
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("width", [0.5, 1.0])
+def test_the_losses_of_detectors_have_their_precision_too(width: float, backend: str, default_dtype: Any) -> None:
+    scores, target = samples(N)
+    quality, localisation = target * samples(N)[0].sigmoid(), samples(N, seed=4)[0].abs()
+    options: dict[str, Any] = {"qid": QID, "mask": MASK, "width": width, "backend": backend}
+    runs: list[Callable[[Any], Any]] = [
+        lambda s: sum(functional.rank_sort_loss(s, quality, **options)),
+        lambda s: sum(functional.alrp_loss(s, target, localisation, **options)),
+        lambda s: functional.retrieval_loss(s[1:].view(10, 3), QID[:10], width=width, backend=backend),
+    ]
+    for run in runs:
+        default_dtype(torch.float32)
+        found = with_gradient(run, scores)
+        default_dtype(torch.float64)
+        assert all(map(torch.equal, found, with_gradient(run, scores)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_gradient_among_a_memory_is_that_of_all_samples_times_a_quotient(name: str, backend: str) -> None:
+    scores, target = samples(N)
+    memory = rwt.ScoreMemory(N).double()
+    memory.write(memory.place(scores, target, None, INDEX, None)[3])
+    _, whole = with_gradient(lambda s: LOSSES[name](s, target, backend=backend), scores)
+    assert whole.abs().max() > 0.0
+    for size in (3, SEEN, 30):  # 31/3 = 10.333…
+        index = INDEX[-size:]
+        given: dict[str, Any] = {"index": index, "memory": memory, "backend": backend}
+        _, found = with_gradient(lambda s, at=index, g=given: LOSSES[name](s, target[at], **g), scores[index])
+        torch.testing.assert_close(found, whole[index] * (N / size), rtol=RTOL, atol=0.0)
