@@ -49,6 +49,15 @@ class _Data(NamedTuple):
     query_weight: ArrayLike | None
 
 
+def _check_folds(data: _Data, loss: Loss, folds: list[Fold]) -> None:
+    """Refuse folds that have nothing to train on, before anything is fitted to them."""
+    for number, fold in enumerate(folds, 1):
+        try:
+            pose(data.labels.truth, loss, data.qid, data.query_weight, fold.train)
+        except ValueError as error:
+            raise ValueError(f"fold {number} of cv: {error}") from None
+
+
 def _say(line: str) -> None:
     print(f"RankSVMCV: {line}", file=sys.stderr, flush=True)
 
@@ -252,6 +261,7 @@ class RankSVMCV(BaseLinearRanker):
         metrics = [metric.for_grades(labels.grades) for metric in metrics]
         folds = split(labels, qid, self.cv, self.random_state)
         data = _Data(X, labels, qid, query_weight)
+        _check_folds(data, losses[0], folds)
         priors, whole = self._priors(data, folds, metrics[0])
         search = self._search(data, losses, metrics, folds, priors)
         if self.verbose:
@@ -298,7 +308,7 @@ class RankSVMCV(BaseLinearRanker):
                 raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
             return tuned_logistic(X, labels, qid, folds, metric, self.refit is True, self.fit_intercept)
         return [
-            take_prior(self.prior, X, labels.relevant, fold.train, self.fit_intercept) for fold in folds
+            take_prior(self.prior, X, labels.above_lowest(fold.train), fold.train, self.fit_intercept) for fold in folds
         ], self.prior
 
     def _search(
