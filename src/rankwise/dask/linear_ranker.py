@@ -43,7 +43,7 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries and needs `qid`. Scorers are not
         supported, because they need all samples in memory.
     cv : int or cross-validation splitter, default 5
-        Number of folds, or a splitter. Folds keep queries whole. Without queries they are stratified.
+        Number of folds, at least 2, or a splitter. Folds keep queries whole. Without queries they are stratified.
     n_jobs : int, optional
         Number of folds that the client fits at the same time, in threads. -1 uses all processors, and the default is
         one.
