@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwise.cli.inputs import counted
 from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
-from rankwise.cli.parsing import add_json, add_parser, number, real, whole
+from rankwise.cli.parsing import add_json, add_parser, file_name, number, real, whole
 from rankwise.io.quoting import shown as quoted
 
 _EPILOG = """\
@@ -40,8 +40,8 @@ def add_command(steps: Any) -> None:
         long="Measure how well a detector finds the objects in a set of images, by the rules of PASCAL VOC.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise detect train")
-    parser.add_argument("folder", type=Path, metavar="FEATURES", help="folder written by rankwise detect prepare")
+    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise detect train")
+    parser.add_argument("folder", type=file_name, metavar="FEATURES", help="folder written by rankwise detect prepare")
     parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="image sets to use (default: test)")
     parser.add_argument(
         "--class", dest="name", metavar="NAME", help="class of the objects to count (default: the class of the model)"
@@ -55,7 +55,7 @@ def add_command(steps: Any) -> None:
     )
     add_json(parser, "the result")
     parser.add_argument(
-        "--detections", type=Path, metavar="FILE.csv", help="write all detections to a CSV file, best first"
+        "--detections", type=file_name, metavar="FILE.csv", help="write all detections to a CSV file, best first"
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwise.cli.detect_evaluate import add_suppression
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_parser, whole
+from rankwise.cli.parsing import add_json, add_parser, file_name, whole
 from rankwise.io import write_bytes
 
 _EPILOG = """\
@@ -34,11 +34,11 @@ def add_command(steps: Any) -> None:
         long="Detect objects in one image, print the detections, and draw them.",
         epilog=_EPILOG,
     )
-    parser.add_argument("image", type=Path, metavar="IMAGE", help="JPEG or PNG file")
+    parser.add_argument("image", type=file_name, metavar="IMAGE", help="JPEG or PNG file")
     parser.add_argument(
         "-m",
         "--model",
-        type=Path,
+        type=file_name,
         nargs="+",
         required=True,
         metavar="MODEL.rw",
@@ -46,7 +46,7 @@ def add_command(steps: Any) -> None:
     )
     parser.add_argument(
         "--features",
-        type=Path,
+        type=file_name,
         metavar="FEATURES",
         help="features folder that has the image (default: compute the features)",
     )
@@ -57,7 +57,7 @@ def add_command(steps: Any) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=file_name,
         metavar="FILE.png",
         help="file to draw to (default: IMAGE-detections.png in the current folder)",
     )
