@@ -61,14 +61,15 @@ GRADES = {
 }
 
 
-@pytest.mark.parametrize("case", GRADES)
-def test_parts_without_the_lowest_grade(
-    near_client: Client, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, case: str
+@pytest.mark.parametrize(("case", "factor"), [*zip(GRADES, (1e200, 1e-200), strict=True)])
+def test_parts_without_the_lowest_grade_and_features_whose_squares_are_no_numbers(
+    near_client: Client, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, case: str, factor: float
 ) -> None:
     monkeypatch.setattr("rankwise.linear.ranker_data._SEARCHED_IN_QUERIES", 120)
     X = rng.normal(size=(200, 2))
     qid = np.arange(200) // 20
     grades = GRADES[case](X[:, 0] + rng.normal(size=200), qid)
+    X *= factor
     with fewer_candidates():
         local = rw.LinearRanker("ndcg", cv=2).fit(X, grades, qid)
         found = DaskLinearRanker("ndcg", cv=2).fit(*(in_parts(values, [90, 110]) for values in (X, grades, qid)))
