@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numba.core import event
 from numpy.typing import NDArray
 
 import rankwise
@@ -181,8 +182,7 @@ def test_without_standard_error_compiling_is_not_announced_on_standard_output(
         return value + 1
 
     of_the_package.__module__ = "rankwise.inference.tried"
-    monkeypatch.setattr(compiled._Announcement, "said", False)
-    with monkeypatch.context() as closed:
+    with monkeypatch.context() as closed, event.install_listener("numba:compile", compiled._Announcement()):
         closed.setattr(sys, "stderr", None)
         assert compiled.kernel(of_the_package)(1) == 2
     assert capsys.readouterr().out == ""
