@@ -95,3 +95,8 @@ def test_a_fold_with_nothing_to_train_on_is_named(prior: Any) -> None:
     folds = [(np.flatnonzero(QID > 1), np.flatnonzero(QID <= 1)), (np.flatnonzero(QID < 3), np.flatnonzero(QID >= 3))]
     with pytest.raises(ValueError, match="fold 2 of cv: every query has only one class, so there is nothing to rank"):
         rw.RankSVMCV("ndcg", cv=folds, prior=prior).fit(X, same, qid=QID)
+
+
+def test_what_is_wrong_with_all_samples_is_not_said_of_a_fold() -> None:
+    with pytest.raises(ValueError, match=r"^query_weight has shape \(5,\)"):
+        rw.RankSVMCV("ndcg", cv=FOLDS).fit(X, GRADES, QID, np.ones(5))

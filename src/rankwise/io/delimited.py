@@ -150,8 +150,11 @@ def _is_closed(line: str) -> bool:
 
 def _cells(line: str, delimiter: str) -> list[str]:
     """Split a line as csv does, also one with longer cells than csv accepts."""
-    if len(line) <= csv.field_size_limit():
+    try:
         return next(csv.reader([line], delimiter=delimiter))
+    except csv.Error:
+        if len(line) <= csv.field_size_limit():
+            raise
     ends, is_quoted = [-1], False
     for found in re.finditer(f'["{delimiter}]', line):
         if found[0] == '"':

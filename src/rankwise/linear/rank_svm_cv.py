@@ -52,6 +52,7 @@ class _Data(NamedTuple):
 
 def _check_folds(data: _Data, loss: Loss, folds: list[Fold]) -> None:
     """Refuse folds that have nothing to train on, before anything is fitted to them."""
+    pose(data.labels.truth, loss, data.qid, data.query_weight)  # what is wrong with all samples is not a fold's
     for number, fold in enumerate(folds, 1):
         try:
             pose(data.labels.truth, loss, data.qid, data.query_weight, fold.train)
