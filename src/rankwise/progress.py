@@ -10,12 +10,19 @@ from typing import TextIO
 __all__ = ["Progress"]
 
 
+def tell(line: str) -> None:
+    """Write a line to standard error if it is open: `print` would take standard output instead."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
 class Progress:
     """Write the latest text: over the same line on a terminal, otherwise as a new line every few seconds."""
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
-        self._title, self._stream = title, sys.stderr if stream is None else stream
-        self._drawing = self._stream.isatty()
+        self._title = title
+        self._stream: TextIO | None = sys.stderr if stream is None else stream  # None if standard error is closed
+        self._drawing = self._stream is not None and self._stream.isatty()
         self._every = 0.1 if self._drawing else 5.0
         self._last = time.perf_counter()
         self._text: str | None = None
@@ -34,6 +41,8 @@ class Progress:
             self._write("\n")
 
     def _write(self, end: str) -> None:
+        if self._stream is None:
+            return
         begin = "\r\x1b[K" if self._drawing else ""
         self._stream.write(f"{begin}{self._title}: {self._text}{end}")
         self._stream.flush()

@@ -120,6 +120,36 @@ def test_where_both_scales_are_the_same_sparse_and_dense_data_give_one_ranking()
     assert average_precision_score(y, sparse) == pytest.approx(average_precision_score(y, dense), abs=0.02)
 
 
+@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e-170, 1e170, 1e200, 1e300])
+@pytest.mark.parametrize("kind", ["dense", "mapped", "sparse"])
+def test_features_of_any_scale_give_one_ranking(
+    data: Data, expected: Any, expected_of_sparse: Any, factor: float, kind: str, tmp_path: Path
+) -> None:
+    X, y = data
+    everywhere, one = X * factor, X * [1.0, factor, 1.0, 1.0]
+    for scaled in (everywhere, one):
+        np.save(tmp_path / "X.npy", scaled)
+        given = {"dense": scaled, "mapped": np.load(tmp_path / "X.npy", mmap_mode="r"), "sparse": sp.csr_array(scaled)}
+        found = scores(given[kind], y, scaled)
+        np.testing.assert_allclose(found, expected_of_sparse if kind == "sparse" else expected, atol=ROUNDED)
+
+
+def test_a_feature_too_small_for_a_coefficient_is_left_out(data: Data) -> None:
+    X, y = data
+    model = rw.LinearRanker(cv=FOLDS).fit(X * [1.0, 1.0, 1e-310, 1.0], y)
+    assert model.coef_[0, 2] == 0.0
+    assert (model.coef_[0, :2] != 0.0).all()
+
+
+def test_ordinary_features_are_summed_as_ever() -> None:
+    X = np.random.default_rng(1).normal(size=(500, 3)) * [1.0, 1e-100, 1e100]
+    together = np.column_stack([X, X[:, 0] * 1e-200])  # which is looked at again
+    alone, joined = Standardised(X), Standardised(together)
+    np.testing.assert_array_equal(joined.rate[:3], alone.rate)
+    np.testing.assert_array_equal(joined.centre[:3], alone.centre)
+    assert joined.rate[3] * 1e-200 == pytest.approx(joined.rate[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e12 / 3, 1e300])
 def test_a_constant_column_has_no_coefficient(data: Data, expected: Any, value: float) -> None:
     X, y = data
@@ -164,7 +194,8 @@ def test_one_feature_is_ranked_up_or_down(data: Data, sparse: bool) -> None:
 # Refusals
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    *[({"cv": cv}, "cv") for cv in (0, -2, 0.5, "five")],
+    *[({"cv": cv}, "cv") for cv in (0.5, "five")],
+    *[({"cv": cv}, f"cv must be at least 2, got {cv}; pass a number of folds, or a splitter") for cv in (1, 0, -2)],
     ({"cv": []}, "cv returns no folds; pass a number of folds"),
     ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
     ({"metric": "accuracy"}, "unknown metric 'accuracy'"),
@@ -212,7 +243,10 @@ def test_bad_samples_are_refused_with_a_remedy(data: Data) -> None:
         (X, y, {"qid": grouped, "query_weight": np.full(90, np.nan)}, "finite and at least 0"),
         (X, y, {"qid": grouped, "query_weight": np.zeros(90)}, "0 for every query"),
         (X, y, {"qid": grouped, "query_weight": np.full(90, "1")}, "query_weight must be numbers"),
-        (X * 1e300, y, {}, "too large to be squared"),
+        (X * 1e307, y, {}, "too large to be summed; scale them"),
+        (X * 1e-305, y, {}, "no feature varies by more than 1e-302, .*; scale them"),
+        (X * 1e-318, y, {}, "no feature varies by more than 1e-302, .*; scale them"),
+        (sp.csr_array(X * 1e-305), y, {}, "no feature varies by more than 1e-302, .*; scale them"),
     ]
     for samples, labels, more, match in cases:
         with pytest.raises((ValueError, TypeError), match=match):

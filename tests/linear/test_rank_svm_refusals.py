@@ -95,6 +95,34 @@ def test_features_too_small_to_be_squared_are_refused_where_C_follows_them() -> 
             model.fit(X, y)
 
 
+@pytest.mark.parametrize("factor", [1e-170, 1e-200, 1e-300, 1e-318])
+def test_features_whose_squares_vanish_are_refused_whatever_C_is(factor: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = factor * rng.normal(size=(400, 3)), np.arange(400) % 2
+    X[:100] = 0.0
+    y[:100] = 0
+    for model in (rw.RankSVM(), rw.RankSVM(C=1.0), rw.RankSVMCV(cv=2, Cs=2), rw.RankSVMCV(cv=2, Cs=[1.0])):
+        for given in (X, sp.csr_array(X), sp.csc_array(X)):
+            with pytest.raises(ValueError, match="too small to be squared; scale them"):
+                model.fit(given, y)
+
+
+@pytest.mark.parametrize("factor", [1e170, 1e200, 1e300])
+def test_features_whose_squares_overflow_are_refused_whatever_C_is(factor: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = factor * rng.normal(size=(40, 3)), np.arange(40) % 2
+    for model in (rw.RankSVM(), rw.RankSVM(C=1.0), rw.RankSVMCV(cv=2, Cs=2)):
+        with pytest.raises(ValueError, match="too large to be squared; scale them"):
+            model.fit(X, y)
+
+
+def test_features_that_are_small_only_where_one_looks_first_are_accepted() -> None:
+    X = np.zeros((20_000, 1))
+    X[300:900, 0] = np.linspace(0.5, 2.0, 600)  # between two blocks
+    y = X[:, 0] > 1.0
+    assert rw.RankSVM(C=1.0, max_iter=50).fit(X, y).score(X, y) == 1.0
+
+
 def test_a_sparse_matrix_that_points_outside_itself_is_refused() -> None:
     X = sp.csr_array(np.eye(6))
     X.indices[0] = 1000

@@ -13,7 +13,7 @@ from rankwise.cli.comparing import LETTERS, agreed, compared, document_of, figur
 from rankwise.cli.inputs import Stored, add_options, count, described, facts, open_model, read, relevance
 from rankwise.cli.judging import Judge, metrics_of
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_parser, number, positive, real, whole
+from rankwise.cli.parsing import add_json, add_parser, file_name, number, positive, real, whole
 from rankwise.cli.predict import scores_of
 
 # Names of `rankwise.metrics.METRICS`, unless told.
@@ -50,10 +50,10 @@ def add_command(commands: Any) -> None:
         long="Measure how well a model ranks samples, with confidence intervals, or compare two models.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise fit")
+    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
     parser.add_argument(
         "files",
-        type=Path,
+        type=file_name,
         nargs="+",
         metavar="FILE",
         help="file of samples with labels, or '-' for standard input; to compare two models, name the second one "
@@ -97,7 +97,7 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument(
         "--plot",
-        type=Path,
+        type=file_name,
         metavar="FILE",
         help="draw a figure to a PNG or SVG file: precision against recall, and the convergence of a RankSVM; for two "
         "models, the difference per query in the first metric",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rankwise.cli.parsing import (
     add_seed,
     add_solver,
     check_trained,
+    file_name,
     whole,
 )
 from rankwise.io import Dataset
@@ -72,7 +74,7 @@ def add_command(commands: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument(
-        "data", type=Path, metavar="TRAIN", help="file of samples with labels, or '-' for standard input"
+        "data", type=file_name, metavar="TRAIN", help="file of samples with labels, or '-' for standard input"
     )
     add_output(parser)
     model = parser.add_argument_group("model")
@@ -158,6 +160,11 @@ def run(arguments: argparse.Namespace) -> int:
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
+    if is_ranker(arguments) and not interrupted and not math.isfinite(model.best_score_):
+        voice.note(
+            f"{data.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
+            "samples, or measure the model on others with rankwise evaluate"
+        )
     if scaling is not None:
         fold(model, *scaling, data.source)
     _write(arguments.output, model, data, relevant_from, bool(arguments.standardize), interrupted)

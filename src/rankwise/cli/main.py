@@ -8,13 +8,15 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rankwise import __version__
 from rankwise.cli import evaluate, fit, predict
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
+from rankwise.cli.streams import replace_closed
 from rankwise.extras import LABORATORY, missing
-from rankwise.io.quoting import shorten
+from rankwise.io.quoting import printable, shorten
 
 _OWN = {"fit": fit, "predict": predict, "evaluate": evaluate}
 _COMMANDS = "rankwise.commands"
@@ -53,12 +55,13 @@ class _Parser(argparse.ArgumentParser):
             self._mixing = False
 
     def error(self, message: str) -> NoReturn:
-        said = _UNQUOTED.sub(r"\1…", shorten(message))
+        said = _UNQUOTED.sub(r"\1…", shorten(printable(message)))
         self.exit(BAD_INPUT, f"{self.prog}: {said} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if a check failed, 2 for bad usage or input, 130 if interrupted."""
+    replace_closed()
     given = sys.argv[1:] if argv is None else argv
     arguments = _parser(*given[:1]).parse_args(given)
     try:
@@ -79,9 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _fail(f"out of memory{f' ({error})' if str(error) else ''}; use fewer samples or features", BAD_INPUT)
     except OSError as error:
-        return _fail(_of_system(error), BAD_INPUT)
+        return _fail(_of_system(error, given), BAD_INPUT)
     except ValueError as error:
-        return _fail(_OPTIONS.sub(_as_option, shorten(" ".join(str(error).split()))), BAD_INPUT)
+        return _fail(_OPTIONS.sub(_as_option, shorten(_in_one_line(error, given))), BAD_INPUT)
     return status
 
 
@@ -131,10 +134,19 @@ def _add_unusable(commands: Any, name: str, why: str) -> None:
     parser.set_defaults(run=refuse)
 
 
-def _of_system(error: OSError) -> str:
+def _in_one_line(error: Exception, given: Sequence[str]) -> str:
+    """The message of an error, whose line ends are those of a library, unless they are in a name that was given."""
+    said = str(error)
+    for word in given:
+        for name in (word, str(Path(word))):
+            said = said if name.isprintable() else said.replace(name, printable(name))
+    return " ".join(said.split())
+
+
+def _of_system(error: OSError, given: Sequence[str]) -> str:
     """What the system says, without its number: the file first."""
     if error.errno is None or error.strerror is None:
-        return " ".join(str(error).split())
+        return _in_one_line(error, given)
     said = error.strerror[0].lower() + error.strerror[1:]
     return f"{error.filename}: {said}" if error.filename is not None else f"{said}; nothing more was written"
 
@@ -144,7 +156,7 @@ def _as_option(argument: re.Match[str]) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"rankwise: {message}", file=sys.stderr)
+    print(f"rankwise: {printable(message)}", file=sys.stderr)
     return status
 
 

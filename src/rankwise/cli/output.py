@@ -18,6 +18,7 @@ import numpy as np
 
 from rankwise import __version__
 from rankwise.io.atomic import write_bytes
+from rankwise.io.quoting import printable
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -34,6 +35,8 @@ def check_files(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) 
         twice = [option for option, path in side.items() if is_standard(path)]
         if len(twice) > 1:
             raise ValueError(f"{twice[0]} and {twice[1]} cannot both be '-'; name a file for one of them")
+    if sys.stdout is None and any(is_standard(path) for path in written.values()):
+        raise ValueError("standard output is closed; name a file")
     taken = {os.path.realpath(path): option for option, path in inputs.items() if not is_standard(path)}
     for option, path in written.items():
         if is_standard(path):
@@ -79,18 +82,17 @@ class Voice:
     def say(self, *lines: str) -> None:
         """Results."""
         if not self._quiet:
-            print("\n".join(lines), file=sys.stderr if self._aside else sys.stdout, flush=True)
+            print("\n".join(map(printable, lines)), file=sys.stderr if self._aside else sys.stdout, flush=True)
 
     def progress(self, line: str) -> None:
         """What is being done."""
         if not self._quiet:
-            print(line, file=sys.stderr, flush=True)
+            print(printable(line), file=sys.stderr, flush=True)
 
     def note(self, line: str) -> None:
         """A warning, printed even when quiet."""
-        line = " ".join(line.split())
         self.notes.append(line)
-        print(f"rankwise: {line}", file=sys.stderr, flush=True)
+        print(f"rankwise: {printable(line)}", file=sys.stderr, flush=True)
 
     @contextmanager
     def noting_warnings(self) -> Iterator[None]:
@@ -99,7 +101,7 @@ class Voice:
             warnings.simplefilter("always")
             yield
         for message in dict.fromkeys(str(warning.message) for warning in caught):
-            self.note(message)
+            self.note(" ".join(message.split()))
 
 
 def write_text(path: Path | None, text: str) -> None:
@@ -114,7 +116,9 @@ def write_document(path: Path | None, command: str, document: Mapping[str, Any])
     """Write what a command found as JSON, where `write_text` does."""
     if path is not None:
         whole = {"command": command, "rankwise": __version__, **document}
-        write_text(path, json.dumps(_plain(whole), indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        text = json.dumps(_plain(whole), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+        # Of a file name that is not UTF-8, Python has surrogates, which JSON can hold escaped.
+        write_text(path, text.encode("utf-8", "backslashreplace").decode())
 
 
 def _plain(value: Any) -> Any:

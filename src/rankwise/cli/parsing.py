@@ -34,7 +34,7 @@ def add_parser(
 
 def add_json(parser: Any, what: str, aside: str = _ASIDE) -> None:
     """Where the results go as JSON. what: what is written."""
-    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} {aside}")
+    parser.add_argument("--json", type=file_name, metavar="FILE", help=f"write {what} {aside}")
 
 
 def add_quiet(parser: Any) -> None:
@@ -47,7 +47,7 @@ def add_quiet(parser: Any) -> None:
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Where the model goes."""
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="MODEL.rw", help="file to write the model to"
+        "-o", "--output", type=file_name, required=True, metavar="MODEL.rw", help="file to write the model to"
     )
 
 
@@ -87,6 +87,13 @@ def check_trained(arguments: argparse.Namespace, choosing: tuple[str, ...]) -> N
     given = [f"--{name}" for name in choosing if getattr(arguments, name) is not None]
     if arguments.C is not None and given:
         raise ValueError(f"{given[0]} controls how C is chosen, but --C is {arguments.C:g}; remove one of them")
+
+
+def file_name(text: str) -> Path:
+    """The name of a file or folder, for argparse."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; give that of a file or folder")
+    return Path(text)
 
 
 def real(text: str, holds: Callable[[float], bool], otherwise: str) -> float:

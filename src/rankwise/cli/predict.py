@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
 from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
-from rankwise.cli.parsing import add_json, add_parser
+from rankwise.cli.parsing import add_json, add_parser, file_name
 from rankwise.inputs import first_true
 from rankwise.io import write_scores
 
@@ -45,15 +45,15 @@ def add_command(commands: Any) -> None:
         long="Compute the score of each sample with a model, and write one per line.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise fit")
+    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
     parser.add_argument(
         "data",
-        type=Path,
+        type=file_name,
         metavar="DATA",
         help="file of samples, or '-' for standard input; only SVMlight files need labels",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="file to write to (default: '-', standard output)"
+        "-o", "--output", type=file_name, metavar="FILE", help="file to write to (default: '-', standard output)"
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rank", action="store_true", help="write the rank within the query instead of the score")

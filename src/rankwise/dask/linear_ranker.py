@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rankwise.dask.objective import DaskObjective, pose_parts
 from rankwise.linear.features import Vector
 from rankwise.linear.labels import Labels
 from rankwise.linear.linear_ranker import LinearRanker
+from rankwise.linear.posing import lowest_ranked
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.tuning import Search
 from rankwise.metrics import Metric, MetricLike
@@ -42,7 +44,7 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries and needs `qid`. Scorers are not
         supported, because they need all samples in memory.
     cv : int or cross-validation splitter, default 5
-        Number of folds, or a splitter. Folds keep queries whole. Without queries they are stratified.
+        Number of folds, at least 2, or a splitter. Folds keep queries whole. Without queries they are stratified.
     n_jobs : int, optional
         Number of folds that the client fits at the same time, in threads. -1 uses all processors, and the default is
         one.
@@ -178,15 +180,14 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
 
     def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
         n, d = data.X.shape
-        known = self._known.derive(_heed, False)
-        self._task, _ = pose_parts(known, data.X.n_parts, refined_by(metric))
-        graded = self._task
-        if data.labels.grades is not None:
-            graded, _ = pose_parts(self._known.derive(_heed, True), data.X.n_parts, refined_by(metric))
-        scaling, is_dense = measure(known, n, d)
-        self._scaling = scaling
+        grades, loss = data.labels.grades, refined_by(metric)
+        lowest = None if grades is None else lowest_ranked(grades, data.qid, data.weight)
+        known = self._known.derive(_by_relevance, lowest)
+        task, _ = pose_parts(known, data.X.n_parts, loss)
+        self._task = task if grades is None else pose_parts(self._known, data.X.n_parts, loss)[0]
+        self._scaling, is_dense = measure(known, n, d)
         largest = 1.0 if data.weight is None else float(data.weight.max())
-        search.whole = DaskPaths((self._task, graded), scaling, n, is_dense, largest, share)
+        search.whole = DaskPaths((task, self._task), self._scaling, n, is_dense, largest, share)
 
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
         if search.whole is None:
@@ -233,6 +234,7 @@ def _labels(state: Known) -> tuple[Joined, ...]:
     return tuple(Joined(values) for values in (state.relevant, state.truth, ids, weight))
 
 
-def _heed(state: Known, grades: bool) -> Known:
-    truth = state.truth if grades else state.relevant
-    return Known(state.number, state.y, state.qid, state.weight, truth, state.relevant)
+def _by_relevance(state: Known, lowest: float | None) -> Known:
+    """Return a part without grades. lowest: grade above which samples are relevant, if there are grades."""
+    relevant = state.relevant if lowest is None else state.truth > lowest
+    return replace(state, truth=relevant, relevant=relevant)

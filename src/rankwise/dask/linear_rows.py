@@ -15,7 +15,7 @@ from rankwise.dask.objective import DaskObjective, DaskTask, Smoothing, gradient
 from rankwise.linear.candidates import Paths
 from rankwise.linear.features import Vector
 from rankwise.linear.pointwise import POINTWISE, Classifier, Sums, hessian_of, sums_at
-from rankwise.linear.standardising import gram_of, rate_of, rate_of_sizes, sums_of
+from rankwise.linear.standardising import gram_of, moments, rate_of_sizes, sums_of
 from rankwise.parts.exchange import Exchange
 
 __all__ = ["DaskPaths", "measure"]
@@ -36,9 +36,12 @@ def measure(exchange: Exchange, n: int, d: int) -> tuple[Scaling, bool]:
     if exchange.ask(_is_sparse, reads=True):
         largest = exchange.ask(_sizes, reads=True).values
         return Scaling(np.zeros(d), rate_of_sizes(largest)), False
-    mean = exchange.ask(_column_sums, 0.0, 1, reads=True) / n
-    mean += exchange.ask(_column_sums, mean, 1, reads=True) / n
-    return Scaling(mean, rate_of(mean, exchange.ask(_column_sums, mean, 2, reads=True) / n)), True
+
+    def sums(*how: Any) -> Vector:
+        found: Vector = exchange.ask(_column_sums, *how, reads=True)
+        return found
+
+    return Scaling(*moments(n, sums, lambda: exchange.ask(_sizes, reads=True).values)), True
 
 
 class DaskPaths(Paths):
@@ -151,11 +154,12 @@ def _is_sparse(X: Any, state: Any) -> int:
 def _sizes(X: Any, state: Any) -> _Largest:
     if not X.shape[0]:
         return _Largest(np.zeros(X.shape[1]))
-    return _Largest(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
+    largest = abs(X).max(axis=0)
+    return _Largest((largest if isinstance(X, np.ndarray) else largest.toarray().ravel()).astype(np.float64))
 
 
-def _column_sums(X: Any, state: Any, centre: Any, power: int) -> Vector:
-    return sums_of(X, centre, power)
+def _column_sums(X: Any, state: Any, *how: Any) -> Vector:
+    return sums_of(X, *how)
 
 
 def _scale(state: Layout, scaling: Scaling) -> Layout:

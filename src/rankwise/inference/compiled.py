@@ -5,6 +5,9 @@ after a digest of all kernel sources, so that no stale kernel is ever run. Nor d
 environments with the same sources and the same Numba can share one folder. It lies in `RANKWISE_CACHE_DIR` if that is
 set, else beside this file, else in the user's cache folder, else in a temporary folder of the user's own: in the first
 of these that can be written. Where none can, kernels live for one process.
+
+The files are pickles, and to read one is to run it. So whoever can write to the folder can run code as everyone who
+loads kernels from it: share it only with those whom you trust that far.
 """
 
 from __future__ import annotations
@@ -145,10 +148,7 @@ class _Files:
         return _FOLDER / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
 
     def load(self, key: Any) -> Any:
-        """The kernel, or None if it is to be compiled: no file is there, or one that was cut off."""
-        with suppress(OSError, EOFError, pickle.UnpicklingError):
-            return pickle.loads(self._path(key).read_bytes())
-        return None
+        return pickle.loads(self._path(key).read_bytes())
 
     def save(self, key: Any, data: Any) -> None:
         """Keep the kernel; where the disk is full by now, it lives for this process."""
@@ -173,6 +173,12 @@ class _Cache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file: Any = _Files(self._impl.filename_base)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The kernel, or None if it is to be compiled: where there is no file, or one that is damaged or foreign."""
+        with suppress(Exception):  # a pickle can raise anything
+            return super()._load_overload(sig, target_context)
+        return None
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -221,7 +227,7 @@ class _Announcement(event.Listener):
 
     def on_start(self, event: Any) -> None:
         name = event.data["dispatcher"].py_func.__module__
-        if not self.said and name.startswith("rankwise."):
+        if not self.said and sys.stderr is not None and name.startswith("rankwise."):
             self.said = True
             what = f"compiling its kernels for this machine, about {_SECONDS} s"
             print(f"rankwise: {what} ({_kept(_FOLDER)}) …", file=sys.stderr, flush=True)

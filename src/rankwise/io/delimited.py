@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -18,6 +19,8 @@ from rankwise.io.sources import BLANK, Source, check_text, lines_of
 from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns
 
 _DELIMITERS = ",\t;"
+# What else may separate columns, in the eyes of other programs.
+_SPACED = re.compile(r"[\s|:]")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
@@ -25,6 +28,11 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples: a label column, a query column, and features in all other columns."""
     check_text(source.name, source.head())
     with _open(source) as table:
+        if wanted.require_labels and len(table.names) == 1 and _SPACED.search(table.names[0]):
+            raise ValueError(
+                f"{source.name}, line {table.line}: the header has one column, {shown(table.names[0])}; separate "
+                "columns by commas, tabs or semicolons"
+            )
         columns = choose_columns(table.names, wanted, f"{source.name}, line {table.line}")
         codes: dict[str, int] = {}
 
@@ -76,7 +84,7 @@ def _open(source: Source) -> Iterator[_Table]:
                 raise ValueError(f"{where}: a quote is not closed; close it, or remove it")
             delimiter = max(_DELIMITERS, key=first.count)
             try:
-                names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+                names = [name.strip() for name in _cells(first, delimiter)]
             except csv.Error as error:
                 raise ValueError(f"{where}: the header cannot be read: {told(error)}") from None
             if all(_is_number(name) for name in names):
@@ -140,12 +148,29 @@ def _is_closed(line: str) -> bool:
     return line.count('"') % 2 == 0
 
 
+def _cells(line: str, delimiter: str) -> list[str]:
+    """Split a line as csv does, also one with longer cells than csv accepts."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter))
+    except csv.Error:
+        if len(line) <= csv.field_size_limit():
+            raise
+    ends, is_quoted = [-1], False
+    for found in re.finditer(f'["{delimiter}]', line):
+        if found[0] == '"':
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            ends.append(found.start())
+    cells = (line[start + 1 : stop] for start, stop in pairwise([*ends, len(line.rstrip("\r\n"))]))
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return "_" not in text and text.isascii()  # Python would also read the digits of other scripts
 
 
 def _fault(source: Source, columns: Columns) -> str:
@@ -156,7 +181,7 @@ def _fault(source: Source, columns: Columns) -> str:
             if not _is_closed(line):
                 return f"{where}: a quote is not closed; close it, or remove it"
             try:
-                cells = next(csv.reader([line], delimiter=table.delimiter))
+                cells = _cells(line, table.delimiter)
             except csv.Error as error:
                 return f"{where}: {told(error)}"
             if len(cells) != len(table.names):
@@ -173,6 +198,8 @@ def _fault_of(cell: str, is_query: bool) -> str:
         return f"missing ({shown(text)}); fill it in, or remove the line"
     if is_query:
         return ""
+    if not text.isascii() and any(character.isdigit() for character in text):
+        return f"{shown(text)} is not a number; write it with the digits 0 to 9, a point and a minus"
     if not _is_number(text):
         return (
             f"{shown(text)} is not a number; write it as one (yes and no as 1 and 0), or name the column with ignore="

@@ -25,6 +25,11 @@ def shown(value: object) -> str:
     return text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
 
 
+def printable(text: str) -> str:
+    """Return text in one line, with what a terminal would act upon escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def told(error: BaseException) -> str:
     """Return the message of another library's error in one line, with long quotations cut."""
     text = shorten(" ".join(str(error).split())) or type(error).__name__

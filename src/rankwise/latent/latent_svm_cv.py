@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import warnings
@@ -28,6 +27,7 @@ from rankwise.linear.posing import pose
 from rankwise.losses import LossLike
 from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
+from rankwise.progress import tell
 
 # Ends of the grid of C, in powers of ten times the natural C of the bags' means.
 _GRID = (-2.0, 2.0)
@@ -267,5 +267,5 @@ class _Search:
         if self._model.verbose:
             best = np.nanmax(self.scores[:, fold], initial=0.0)
             line = f"fold {fold + 1} of {len(self._folds)}: best {self._metric.name} {best:.4f}"
-            print(f"LatentRankSVMCV: {line}", file=sys.stderr, flush=True)
+            tell(f"LatentRankSVMCV: {line}")
         return True

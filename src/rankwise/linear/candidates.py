@@ -17,7 +17,7 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.objective import LinearRisk, Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.pointwise import Classifier, RowsHere
-from rankwise.linear.posing import pose
+from rankwise.linear.posing import lowest_ranked, pose
 from rankwise.linear.refining import Refinement, Rows, SmoothHere, SmoothRisk, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import Standardised
@@ -47,8 +47,19 @@ class Samples(NamedTuple):
 
     def pose(self, rows: NDArray[np.int64] | None = None, graded: bool = True) -> Task:
         """Return the task of ranking some of the samples. graded: by their grades, if they have any."""
-        truth = self.labels.truth if graded else self.labels.relevant
+        truth = self.labels.truth if graded else self.relevant(rows)
         return pose(truth, self.loss, self.qid, self.query_weight, rows)
+
+    def relevant(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+        """Return which samples are relevant to those who fit to some of them.
+
+        Of grades, those above the lowest of the queries that count. So both classes are in every part that has
+        something to rank, even if none of its samples has the lowest grade of all.
+        """
+        grades = self.labels.grades
+        if grades is None:
+            return self.labels.relevant
+        return grades > lowest_ranked(grades, self.qid, self.query_weight, rows)
 
     def part(self, rows: NDArray[np.int64]) -> Samples:
         """Return a copy of some of the samples."""
@@ -123,7 +134,7 @@ class Part(Paths):
     def classifier(self, name: str) -> Classifier:
         """Return a classifier by its name."""
         samples = self._samples
-        return Classifier(RowsHere(samples.features, samples.labels.relevant, self._weights, name), name)
+        return Classifier(RowsHere(samples.features, samples.relevant(self._given), self._weights, name), name)
 
     def smooth(self, graded: bool) -> SmoothHere:
         """Return the smooth loss, by grades or by relevance."""

@@ -85,8 +85,7 @@ def split(labels: Labels, qid: ArrayLike | None, cv: Any, seed: int) -> list[Fol
         if grouping.ids.size == 1:
             codes = None
     if is_whole(cv):
-        if cv < 2:
-            raise ValueError(f"cv must be at least 2, got {cv}; pass a number of folds, or a splitter")
+        check_folds(cv)
         what, n = "samples in the smaller class", min(int(relevant.sum()), int((~relevant).sum()))
         if codes is not None:
             what, n = "queries with both classes", n_queries
@@ -107,6 +106,12 @@ def split(labels: Labels, qid: ArrayLike | None, cv: Any, seed: int) -> list[Fol
                 "cv has a fold that trains on the same row twice; pass a splitter that draws without replacement"
             )
     return folds
+
+
+def check_folds(cv: int) -> None:
+    """Refuse a number of folds of which none has both samples to train on and samples to leave out."""
+    if cv < 2:
+        raise ValueError(f"cv must be at least 2, got {cv}; pass a number of folds, or a splitter")
 
 
 def as_jobs(n_jobs: int | None) -> int:

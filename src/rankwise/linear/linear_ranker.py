@@ -55,9 +55,9 @@ class LinearRanker(BaseLinearRanker):
         and needs `qid`; or a scikit-learn scorer with the signature scorer(estimator, X, y). Candidates are refined
         by a smooth version of the metric's loss if it is AP, NDCG, MRR or AUC, and by that of AP otherwise.
     cv : int or cross-validation splitter, default 5
-        Number of folds, or a splitter. Folds keep queries whole. Without queries they are stratified. There are never
-        more folds than positive samples, and small data are split three times with different seeds. Use fewer folds
-        to save time.
+        Number of folds, at least 2, or a splitter. Folds keep queries whole. Without queries they are stratified. There
+        are never more folds than positive samples, and small data are split three times with different seeds. Use
+        fewer folds to save time.
     n_jobs : int, optional
         Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
         The result does not depend on it.

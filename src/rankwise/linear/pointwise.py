@@ -26,6 +26,8 @@ _NEWTON_STEPS, _NEWTON_GAIN, _HALVINGS = 40, 1e-5, 20
 _STEPS, _GAIN = 300, 1e-5
 # A fit starts beyond the last one, by this fraction of the difference between the last two.
 _AHEAD = 0.5
+# Neither class has less of the weight where a fit starts.
+_LEAST = 2.0**-52
 # A tiny penalty of the intercept, which makes the Hessian invertible.
 _HARDLY = 1e-9
 
@@ -153,7 +155,7 @@ class Classifier:
     def __init__(self, rows: Rows, loss: str) -> None:
         self._rows, self._loss = rows, loss
         self.point = np.zeros(rows.n_coefs + 1)
-        share = rows.share
+        share = min(max(rows.share, _LEAST), 1.0 - _LEAST)  # beside weights that are far larger, a class may vanish
         is_logistic = POINTWISE[loss][0] is LOGISTIC
         self.point[-1] = np.log(share / (1.0 - share)) if is_logistic else 2.0 * share - 1.0
         self._before = self.point

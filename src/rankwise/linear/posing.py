@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,6 +112,19 @@ def pose(
     order, queries, weights = rankable(truth, qid, query_weight, rows)
     weights = share_of_queries(weights, qid is not None)
     return Task(single_query(truth).relevant, Inference(queries, loss, scale, method, n_threads), order, weights)
+
+
+def lowest_ranked(
+    grades: NDArray[np.float64],
+    qid: NDArray[Any] | None,
+    query_weight: NDArray[Any] | None,
+    rows: NDArray[np.int64] | None = None,
+) -> float:
+    """Return the lowest grade of some samples' queries that count: something to rank, a weight above 0."""
+    _, queries, weights = rankable(grades, qid, query_weight, rows)
+    counts = share_of_queries(weights, qid is not None) > 0.0
+    assert queries.grades is not None
+    return float(queries.grades[np.repeat(counts, queries.sizes)].min())
 
 
 def share_of_queries(weights: NDArray[np.float64], are_several: bool) -> NDArray[np.float64]:

@@ -123,7 +123,7 @@ def tuned_logistic(
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not be exact
         for f, (train, test) in enumerate(folds):
             here = None if queries is None else queries[test]
-            part, truth = X[train], relevant[train]
+            part, truth = X[train], labels.above_lowest(train)[train]
             for k, C in enumerate(_LOGISTIC_CS):
                 models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, truth))
                 found = take_prior(model, X, relevant, train, intercept).scores

@@ -17,6 +17,7 @@ from rankwise.linear.objective import LinearRisk, Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
+from rankwise.linear.scales import check_scales
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.losses import Loss, LossLike, as_loss
 from rankwise.method import as_method
@@ -134,6 +135,7 @@ class RankSVM(BaseLinearRanker):
     """
 
     _kind = "rank-svm"
+    _warns_of_scales = True
 
     loss: LossLike = "ap"
     C: float | None = None
@@ -180,7 +182,8 @@ class RankSVM(BaseLinearRanker):
         Raises
         ------
         ValueError
-            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class.
+            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class,
+            or because all features are too small to be squared.
         KeyboardInterrupt
             After Ctrl-C.
 
@@ -188,9 +191,13 @@ class RankSVM(BaseLinearRanker):
         -----
         sklearn.exceptions.ConvergenceWarning
             If the solver stops before the gap is at most `tol`.
+        UserWarning
+            If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
+            coefficients, so a feature of a much smaller scale hardly counts.
         """
         loss, solve = self.validated()
         X, labels = self._checked_both(X, y, qid)
+        check_scales(X, type(self).__name__, self._warns_of_scales)
         task = pose(
             labels.truth,
             loss,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -30,10 +29,12 @@ from rankwise.linear.path import grid_of_C
 from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import RankSVM, warn_of_gap
+from rankwise.linear.scales import check_scales
 from rankwise.linear.solvers import AUTO, Settings
 from rankwise.losses import Form, Loss, LossLike, as_loss
 from rankwise.method import as_method
 from rankwise.metrics import Metric
+from rankwise.progress import tell
 
 # Ends of the grid of C, in powers of ten times the natural C. For the 0-1 hinge with imbalanced classes the natural C
 # is larger, because positives and negatives cancel at v = 0.
@@ -49,8 +50,18 @@ class _Data(NamedTuple):
     query_weight: ArrayLike | None
 
 
+def _check_folds(data: _Data, loss: Loss, folds: list[Fold]) -> None:
+    """Refuse folds that have nothing to train on, before anything is fitted to them."""
+    pose(data.labels.truth, loss, data.qid, data.query_weight)  # what is wrong with all samples is not a fold's
+    for number, fold in enumerate(folds, 1):
+        try:
+            pose(data.labels.truth, loss, data.qid, data.query_weight, fold.train)
+        except ValueError as error:
+            raise ValueError(f"fold {number} of cv: {error}") from None
+
+
 def _say(line: str) -> None:
-    print(f"RankSVMCV: {line}", file=sys.stderr, flush=True)
+    tell(f"RankSVMCV: {line}")
 
 
 @dataclass(eq=False, repr=False)
@@ -238,6 +249,9 @@ class RankSVMCV(BaseLinearRanker):
         -----
         sklearn.exceptions.ConvergenceWarning
             If the solver of the final model stops before the gap is at most `tol`.
+        UserWarning
+            If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
+            coefficients, so a feature of a much smaller scale hardly counts.
         """
         started = time.perf_counter()
         losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
@@ -249,9 +263,11 @@ class RankSVMCV(BaseLinearRanker):
             self._single(loss, 1.0).validated()
         metrics, n_jobs = metrics_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, labels = self._checked_both(X, y, qid)
+        check_scales(X, type(self).__name__)
         metrics = [metric.for_grades(labels.grades) for metric in metrics]
         folds = split(labels, qid, self.cv, self.random_state)
         data = _Data(X, labels, qid, query_weight)
+        _check_folds(data, losses[0], folds)
         priors, whole = self._priors(data, folds, metrics[0])
         search = self._search(data, losses, metrics, folds, priors)
         if self.verbose:
@@ -275,6 +291,7 @@ class RankSVMCV(BaseLinearRanker):
             self._average(search, chosen, labels.relevant)
         else:
             single = self._single(losses[chosen.loss], self.C_, prior=whole, verbose=self.verbose)
+            single._warns_of_scales = False  # this one has warned already
             interrupted = refitted(self, single, X, labels.truth, qid, query_weight) or interrupted
             clocks.append(single.timing_)
         parts = ("inference", "products", "calls")
@@ -298,7 +315,7 @@ class RankSVMCV(BaseLinearRanker):
                 raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
             return tuned_logistic(X, labels, qid, folds, metric, self.refit is True, self.fit_intercept)
         return [
-            take_prior(self.prior, X, labels.relevant, fold.train, self.fit_intercept) for fold in folds
+            take_prior(self.prior, X, labels.above_lowest(fold.train), fold.train, self.fit_intercept) for fold in folds
         ], self.prior
 
     def _search(

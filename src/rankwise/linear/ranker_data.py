@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise.grouping import group
 from rankwise.inputs import is_whole
-from rankwise.linear.base import check_counts
-from rankwise.linear.cross_validation import Fold, split
+from rankwise.linear.cross_validation import Fold, check_folds, split
 from rankwise.linear.labels import Labels
 from rankwise.linear.posing import pose
 from rankwise.losses import Loss, as_loss
@@ -105,7 +104,7 @@ class RankerData(NamedTuple):
                         "splitter that is stratified"
                     )
             return folds, 1
-        check_counts(cv=cv)
+        check_folds(cv)
         n = min(int(self.relevant.sum()), int((~self.relevant).sum()))
         n = n if self.qid is None else pose(self.labels.truth, as_loss("ap"), self.qid).n_queries
         if min(cv, n) < 2:

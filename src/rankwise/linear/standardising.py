@@ -9,7 +9,7 @@ For a larger one, or a memory map, every product is computed from products of th
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 
 from rankwise.linear.features import Features, Vector, as_features
 
-__all__ = ["Scaled", "Standardised", "gram_of", "rate_of", "rate_of_sizes", "sums_of"]
+__all__ = ["Scaled", "Standardised", "gram_of", "moments", "rate_of_sizes", "sums_of"]
 
 # Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
 # A feature whose relative deviation is below this is constant except for rounding.
 _CONSTANT = 1e-14
+# Beyond these, squares overflow, or underflow so far that digits are lost.
+_SQUARES = 1e-280, 1e280
+# Numbers up to this can be summed. Coefficients of features below the second one may overflow.
+_LARGEST, _SMALLEST = 1e307, 1e-302
 
 
 class Scaled:
@@ -121,27 +125,49 @@ def gram_of(
 
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     """Return the mean of each column and 1/deviation, or 0 for a constant column."""
-    n = X.shape[0]
-    mean = sums_of(X) / n
-    mean += sums_of(X, mean) / n  # once more, for full precision
-    return mean, rate_of(mean, sums_of(X, mean, 2) / n)
+
+    def sizes() -> Vector:
+        largest = np.zeros(X.shape[1])
+        for part in _blocks(*X.shape):
+            np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
+        return largest
+
+    return moments(X.shape[0], lambda *how: sums_of(X, *how), sizes)
 
 
-def sums_of(X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 1) -> Vector:
-    """Return Σ (x − centre)^power of each column, in float64."""
+def moments(n: int, sums: Callable[..., Vector], sizes: Callable[[], Vector]) -> tuple[Vector, Vector]:
+    """Return the mean of each column of n rows, and 1/deviation, or 0 for a constant column.
+
+    sums: `sums_of` the matrix. sizes: max |x| of each column, called only if some squares would leave float64.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = sums(0.0) / n
+        mean += sums(mean) / n  # once more, for full precision
+        variance = sums(mean, 2) / n
+    factor: Vector | float = 1.0
+    if not ((variance > _SQUARES[0]) & (variance < _SQUARES[1])).all():
+        largest = sizes()
+        if not (largest < _LARGEST / n).all():
+            raise ValueError("features are too large to be summed; scale them first")
+        odd = (largest > 0.0) & ~((variance > _SQUARES[0]) & (variance < _SQUARES[1]))
+        if odd.any():
+            exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
+            factor = np.where(odd, np.ldexp(1.0, -exponent), 1.0)
+            variance = sums(mean, 2, factor) / n
+    return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
+
+
+def sums_of(
+    X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 1, factor: Vector | float = 1.0
+) -> Vector:
+    """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         for part in _blocks(*X.shape):
             away = X[part] - centre if np.ndim(centre) else X[part]
+            away = away * factor if np.ndim(factor) else away
             total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
     return total
-
-
-def rate_of(mean: Vector, variance: Vector) -> Vector:
-    """Return 1/deviation of each column, or 0 for a constant column."""
-    if not np.isfinite(variance).all():
-        raise ValueError("features are too large to be squared; scale them first")
-    return _over(np.sqrt(variance), np.abs(mean) * _CONSTANT)
 
 
 def _of_sparse(X: Any) -> Vector:
@@ -156,5 +182,8 @@ def rate_of_sizes(largest: Vector) -> Vector:
 
 def _over(size: Vector, least: Vector) -> Vector:
     """Return 1/size, or 0 where size is not above `least` or too small to divide by."""
-    used = (size > least) & (size > 1e-300)
+    varies = size > least
+    used = varies & (size > _SMALLEST)
+    if varies.any() and not used.any():
+        raise ValueError(f"no feature varies by more than {_SMALLEST:g}, too little to divide by; scale them first")
     return np.where(used, 1.0 / np.where(used, size, 1.0), 0.0)

@@ -117,12 +117,14 @@ class TuningReport:
         best = int(np.nanargmax(scores)) if np.isfinite(scores).any() else -1
         for k, name in enumerate(names):
             spread = f"{np.nanstd(folds[k]):.4f}" if np.isfinite(folds[k]).any() else "–"
-            score = f"{scores[k]:.4f}" + ("*" if k == best else " ")
+            score = (f"{scores[k]:.4f}" if np.isfinite(scores[k]) else "–") + ("*" if k == best else " ")
             rows.append(f"{name:<{width}}  {score:>9} {spread:>8}  {100 * self.shares[k]:5.1f} %")
-        return "\n".join([*rows, f"* best of {len(names)} candidates; the ranker is their mean, weighted by share"])
+        what = f"* best of {len(names)} candidates" if best >= 0 else f"– none of {len(names)} candidates was scored"
+        return "\n".join([*rows, f"{what}; the ranker is their mean, weighted by share"])
 
     def __repr__(self) -> str:
-        return f"<TuningReport: {len(self.names)} candidates, best {self.metric} {self.best_score:.4f}>"
+        best = f"best {self.metric} {self.best_score:.4f}" if np.isfinite(self.best_score) else "none scored"
+        return f"<TuningReport: {len(self.names)} candidates, {best}>"
 
     def plot(self) -> Any:
         """Plot the scores of all folds, their means, and the weights of the candidates.

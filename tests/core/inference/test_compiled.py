@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numba.core import event
 from numpy.typing import NDArray
 
 import rankwise
@@ -143,7 +145,47 @@ def test_a_file_that_was_cut_off_is_written_again(folder: Path) -> None:
         again = compiled.kernel(add_one)
         assert again(1) == 2
         assert not again.stats.cache_hits
-        assert len(Path(name).read_bytes()) == len(whole)
+        warm = compiled.kernel(add_one)
+        assert warm(1) == 2
+        assert warm.stats.cache_hits
+
+
+FOREIGN = {
+    "a module that is missing": b"cno_such_module\nthing\n.",
+    "a name that is missing": b"cos\nno_such_name\n.",
+    "a list": pickle.dumps([1, 2, 3]),
+    "a mapping": pickle.dumps({"kernel": None}),
+    "a number": pickle.dumps(7),
+    "nothing": pickle.dumps(None),
+    "as many parts as a kernel has": pickle.dumps((None,) * 9),
+    "noise": bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_a_file_that_holds_something_else_is_written_again(folder: Path, content: str) -> None:
+    assert compiled.kernel(add_one)(1) == 2
+    (name,) = kernels_in(folder)
+    Path(name).write_bytes(FOREIGN[content])
+    again = compiled.kernel(add_one)
+    assert again(1) == 2
+    assert not again.stats.cache_hits
+    warm = compiled.kernel(add_one)
+    assert warm(1) == 2
+    assert warm.stats.cache_hits
+
+
+def test_without_standard_error_compiling_is_not_announced_on_standard_output(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def of_the_package(value: float) -> float:
+        return value + 1
+
+    of_the_package.__module__ = "rankwise.inference.tried"
+    with monkeypatch.context() as closed, event.install_listener("numba:compile", compiled._Announcement()):
+        closed.setattr(sys, "stderr", None)
+        assert compiled.kernel(of_the_package)(1) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_a_full_disk_costs_the_file_and_not_the_result(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rankwise.cli import check_writable
+from rankwise.cli import check_writable, file_name
 
 __all__ = ["add_command"]
 
@@ -55,7 +55,7 @@ def add_command(commands: Any) -> None:
     for name, what in whats.items():
         kind = kinds.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         kind.add_argument("--quick", action="store_true", help="use small problems, to check that everything works")
-        kind.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as JSON")
+        kind.add_argument("--json", type=file_name, metavar="FILE", help="write the results to FILE as JSON")
         if name in _KEPT:
             kind.set_defaults(run=_kept)
             _KEPT[name][0](kind)
@@ -63,7 +63,7 @@ def add_command(commands: Any) -> None:
         kind.add_argument("--only", type=int, nargs="+", metavar="N", help="run only these sections")
         kind.set_defaults(run=_table, figure=None)
         if name == "inference":
-            kind.add_argument("--figure", type=Path, metavar="FILE.png", help="draw the paper's timing figures")
+            kind.add_argument("--figure", type=file_name, metavar="FILE.png", help="draw the paper's timing figures")
 
 
 def _add_quality(kind: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def _add_bags(kind: argparse.ArgumentParser) -> None:
 def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
     default = f"rankwise-{name}"
     help = f"folder that keeps results {how}, to resume a run (default: {default}; quick: none)"
-    kind.add_argument("--results", type=Path, metavar="DIR", help=help)
+    kind.add_argument("--results", type=file_name, metavar="DIR", help=help)
     kind.set_defaults(kept_in=Path(default))
 
 

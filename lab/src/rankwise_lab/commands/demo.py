@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli import check_writable
+from rankwise.cli import check_writable, file_name
 
 __all__ = ["add_command"]
 
@@ -19,10 +19,10 @@ def add_command(commands: Any) -> None:
     demo = commands.add_parser(
         "demo", help="compare a ranker with a classifier on real images, time inference; writes a page"
     )
-    demo.add_argument("--json", type=Path, metavar="FILE", help="also write what is shown to FILE")
+    demo.add_argument("--json", type=file_name, metavar="FILE", help="also write what is shown to FILE")
     demo.add_argument(
         "--page",
-        type=Path,
+        type=file_name,
         default=Path("rankwise-demo.html"),
         metavar="FILE.html",
         help="where the page goes (default: rankwise-demo.html)",

@@ -14,6 +14,7 @@ from rankwise.cli import (
     add_parser,
     check_files,
     counted,
+    file_name,
     is_standard,
     number,
     quoted,
@@ -50,8 +51,8 @@ def add_command(steps: Any) -> None:
         long="Measure how well a detector finds the objects in a set of images, by the rules of PASCAL VOC.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL.rw", help="model written by rankwise detect train")
-    parser.add_argument("folder", type=Path, metavar="FEATURES", help="folder written by rankwise detect prepare")
+    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise detect train")
+    parser.add_argument("folder", type=file_name, metavar="FEATURES", help="folder written by rankwise detect prepare")
     parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="image sets to use (default: test)")
     parser.add_argument(
         "--class", dest="name", metavar="NAME", help="class of the objects to count (default: the class of the model)"
@@ -65,7 +66,7 @@ def add_command(steps: Any) -> None:
     )
     add_json(parser, "the result")
     parser.add_argument(
-        "--detections", type=Path, metavar="FILE.csv", help="write all detections to a CSV file, best first"
+        "--detections", type=file_name, metavar="FILE.csv", help="write all detections to a CSV file, best first"
     )
 
 

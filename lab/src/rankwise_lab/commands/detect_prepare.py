@@ -7,10 +7,17 @@ import math
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any, TextIO
 
-from rankwise.cli import INTERRUPTED, Voice, add_parser, add_quiet, real, whole
+from rankwise.cli import (
+    INTERRUPTED,
+    Voice,
+    add_parser,
+    add_quiet,
+    file_name,
+    real,
+    whole,
+)
 
 _EPILOG = """\
 VOCDEVKIT has the layout of PASCAL VOC: it contains VOC2007 with JPEGImages, Annotations and ImageSets/Main. You can
@@ -36,9 +43,9 @@ def add_command(steps: Any) -> None:
         long="Find windows that may contain an object, and compute features of each with a convolutional network.",
         epilog=_EPILOG,
     )
-    parser.add_argument("devkit", type=Path, metavar="VOCDEVKIT", help="folder of images and annotations")
+    parser.add_argument("devkit", type=file_name, metavar="VOCDEVKIT", help="folder of images and annotations")
     parser.add_argument(
-        "folder", type=Path, metavar="FEATURES", help="folder to write: a new one, or one that is not finished"
+        "folder", type=file_name, metavar="FEATURES", help="folder to write: a new one, or one that is not finished"
     )
     images = parser.add_argument_group("images")
     images.add_argument(

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli import Voice, add_json, add_parser, check_files, is_standard, whole, write_document
+from rankwise.cli import (
+    Voice,
+    add_json,
+    add_parser,
+    check_files,
+    file_name,
+    is_standard,
+    whole,
+    write_document,
+)
 from rankwise.io import write_bytes
 from rankwise_lab.commands.detect_evaluate import add_suppression
 
@@ -33,11 +42,11 @@ def add_command(steps: Any) -> None:
         long="Detect objects in one image, print the detections, and draw them.",
         epilog=_EPILOG,
     )
-    parser.add_argument("image", type=Path, metavar="IMAGE", help="JPEG or PNG file")
+    parser.add_argument("image", type=file_name, metavar="IMAGE", help="JPEG or PNG file")
     parser.add_argument(
         "-m",
         "--model",
-        type=Path,
+        type=file_name,
         nargs="+",
         required=True,
         metavar="MODEL.rw",
@@ -45,7 +54,7 @@ def add_command(steps: Any) -> None:
     )
     parser.add_argument(
         "--features",
-        type=Path,
+        type=file_name,
         metavar="FEATURES",
         help="features folder that has the image (default: compute the features)",
     )
@@ -56,7 +65,7 @@ def add_command(steps: Any) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=file_name,
         metavar="FILE.png",
         help="file to draw to (default: IMAGE-detections.png in the current folder)",
     )

@@ -20,6 +20,7 @@ from rankwise.cli import (
     check_files,
     check_trained,
     counted,
+    file_name,
     is_standard,
     positive,
     real,
@@ -66,7 +67,7 @@ def add_command(steps: Any) -> None:
         long="Train a detector of a class from labels of whole images.",
         epilog=_EPILOG,
     )
-    parser.add_argument("folder", type=Path, metavar="FEATURES", help="folder written by rankwise detect prepare")
+    parser.add_argument("folder", type=file_name, metavar="FEATURES", help="folder written by rankwise detect prepare")
     parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="class to detect")
     add_output(parser)
     model = parser.add_argument_group("model")
@@ -95,7 +96,7 @@ def add_command(steps: Any) -> None:
     )
     solver.add_argument(
         "--checkpoint",
-        type=Path,
+        type=file_name,
         metavar="DIR",
         help="folder for checkpoints (default: MODEL.rw.checkpoint, removed at the end)",
     )

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli import BAD_INPUT, Voice, missing
+from rankwise.cli import BAD_INPUT, Voice, file_name, missing
 from rankwise_lab.commands import reproduce_cifar, reproduce_detection
 from rankwise_lab.data.folder import MissingDataError
 
@@ -61,9 +61,9 @@ def _add(
     )
     add_options(parser)
     unset = argparse.SUPPRESS  # a default would hide what was given before
-    parser.add_argument("--data", type=Path, default=unset, metavar="PATH", help="the data, a folder or a file")
+    parser.add_argument("--data", type=file_name, default=unset, metavar="PATH", help="the data, a folder or a file")
     parser.add_argument(
-        "--out", type=Path, default=unset, metavar="DIR", help="the folder of the report (default: report)"
+        "--out", type=file_name, default=unset, metavar="DIR", help="the folder of the report (default: report)"
     )
     parser.add_argument(
         "--quick", action="store_true", default=unset, help="use few samples, to check that everything works"

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli import Voice, whole
+from rankwise.cli import Voice, file_name, whole
 
 __all__ = ["TOLD", "run"]
 
@@ -29,9 +29,11 @@ examples:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devkit", type=Path, metavar="VOCDEVKIT", help="folder of images and annotations")
+    parser.add_argument("--devkit", type=file_name, metavar="VOCDEVKIT", help="folder of images and annotations")
     parser.add_argument("--year", metavar="YEAR", help="year of the images, such as 2007, if VOCDEVKIT has several")
-    parser.add_argument("--features", type=Path, metavar="DIR", help="features folder, created if it does not exist")
+    parser.add_argument(
+        "--features", type=file_name, metavar="DIR", help="features folder, created if it does not exist"
+    )
     parser.add_argument(
         "--max-windows",
         type=whole(1),

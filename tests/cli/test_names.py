@@ -1,0 +1,112 @@
+"""Names of files with characters that a terminal acts upon: messages show them escaped, in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import SVM, Capture, misused, refused, run
+
+from rankwise.cli.output import Voice
+
+NAMES = {
+    "\x1b[31mred": "\\x1b[31mred",
+    "two\nlines": "two\\nlines",
+    "a\ttab": "a\\ttab",
+    "\x9b31mred": "\\x9b31mred",
+    "right\u202eleft": "right\\u202eleft",
+    os.fsdecode(b"not\xffutf-8"): "not\\udcffutf-8",
+}
+QUICK = (*SVM, "--C", 1)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_names_are_shown_escaped(folder: Path, capsys: Capture, name: str) -> None:
+    seen = NAMES[name]
+    shutil.copy("train.csv", f"{name}.csv")
+    run("fit", f"{name}.csv", "-o", f"{name}.rw", "--json", f"{name}.json", *QUICK)
+    run("evaluate", f"{name}.rw", f"{name}.rw", f"{name}.csv", "--resamples", 0, "--metrics", "ap")
+    run("predict", f"{name}.rw", f"{name}.csv", "-o", f"{name}.txt")
+    printed = capsys.readouterr()
+    assert all(line.isprintable() for line in (printed.out + printed.err).split("\n"))
+    for line in (f"{seen}.csv: 240 samples with 6", f"model: {seen}.rw", f"A: {seen}.rw (Rank", f"scores: {seen}.txt"):
+        assert line in printed.out
+    assert json.loads(Path(f"{name}.json").read_text())["data"]["source"] == f"{name}.csv"
+    run("fit", f"{name}.csv", "-o", "m.rw", "--json", "-", *QUICK)
+    assert json.loads(capsys.readouterr().out)["data"]["source"] == f"{name}.csv"
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_names_in_errors_are_escaped(model: Path, capsys: Capture, name: str) -> None:
+    seen = NAMES[name]
+    Path(f"{name}.csv").write_text("label,a\n1,x\n")
+    Path(name).mkdir()
+    wanted = {
+        ("fit", f"{name}.csv", "-o", "m.rw"): f"rankwise: {seen}.csv, line 2, column 'a': 'x' is not a number",
+        ("fit", f"{name}.svm", "-o", "m.rw"): f"rankwise: {seen}.svm: no such file",
+        ("fit", name, "-o", "m.rw"): f"rankwise: {seen} is a folder",
+        ("fit", "train.csv", "-o", f"{name}.gone/m.rw"): f"rankwise: {seen}.gone/m.rw: there is no folder ",
+        ("predict", f"./{name}.rw", "test.csv"): f"rankwise: {seen}.rw: no such file",
+        ("predict", f"{name}.csv", "test.csv"): f"rankwise: {seen}.csv is not a rankwise model",
+        ("evaluate", "model.rw", f"{name}.csv"): f"rankwise: {seen}.csv, line 1: ",
+    }
+    for arguments, said in wanted.items():
+        found = refused(capsys, *arguments)
+        assert found.startswith(said)
+        assert found.isprintable()
+
+
+def test_arguments_that_are_not_understood_are_escaped(capsys: Capture) -> None:
+    assert "\\x1b[31mred" in misused(capsys, "fit", "a", "-o", "b", "\x1b[31mred")
+    assert "\\x1b[31mred" in misused(capsys, "\x1b[31mred")
+
+
+def test_warnings_are_notes_of_one_line_with_names_as_they_are_shown(capsys: Capture) -> None:
+    voice = Voice()
+    with voice.noting_warnings():
+        warnings.warn("said\n  in two lines", UserWarning, stacklevel=1)
+    voice.note("two\nlines.rw is kept")
+    assert capsys.readouterr().err == "rankwise: said in two lines\nrankwise: two\\nlines.rw is kept\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "which"),
+    [
+        (("fit", "", "-o", "m.rw"), "TRAIN"),
+        (("fit", "train.csv", "-o", ""), "-o/--output"),
+        (("fit", "train.csv", "-o", "m.rw", "--json", ""), "--json"),
+        (("predict", "", "test.csv"), "MODEL.rw"),
+        (("predict", "model.rw", ""), "DATA"),
+        (("predict", "model.rw", "test.csv", "-o", ""), "-o/--output"),
+        (("evaluate", "model.rw", ""), "FILE"),
+        (("evaluate", "model.rw", "test.csv", "--plot", ""), "--plot"),
+    ],
+)
+def test_a_name_that_is_empty_is_refused_as_such(
+    model: Path, capsys: Capture, arguments: tuple[str, ...], which: str
+) -> None:
+    said = f"argument {which}: the name is empty; give that of a file or folder"
+    assert said in misused(capsys, *arguments)
+
+
+def test_a_fit_to_two_samples_says_in_words_that_nothing_was_judged(folder: Path, capsys: Capture) -> None:
+    Path("two.csv").write_text("a;b;label\n1;2;0\n3;4;1\n")
+    run("fit", "two.csv", "-o", "m.rw", "--json", "f.json")
+    printed = capsys.readouterr()
+    assert "nan" not in printed.out.split()
+    assert "– none of 5 candidates was scored; the ranker is their mean, weighted by share" in printed.out
+    said = (
+        "two.csv: too few samples for cross-validation, so it is not known how well the model ranks; add samples, or "
+    )
+    assert f"rankwise: {said}" in printed.err
+    (note,) = json.loads(Path("f.json").read_text())["notes"]
+    assert note.startswith(said)
+    run("fit", "two.csv", "-o", "m.rw", "--quiet")
+    assert said in capsys.readouterr().err
+    run("predict", "m.rw", "two.csv", "-o", "scores.txt")
+    assert np.isfinite(np.loadtxt("scores.txt")).all()

@@ -1,0 +1,102 @@
+"""Graded data of which some part lacks the lowest grade: what is fitted to that part still has two classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+import rankwise as rw
+from rankwise.linear.candidates import Samples
+from rankwise.linear.labels import Labels
+from rankwise.linear.prior import tuned_logistic
+from rankwise.linear.standardising import Standardised
+from rankwise.metrics import METRICS
+
+pytestmark = pytest.mark.usefixtures("short_search")
+QID = np.repeat(np.arange(6), 10)
+EVEN, ODD = np.flatnonzero(QID % 2 == 0), np.flatnonzero(QID % 2 == 1)
+FOLDS = [(ODD, EVEN), (EVEN, ODD)]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+FOUND = X @ [1.0, -0.5, 0.0] + 0.3 * RNG.normal(size=60)
+GRADES = np.digitize(FOUND, [-0.5, 0.5]) + 1.0
+FIRST = np.arange(60) == 0
+CASES: dict[str, NDArray[np.float64]] = {
+    "one sample has it": np.where(FIRST, 0.0, GRADES),
+    "every grade is another": FOUND - FOUND.min(),
+    "one query has it alone": np.where(QID == 0, 0.0, GRADES),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_ranker_learns_where_a_fold_lacks_the_lowest_grade(case: str) -> None:
+    y = CASES[case]
+    model = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
+    assert model.best_score_ > 0.9
+    assert np.isfinite(model.coef_).all()
+    np.testing.assert_array_equal(model.classes_, [0, 1])
+
+
+def test_a_ranker_learns_where_the_lowest_grade_has_no_weight() -> None:
+    y = CASES["one sample has it"]
+    weight = np.where(QID == 0, 0.0, 1.0)
+    assert rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, QID, weight).best_score_ > 0.9
+
+
+def test_a_part_kept_in_place_gives_the_candidates_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = CASES["one sample has it"]
+    copied = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
+    monkeypatch.setattr("rankwise.linear.tuning._COPIED", 0)
+    in_place = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
+    np.testing.assert_allclose(in_place.coef_, copied.coef_, rtol=1e-4)
+
+
+def test_relevant_means_above_the_lowest_grade_of_the_queries_that_count() -> None:
+    grades, qid = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 3.0]), np.array([1, 1, 2, 2, 3, 3])
+    labels = Labels(grades > 0, grades)
+    samples = Samples(Standardised(np.eye(6)), labels, np.ones(6), rw.NDCG(), qid)
+    assert samples.relevant().tolist() == (grades > 1).tolist()  # query 1 cannot be ranked
+    assert samples.relevant(np.arange(4, 6)).tolist() == (grades > 2).tolist()
+    weighted = samples._replace(query_weight=np.where(qid == 2, 0.0, 1.0))
+    assert weighted.relevant().tolist() == (grades > 2).tolist()
+
+
+def test_a_class_without_noticeable_weight_is_a_start_nevertheless() -> None:
+    qid = np.repeat([0, 1], 30)
+    y = np.where(qid == 0, 1, FOUND > 0)  # the heavy query has one class
+    model = rw.LinearRanker("ap", cv=2).fit(X, y, qid, np.where(qid == 0, 1.0, 1e-20))
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("prior", ["logistic", LogisticRegression()], ids=["tuned", "given"])
+def test_a_prior_is_fitted_where_a_fold_lacks_the_lowest_grade(case: str, prior: Any) -> None:
+    model = rw.RankSVMCV("ndcg", cv=FOLDS, prior=prior, Cs=2).fit(X, CASES[case], qid=QID)
+    assert model.best_score_ > 0.9
+
+
+def test_the_prior_of_a_fold_is_fitted_to_what_is_above_its_lowest_grade() -> None:
+    y = CASES["one sample has it"]
+    high = Labels(y > 1, None)
+    found, _ = tuned_logistic(X, Labels(y > 0, y), QID, FOLDS[:1], METRICS["ndcg"], last=False)
+    wanted, _ = tuned_logistic(X, high, QID, FOLDS[:1], METRICS["ndcg"], last=False)
+    assert found[0] is not None
+    assert wanted[0] is not None
+    assert np.corrcoef(found[0].scores, wanted[0].scores)[0, 1] > 0.99  # C may be another: NDCG sees the grades
+
+
+@pytest.mark.parametrize("prior", [None, "logistic"])
+def test_a_fold_with_nothing_to_train_on_is_named(prior: Any) -> None:
+    same = np.where(QID < 3, 1.0, GRADES)
+    folds = [(np.flatnonzero(QID > 1), np.flatnonzero(QID <= 1)), (np.flatnonzero(QID < 3), np.flatnonzero(QID >= 3))]
+    with pytest.raises(ValueError, match="fold 2 of cv: every query has only one class, so there is nothing to rank"):
+        rw.RankSVMCV("ndcg", cv=folds, prior=prior).fit(X, same, qid=QID)
+
+
+def test_what_is_wrong_with_all_samples_is_not_said_of_a_fold() -> None:
+    with pytest.raises(ValueError, match=r"^query_weight has shape \(5,\)"):
+        rw.RankSVMCV("ndcg", cv=FOLDS).fit(X, GRADES, QID, np.ones(5))
