@@ -96,7 +96,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     from rankwise.linear import objective as objective_module
 
     def at(k: int) -> list[int]:
-        count, real = [0], objective_module.solve
+        count, real = [0], objective_module.Inference.solve
 
         def hinge(*args: Any, **kwargs: Any) -> Any:
             count[0] += 1
@@ -104,7 +104,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
                 raise KeyboardInterrupt
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(objective_module, "solve", hinge)
+        monkeypatch.setattr(objective_module.Inference, "solve", hinge)
         return count
 
     return at

@@ -6,23 +6,33 @@ ranking loss (Mohapatra et al., CVPR 2018), faster than a sort.
 
 from typing import TYPE_CHECKING, Any
 
-from rankwise.hinge import HingeResult, PerQuery, most_violating_ranking, ranking_loss, structured_hinge
 from rankwise.interleaving import Interleaving
-from rankwise.losses import (
-    AUC,
-    NDCG,
-    AveragePrecision,
-    DiscountedLoss,
-    FMeasure,
-    Loss,
-    NotQSSuitableError,
-    PrecisionAt,
-    ReciprocalRank,
-    StepLoss,
-    ZeroOne,
-    check_qs_suitable,
+from rankwise.metrics.ap import AveragePrecision
+from rankwise.metrics.auc import AUC
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.f1 import FMeasure
+from rankwise.metrics.loss import Loss, NotQSSuitableError
+from rankwise.metrics.mrr import ReciprocalRank
+from rankwise.metrics.ndcg import NDCG
+from rankwise.metrics.precision import PrecisionAt
+from rankwise.metrics.ranking_loss import ranking_loss
+from rankwise.metrics.registry import check_qs_suitable
+from rankwise.metrics.step_loss import StepLoss
+from rankwise.metrics.zero_one import ZeroOne
+from rankwise.surrogates import (
+    Direct,
+    ErrorDriven,
+    Hinge,
+    PerQuery,
+    Result,
+    Smooth,
+    Surrogate,
+    error_driven_loss,
+    evaluate,
+    most_violating_ranking,
+    smooth_loss,
+    structured_hinge,
 )
-from rankwise.smooth import SmoothPerQuery, SmoothResult, error_driven_loss, smooth_loss
 
 if TYPE_CHECKING:
     from rankwise.latent.bags import Bags
@@ -35,14 +45,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
+# Names of 0.2.0.
+HingeResult = SmoothResult = Result
+SmoothPerQuery = PerQuery
+
 __all__ = [
     "AUC",
     "NDCG",
     "AveragePrecision",
     "Bags",
+    "Direct",
     "DiscountedLoss",
+    "ErrorDriven",
     "FMeasure",
-    "HingeResult",
+    "Hinge",
     "Interleaving",
     "LatentRankSVM",
     "LatentRankSVMCV",
@@ -54,12 +70,14 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "ReciprocalRank",
-    "SmoothPerQuery",
-    "SmoothResult",
+    "Result",
+    "Smooth",
     "StepLoss",
+    "Surrogate",
     "ZeroOne",
     "check_qs_suitable",
     "error_driven_loss",
+    "evaluate",
     "load",
     "most_violating_ranking",
     "ranking_loss",

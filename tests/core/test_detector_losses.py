@@ -11,11 +11,11 @@ import pytest
 from detector_loops import alrp_by_loop, ramp, rank_sort_by_loop
 from numpy.typing import NDArray
 
-from rankwise.detector_losses import SolvedParts, solve_alrp, solve_rank_sort
+from rankwise.arguments import NotFiniteError
 from rankwise.inference import pairs
 from rankwise.inference.soft import LARGE, Softened
-from rankwise.inputs import NotFiniteError
 from rankwise.queries import as_queries, single_query
+from rankwise.surrogates.rank_sort import SolvedParts, solve_alrp, solve_rank_sort
 
 BATCHES = 400
 ATOL, ATOL_FLOAT32 = 1e-10, 1e-5

@@ -10,7 +10,7 @@ from graded_losses import by_levels, graded_ap, graded_maximum, graded_ndcg, smo
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 Array = NDArray[Any]
 RTOL, RTOL_FLOAT32 = 1e-12, 3e-7

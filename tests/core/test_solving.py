@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise.arguments import NotFiniteError
 from rankwise.inference import engine
-from rankwise.inputs import NotFiniteError
 from rankwise.linear import posing
-from rankwise.losses import Form, as_loss
-from rankwise.method import AUTO, METHODS, Method, as_method
+from rankwise.metrics.registry import as_loss
 from rankwise.queries import Queries, as_queries, single_query
-from rankwise.solving import solve
+from rankwise.surrogates.hinge import METHODS, Hinge
 
 PACKAGE = str(Path(rw.__file__).parent)
 STEPS = rw.StepLoss(lambda i, j, n_pos, n_neg: -1.0 / (n_pos * n_neg) + 0.0 * (i + j), name="steps")
@@ -34,15 +33,15 @@ def made(seed: int = 0) -> tuple[np.ndarray, Queries]:
 @pytest.mark.parametrize("method", ["auto", "dynamic"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_queries_together_are_as_each_alone(loss: rw.Loss, method: str) -> None:
-    if loss.form is Form.LABELS and method != "auto":
+    if not loss.has_grades and method != "auto":
         return
-    how = as_method(method, loss)
+    hinge = Hinge(0.7, method)
     scores, queries = made()
-    together = solve(scores, queries, loss, 0.7, how)
+    together = hinge.solve(scores, queries, loss)
     assert together.ranking is None
     for q in range(STARTS.size - 1):
         part = slice(STARTS[q], STARTS[q + 1])
-        alone = solve(scores[part], single_query(queries.relevant[part]), loss, 0.7, how)
+        alone = hinge.solve(scores[part], single_query(queries.relevant[part]), loss)
         assert together.value[q] == alone.value[0]
         assert together.loss[q] == alone.loss[0]
         assert (together.n_pos[q], together.n_neg[q]) == (alone.n_pos[0], alone.n_neg[0])
@@ -69,10 +68,10 @@ def test_what_is_not_finite_fails_in_one_way(loss: rw.Loss, at: int, bad: float)
     scores, queries = made()
     scores[at] = bad
     why = "too large" if np.isfinite(bad) else "not finite"
-    for method in [AUTO] if loss.form is Form.LABELS else [AUTO, Method("dynamic"), Method("yue")]:
+    for method in ["auto", "dynamic", "yue"] if loss.has_grades else ["auto"]:
         for given in (queries, single_query(queries.relevant)):
             with pytest.raises(NotFiniteError, match=rf"^scores\[{at}\] is .*{why}"):
-                solve(scores, given, loss, 1.0, method)
+                Hinge(method=method).solve(scores, given, loss)
 
 
 @pytest.mark.parametrize("at", [5, 50_000, 99_999])
@@ -81,7 +80,7 @@ def test_a_large_query_among_others_names_the_score_by_its_place_among_all(at: i
     scores, relevant = rng.normal(size=100_000), rng.random(100_000) < 0.01
     scores[at] = np.nan
     with pytest.raises(NotFiniteError, match=rf"^scores\[{at}\] is nan"):
-        solve(scores, as_queries(relevant, np.array([0, 10, 20_000, 99_000, 100_000])), as_loss("ap"))
+        Hinge().solve(scores, as_queries(relevant, np.array([0, 10, 20_000, 99_000, 100_000])), as_loss("ap"))
 
 
 def test_the_hinge_names_a_score_by_its_place_as_it_was_given() -> None:
@@ -91,21 +90,19 @@ def test_the_hinge_names_a_score_by_its_place_as_it_was_given() -> None:
 
 
 def test_a_cutoff_belongs_to_its_method() -> None:
-    ap = as_loss("ap")
-    assert as_method("auto", ap) is AUTO
-    assert as_method("chakrabarti", ap, 3) == Method("chakrabarti", 3)
+    assert Hinge(method="chakrabarti", cutoff=3).cutoff == 3
     for name in set(METHODS) - {"chakrabarti"}:
         with pytest.raises(ValueError, match=rf"^cutoff=3 works only with method='chakrabarti', not '{name}'"):
-            as_method(name, ap, 3)
+            Hinge(method=name, cutoff=3)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_loss_of_labels_takes_no_ranking_method(name: str) -> None:
     if name in ("auto", "exhaustive"):
-        assert as_method(name, as_loss("zero-one")).name == name
+        assert Hinge(method=name).accepts("zero-one").name == "zero-one"
     else:
         with pytest.raises(rw.NotQSSuitableError, match=r"breaks \(C1\)"):
-            as_method(name, as_loss("zero-one"))
+            Hinge(method=name).accepts("zero-one")
 
 
 def test_a_loss_of_neither_form_is_solved_by_its_steps() -> None:
@@ -123,7 +120,7 @@ def test_a_loss_of_neither_form_is_solved_by_its_steps() -> None:
 
     scores, queries = made()
     for method in ("auto", "quicksort", "dynamic"):
-        own, given = (solve(scores, queries, loss, 1.0, Method(method)) for loss in (Own(), STEPS))
+        own, given = (Hinge(method=method).solve(scores, queries, loss) for loss in (Own(), STEPS))
         np.testing.assert_array_equal(own.value, given.value)
         np.testing.assert_array_equal(own.loss, given.loss)
         np.testing.assert_array_equal(own.gradient, given.gradient)
@@ -167,37 +164,37 @@ def shortest_walk(monkeypatch: Any, through: str, call: Callable[[], Any]) -> li
     return min(walks, key=len)
 
 
-def test_the_hinge_is_three_calls_from_its_kernel(monkeypatch: Any) -> None:
+def test_the_hinge_is_five_calls_from_its_kernel(monkeypatch: Any) -> None:
     scores, queries = made()
     for options in ({}, {"qid": np.arange(24) // 6}):
         walk = shortest_walk(
             monkeypatch, "structured_hinge", lambda o=options: rw.structured_hinge(scores, queries.relevant, **o)
         )
-        assert walk[:2] == ["structured_hinge", "solve"]
-        assert len(walk) == 3
+        assert walk[:4] == ["structured_hinge", "evaluate", "solve", "solve_binary"]
+        assert len(walk) == 5
 
 
-def test_an_evaluation_in_training_is_five_calls_from_the_kernel(monkeypatch: Any) -> None:
+def test_an_evaluation_in_training_is_seven_calls_from_the_kernel(monkeypatch: Any) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.random(60) < 0.4
     for qid in (None, np.arange(60) % 3):
         walk = shortest_walk(monkeypatch, "evaluate", lambda q=qid: rw.RankSVM("ap", C=1.0).fit(X, y, qid=q))
-        assert walk[:4] == ["fit", "cutting_plane", "evaluate", "solve"]
-        assert len(walk) == 5
+        assert walk[:5] == ["fit", "cutting_plane", "evaluate", "solve", "solve"]
+        assert len(walk) == 7
 
 
-def test_an_evaluation_in_latent_training_is_eight_calls_from_the_kernel(monkeypatch: Any) -> None:
+def test_an_evaluation_in_latent_training_is_ten_calls_from_the_kernel(monkeypatch: Any) -> None:
     rng = np.random.default_rng(0)
     y = np.arange(40) < 10
     bags = [rng.normal(size=(3, 4)) + 2.0 * positive for positive in y]
     walk = shortest_walk(monkeypatch, "_round", lambda: rw.LatentRankSVM("ap", C=1.0, init="first").fit(bags, y))
-    assert len(walk) <= 8
+    assert len(walk) <= 10
 
 
-def test_a_loss_of_tensors_is_seven_calls_from_the_kernel(monkeypatch: Any) -> None:
+def test_a_loss_of_tensors_is_nine_calls_from_the_kernel(monkeypatch: Any) -> None:
     torch = pytest.importorskip("torch")
     from rankwise.torch import APHingeLoss
 
     scores, queries = made()
     batch = torch.from_numpy(scores), torch.from_numpy(queries.relevant)
-    assert len(shortest_walk(monkeypatch, "loss_of_batch", lambda: APHingeLoss()(*batch))) <= 7
+    assert len(shortest_walk(monkeypatch, "loss_of_batch", lambda: APHingeLoss()(*batch))) <= 9

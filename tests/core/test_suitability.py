@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import step_loss
-from rankwise.losses import as_loss
+from rankwise.metrics import step_loss
+from rankwise.metrics.registry import as_loss
 
 BUILT_IN = ("ap", "ndcg", "mrr", "auc")
 SIZES = [(1, 1), (1, 9), (9, 1), (3, 5), (40, 70)]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 import rankwise as rw
 from rankwise.dask.functions import hinge_of, precision_of
 from rankwise.dask.labelling import Labelled
-from rankwise.losses import as_loss
-from rankwise.metrics.ranking import as_metric
+from rankwise.metrics.registry import as_loss, as_metric
 from rankwise.parts.exchange import Here, Traffic
 from rankwise.parts.hinge import Large
 from rankwise.parts.share import Plan, Scored, share_out
@@ -48,7 +47,7 @@ def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> Here:
 
 def hinge(scores: Any, truth: Any, cuts: Any, loss: str, qid: Any = None) -> tuple[float, float, Any, Traffic]:
     exchange = parted(scores, truth, cuts, qid)
-    parts, value, lost, _ = hinge_of(exchange, as_loss(loss), 1.0, "zero")
+    parts, value, lost, _ = hinge_of(exchange, as_loss(loss), rw.Hinge(), "zero")
     return value, lost, np.concatenate([state.gradient for state in parts.states]), exchange.traffic
 
 
@@ -114,7 +113,7 @@ def test_the_smooth_loss_of_large_queries(kind: str, rng: np.random.Generator) -
         states.append(share_out(Scored(scores[a:b]), [plan]))
     for width in (0.01, 1.0, 10.0):
         local = rw.smooth_loss(scores, relevant, "ap", width=width)
-        parts, (found,) = solve_smooth_parts(Here(states), [Large(n, n_pos)], as_loss("ap"), width)
+        parts, (found,) = solve_smooth_parts(Here(states), [Large(n, n_pos)], as_loss("ap"), rw.Smooth(width))
         np.testing.assert_allclose(found.solved(0.0).value, local.value, rtol=1e-10)
         gradient = np.concatenate([state.shares[0].gradient for state in parts.states])
         scale = np.abs(local.gradient).max() + 1e-300

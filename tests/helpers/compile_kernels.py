@@ -12,7 +12,7 @@ from rank_losses import NAMED, OWN, PUSH
 
 import rankwise as rw
 from rankwise.inference.predicted import predicted
-from rankwise.method import METHODS
+from rankwise.surrogates.hinge import METHODS
 
 SMALL, LARGE = (3, 5), (100, 60_000)  # positives and negatives
 

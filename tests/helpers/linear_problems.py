@@ -11,7 +11,7 @@ from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective
 from rankwise.linear.posing import pose
 from rankwise.linear.solvers import SolverResult
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 RTOL = 1e-5  # against the whole quadratic programme
 SUBGRADIENT_TOL = 5e-3  # its gap falls as 1/t

@@ -47,7 +47,7 @@ def assert_same(model: Any, other: Any) -> None:
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Ctrl-C at the k-th call of inference; whether it came to that."""
-    real = objective_module.solve
+    real = objective_module.Inference.solve
 
     def at(k: int, model: Any, *args: Any) -> bool:
         count = [0]
@@ -58,13 +58,13 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise KeyboardInterrupt
             return real(*parts, **options)
 
-        monkeypatch.setattr(objective_module, "solve", hinge)
+        monkeypatch.setattr(objective_module.Inference, "solve", hinge)
         try:
             model.fit(*args)
         except KeyboardInterrupt:
             return True
         finally:
-            monkeypatch.setattr(objective_module, "solve", real)
+            monkeypatch.setattr(objective_module.Inference, "solve", real)
         return False
 
     return at

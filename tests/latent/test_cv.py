@@ -159,7 +159,7 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], match: 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, when: Any) -> list[int]:
     """Ctrl-C at the calls of inference that `when` says yes to; the list counts them."""
-    real, count, lock = objective_module.solve, [0], threading.Lock()
+    real, count, lock = objective_module.Inference.solve, [0], threading.Lock()
 
     def hinge(*args: Any, **options: Any) -> Any:
         with lock:
@@ -169,7 +169,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, when: Any) -> list[int]:
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(objective_module, "solve", hinge)
+    monkeypatch.setattr(objective_module.Inference, "solve", hinge)
     return count
 
 

@@ -23,7 +23,7 @@ from rankwise.latent.bags import as_bags
 from rankwise.latent.working_set import WorkingSet
 from rankwise.linear.objective import Clock
 from rankwise.linear.posing import pose
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 Array = NDArray[np.float64]
 LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
@@ -141,7 +141,7 @@ def test_the_risk_of_a_convex_step_is_the_highest_over_candidates_and_rankings(
     problem = cccp.Problem(
         bags,
         tiny.relevant,
-        lambda active: pose(tiny.relevant, as_loss(loss), scale=scale),
+        lambda active: pose(tiny.relevant, as_loss(loss), surrogate=rw.Hinge(scale)),
         2.0,
         TENS if loss == "zero-one" else 0.0,
         1e-3,

@@ -245,7 +245,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(
     k: int, paced: float | None, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bags, y, _ = planted(200, shift=2.0)
-    real, count = objective_module.solve, [0]
+    real, count = objective_module.Inference.solve, [0]
 
     def hinge(*args: Any, **options: Any) -> Any:
         count[0] += 1
@@ -254,10 +254,10 @@ def test_ctrl_c_keeps_the_best_model_so_far(
         return real(*args, **options)
 
     model = rw.LatentRankSVM(C=100.0, init=["mean", "random"], self_paced=paced, tol=1e-6, outer_tol=1e-9)
-    monkeypatch.setattr(objective_module, "solve", hinge)
+    monkeypatch.setattr(objective_module.Inference, "solve", hinge)
     with pytest.raises(KeyboardInterrupt):
         model.fit(bags, y)
-    monkeypatch.setattr(objective_module, "solve", real)
+    monkeypatch.setattr(objective_module.Inference, "solve", real)
     if not hasattr(model, "coef_"):  # nothing was learnt yet
         assert k == 4
         return

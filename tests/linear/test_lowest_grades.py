@@ -14,7 +14,7 @@ from rankwise.linear.candidates import Samples
 from rankwise.linear.labels import Labels
 from rankwise.linear.prior import tuned_logistic
 from rankwise.linear.standardising import Standardised
-from rankwise.metrics import METRICS
+from rankwise.metrics import as_metric
 
 pytestmark = pytest.mark.usefixtures("short_search")
 QID = np.repeat(np.arange(6), 10)
@@ -82,8 +82,8 @@ def test_a_prior_is_fitted_where_a_fold_lacks_the_lowest_grade(case: str, prior:
 def test_the_prior_of_a_fold_is_fitted_to_what_is_above_its_lowest_grade() -> None:
     y = CASES["one sample has it"]
     high = Labels(y > 1, None)
-    found, _ = tuned_logistic(X, Labels(y > 0, y), QID, FOLDS[:1], METRICS["ndcg"], last=False)
-    wanted, _ = tuned_logistic(X, high, QID, FOLDS[:1], METRICS["ndcg"], last=False)
+    found, _ = tuned_logistic(X, Labels(y > 0, y), QID, FOLDS[:1], as_metric("ndcg"), last=False)
+    wanted, _ = tuned_logistic(X, high, QID, FOLDS[:1], as_metric("ndcg"), last=False)
     assert found[0] is not None
     assert wanted[0] is not None
     assert np.corrcoef(found[0].scores, wanted[0].scores)[0, 1] > 0.99  # C may be another: NDCG sees the grades

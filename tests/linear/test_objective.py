@@ -12,7 +12,7 @@ import rankwise as rw
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective
 from rankwise.linear.posing import pose
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "f1", "zero-one")
 RTOL = 1e-12  # of max(1, |risk|)
@@ -46,7 +46,7 @@ class Case:
             self.base = rng.normal(size=N)
 
     def objective(self, loss: Any) -> Objective:
-        task = pose(self.relevant, as_loss(loss), self.qid, self.weight, self.rows, scale=self.scale)
+        task = pose(self.relevant, as_loss(loss), self.qid, self.weight, self.rows, surrogate=rw.Hinge(self.scale))
         return Objective(as_features(self.X, self.intercept), task, self.base)
 
     def scores(self, v: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ import rankwise as rw
 from rankwise.linear.objective import Evaluation, Objective
 from rankwise.linear.path import natural_C, solve_path
 from rankwise.linear.solvers import SOLVERS, Settings, Step
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 # --- Against the quadratic programme with all interleavings
 

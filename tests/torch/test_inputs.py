@@ -13,7 +13,7 @@ import rankwise as rw
 torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch import core_backend, functional, operator  # noqa: E402
+from rankwise.torch import functional, operator  # noqa: E402
 from rankwise.torch.outcome import Options  # noqa: E402
 
 BACKENDS = ("core", "tensor")
@@ -118,13 +118,13 @@ def test_gradients_accumulate_and_outlive_later_calls() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_contiguous_scores_on_the_cpu_are_read_where_they_are(monkeypatch: Any, dtype: Any) -> None:
     seen = []
-    solve = core_backend.solve
+    solve = rw.Surrogate.solve
 
-    def watch(scores: Any, *args: Any, **options: Any) -> Any:
+    def watch(surrogate: rw.Surrogate, scores: Any, *args: Any) -> Any:
         seen.append(scores.__array_interface__["data"][0])
-        return solve(scores, *args, **options)
+        return solve(surrogate, scores, *args)
 
-    monkeypatch.setattr(core_backend, "solve", watch)
+    monkeypatch.setattr(rw.Surrogate, "solve", watch)
     scores, target = batch(4, 9, dtype=dtype)
     cube, labels = batch(2, 3, 5, dtype=dtype)
     flat, label = batch(9, dtype=dtype)
@@ -137,13 +137,13 @@ def test_contiguous_scores_on_the_cpu_are_read_where_they_are(monkeypatch: Any, 
 
 
 def test_the_core_is_given_contiguous_arrays_for_which_it_is_compiled(monkeypatch: Any) -> None:
-    solve = core_backend.solve
+    solve = rw.Surrogate.solve
 
-    def watch(scores: Any, queries: Any, *rest: Any) -> Any:
+    def watch(surrogate: rw.Surrogate, scores: Any, queries: Any, *rest: Any) -> Any:
         assert all(array.flags.c_contiguous for array in (scores, queries.relevant, queries.starts))
-        return solve(scores, queries, *rest)
+        return solve(surrogate, scores, queries, *rest)
 
-    monkeypatch.setattr(core_backend, "solve", watch)
+    monkeypatch.setattr(rw.Surrogate, "solve", watch)
     scores, target = batch(8, 10)
     qid = torch.arange(16)[::2] // 3
     for view in (lambda one: one[:, 3], lambda one: one[:, ::2], lambda one: one.T, lambda one: one[:1].expand(4, 10)):

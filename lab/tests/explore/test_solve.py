@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rankwise_lab.explore.solve import LARGEST, LOSSES, MOST_SAMPLES, BadRequestError, Query, explain, read, solve
 
 import rankwise as rw
-from rankwise.losses import as_loss
+from rankwise.metrics import as_loss
 
 RTOL, ATOL = 1e-12, 1e-12
 RANKING_LOSSES = [loss for loss in LOSSES if loss != "zero-one"]

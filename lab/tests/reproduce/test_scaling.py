@@ -36,8 +36,7 @@ from rankwise_lab.reproduce.scaling_curves import (
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
 
-from rankwise import RankSVM
-from rankwise.losses import NDCG
+from rankwise import NDCG, RankSVM
 
 CLASSES = ("jumping", "phoning", "running")
 PLAN = Plan(training_points=2, training_repeats=1, points=3, repeats=1, rounds=2, largest=4000, pairs=2e5)

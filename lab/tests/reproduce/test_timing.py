@@ -21,8 +21,7 @@ from rankwise_lab.reproduce.timing_page import conclusions, make_part
 from rankwise_lab.reproduce.timing_results import PAPER, PAPER_SAMPLES, QUOTIENTS, faster_table, table1, table2
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from rankwise import RankSVM
-from rankwise.losses import NDCG
+from rankwise import NDCG, RankSVM
 
 PLAN = Plan(repeats=2)
 ACTION_PLAN = action.Plan(Cs=2, ends=(1.0, 2.0), ends_zero_one=(0.0, 1.0), folds=2, draws=10)

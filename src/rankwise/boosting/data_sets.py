@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.arguments import as_array, as_truth, check_length, first_true
 from rankwise.boosting.rows import Rows
-from rankwise.grouping import Grouping, group
-from rankwise.inputs import as_array, as_truth, check_length, first_true
-from rankwise.queries import Queries, as_queries
+from rankwise.queries import Grouping, Queries, as_queries, group
 
 __all__ = ["DataSet", "DataSets", "QidLike"]
 

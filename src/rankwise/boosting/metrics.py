@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arguments import check_known
 from rankwise.boosting.data_sets import DataSets, QidLike
 from rankwise.boosting.rows import read
-from rankwise.inputs import check_known
 from rankwise.metrics import MetricLike, as_metric, per_query
-from rankwise.metrics.ranking import EMPTY
+from rankwise.metrics.base import EMPTY
 
 __all__ = ["RankMetric", "metric"]
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, as_threads, check_known, not_finite
 from rankwise.boosting.data_sets import DataSet, DataSets, QidLike
 from rankwise.boosting.rows import read
-from rankwise.inputs import NotFiniteError, as_threads, check_known, not_finite
-from rankwise.losses import NDCG, LossLike, as_loss
-from rankwise.method import as_method
+from rankwise.metrics.ndcg import NDCG
+from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries
-from rankwise.smooth import as_smooth, as_width, error_driven_way, solve_smooth
-from rankwise.solving import solve
+from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
+from rankwise.surrogates.softened import as_width
 
 __all__ = ["SURROGATES", "RankObjective", "objective"]
 
@@ -33,7 +33,7 @@ class RankObjective:
     ----------
     loss : str or Loss
         Ranking loss, such as "ndcg@30".
-    surrogate : {"smooth", "error-driven", "hinge"}
+    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate
         Function of the scores that replaces the ranking loss.
     width : float
         Half the width of the ramp by which scores are compared.
@@ -52,18 +52,19 @@ class RankObjective:
     rankwise.boosting.objective('ap', 'smooth', width=2)
     """
 
-    def __init__(self, loss: LossLike, surrogate: str, width: float, qid: QidLike | None, n_threads: int) -> None:
+    def __init__(
+        self, loss: LossLike, surrogate: str | Surrogate, width: float, qid: QidLike | None, n_threads: int
+    ) -> None:
         check_known("surrogate", surrogate, SURROGATES)
-        self.surrogate, self.width, self.n_threads = surrogate, as_width(width), as_threads(n_threads)
-        self._way = "smooth" if surrogate == "smooth" else error_driven_way(True)
-        self.loss = as_loss(loss) if surrogate == "hinge" else as_smooth(loss, self._way)
+        self.surrogate, self.width, self.n_threads = _as_surrogate(surrogate, width), width, as_threads(n_threads)
+        self.loss = self.surrogate.accepts(loss)
         # If a cut-off hides all relevant documents of a query from the loss, this loss replaces it.
         self._beyond = None if self.loss.k is None else NDCG(gain=self.loss.gain)
         self._data_sets = DataSets(qid)
 
     def __repr__(self) -> str:
-        width = "" if self.surrogate == "hinge" else f", width={self.width:g}"
-        return f"rankwise.boosting.objective({self.loss.name!r}, {self.surrogate!r}{width})"
+        width = "" if self.surrogate.width is None else f", width={self.surrogate.width:g}"
+        return f"rankwise.boosting.objective({self.loss.name!r}, {self.surrogate.name!r}{width})"
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[_Floats, _Floats]:
         """Return gradient and second derivative by row, for (predictions, data set) or (labels, predictions, …)."""
@@ -95,14 +96,21 @@ class RankObjective:
         return gradient
 
     def _solve(self, scores: _Floats, queries: Queries, loss: Any) -> _Floats:
-        if self.surrogate == "hinge":
-            return solve(scores, queries, loss, 1.0, as_method("auto", loss), self.n_threads).gradient
-        return solve_smooth(scores, queries, loss, self.width, self.n_threads, self._way).gradient
+        return self.surrogate.solve(scores, queries, loss, self.n_threads).gradient
+
+
+def _as_surrogate(surrogate: str | Surrogate, width: float) -> Surrogate:
+    """Return the surrogate of that name with this width, or the surrogate itself."""
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    check_known("surrogate", surrogate, SURROGATES)
+    as_width(width)
+    return Hinge() if surrogate == "hinge" else Smooth(width) if surrogate == "smooth" else ErrorDriven(width)
 
 
 def objective(
     loss: LossLike = "ndcg@30",
-    surrogate: str = "smooth",
+    surrogate: str | Surrogate = "smooth",
     *,
     width: float = 2.0,
     qid: QidLike | None = None,
@@ -120,7 +128,7 @@ def objective(
     loss : str or Loss, default "ndcg@30"
         Ranking loss to minimise: "ndcg@30", "ndcg", "ap", "mrr@10" and so on, or a `Loss` of your own. If you are
         judged by NDCG@10, train with a somewhat larger cut-off than 10.
-    surrogate : {"smooth", "error-driven", "hinge"}, default "smooth"
+    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, default "smooth"
         Function of the scores that replaces the ranking loss, which is not differentiable: that of
         `rankwise.smooth_loss`, `rankwise.error_driven_loss` or `rankwise.structured_hinge`.
     width : float, default 2.0

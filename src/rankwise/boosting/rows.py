@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.border import take_scores
+from rankwise.surrogates.base import take_scores
 
 __all__ = ["Rows", "read"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inputs import first_true
+from rankwise.arguments import first_true
 
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 FOLDS = 5

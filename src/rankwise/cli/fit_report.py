@@ -10,8 +10,8 @@ import numpy as np
 from rankwise.cli.fit_models import is_ranker
 from rankwise.cli.inputs import Counts, counted, facts
 from rankwise.io import Dataset
-from rankwise.losses import as_loss
 from rankwise.metrics import Metric
+from rankwise.metrics.registry import as_loss
 
 
 def summary(model: Any, arguments: argparse.Namespace) -> list[str]:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import is_number, is_whole
 from rankwise.cli.output import is_standard
 from rankwise.cli.parsing import number
-from rankwise.inputs import is_number, is_whole
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted

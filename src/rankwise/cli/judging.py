@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise import NDCG
 from rankwise.cli.inputs import grades, shown
 from rankwise.io import Dataset
 from rankwise.metrics import Metric, as_metric, bootstrap_interval, per_query
@@ -33,7 +34,7 @@ def metrics_of(arguments: argparse.Namespace) -> dict[str, Metric]:
     found = {}
     for name in arguments.metrics:
         metric = as_metric("ap" if name == "map" else name)
-        if metric.gain is not None:
+        if isinstance(metric, NDCG):
             metric = as_metric(metric, gain=arguments.gain)
         elif metric.graded:
             metric = as_metric(metric, max_grade=arguments.max_grade)
@@ -64,7 +65,7 @@ class Judge:
             raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use ap instead")
         labels = grades(data, relevant)
         largest = float(labels.max())
-        if largest > _LARGEST_GRADE and any(metric.gain == "exp2" for metric in metrics.values()):
+        if largest > _LARGEST_GRADE and any(metric.graded and metric.gain == "exp2" for metric in metrics.values()):
             raise ValueError(
                 f"{data.source}: a label is {shown(largest)}, so the gain in ndcg, 2^label - 1, is too large for a "
                 "float64; use --gain linear"

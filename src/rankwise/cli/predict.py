@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import first_true
 from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
 from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
 from rankwise.cli.parsing import add_json, add_parser, file_name
-from rankwise.inputs import first_true
 from rankwise.io import write_scores
 
 _STANDARD = Path("-")

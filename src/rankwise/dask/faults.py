@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rankwise.inputs import NotFiniteError, first_true
+from rankwise.arguments import NotFiniteError, first_true
 
 __all__ = ["Fault", "fault_of", "fault_of_features"]
 

@@ -10,18 +10,20 @@ from dask import delayed
 from distributed import Client
 from numpy.typing import NDArray
 
+from rankwise.arguments import check_empty, check_known, raise_not_finite
 from rankwise.dask.collections import as_dask_array
 from rankwise.dask.holding import holding
 from rankwise.dask.labelling import Known, judge, read_queries
 from rankwise.dask.layout import Layout, Loaded, load
 from rankwise.dask.loading import load_vectors
-from rankwise.dask.objective import HINGE, gradient_of, pose_parts
-from rankwise.inputs import as_scale, check_empty, check_known, raise_not_finite
-from rankwise.losses import Loss, LossLike, as_loss
-from rankwise.metrics.ranking import EMPTY, Metric, as_metric, counted_as, mean_of, per_query
+from rankwise.dask.objective import gradient_of, pose_parts
+from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike, as_loss, as_metric, per_query
 from rankwise.parts.exchange import Exchange, Joined
 from rankwise.parts.ranks import stand
 from rankwise.parts.share import Plan, Scored, share_out, totals_of
+from rankwise.surrogates import Hinge
 
 __all__ = ["DaskHingeResult", "average_precision", "structured_hinge"]
 
@@ -107,20 +109,20 @@ def structured_hinge(
     ...     found.value, found.gradient.compute()
     (2.25, array([ 1. , -0.5,  0.5, -1. ]))
     """
-    loss, scale = as_loss(loss), as_scale(scale)
+    loss, hinge = as_loss(loss), Hinge(scale)
     check_empty(empty)
     with holding(client) as hold:
-        parts, value, lost, rows = hinge_of(load_vectors(hold, scores, relevant, qid), loss, scale, empty)
+        parts, value, lost, rows = hinge_of(load_vectors(hold, scores, relevant, qid), loss, hinge, empty)
         gradients = parts.derive(_give).states
         hold.give(gradients)
     blocks = [delayed(gradient) for gradient in gradients]
     return DaskHingeResult(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
 
 
-def hinge_of(exchange: Exchange, loss: Loss, scale: float, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
+def hinge_of(exchange: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
     """Return parts with gradients, J, Δ and the number of rows of each part, for parts whose data are scores."""
     known, rows = judge(exchange)
-    task, table = pose_parts(known, rows.size, loss, scale=scale, may_be_empty=True)
+    task, table = pose_parts(known, rows.size, loss, hinge, may_be_empty=True)
     if empty == "error" and not table.share.all():
         which = "the query" if table.ids.size == 1 else f"query {table.ids[int(np.argmin(table.share))]}"
         raise ValueError(f"{which} has nothing to rank; remove it, or pass empty='zero' or empty='skip'")
@@ -225,7 +227,7 @@ class _Done:
 
 def _gradient(state: Loaded, *given: Any) -> _Done:
     *each, factor = given
-    value, lost, gradient = gradient_of(state, each[0] if each else None, HINGE)
+    value, lost, gradient = gradient_of(state, each[0] if each else None, state.layout.surrogate)
     return _Done(value, lost, factor * gradient, totals_of(state))
 
 

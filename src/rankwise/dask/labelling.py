@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import as_truth
 from rankwise.dask.faults import Fault, fault_of
-from rankwise.grouping import group
-from rankwise.inputs import as_truth
 from rankwise.linear.labels import as_labels
 from rankwise.linear.posing import share_of_queries
 from rankwise.parts.exchange import Exchange, Joined
-from rankwise.queries import Truth
+from rankwise.queries import Truth, group
 
 __all__ = ["Known", "Labelled", "QueryTable", "judge", "label", "read_queries"]
 

@@ -8,21 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import not_finite
 from rankwise.dask.faults import fault_of
 from rankwise.dask.labelling import Known, QueryTable
-from rankwise.grades import Levels, check_number, weigh_levels
-from rankwise.grouping import group
-from rankwise.inputs import not_finite
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers
 from rankwise.linear.objective import Inference, Task
 from rankwise.linear.posing import rankable
 from rankwise.linear.standardising import Scaled
-from rankwise.loss_forms import Form, Loss
-from rankwise.method import Method
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
 from rankwise.parts.exchange import Exchange, Joined
 from rankwise.parts.hinge import Large, is_large
 from rankwise.parts.share import Plan, Scored, Share
-from rankwise.queries import as_queries, single_query
+from rankwise.queries import as_queries, group, single_query
+from rankwise.surrogates import Hinge, Surrogate
 
 __all__ = ["Layout", "Loaded", "Problem", "Roles", "Scaling", "assign_roles", "lay_out", "score"]
 
@@ -83,7 +82,7 @@ class Layout:
     plans: list[Plan]
     rows: Ints
     weights: Vector
-    scale: float
+    surrogate: Surrogate
     is_whole: bool
     base: Vector | None = None
     scaling: Any = None
@@ -103,22 +102,27 @@ class Loaded(Scored):
     layout: Any = None
 
 
-def assign_roles(table: QueryTable, n_parts: int, loss: Loss, method: Method, scale: float) -> Roles:
+def _is_shared(surrogate: Surrogate) -> bool:
+    """Whether parts can solve one query together by this surrogate."""
+    return isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
+
+
+def assign_roles(table: QueryTable, n_parts: int, loss: Loss, surrogate: Surrogate) -> Roles:
     """Decide who solves which query."""
     spans, ids = table.spans & (table.share > 0.0), table.ids
     nobody, problems = ids[:0], []
     by_row, row_weights, gathered = nobody, np.empty(0), np.flatnonzero(spans)
-    if loss.form is Form.LABELS:
+    if not loss.has_grades:
         if (table.grade > 1.0).any() or np.unique(table.grade).size > 2:
             raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
         by_row, row_weights, gathered = ids[gathered], (table.share / table.n)[gathered], gathered[:0]
-    elif loss.form is Form.DISCOUNT and method.is_fast and loss.k is None:
+    elif loss.has_discount and _is_shared(surrogate) and loss.k is None:
         together = {int(q): found for q in gathered if (found := _problems(table, int(q), n_parts, loss))}
         problems = [problem for found in together.values() for problem in found]
         gathered = np.array([q for q in gathered if int(q) not in together], np.int64)
     raw, used = np.zeros(ids.size), table.share > 0.0
     raw[table.code] = table.weight
-    inference = {"scale": scale, "method": method}
+    inference = {"surrogate": surrogate}
     per_weight = float(table.share[used][0] / raw[used][0]) if used.any() else 0.0
     left_out = ids[table.spans]
     return Roles(inference, loss, ids[gathered], problems, by_row, row_weights, left_out, per_weight)
@@ -167,7 +171,7 @@ def lay_out(X: Any, state: Known, roles: Roles) -> Layout:
     if rows.size:
         at = np.zeros(rows.size, np.int64) if ids is None else np.searchsorted(roles.by_row, ids[rows])
         weights = roles.row_weights[at]
-    return Layout(state, own, gathered, plans, rows, weights, roles.inference["scale"], is_whole_numbers(X))
+    return Layout(state, own, gathered, plans, rows, weights, roles.inference["surrogate"], is_whole_numbers(X))
 
 
 def _rows_of(ids: NDArray[Any] | None, wanted: NDArray[Any], n: int) -> Ints:

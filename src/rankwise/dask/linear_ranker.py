@@ -25,6 +25,7 @@ from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.tuning import Search
 from rankwise.metrics import Metric, MetricLike
 from rankwise.parts.exchange import Exchange, Joined
+from rankwise.surrogates import Hinge
 
 __all__ = ["DaskLinearRanker"]
 
@@ -183,8 +184,8 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         grades, loss = data.labels.grades, refined_by(metric)
         lowest = None if grades is None else lowest_ranked(grades, data.qid, data.weight)
         known = self._known.derive(_by_relevance, lowest)
-        task, _ = pose_parts(known, data.X.n_parts, loss)
-        self._task = task if grades is None else pose_parts(self._known, data.X.n_parts, loss)[0]
+        task, _ = pose_parts(known, data.X.n_parts, loss, Hinge())
+        self._task = task if grades is None else pose_parts(self._known, data.X.n_parts, loss, Hinge())[0]
         self._scaling, is_dense = measure(known, n, d)
         largest = 1.0 if data.weight is None else float(data.weight.max())
         search.whole = DaskPaths((task, self._task), self._scaling, n, is_dense, largest, share)

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from rankwise.dask.labelling import Known
 from rankwise.dask.layout import Layout, Loaded, Scaling, features_of, score
-from rankwise.dask.objective import DaskObjective, DaskTask, Smoothing, gradient_of
+from rankwise.dask.objective import DaskObjective, DaskTask, gradient_of
 from rankwise.linear.candidates import Paths
 from rankwise.linear.features import Vector
 from rankwise.linear.pointwise import POINTWISE, Classifier, Sums, hessian_of, sums_at
 from rankwise.linear.standardising import gram_of, moments, rate_of_sizes, sums_of
 from rankwise.parts.exchange import Exchange
+from rankwise.surrogates import Smooth
 
 __all__ = ["DaskPaths", "measure"]
 
@@ -119,15 +120,15 @@ class _DaskSmooth:
 
     def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
         """See `SmoothRisk`."""
-        how = Smoothing(width)
+        surrogate = Smooth(width, soft_ranks=False)
         scored = self.task.exchange.derive(score, coef, False, reads=True)
-        parts, risks = self.task.solve(scored, how)
+        parts, risks = self.task.solve(scored, surrogate)
         mean = 0.0
         if start is not None:
             parts = parts.derive(_move, coef - start, reads=True)
             mean = parts.ask(_sum_of_moves) / self.n
         value, lost, gradient, squares = parts.ask(
-            _smooth_plane, how, mean, strength / self.n, reads=True, each=risks.each
+            _smooth_plane, surrogate, mean, strength / self.n, reads=True, each=risks.each
         )
         value, _ = risks.total(value, lost, [0.0] * len(risks.large))
         return value + 0.5 * strength * squares / self.n, gradient
@@ -213,8 +214,8 @@ def _sum_of_moves(state: _Moved) -> float:
 
 def _smooth_plane(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float]:
     """Return the contributions of a part to the risk, the loss, the gradient and the squares of moves."""
-    *each, how, mean, rate = given
-    value, lost, gradient = gradient_of(state, each[0] if each else None, how)
+    *each, surrogate, mean, rate = given
+    value, lost, gradient = gradient_of(state, each[0] if each else None, surrogate)
     squares = 0.0
     if isinstance(state, _Moved):
         moved = state.moved - mean

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from rankwise.arguments import as_array, as_scores, as_truth, first_true, raise_not_finite
 from rankwise.dask.collections import aligned, check_dimensions, is_frame, partitions
 from rankwise.dask.exchange import Futures
 from rankwise.dask.faults import Fault, fault_of, fault_of_features
 from rankwise.dask.holding import Hold, clear
 from rankwise.dask.labelling import Labelled
-from rankwise.grouping import as_ids
-from rankwise.inputs import as_array, as_scores, as_truth, first_true, raise_not_finite
 from rankwise.linear.base import refuse_broken
 from rankwise.linear.posing import rankable
+from rankwise.queries import as_ids
 
 __all__ = ["check_types", "load_parts", "load_vectors"]
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import zero_one
 from rankwise.dask.labelling import QueryTable, read_queries
 from rankwise.dask.layout import (
     Layout,
@@ -27,45 +26,27 @@ from rankwise.dask.layout import (
     lay_out,
     score,
 )
-from rankwise.discounted_loss import DiscountedLoss
 from rankwise.linear.features import Vector, on_grid
 from rankwise.linear.objective import Clock, Evaluation, LinearRisk, Risk, Task, evaluation_of
-from rankwise.loss_forms import Loss
-from rankwise.method import AUTO, Method
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.zero_one import weighted_hinge
 from rankwise.parts.exchange import Exchange, Joined, Range
 from rankwise.parts.hinge import Large, Pending, solve_hinge
 from rankwise.parts.ranks import highest_f1
 from rankwise.parts.share import Plan, share_out, totals_of
 from rankwise.parts.smooth import solve_smooth_parts
-from rankwise.smooth import as_smooth, solve_smooth
-from rankwise.solving import solve
+from rankwise.surrogates import Surrogate
+from rankwise.surrogates.softened import Softened
 
-__all__ = ["DaskObjective", "DaskTask", "Smoothing", "pose_parts"]
-
-
-class Smoothing(NamedTuple):
-    """Use the smooth loss with a given width instead of the hinge; grades by threshold."""
-
-    width: float
-
-    def solve(self, task: Task, scores: Vector) -> Risk:
-        """Return the risk of queries in memory."""
-        inference, loss = task.inference, as_smooth(task.inference.loss)
-        how = (self.width, inference.n_threads, "by threshold")
-        return task.weigh(solve_smooth(task.gather(scores), inference.queries, loss, *how))
+__all__ = ["DaskObjective", "DaskTask", "pose_parts"]
 
 
-@dataclass(frozen=True)
-class Hinge:
-    """Use the structured hinge."""
-
-    def solve(self, task: Task, scores: Vector) -> Risk:
-        """Return the risk of queries in memory."""
-        return task.weigh(solve(task.gather(scores), *task.inference))
-
-
-HINGE = Hinge()
-How = Hinge | Smoothing
+def risk_by(surrogate: Surrogate, task: Task, scores: Vector) -> Risk:
+    """Return the risk of queries in memory."""
+    inference = task.inference
+    loss = surrogate.accepts(inference.loss)
+    return task.weigh(surrogate.solve(task.gather(scores), inference.queries, loss, inference.n_threads))
 
 
 @dataclass(frozen=True)
@@ -78,18 +59,24 @@ class DaskTask:
     together: Task | None
     of_part: NDArray[np.int64]
     loss: Loss
-    scale: float
+    surrogate: Surrogate
 
-    def solve(self, scored: Exchange, how: How = HINGE) -> tuple[Exchange, Risks]:
+    @property
+    def scale(self) -> float:
+        """The weight of the loss in a structured hinge."""
+        return getattr(self.surrogate, "scale", 1.0)
+
+    def solve(self, scored: Exchange, surrogate: Surrogate | None = None) -> tuple[Exchange, Risks]:
         """Solve all queries that several parts share, and give their gradients to the parts."""
+        surrogate = surrogate or self.surrogate
         value, lost, each = 0.0, 0.0, None
         if self.together is not None:
-            risk = how.solve(self.together, scored.ask(_gathered_scores).values)
+            risk = risk_by(surrogate, self.together, scored.ask(_gathered_scores).values)
             value, lost = risk.value, risk.loss
             each = np.split(risk.gradient, np.cumsum(self.of_part)[:-1])
         large = [problem.large for problem in self.problems]
-        if isinstance(how, Smoothing):
-            parts, pending = solve_smooth_parts(scored, large, as_smooth(self.loss), how.width, "by threshold")
+        if isinstance(surrogate, Softened):
+            parts, pending = solve_smooth_parts(scored, large, surrogate.accepts(self.loss), surrogate)
         else:
             parts, pending = solve_hinge(scored, large, _discounted(self.loss, large), self.scale)
         return parts, Risks(value, lost, each, pending, large)
@@ -121,15 +108,15 @@ class Risks(NamedTuple):
 
 
 def pose_parts(
-    known: Exchange, n_parts: int, loss: Loss, method: Method = AUTO, scale: float = 1.0, may_be_empty: bool = False
+    known: Exchange, n_parts: int, loss: Loss, surrogate: Surrogate, may_be_empty: bool = False
 ) -> tuple[DaskTask, QueryTable]:
     """Return the task of ranking all samples of parts with interpreted labels, and the queries."""
     table = read_queries(known, may_be_empty)
-    roles: Roles = assign_roles(table, n_parts, loss, method, scale)
+    roles: Roles = assign_roles(table, n_parts, loss, surrogate)
     layouts = known.derive(lay_out, roles, reads=True)
     together, sizes = gathered_task(layouts, table, roles)
     n_queries = int(np.count_nonzero(table.share))
-    return DaskTask(layouts, n_queries, roles.problems, together, sizes, loss, scale), table
+    return DaskTask(layouts, n_queries, roles.problems, together, sizes, loss, surrogate), table
 
 
 @dataclass(eq=False)
@@ -151,7 +138,9 @@ class DaskObjective:
         """Return the risk at v, and its plane there."""
         started = time.perf_counter()
         parts, risks = self.task.solve(self.score(v))
-        value, lost, normal, at_base, totals = parts.ask(plane_of, self.intercept, HINGE, reads=True, each=risks.each)
+        value, lost, normal, at_base, totals = parts.ask(
+            plane_of, self.intercept, self.task.surrogate, reads=True, each=risks.each
+        )
         value, lost = risks.total(value, lost, totals)
         self.clock.count(self.task.n_queries, started)
         return evaluation_of(value, self.task.scale * lost + at_base, normal[0] + normal[1])
@@ -168,13 +157,13 @@ class DaskObjective:
         return [(1.0, self)]
 
 
-def gradient_of(state: Loaded, given: Vector | None, how: How) -> tuple[float, float, Vector]:
+def gradient_of(state: Loaded, given: Vector | None, surrogate: Surrogate) -> tuple[float, float, Vector]:
     """Return risk and loss of a part's own queries, and the gradient by sample of all queries."""
     layout: Layout = state.layout
     value = lost = 0.0
     gradient = np.zeros(state.scores.size)
     if layout.own is not None:
-        value, lost, own = how.solve(layout.own, state.scores)
+        value, lost, own = risk_by(surrogate, layout.own, state.scores)
         gradient += own
     if given is not None:
         gradient[layout.gathered] = given
@@ -182,15 +171,17 @@ def gradient_of(state: Loaded, given: Vector | None, how: How) -> tuple[float, f
         gradient[slice(None) if share.plan.rows is None else share.plan.rows] += share.gradient
     if layout.rows.size:
         rows = layout.rows
-        found = zero_one.weighted(state.scores[rows], layout.relevant[rows], layout.weights, layout.scale)
+        found = weighted_hinge(
+            state.scores[rows], layout.relevant[rows], layout.weights, getattr(layout.surrogate, "scale", 1.0)
+        )
         value, lost, gradient[rows] = value + found[0], lost + found[1], found[2]
     return value, lost, gradient
 
 
 def plane_of(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float, list[float]]:
     """Return a part's contributions to risk, loss, normal of the plane, gradient·base and sums of large queries."""
-    *each, intercept, how = given
-    value, lost, gradient = gradient_of(state, each[0] if each else None, how)
+    *each, intercept, surrogate = given
+    value, lost, gradient = gradient_of(state, each[0] if each else None, surrogate)
     features = features_of(X, replace(state.layout, is_whole=False), intercept)
     even, rest = on_grid(gradient) if state.layout.is_whole else (gradient, None)
     normal = np.zeros((2, features.n_coefs))  # exact sums, as on one machine, and the remainder

@@ -13,14 +13,13 @@ from rankwise.dask.labelling import label
 from rankwise.dask.layout import with_base
 from rankwise.dask.loading import load_parts
 from rankwise.dask.objective import DaskObjective, DaskTask, pose_parts
-from rankwise.inputs import as_scale
 from rankwise.linear.features import Vector
 from rankwise.linear.prior import Prior, as_coefficients
 from rankwise.linear.rank_svm import RankSVM
 from rankwise.linear.solvers import Settings, SolverResult
-from rankwise.losses import Loss
-from rankwise.method import Method, as_method
+from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
+from rankwise.surrogates import Hinge
 
 __all__ = ["DaskRankSVM"]
 
@@ -170,12 +169,12 @@ class DaskRankSVM(DaskRanker, RankSVM):
             After Ctrl-C.
         """
         loss, solve = self.validated()
-        scale, method = as_scale(self.scale), as_method(self.method, loss)
+        hinge = Hinge(self.scale, self.method)
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit
         try:
             with holding(self.client) as hold:
-                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, scale, method)
+                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, hinge)
         except SchedulerLostError as error:
             if hasattr(self, "partial_"):
                 more = "the best model so far is in partial_, and with warm_start=True a fit continues from there"
@@ -183,11 +182,11 @@ class DaskRankSVM(DaskRanker, RankSVM):
             raise
         return self
 
-    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, scale: float, method: Method) -> None:
+    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, hinge: Hinge) -> None:
         parts, d = load_parts(hold, *data)
         known, self.classes_, rows = label(parts, data[2] is not None)
         self._take_names(data[0], d)
-        task, _ = pose_parts(known, rows.size, loss, method, scale)
+        task, _ = pose_parts(known, rows.size, loss, hinge)
         plain, prior = DaskObjective(task, d), self._prior(d)
         self.C_ = self._given_or_usual_C(plain)
         learns = bool(self.fit_intercept and loss.learns_intercept)

@@ -24,7 +24,7 @@ from rankwise.inference.regions import conclude_sorted
 from rankwise.inference.small import begin_query, conclude_query, note_ranking
 from rankwise.inference.sorting import order_descending, slots
 from rankwise.inference.steps import discount_at
-from rankwise.loss_forms import LossTables
+from rankwise.metrics.loss import LossTables
 from rankwise.queries import FoundRanking, Queries, Solved
 
 # Places and positives that are looked at together, at one byte each.

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.inference.cutoff import solve_large_cut, solve_small_cut
 from rankwise.inference.large import solve_large
 from rankwise.inference.small import solve_small
 from rankwise.inference.threads import run, worth
-from rankwise.inputs import NotFiniteError, limit_of
-from rankwise.loss_forms import Loss, LossTables
+from rankwise.metrics.loss import Loss, LossTables
 from rankwise.queries import FoundRanking, Queries, Solved, single_query
 
 # A query of so many samples, and so many more for each positive, takes less time by buckets than by a sort.

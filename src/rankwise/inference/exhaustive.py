@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.loss_forms import Loss
+from rankwise.metrics.loss import Loss
 
 MOST_INTERLEAVINGS = 1_000_000
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.inference.best_threshold import best_level
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.cutoff import place_by_score
@@ -14,7 +15,6 @@ from rankwise.inference.engine import cuts_of, room
 from rankwise.inference.small import begin_query, conclude_query, note_ranking
 from rankwise.inference.sorting import slots
 from rankwise.inference.threads import run
-from rankwise.inputs import NotFiniteError, limit_of
 from rankwise.queries import FoundRanking, Queries, Solved
 
 

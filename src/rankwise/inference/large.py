@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.inference.bucket_maps import choose
 from rankwise.inference.bucketed import BLOCK, COPIES, OWN, assign, count, finish
 from rankwise.inference.edges import find_homes, reference, settle, straighten
@@ -18,8 +19,7 @@ from rankwise.inference.quicksort import TRACE_COLUMNS, ranks_between
 from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.inference.sorting import order_descending
 from rankwise.inference.threads import run, worth
-from rankwise.inputs import NotFiniteError, limit_of
-from rankwise.loss_forms import LossTables
+from rankwise.metrics.loss import LossTables
 from rankwise.queries import FoundRanking, Queries, Solved
 
 # A region of at least so many members gets buckets of its own, and one of its regions, and so on so many times.

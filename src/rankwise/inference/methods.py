@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.inference import by_depth, chakrabarti, dynamic, exhaustive, mohapatra2014, quicksort, yue
 from rankwise.inference.problem import Problem, as_problem, conclude
-from rankwise.inputs import NotFiniteError, limit_of
-from rankwise.loss_forms import Loss
-from rankwise.method import METHODS, Method
+from rankwise.metrics.loss import Loss
 from rankwise.queries import Queries, Solved
+from rankwise.surrogates.hinge import METHODS, Method
 
 __all__ = ["METHODS", "solve"]
 

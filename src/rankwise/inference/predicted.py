@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankwise.inference.compiled import kernel
 from rankwise.inference.positives import discounted_loss, scaled_weights
 from rankwise.inference.sorting import slots, sort_descending
-from rankwise.loss_forms import Form, Loss
+from rankwise.metrics.loss import Loss
 
 
 class Predicted(NamedTuple):
@@ -45,7 +45,7 @@ def _losses(above: NDArray[np.int64], counts: NDArray[np.int64], loss: Loss) -> 
     some = counts.min(axis=1) > 0
     if not some.any():
         return out
-    if loss.form is Form.DISCOUNT:
+    if loss.has_discount:
         n_pos, n = int(counts[some, 0].max()), int(counts[some].sum(axis=1).max())
         failed = discounted_losses(above, counts, *loss.tables(n_pos, n), out)
         if failed >= 0:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.inference.compiled import kernel, part
 from rankwise.inference.flags import all_within
 from rankwise.inference.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
 from rankwise.inference.sorting import slots, sort_descending
-from rankwise.inputs import NotFiniteError, limit_of
-from rankwise.loss_forms import Form, Loss, Tail
+from rankwise.metrics.loss import Loss, Tail
 from rankwise.queries import FoundRanking, Solved
 
 # Steps of a loss without a discount are laid out as a table up to this many; beyond, only by_depth.py serves.
@@ -53,7 +53,7 @@ def as_problem(
     if not separate(scores, relevant, limit_of(scores), pos, pos_idx, neg, neg_idx):
         raise NotFiniteError
     weight, discount, tail, table, norm = np.empty(0), np.empty(0), int(Tail.NONE), np.empty((0, 0)), 1.0
-    if loss.form is Form.DISCOUNT:
+    if loss.has_discount:
         tables = loss.tables(n_pos, scores.shape[0])
         discount, tail, weight = tables.discount, tables.tail, np.empty(n_pos)
         norm = scaled_weights(tables.weight, discount, tail, tables.per_pair, n_pos, n_neg, scale, weight)
@@ -90,7 +90,7 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
     """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
-    has_discount = problem.loss.form is Form.DISCOUNT
+    has_discount = problem.loss.has_discount
     weight = problem.loss.tables(n_pos, 1).weight if has_discount else problem.weight
     total, lost = finish(
         problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, weight, problem.discount, problem.tail,

@@ -18,7 +18,7 @@ from rankwise.inference.steps import best_rank
 
 if TYPE_CHECKING:
     from rankwise.inference.problem import Problem
-    from rankwise.losses import LossLike
+    from rankwise.metrics.registry import LossLike
 
 # Segments this short are sorted by insertion: their medians then cost nothing.
 SHORT = 16
@@ -169,9 +169,9 @@ def trace(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: 
 
 
 def _problem(scores: ArrayLike, relevant: ArrayLike, loss: LossLike, scale: float) -> Problem:
+    from rankwise.arguments import as_relevant, as_scale, as_scores, raise_not_finite
     from rankwise.inference.problem import as_problem
-    from rankwise.inputs import as_relevant, as_scale, as_scores, raise_not_finite
-    from rankwise.losses import as_loss
+    from rankwise.metrics.registry import as_loss
 
     array, _ = as_scores(scores)
     raise_not_finite(array)

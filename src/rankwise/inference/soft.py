@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.inference.bucket_maps import choose
 from rankwise.inference.engine import cuts_of, runs_between
 from rankwise.inference.softening import conclude_large, lay_gaps, place_part, prepare_large, soft_places, soften_small
 from rankwise.inference.sorting import order_descending
 from rankwise.inference.spreading import draw_part, lines_large, running_maximum, share_ties, spread_small
 from rankwise.inference.threads import run, worth
-from rankwise.inputs import NotFiniteError, limit_of
 from rankwise.queries import Queries
 
 # From so many samples on, buckets are worth what they take to lay out.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.inference.compiled import inline, kernel, part
-from rankwise.loss_forms import Tail
+from rankwise.metrics.loss import Tail
 
 _RECIPROCAL, _LOG2, _LINEAR, _ZERO = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR), int(Tail.ZERO)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise.inputs import as_array
+from rankwise.arguments import as_array
 from rankwise.io import delimited, npz, parquet, svmlight
 from rankwise.io.atomic import open_atomic
 from rankwise.io.memory import as_bytes

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
-from rankwise.inputs import is_whole
+from rankwise.arguments import is_whole
 from rankwise.io.quoting import shown
 
 # The size that any file may unpack to, and the factor by which a larger one may grow.

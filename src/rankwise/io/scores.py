@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array, first_true
+from rankwise.arguments import as_array, first_true
 from rankwise.io.atomic import write_bytes
 from rankwise.io.quoting import shown
 from rankwise.io.sources import check_text, lines_of, open_source

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from rankwise.inputs import first_true
+from rankwise.arguments import first_true
 from rankwise.io.quoting import shown, told
 from rankwise.io.sources import COMMENTS, Source, check_text, lines_of
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite

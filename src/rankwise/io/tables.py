@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inputs import is_whole
+from rankwise.arguments import is_whole
 from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from rankwise.inputs import as_array, first_true
+from rankwise.arguments import as_array, first_true
 from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
 
 Indices = NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from rankwise.inputs import as_threads
+from rankwise.arguments import as_threads
 from rankwise.latent.bags import Bags, as_bags
 from rankwise.latent.working_set import best_of
 from rankwise.linear.base import BaseLinearRanker

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from rankwise.inputs import as_array, first_true
+from rankwise.arguments import as_array, first_true
 from rankwise.latent.bags import Bags
 from rankwise.linear.features import Vector
 

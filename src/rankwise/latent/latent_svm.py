@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.inputs import as_scale, as_threads, is_number, is_whole
+from rankwise.arguments import as_threads, is_number, is_whole
 from rankwise.latent.base import BagRanker
 from rankwise.latent.cccp import Problem
 from rankwise.latent.initial import as_starts, bag_means
@@ -24,9 +24,10 @@ from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
-from rankwise.losses import Loss, LossLike, as_loss
-from rankwise.method import as_method
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress
+from rankwise.surrogates import Hinge
 
 # Default C divided by the natural C of the bags' means: the middle of what cross-validation chose on real data.
 _USUAL = 3.0
@@ -204,8 +205,7 @@ class LatentRankSVM(BagRanker):
         loss = self.validated()
         checked, relevant = self._checked_bags(bags, y)
         inference: dict[str, Any] = {
-            "scale": as_scale(self.scale),
-            "method": as_method(self.method, loss),
+            "surrogate": Hinge(self.scale, self.method),
             "n_threads": as_threads(self.n_threads),
         }
 
@@ -241,7 +241,7 @@ class LatentRankSVM(BagRanker):
             as_starts(self.init, checked.sizes, checked.width),
             pace=1.0 if self.self_paced is None else float(self.self_paced),
             seed=int(self.random_state),
-            settings={"loss": repr(loss), "method": self.method, "scale": inference["scale"]},
+            settings={"loss": repr(loss), "method": self.method, "scale": inference["surrogate"].scale},
             checkpoint=self.checkpoint,
             report=None if progress is None else progress.say,
             stop=self._stop,
@@ -270,7 +270,7 @@ class LatentRankSVM(BagRanker):
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol, outer_tol=self.outer_tol)
         check_counts(max_outer=self.max_outer, max_iter=self.max_iter)
-        as_method(self.method, loss)
+        Hinge(self.scale, self.method).accepts(loss)
         share = self.self_paced
         if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
             raise ValueError(f"self_paced must be a fraction above 0 and at most 1, got {share!r}")

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.inputs import as_scale
 from rankwise.latent.bags import Bags
 from rankwise.latent.base import BagRanker
 from rankwise.latent.initial import as_starts, bag_means, part_of
@@ -24,10 +23,10 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective, Task
 from rankwise.linear.path import grid_of_C
 from rankwise.linear.posing import pose
-from rankwise.losses import LossLike
-from rankwise.method import as_method
 from rankwise.metrics import Metric, MetricLike
+from rankwise.metrics.registry import LossLike
 from rankwise.progress import tell
+from rankwise.surrogates import Hinge
 
 # Ends of the grid of C, in powers of ten times the natural C of the bags' means.
 _GRID = (-2.0, 2.0)
@@ -206,7 +205,7 @@ class LatentRankSVMCV(BagRanker):
         checked, relevant = self._checked_bags(bags, y)
         as_starts(self.init, checked.sizes, checked.width)
         folds = split(Labels(relevant), None, self.cv, self.random_state)
-        task = pose(relevant, loss, scale=as_scale(self.scale), method=as_method(self.method, loss))
+        task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
         self.Cs_ = grid_of_bags(self.Cs, checked, task)
         search = _Search(self, checked, relevant, folds, metric)
         interrupted = search.run(n_jobs)

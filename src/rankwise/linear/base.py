@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.grouping import group
-from rankwise.inputs import check_positive, is_whole
+from rankwise.arguments import check_positive, is_whole
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.labels import Labels, as_labels
 from rankwise.linear.model_file import read_linear, write_linear
 from rankwise.linear.threshold import best_f1_threshold
-from rankwise.losses import Loss
+from rankwise.metrics.loss import Loss
+from rankwise.queries import group
 
 # C² times the square of a feature must not overflow.
 _LARGEST_C = 1e50

@@ -21,7 +21,7 @@ from rankwise.linear.posing import lowest_ranked, pose
 from rankwise.linear.refining import Refinement, Rows, SmoothHere, SmoothRisk, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import Standardised
-from rankwise.losses import Loss
+from rankwise.metrics.loss import Loss
 
 __all__ = ["HINGE", "STRENGTHS", "Part", "Paths", "Samples"]
 

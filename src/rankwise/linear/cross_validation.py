@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
-from rankwise.grouping import group
-from rankwise.inputs import as_array, as_threads, is_whole
+from rankwise.arguments import as_array, as_threads, is_whole
 from rankwise.linear.features import Features
 from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Clock, Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.prior import Prior
 from rankwise.linear.solvers import Settings, SolverResult, Step
-from rankwise.losses import Loss
-from rankwise.metrics import METRICS, Metric, MetricLike, as_metric
-from rankwise.queries import as_queries
+from rankwise.metrics import Metric, MetricLike, as_metric
+from rankwise.metrics.loss import Loss
+from rankwise.queries import as_queries, group
 
 Rows = NDArray[np.int64]
 Scoring = MetricLike | list[MetricLike] | tuple[MetricLike, ...] | None
@@ -124,13 +123,8 @@ def as_jobs(n_jobs: int | None) -> int:
 
 
 def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
-    """Return the metric to choose by: `scoring`, or the metric with the name of the loss, or AP."""
-    if scoring is not None:
-        return as_metric(scoring)
-    name = loss.name.partition("@")[0]
-    if name not in METRICS:
-        return METRICS["ap"]
-    return METRICS[name] if METRICS[name].cut == "never" else as_metric(loss.name)
+    """Return the metric to choose by: `scoring`, or the one that is trained for, or AP for a loss of labels."""
+    return as_metric(loss if scoring is None and loss.has_grades else scoring or "ap")
 
 
 def metrics_for(loss: Loss, scoring: Scoring) -> list[Metric]:
@@ -233,12 +227,12 @@ class Search:
     >>> from rankwise import AveragePrecision
     >>> from rankwise.linear import Search, Settings, as_features, pose, split
     >>> from rankwise.linear.labels import Labels
-    >>> from rankwise.metrics import METRICS
+    >>> from rankwise.metrics import as_metric
     >>> features = [as_features(np.array([[0.0], [1.0], [2.0], [3.0]]))]
     >>> labels = Labels(np.array([False, False, True, True]))
     >>> folds, Cs = split(labels, qid=None, cv=2, seed=0), np.array([[1.0, 10.0]])
     >>> tasks = [[pose(labels.truth, AveragePrecision(), rows=fold.train) for fold in folds]]
-    >>> inputs = (features, tasks, Cs, folds, [None, None], labels, None, METRICS["ap"])
+    >>> inputs = (features, tasks, Cs, folds, [None, None], labels, None, as_metric("ap"))
     >>> search = Search(*inputs, solver="cutting-plane", settings=Settings())
     >>> search.run(n_jobs=1), search.scores.shape
     (False, (1, 2, 2))
@@ -341,8 +335,8 @@ def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = Fals
     Examples
     --------
     >>> import numpy as np
-    >>> from rankwise.metrics import METRICS
-    >>> choose(np.array([[[0.5, 0.6], [0.8, 0.7]]]), METRICS["ap"])
+    >>> from rankwise.metrics import as_metric
+    >>> choose(np.array([[[0.5, 0.6], [0.8, 0.7]]]), as_metric("ap"))
     Candidate(loss=0, C=1, score=0.75)
     """
     measured = np.isfinite(scores).sum(axis=2)

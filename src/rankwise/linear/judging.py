@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise.linear.cross_validation import Fold
 from rankwise.linear.features import Vector
 from rankwise.metrics import Metric
-from rankwise.metrics.ranking import values_of
+from rankwise.metrics.base import values_of
 
 __all__ = ["Judge", "shares", "worse_by"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from rankwise.inputs import as_grades
+from rankwise.arguments import as_grades
 from rankwise.queries import Truth
 
 __all__ = ["Labels", "as_labels", "two_classes"]

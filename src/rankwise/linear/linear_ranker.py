@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array, is_whole
+from rankwise.arguments import as_array, is_whole
 from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.blas import one_thread_each
@@ -27,8 +27,8 @@ from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
 from rankwise.linear.tuning import Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
-from rankwise.losses import as_loss
 from rankwise.metrics import Metric, MetricLike, as_metric
+from rankwise.metrics.registry import as_loss
 from rankwise.progress import Progress
 
 __all__ = ["LinearRanker"]

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inputs import is_number, is_whole
+from rankwise.arguments import is_number, is_whole
 from rankwise.io.models import ModelFile, ModelFileError, write_model
 from rankwise.io.quoting import shown
-from rankwise.losses import Loss, as_loss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import as_loss
 
 # Fitted attributes that are stored as arrays, and those stored as numbers, booleans or dictionaries.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.linear.features import Features, Vector
-from rankwise.losses import Loss
-from rankwise.method import AUTO, Method
-from rankwise.queries import Queries, single_query
-from rankwise.solving import solve
+from rankwise.metrics.loss import Loss
+from rankwise.queries import Queries, Solved, single_query
+from rankwise.surrogates import Hinge, Surrogate
 
 # The squared norm of a plane times C² must not overflow.
 _LARGEST = 1e100
@@ -145,13 +144,21 @@ class Clock:
 
 
 class Inference(NamedTuple):
-    """All arguments of `solve` except the scores."""
+    """Queries, loss and surrogate: all that a value needs except the scores."""
 
     queries: Queries
     loss: Loss
-    scale: float = 1.0
-    method: Method = AUTO
+    surrogate: Surrogate = Hinge()
     n_threads: int = 1
+
+    @property
+    def scale(self) -> float:
+        """The weight of the loss in a structured hinge."""
+        return getattr(self.surrogate, "scale", 1.0)
+
+    def solve(self, scores: NDArray[np.floating]) -> Solved:
+        """Solve scores, query after query."""
+        return self.surrogate.solve(scores, self.queries, self.loss, self.n_threads)
 
 
 class SolvedLike(Protocol):
@@ -189,7 +196,7 @@ class Task:
     relevant : ndarray of bool of shape (n_samples,)
         Which samples are relevant. Of grades, those above 0.
     inference : Inference
-        Queries, loss, scale, method and number of threads for the search of most violating rankings.
+        Queries, loss, surrogate and number of threads.
     order : ndarray of int or None
         Rows of the samples, query after query. None means that all samples are in this order already.
     weights : ndarray of shape (n_queries,)
@@ -274,7 +281,7 @@ class Task:
 def risk_of(task: Task, scores: Vector, clock: Clock) -> Risk:
     """Return the risk of scores by sample."""
     started = time.perf_counter()
-    solved = solve(task.gather(scores), *task.inference)
+    solved = task.inference.solve(task.gather(scores))
     clock.count(task.n_queries, started)
     return task.weigh(solved)
 
@@ -378,7 +385,7 @@ class Objective:
         """
         scores = self.scores(v)
         started = time.perf_counter()
-        solved = solve(self.task.gather(scores), *self.task.inference)
+        solved = self.task.inference.solve(self.task.gather(scores))
         self.clock.count(self.task.n_queries, started)
         return self._evaluation(self.task.weigh(solved))
 

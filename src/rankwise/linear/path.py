@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import is_whole
+from rankwise.arguments import is_whole
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.objective import LinearRisk
 from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.grouping import group
-from rankwise.inputs import as_array, first_true
+from rankwise.arguments import as_array, first_true
 from rankwise.linear.objective import Inference, Task
-from rankwise.losses import Loss
-from rankwise.method import AUTO, Method
-from rankwise.queries import Queries, Truth, as_queries, single_query
+from rankwise.metrics.loss import Loss
+from rankwise.queries import Queries, Truth, as_queries, group, single_query
+from rankwise.surrogates import Hinge, Surrogate
 
 
 class Rankable(NamedTuple):
@@ -59,8 +58,7 @@ def pose(
     query_weight: ArrayLike | None = None,
     rows: NDArray[np.int64] | None = None,
     *,
-    scale: float = 1.0,
-    method: Method = AUTO,
+    surrogate: Surrogate = Hinge(),  # noqa: B008
     n_threads: int = 1,
 ) -> Task:
     """Build a ranking task from labels and queries.
@@ -80,12 +78,10 @@ def pose(
         same weight.
     rows : ndarray of int, optional
         Rows of the samples to rank, such as the training samples of a fold. The default is all samples.
-    scale : float, default 1.0
-        Weight of the loss against the margin within the structured hinge.
-    method : Method, optional
-        How most violating rankings are found. The default chooses a fast exact method.
+    surrogate : Surrogate, default Hinge()
+        What is minimised in place of the loss.
     n_threads : int, default 1
-        Number of threads for the search of most violating rankings.
+        Number of threads.
 
     Returns
     -------
@@ -111,7 +107,7 @@ def pose(
     """
     order, queries, weights = rankable(truth, qid, query_weight, rows)
     weights = share_of_queries(weights, qid is not None)
-    return Task(single_query(truth).relevant, Inference(queries, loss, scale, method, n_threads), order, weights)
+    return Task(single_query(truth).relevant, Inference(queries, loss, surrogate, n_threads), order, weights)
 
 
 def lowest_ranked(

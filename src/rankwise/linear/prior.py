@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from rankwise.inputs import as_array
+from rankwise.arguments import as_array
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.labels import Labels
 from rankwise.metrics import Metric

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.inputs import as_scale, as_threads
+from rankwise.arguments import as_threads
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import LinearRisk, Objective
@@ -19,9 +19,10 @@ from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.scales import check_scales
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
-from rankwise.losses import Loss, LossLike, as_loss
-from rankwise.method import as_method
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress
+from rankwise.surrogates import Hinge
 
 # Default C divided by the natural C: the middle of what cross-validation chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
@@ -203,8 +204,7 @@ class RankSVM(BaseLinearRanker):
             loss,
             qid,
             query_weight,
-            scale=as_scale(self.scale),
-            method=as_method(self.method, loss),
+            surrogate=Hinge(self.scale, self.method),
             n_threads=as_threads(self.n_threads),
         )
         features = self._features(X, loss)
@@ -240,7 +240,7 @@ class RankSVM(BaseLinearRanker):
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)
-        as_method(self.method, loss)
+        Hinge(self.scale, self.method).accepts(loss)
         if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")

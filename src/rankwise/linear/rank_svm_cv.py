@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_scale, as_threads
+from rankwise.arguments import as_threads
 from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.cross_validation import (
     Candidate,
@@ -31,10 +31,11 @@ from rankwise.linear.prior import Prior, take_prior, tuned_logistic
 from rankwise.linear.rank_svm import RankSVM, warn_of_gap
 from rankwise.linear.scales import check_scales
 from rankwise.linear.solvers import AUTO, Settings
-from rankwise.losses import Form, Loss, LossLike, as_loss
-from rankwise.method import as_method
 from rankwise.metrics import Metric
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import tell
+from rankwise.surrogates import Hinge
 
 # Ends of the grid of C, in powers of ten times the natural C. For the 0-1 hinge with imbalanced classes the natural C
 # is larger, because positives and negatives cancel at v = 0.
@@ -322,11 +323,12 @@ class RankSVMCV(BaseLinearRanker):
         self, data: _Data, losses: list[Loss], metrics: list[Metric], folds: list[Fold], priors: list[Prior | None]
     ) -> Search:
         X, labels, qid, query_weight = data
-        inference: dict[str, Any] = {"scale": as_scale(self.scale), "n_threads": as_threads(self.n_threads)}
+        hinge, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
         features = [self._features(X, loss) for loss in losses]
 
         def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
-            return pose(labels.truth, loss, qid, query_weight, rows, method=as_method(self.method, loss), **inference)
+            known = hinge.accepts(loss)
+            return pose(labels.truth, known, qid, query_weight, rows, surrogate=hinge, n_threads=n_threads)
 
         tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
         plain = as_features(X)  # without the column of the intercept, which does not reflect the scale of the features
@@ -348,7 +350,7 @@ class RankSVMCV(BaseLinearRanker):
         )
 
     def _ends(self, loss: Loss) -> tuple[float, float]:
-        if loss.form is Form.LABELS:
+        if not loss.has_grades:
             return _GRID_ZERO_ONE
         return _GRID if self.prior is None else _GRID_REFINING
 

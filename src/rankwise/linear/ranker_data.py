@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.grouping import group
-from rankwise.inputs import is_whole
+from rankwise.arguments import is_whole
 from rankwise.linear.cross_validation import Fold, check_folds, split
 from rankwise.linear.labels import Labels
 from rankwise.linear.posing import pose
-from rankwise.losses import Loss, as_loss
 from rankwise.metrics import Metric
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import as_loss
+from rankwise.queries import group
 
 # The search uses so many samples at most, without and with queries. Data with fewer entries than the last number are
 # small.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise.linear.features import Features, Vector
 from rankwise.linear.objective import Task
 from rankwise.linear.pointwise import descend
-from rankwise.smooth import as_smooth, solve_smooth
+from rankwise.surrogates import Smooth
 
 __all__ = ["Refinement", "SmoothHere", "SmoothRisk", "Way", "unit_spread"]
 
@@ -51,7 +51,7 @@ class SmoothHere:
 
     def __init__(self, features: Features, task: Task, rows: Rows) -> None:
         self._features, self._task, self._rows = features, task, rows
-        self._loss = as_smooth(task.inference.loss)
+        self._loss = Smooth().accepts(task.inference.loss)
         self._kept: tuple[Vector, Vector] | None = None
 
     def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
@@ -59,7 +59,8 @@ class SmoothHere:
         queries, n_threads = self._task.inference.queries, self._task.inference.n_threads
         scores = self._features.scores(coef)
         gathered = self._task.gather(scores)
-        risk = self._task.weigh(solve_smooth(gathered, queries, self._loss, width, n_threads, "by threshold"))
+        surrogate = Smooth(width, soft_ranks=False)
+        risk = self._task.weigh(surrogate.solve(gathered, queries, self._loss, n_threads))
         if start is None:
             return risk.value, self._features.combine(risk.gradient)
         moved = scores[self._rows] - self._start_scores(start)

@@ -5,20 +5,31 @@ Samples with equal scores are never ordered at random: "ap", "ndcg", "auc" and "
 differ.
 """
 
+from rankwise.metrics.ap import average_precision
+from rankwise.metrics.auc import auc
+from rankwise.metrics.base import Metric
 from rankwise.metrics.bootstrap import Interval, bootstrap_interval, resampled
 from rankwise.metrics.comparison import Comparison, compare
-from rankwise.metrics.functions import auc, average_precision, f_measure, precision_at, recall_at, reciprocal_rank
-from rankwise.metrics.graded_functions import expected_reciprocal_rank, ndcg
-from rankwise.metrics.ranking import METRICS, Metric, MetricLike, as_metric, per_query
+from rankwise.metrics.err import ExpectedReciprocalRank, expected_reciprocal_rank
+from rankwise.metrics.f1 import f_measure
+from rankwise.metrics.mrr import reciprocal_rank
+from rankwise.metrics.ndcg import ndcg
+from rankwise.metrics.precision import RecallAt, precision_at, recall_at
+from rankwise.metrics.registry import LOSSES, METRICS, LossLike, MetricLike, as_loss, as_metric, per_query
 from rankwise.metrics.scorer import RankingScorer, make_ranking_scorer
 
 __all__ = [
+    "LOSSES",
     "METRICS",
     "Comparison",
+    "ExpectedReciprocalRank",
     "Interval",
+    "LossLike",
     "Metric",
     "MetricLike",
     "RankingScorer",
+    "RecallAt",
+    "as_loss",
     "as_metric",
     "auc",
     "average_precision",

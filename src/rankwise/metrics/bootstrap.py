@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise.inputs import check_whole, is_number
-from rankwise.metrics.grades import FloatArray
-from rankwise.metrics.ranking import Metric, MetricLike, as_metric, counted_as, values_of
-from rankwise.metrics.steps import Ranked
+from rankwise.arguments import check_whole, is_number
+from rankwise.metrics.base import FloatArray, Metric, counted_as, values_of
+from rankwise.metrics.ranked import Ranked
+from rankwise.metrics.registry import MetricLike, as_metric
 
 
 class Interval(NamedTuple):

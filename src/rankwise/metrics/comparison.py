@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import check_whole
+from rankwise.arguments import check_whole
+from rankwise.metrics.base import FloatArray, Metric, values_of
 from rankwise.metrics.bootstrap import (
     NO_INTERVAL,
     Interval,
@@ -17,8 +18,7 @@ from rankwise.metrics.bootstrap import (
     over_samples,
     quantiles,
 )
-from rankwise.metrics.grades import FloatArray
-from rankwise.metrics.ranking import Metric, MetricLike, as_metric, values_of
+from rankwise.metrics.registry import MetricLike, as_metric
 
 # Values that differ by at most this are equal: sums in another order differ by as little.
 _EQUAL = 1e-12

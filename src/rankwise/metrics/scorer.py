@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array
-from rankwise.metrics.ranking import Metric, MetricLike, as_metric, check_empty
+from rankwise.arguments import as_array
+from rankwise.metrics.base import Metric, check_empty
+from rankwise.metrics.registry import MetricLike, as_metric
 
 
 def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:

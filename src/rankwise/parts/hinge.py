@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.discounted_loss import DiscountedLoss
-from rankwise.inputs import limit_of
+from rankwise.arguments import limit_of
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.parts.exchange import Counted, Exchange, Joined, Range
 from rankwise.parts.share import (
     Fill,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.metrics.steps import Steps
+from rankwise.metrics.ranked import Steps
 from rankwise.parts.exchange import Counted, Exchange, Range
 from rankwise.parts.share import Scored
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inputs import limit_of, raise_not_finite
+from rankwise.arguments import limit_of, raise_not_finite
 from rankwise.parts.exchange import Counted, Joined, Range
 
 __all__ = [

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inputs import NotFiniteError, raise_not_finite
-from rankwise.loss_forms import Loss
+from rankwise.arguments import NotFiniteError, raise_not_finite
+from rankwise.metrics.loss import Loss
 from rankwise.parts.exchange import Exchange, Joined
 from rankwise.parts.hinge import Large, Pending, SolvedLarge
 from rankwise.parts.share import Scored, Share, State
-from rankwise.soft_ways import errors_of
+from rankwise.surrogates.softened import Softened, counts_of
 
 __all__ = ["solve_smooth_parts"]
 
@@ -46,31 +46,31 @@ class _Known(NamedTuple):
 
 
 def solve_smooth_parts(
-    exchange: Exchange, queries: list[Large], loss: Loss, width: float, way: str = "smooth"
+    exchange: Exchange, queries: list[Large], loss: Loss, surrogate: Softened
 ) -> tuple[Exchange, list[Pending]]:
     """Return parts with gradients, and the loss of each binary query; states are `Scored` with shares of queries."""
     if not queries:
         return exchange, []
     levels = [np.sort(found.values) for found in exchange.ask(_positives)]
-    exchange = exchange.derive(_count, levels, width)
+    exchange = exchange.derive(_count, levels, surrogate.width)
     values: list[Pending] = []
     spreads = []
     for query, level, sums in zip(queries, levels, exchange.ask(_sums), strict=True):
-        value, spread = _conclude(query, level, sums, loss, width, way)
+        value, spread = _conclude(query, level, sums, loss, surrogate)
         values.append(_Known(value))
         spreads.append(spread)
     return exchange.derive(_draw, spreads), values
 
 
-def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, width: float, way: str) -> tuple[float, _Spread]:
+def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, surrogate: Softened) -> tuple[float, _Spread]:
     from rankwise.inference.soft import Softened, conclude_gaps
 
-    above, near, nobody = np.empty(level.size), np.empty(level.size), np.empty(0, np.int32)
+    width, above, near, nobody = surrogate.width, np.empty(level.size), np.empty(level.size), np.empty(0, np.int32)
     conclude_gaps(level, width, sums[:, None, None, :], above, near)
     starts = np.array([0, level.size])
     soft = Softened(width, starts, level, np.arange(level.size), above, near, nobody)
     n_pos, n_neg = np.array([query.n_pos]), np.array([query.n - query.n_pos])
-    found = errors_of(soft, n_pos, n_neg, loss, way)
+    found = surrogate.errors(soft, counts_of(above, n_pos, n_neg, loss), loss)
     weight, own = np.ascontiguousarray(found.weight), np.ascontiguousarray(found.own)
     return float(found.part.sum()), _Spread(level, width, weight, own, found.ramp, query.weight)
 

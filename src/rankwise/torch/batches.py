@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from rankwise.inputs import check_empty, check_known, is_whole
+from rankwise.arguments import check_empty, check_known, is_whole
 from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.memory import ScoreMemory

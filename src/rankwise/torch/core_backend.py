@@ -9,17 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rankwise.grouping import group
-from rankwise.inputs import NotFiniteError
-from rankwise.losses import Loss
-from rankwise.method import AUTO, Method
-from rankwise.queries import Queries, Solved, as_queries
-from rankwise.smooth import solve_smooth
-from rankwise.solving import solve
+from rankwise.arguments import NotFiniteError
+from rankwise.metrics.loss import Loss
+from rankwise.queries import as_queries, group
 from rankwise.torch.layout import Samples, compute_dtype, not_finite
 from rankwise.torch.outcome import Goal, Outcome
-
-_DYNAMIC = Method("dynamic")
 
 
 def solve_batch(
@@ -41,14 +35,8 @@ def solve_batch(
     queries = as_queries(truth, starts)
     n_threads = torch.get_num_threads()
     try:
-        if goal.is_soft:
-            values, gradient = solve_smooth(flat, queries, loss, goal.scale, n_threads, goal.update)
-        else:
-            # A negative scale rewards the loss, which needs the dynamic programme.
-            scale, method = (-goal.scale, _DYNAMIC) if goal.update == "negative" else (goal.scale, AUTO)
-            solved = solve(flat, queries, loss, scale, method, n_threads)
-            updated = _updated(goal, flat, queries, loss, solved) if goal.update else None
-            values, gradient = (solved.value, solved.gradient) if updated is None else updated
+        solved = goal.surrogate.solve(flat, queries, loss, n_threads)
+        values, gradient = solved.value, solved.gradient
     except NotFiniteError as error:
         raise not_finite(scores, samples.valid) or error from None  # names the place in the tensor that was given
     query = None
@@ -77,17 +65,3 @@ def _array(values: Tensor) -> NDArray[Any]:
         if values.dtype != compute_dtype(values):
             values = values.to(compute_dtype(values))
     return np.ascontiguousarray(values.numpy()).reshape(-1)
-
-
-def _updated(
-    goal: Goal, scores: NDArray[Any], queries: Queries, loss: Loss, solved: Solved
-) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
-    """Δ of the ranking by scores, and the direct-loss update from that ranking and the one that was solved for."""
-    from rankwise.inference.predicted import predict
-
-    lost, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=True)
-    step = solved.gradient.dtype.type(goal.scale)
-    if goal.update == "negative":
-        return lost, (by_scores - solved.gradient) / step
-    _, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=False)
-    return lost, (solved.gradient - by_scores) / step

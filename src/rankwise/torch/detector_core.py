@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.detector_losses import solve_alrp, solve_rank_sort
-from rankwise.grouping import group
-from rankwise.inputs import NotFiniteError
-from rankwise.queries import as_queries
+from rankwise.arguments import NotFiniteError
+from rankwise.queries import as_queries, group
+from rankwise.surrogates.rank_sort import solve_alrp, solve_rank_sort
 from rankwise.torch.detector_layout import Detections
 from rankwise.torch.layout import compute_dtype, not_finite
 from rankwise.torch.outcome import Outcome

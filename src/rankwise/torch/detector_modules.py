@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankwise.smooth import as_width
+from rankwise.surrogates.softened import as_width
 from rankwise.torch.batches import Gather, check_options
 from rankwise.torch.detectors import alrp_loss, rank_sort_loss
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankwise.inputs import is_whole
-from rankwise.smooth import as_width
+from rankwise.arguments import is_whole
+from rankwise.surrogates.softened import as_width
 from rankwise.torch.batches import Gather, check_options, is_distributed
 from rankwise.torch.detector_layout import Given, by_sample, check_flat
 from rankwise.torch.detector_operator import DetectorLoss

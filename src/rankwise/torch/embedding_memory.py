@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rankwise.inputs import check_whole
+from rankwise.arguments import check_whole
 
 
 class EmbeddingMemory(torch.nn.Module):

@@ -15,12 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rankwise.discounted_loss import DiscountedLoss
-from rankwise.loss_forms import Form, Loss
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss
 from rankwise.parts.exchange import Function, Traffic, add_all, size_of
 from rankwise.parts.hinge import Large, is_large, solve_hinge
 from rankwise.parts.share import Plan, Scored, share_out, totals_of
 from rankwise.parts.smooth import solve_smooth_parts
+from rankwise.surrogates import Smooth
 from rankwise.torch.distributed import gather_parts, tell_all
 from rankwise.torch.layout import compute_dtype
 from rankwise.torch.outcome import Options
@@ -88,7 +89,7 @@ def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Optio
 def _solve(exchange: Processes, query: Large, loss: Loss, options: Options) -> tuple[float, NDArray[np.float64]]:
     assert isinstance(loss, DiscountedLoss)
     if options.update:
-        parts, (pending,) = solve_smooth_parts(exchange, [query], loss, options.scale, options.update)
+        parts, (pending,) = solve_smooth_parts(exchange, [query], loss, Smooth(options.scale))
     else:
         parts, (pending,) = solve_hinge(exchange, [query], loss, options.scale)
     (total,) = parts.ask(totals_of)
@@ -98,7 +99,7 @@ def _solve(exchange: Processes, query: Large, loss: Loss, options: Options) -> t
 
 def _is_known(scores: Tensor, loss: Loss, options: Options) -> bool:
     """Whether parts can rank such scores by such a loss."""
-    of_loss = loss.form is Form.DISCOUNT and loss.k is None and options.update in ("", "smooth")
+    of_loss = loss.has_discount and loss.k is None and options.update in ("", "smooth")
     of_call = options.ignore_index is None and options.backend != "tensor"
     return of_loss and of_call and scores.dim() == 1 and scores.device.type == "cpu"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankwise.inputs import as_scale, check_known, is_number
-from rankwise.losses import Form, LossLike, as_loss
+from rankwise.arguments import as_scale, check_known, is_number
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
 from rankwise.torch.detectors import alrp_loss, rank_sort_loss
 from rankwise.torch.memory import ScoreMemory
@@ -282,12 +282,12 @@ def check_update(loss: LossLike, epsilon: float, update: str) -> float:
     >>> check_update("ap", 2, "positive")
     2.0
     """
-    if as_loss(loss).form is Form.LABELS:
+    if not as_loss(loss).has_grades:
         raise ValueError(
             "direct loss minimisation needs a loss of rankings, and zero-one is a loss of labels; use 'ap'"
         )
     check_known("update", update, UPDATES)
-    if as_loss(loss).form is Form.THRESHOLD and update == "negative":
+    if as_loss(loss).breaks_c1 is not None and update == "negative":
         raise ValueError(f"update='negative' is not available for {as_loss(loss).name}; use update='positive'")
     if not is_number(epsilon):
         raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")

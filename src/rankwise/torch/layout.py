@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.inputs import NotFiniteError, is_whole, limit_of
+from rankwise.arguments import NotFiniteError, is_whole, limit_of
 
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)

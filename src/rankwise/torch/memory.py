@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from rankwise.inputs import check_whole
+from rankwise.arguments import check_whole
 from rankwise.torch.layout import compute_dtype, precise, refuse_scores, samples
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankwise.gains import Gain
-from rankwise.inputs import as_scale
-from rankwise.losses import NDCG, LossLike, as_loss
+from rankwise.arguments import as_scale
+from rankwise.metrics.gains import Gain
+from rankwise.metrics.ndcg import NDCG
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, check_options, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.outcome import Goal, Options

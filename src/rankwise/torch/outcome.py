@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from rankwise.losses import LossLike
-from rankwise.smooth import as_smooth, as_width
-from rankwise.soft_ways import WAYS
+from rankwise.metrics.registry import LossLike
+from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
+from rankwise.surrogates.softened import as_width
 from rankwise.torch.layout import precise
+
+_SOFT = ("smooth", "error-driven", "interpolated")
+_SURROGATES: dict[str, Callable[[float], Surrogate]] = {
+    "": Hinge,
+    "positive": Direct,
+    "negative": lambda epsilon: Direct(-epsilon),
+    "smooth": Smooth,
+    "error-driven": lambda width: ErrorDriven(width, interpolate=False),
+    "interpolated": ErrorDriven,
+}
 
 
 class Goal(NamedTuple):
     """What to compute: the hinge with this scale, a direct-loss update with ε = scale, a soft loss with width = scale.
 
     update: "" for the structured hinge, "positive" or "negative" for direct loss minimisation; "smooth",
-    "error-driven" or "interpolated", the names of `rankwise.soft_ways.WAYS`, for losses of soft counts.
+    "error-driven" or "interpolated", the ways to use soft counts, for losses of soft counts.
     """
 
     scale: float
@@ -31,12 +42,22 @@ class Goal(NamedTuple):
     @property
     def is_soft(self) -> bool:
         """Whether comparisons are softened, in which case no ranking is searched for and (C2) is not needed."""
-        return self.update in WAYS
+        return self.update in _SOFT
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The surrogate that this means."""
+        return _SURROGATES[self.update](self.scale)
+
+
+def error_driven_way(interpolate: bool) -> str:
+    """The update of the error-driven loss, interpolated or not."""
+    return "interpolated" if ErrorDriven(interpolate=interpolate).interpolate else "error-driven"
 
 
 def soft_goal(loss: LossLike, width: float, way: str) -> Goal:
     """A loss of soft counts; raises for a loss without a discount and for a width that is not positive."""
-    as_smooth(loss, way)
+    _SURROGATES[way](as_width(width)).accepts(loss)
     return Goal(as_width(width), way)
 
 

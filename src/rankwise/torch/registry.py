@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
-from rankwise.losses import Loss, LossLike, as_loss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike, as_loss
 
 # Loss objects, while they are alive. Losses given by name need no entry.
 _OWN: WeakValueDictionary[str, Loss] = WeakValueDictionary()

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from rankwise.inputs import as_scale, check_known, is_whole
-from rankwise.losses import LossLike
-from rankwise.smooth import as_width
+from rankwise.arguments import as_scale, check_known, is_whole
+from rankwise.metrics.registry import LossLike
+from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
 from rankwise.torch.batches import Gather, check_options, is_distributed, refuse_transforms
 from rankwise.torch.embedding_memory import EmbeddingMemory

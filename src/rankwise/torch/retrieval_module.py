@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rankwise.losses import LossLike
+from rankwise.metrics.registry import LossLike
 from rankwise.torch.batches import Gather
 from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.modules import RankLoss

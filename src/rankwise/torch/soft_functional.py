@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankwise.losses import LossLike
-from rankwise.smooth import error_driven_way
+from rankwise.metrics.registry import LossLike
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Options, soft_goal
+from rankwise.torch.outcome import Options, error_driven_way, soft_goal
 from rankwise.torch.registry import key_of
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rankwise.losses import LossLike
-from rankwise.smooth import error_driven_way
+from rankwise.metrics.registry import LossLike
 from rankwise.torch.batches import Gather
 from rankwise.torch.functional import check_update
 from rankwise.torch.modules import ScoresLoss
-from rankwise.torch.outcome import Goal, soft_goal
+from rankwise.torch.outcome import Goal, error_driven_way, soft_goal
 
 
 class SmoothRankLoss(ScoresLoss):

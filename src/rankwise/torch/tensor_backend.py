@@ -8,7 +8,9 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from rankwise.losses import DiscountedLoss, Form, Loss, StepLoss
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.step_loss import StepLoss
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
 from rankwise.torch.outcome import Goal, Outcome
 from rankwise.torch.tensor_dynamic import best_rewarded
@@ -23,7 +25,7 @@ def solve_batch(
     scores: Tensor, samples: Samples, qid: Tensor | None, loss: Loss, goal: Goal
 ) -> tuple[Outcome, Tensor | None]:
     """As in `core_backend`."""
-    if loss.form is Form.THRESHOLD:
+    if loss.breaks_c1 is not None and loss.has_grades:
         raise ValueError(
             f"{loss.name} runs on the CPU only, in the compiled core; pass scores.cpu() and backend='core'"
         )
@@ -47,9 +49,9 @@ def _solve_rows(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Out
 
 
 def _solve_binary(scores: Tensor, samples: Samples, loss: Loss, goal: Goal) -> Outcome:
-    if loss.form is Form.LABELS:
+    if not loss.has_grades:
         return _zero_one(scores, samples, goal)
-    if loss.form is Form.DISCOUNT:
+    if loss.has_discount:
         return _solve(scores, samples, loss, goal)
     parts = [_solve(*_row(scores, samples, q), loss, goal) for q in range(scores.shape[0])]
     return Outcome(*(torch.cat(one) for one in zip(*parts, strict=True)))
@@ -135,7 +137,7 @@ def _direct(rows: SortedRows, in_tensors: TensorLoss, loss: Loss, goal: Goal, un
 
 
 def _in_tensors(loss: Loss, rows: SortedRows, has_c2: bool) -> TensorLoss:
-    if loss.form is Form.DISCOUNT:
+    if loss.has_discount:
         return _discounted(loss, rows)
     if loss.step is not None:
         return StepTensors(cast(StepLoss, loss), rows.most_pos, rows.most_neg, rows.pos.device, has_c2)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rankwise.detector_losses import LEAST_ERROR
+from rankwise.surrogates.rank_sort import LEAST_ERROR
 from rankwise.torch.detector_layout import Detections
 from rankwise.torch.layout import compute_dtype, precise, refuse_scores
 from rankwise.torch.outcome import Outcome

@@ -1,4 +1,4 @@
-"""Grades in tensors: sums over thresholds of binary results, and soft ranks; see `rankwise.grades`."""
+"""Grades in tensors: sums over thresholds of binary results, and soft ranks; see `rankwise.metrics.thresholds`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.grades import Levels, check_number, level_gains, level_norms, sums_of, weigh_levels
-from rankwise.losses import DiscountedLoss, Loss
-from rankwise.soft_ranks import has_one_step
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.thresholds import Levels, check_number, level_gains, level_norms, sums_of, weigh_levels
+from rankwise.surrogates.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, precise, refuse_scores
 from rankwise.torch.outcome import Goal, Outcome
 from rankwise.torch.tensor_loss import DiscountedTensors
@@ -24,8 +25,8 @@ Binary = Callable[[Tensor, Samples], Outcome]
 class _Grades(NamedTuple):
     """Grades of a batch, (Q, n) in rows. valid: which samples count. level: (Q, L) different grades by row, ascending.
 
-    Entries beyond the levels of a row are infinite. on_host: the same for `rankwise.grades`, on the host. sizes: (Q,)
-    samples per row, on the host.
+    Entries beyond the levels of a row are infinite. on_host: the same for
+    `rankwise.metrics.thresholds`, on the host. sizes: (Q,) samples per row, on the host.
     """
 
     grades: Tensor
@@ -104,7 +105,7 @@ def _smooth_by_worth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width
 
 
 def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) -> Outcome:
-    """The smooth loss by soft ranks; formulas: `rankwise.soft_ranks`."""
+    """The smooth loss by soft ranks; formulas: `rankwise.surrogates.soft_ranks`."""
     gain, step = level_gains(found.on_host, loss)
     n_levels, dtype = np.diff(found.on_host.starts), precise(scores.device)
     norm = sums_of(step * level_norms(found.on_host, found.sizes, step, loss), n_levels)

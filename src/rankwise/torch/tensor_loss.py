@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.losses import DiscountedLoss, Loss, StepLoss, Tail
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss, Tail
+from rankwise.metrics.step_loss import StepLoss
 from rankwise.torch.layout import precise
 
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()

@@ -1,4 +1,6 @@
-"""The smooth and the error-driven loss in tensors, for all queries of a batch at once; formulas: `rankwise.smooth`.
+"""The smooth and the error-driven loss in tensors, for all queries of a batch at once.
+
+Formulas: `rankwise.surrogates.smooth`.
 
 Scores are negated, t = −s, so that positives ascend from the top: c_k = Σ_j H(t_k − t_j). Two searches among the edges
 t_k ± width place a sample: it is below the windows of positives k < under, in those of under ≤ k < upto, and above

@@ -24,7 +24,7 @@ warnings.simplefilter("error")
 sys.path.append(sys.argv[1])
 import numpy as np
 import rankwise as rw
-from rankwise.detector_losses import solve_alrp, solve_rank_sort
+from rankwise.surrogates.rank_sort import solve_alrp, solve_rank_sort
 from rankwise.inference.grouping import order_by_key
 from rankwise.inference.predicted import predict
 from rankwise.queries import single_query

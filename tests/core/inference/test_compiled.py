@@ -18,8 +18,8 @@ from numba.core import event
 from numpy.typing import NDArray
 
 import rankwise
+from rankwise.arguments import as_relevant, as_scores
 from rankwise.inference import compiled
-from rankwise.inputs import as_relevant, as_scores
 
 # Compiles one small kernel; the fast engine would take much longer.
 CODE = """

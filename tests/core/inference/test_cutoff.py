@@ -12,7 +12,7 @@ from rank_losses import slack
 
 import rankwise as rw
 from rankwise.inference import engine
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 Array = NDArray[Any]
 RTOL, GRADIENT_RTOL = 1e-12, 1e-11

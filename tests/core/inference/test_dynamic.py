@@ -13,7 +13,7 @@ from rank_losses import NAMED, TOL, Query, slack
 
 import rankwise as rw
 from rankwise.inference import dynamic
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 PROBLEMS = 250
 DIFFERENCE, DIFFERENCE_ATOL = 1e-6, 1e-7

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rank_losses import slack
 
 import rankwise as rw
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 Array = NDArray[Any]
 RTOL, GRADIENT_RTOL = 1e-12, 1e-11

@@ -10,7 +10,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.inference.predicted import predict, predicted
-from rankwise.losses import as_loss
+from rankwise.metrics.registry import as_loss
 
 RTOL = {np.float64: 1e-12, np.float32: 1e-6}
 LOSSES: dict[str, rw.Loss] = {

@@ -13,7 +13,7 @@ from metric_problems import ATOL, NAMES, SCORES, draw_scores
 from sklearn.metrics import ndcg_score
 
 from rankwise import metrics
-from rankwise.gains import gains_of
+from rankwise.metrics.gains import gains_of
 
 RELEVANCE = [name for name in NAMES if not metrics.as_metric(name).graded]
 GRADED = [name for name in NAMES if metrics.as_metric(name).graded]

@@ -321,6 +321,6 @@ def test_wrong_names_and_cut_offs_are_refused(name: Any, k: Any, error: type[Exc
         metrics.per_query(name, SCORES, RELEVANT, [1, 1, 1, 1], k=k)
 
 
-def test_the_registry_metric_without_its_cut_off_is_refused_when_called() -> None:
+def test_a_metric_without_the_cut_off_that_it_needs_is_refused() -> None:
     with pytest.raises(ValueError, match=r"precision needs the last place"):
-        metrics.METRICS["precision"](SCORES, RELEVANT)
+        metrics.as_metric("precision")

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from rankwise import LatentRankSVMCV, RankSVMCV
 from rankwise.latent import Bags, bag_means
 from rankwise.linear import Objective, as_features, natural_C, pose
-from rankwise.losses import as_loss
+from rankwise.metrics import as_loss
 from rankwise_lab.benchmarks import quality
 from rankwise_lab.benchmarks.bags_data import BagSet
 from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Fitted, logistic, tuned

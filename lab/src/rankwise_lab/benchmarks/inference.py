@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import rankwise as rw
-from rankwise.losses import Loss
+from rankwise import Loss
 from rankwise_lab.benchmarks import graded, processes, small, tight, unfriendly
 from rankwise_lab.benchmarks.plan import (
     LOSSES,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.losses import Loss
+from rankwise import Loss
 from rankwise_lab.benchmarks.plan import PAPER, Case, Row, Sizes, at_least, at_most, over
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.opponents import hinge, zero_one_hinge
+from rankwise_lab.measuring.opponents import LogarithmicNDCG, hinge, zero_one_hinge
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import THREADS, Task, compare
 
@@ -52,7 +52,7 @@ def _published_ap(repeats: int) -> Iterator[Row]:
 
 def _published_ndcg(repeats: int) -> Iterator[Row]:
     sample = scores.normal(*PAPER)
-    untabulated = rw.NDCG(tabulate=False)
+    untabulated = LogarithmicNDCG()
     tasks: dict[str, Task] = {
         "hinge": hinge(sample, "ndcg"),
         "chakrabarti": hinge(sample, "ndcg", "chakrabarti"),

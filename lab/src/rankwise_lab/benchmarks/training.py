@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import NDCG, RankSVM, RankSVMCV
-from rankwise.losses import LossLike
+from rankwise import RankSVM, RankSVMCV
+from rankwise.metrics import LossLike
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most, over
 from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.measuring.opponents import LogarithmicNDCG
 from rankwise_lab.measuring.timing import compare, fastest
 
 __all__ = ["BENCHMARK"]
@@ -31,7 +32,7 @@ _PUBLISHED: dict[str, dict[str, tuple[LossLike, str, float | None]]] = {
     "ap": {"yue": ("ap", "yue", 10.0), "mohapatra2014": ("ap", "mohapatra2014", None)},
     "ndcg": {
         "chakrabarti": ("ndcg", "chakrabarti", 10.0),
-        "chakrabarti, logarithms in the loop": (NDCG(tabulate=False), "chakrabarti", 10.0),
+        "chakrabarti, logarithms in the loop": (LogarithmicNDCG(), "chakrabarti", 10.0),
     },
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array, first_true, is_number
+from rankwise.arguments import as_array, first_true, is_number
 
 # No image is this large, and areas of smaller boxes are exact enough.
 _LARGEST = 1e8

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from rankwise.inputs import first_true
+from rankwise.arguments import first_true
 from rankwise_lab.detection.boxes import as_boxes
 
 MODELS = ("efficientnet-lite0",)

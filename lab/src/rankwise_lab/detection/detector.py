@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.latent import LatentRankSVM, LatentRankSVMCV, bag_means
 from rankwise.linear import Objective, as_features, grid_of_C, pose
-from rankwise.losses import LossLike, as_loss
+from rankwise.metrics import LossLike, as_loss
 from rankwise.metrics import average_precision as ranking_average_precision
 from rankwise_lab.detection.boxes import as_boxes, iou, nms
 from rankwise_lab.detection.evaluation import Detections, Kind, VocAP, average_precision

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.inputs import as_array, check_known, first_true, is_number
+from rankwise.arguments import as_array, check_known, first_true, is_number
 from rankwise_lab.detection.boxes import as_boxes, as_scores, iou
 
 # The objects of an image: boxes (k, 4), and which of them are difficult (k,).

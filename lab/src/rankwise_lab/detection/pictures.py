@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.arguments import as_array, is_whole
 from rankwise.cli import install_hint
-from rankwise.inputs import as_array, is_whole
 from rankwise_lab.detection.boxes import as_boxes, as_scores
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import Interleaving, ranking_loss, structured_hinge
+from rankwise import Interleaving, Loss, ranking_loss, structured_hinge
 from rankwise.inference import Step, trace
-from rankwise.losses import Loss, as_loss
+from rankwise.metrics import as_loss
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
 MOST_SAMPLES = 200

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankwise.inputs import NotFiniteError, as_scale
-from rankwise.losses import Form, Loss, LossLike, as_loss
-from rankwise.method import AUTO, as_method
+from rankwise import Hinge, Loss
+from rankwise.arguments import NotFiniteError, as_scale
+from rankwise.metrics import LossLike, as_loss
 from rankwise.queries import Queries, as_queries
-from rankwise.solving import solve
 from rankwise.torch.functional import structured_hinge
 
 HINGE = "hinge"
@@ -75,7 +74,7 @@ class BlockLoss:
     def __init__(self, loss: LossLike, n_classes: int, *, scale: float = 1.0, method: str = "auto") -> None:
         self.n_classes, self.scale = n_classes, as_scale(scale)
         self._loss: Loss | None = None if isinstance(loss, str) and loss == HINGE else as_loss(loss)
-        self._method = AUTO
+        self._surrogate = Hinge(scale)
         if self._loss is None:
             if method != "auto":
                 raise ValueError(
@@ -84,7 +83,8 @@ class BlockLoss:
             if n_classes < 2:
                 raise ValueError(f"the multi-class hinge needs at least 2 classes, got {n_classes}")
         else:
-            self._method = as_method(method, self._loss)
+            self._surrogate = Hinge(scale, method)
+            self._surrogate.accepts(self._loss)
         self.calls, self.seconds = 0, 0.0
 
     @property
@@ -131,7 +131,7 @@ class BlockLoss:
             flat = np.ascontiguousarray(scores.T.numpy()).reshape(-1)
             threads = torch.get_num_threads() if flat.size >= _WORTH_THREADS else 1
             try:
-                solved = solve(flat, self._queries(labels), self._loss, self.scale, self._method, threads)
+                solved = self._surrogate.solve(flat, self._queries(labels), self._loss, threads)
             except NotFiniteError:
                 why = "scores are not finite because the weights have grown too large; raise lam or mu"
                 raise FloatingPointError(why) from None
@@ -147,8 +147,10 @@ class BlockLoss:
         return as_queries(relevant, np.arange(self.n_classes + 1) * labels.shape[0])
 
     def _on_device(self, scores: Tensor, labels: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
-        if self._method != AUTO:
-            raise ValueError(f"method={self._method.name!r} runs on the CPU only; use method='auto' on {scores.device}")
+        if self._surrogate.method != "auto":
+            raise ValueError(
+                f"method={self._surrogate.method!r} runs on the CPU only; use method='auto' on {scores.device}"
+            )
         leaf = scores.clone().requires_grad_()
         with torch.enable_grad():
             values = structured_hinge(leaf, self._relevant(labels), loss, dim=0, scale=self.scale, reduction="none")
@@ -200,7 +202,7 @@ class BlockLoss:
         positives = relevant.sum(0, dtype=torch.float64)
         negatives = count - positives
         filled = (positives > 0) & (negatives > 0)
-        if self._loss.form is Form.LABELS:
+        if not self._loss.has_grades:
             return (filled.double() / (count * classes)).expand(count, classes)
         each = torch.where(relevant, 2.0 / positives.clamp(min=1), 2.0 / negatives.clamp(min=1))
         return each * filled / classes

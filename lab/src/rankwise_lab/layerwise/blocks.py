@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import TensorDataset
 
-from rankwise.inputs import is_whole
+from rankwise.arguments import is_whole
 
 # Number of images checked, hashed or scored at a time.
 _AT_ONCE = 500

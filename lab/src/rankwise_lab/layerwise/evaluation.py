@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from rankwise.inputs import is_number
+from rankwise.arguments import is_number
 from rankwise.metrics import METRICS, as_metric
 from rankwise_lab.layerwise.block_loss import HINGE, BlockLoss
 from rankwise_lab.layerwise.blocks import Blocks

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rankwise.inputs import check_positive, is_whole
-from rankwise.losses import LossLike
+from rankwise.arguments import check_positive, is_whole
+from rankwise.metrics import LossLike
 from rankwise_lab.layerwise.block_loss import BlockLoss
 from rankwise_lab.layerwise.blocks import Blocks
 from rankwise_lab.layerwise.frank_wolfe import LayerSolver

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from rankwise.inputs import check_whole
-from rankwise.losses import LossLike
+from rankwise.arguments import check_whole
+from rankwise.metrics import LossLike
 from rankwise.progress import Progress
 from rankwise_lab.layerwise.block_loss import BlockLoss
 from rankwise_lab.layerwise.blocks import Blocks, as_images

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankwise.inputs import is_whole
+from rankwise.arguments import is_whole
 from rankwise.io import ModelFile, ModelFileError, read_model, write_model
 from rankwise.io.quoting import shown, told
 from rankwise_lab.layerwise.pieces import KNOWN, WEIGHTED, flatten

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankwise.inputs import is_number
+from rankwise.arguments import is_number
 from rankwise.io import fingerprint
-from rankwise.losses import LossLike
+from rankwise.metrics import LossLike
 from rankwise_lab.layerwise.block_loss import BlockLoss
 from rankwise_lab.layerwise.blocks import Blocks
 from rankwise_lab.layerwise.evaluation import in_mode

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.losses import LossLike
+from rankwise import NDCG
+from rankwise.metrics import LossLike
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import THREADS, Task
 
@@ -28,3 +29,9 @@ def zero_one_hinge(sample: Sample) -> tuple[float, NDArray[Any]]:
     margin = 1 - y * scores
     active = margin > 0
     return float(margin[active].sum()) / scores.size, np.where(active, -y / scores.size, np.float32(0))
+
+
+class LogarithmicNDCG(NDCG):
+    """NDCG whose logarithms are computed at every use, as in the published baselines."""
+
+    table_size = 0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.losses import Loss
+from rankwise import Loss
 
 __all__ = [
     "ACTIVE",

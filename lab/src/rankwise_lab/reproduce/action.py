@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, RankSVMCV, load
 from rankwise.linear import Objective, as_features, grid_of_C, pose
-from rankwise.losses import as_loss
-from rankwise.metrics import METRICS, resampled
+from rankwise.metrics import as_loss, as_metric, resampled
 from rankwise_lab import pieces
 from rankwise_lab.intervals import LEVEL, percentile
 from rankwise_lab.measuring.machine import n_cores
@@ -164,7 +163,7 @@ class ActionExperiment:
         with unconverged():
             model.fit(self.X, self.relevant(k))
         model.save(self._model_file(k, loss, metric))
-        value = METRICS[metric](model.decision_function(self.data.X_test), self.data.Y_test[:, k])
+        value = as_metric(metric)(model.decision_function(self.data.X_test), self.data.Y_test[:, k])
         name = self.data.classes[k]
         self._say(f"{name}, {loss} loss, C = {C:.3g}: {metric.upper()} on test {100.0 * value:.2f} %")
         return {

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rankwise.figures import COLOURS, INK, finish
-from rankwise.losses import NDCG, LossLike
+from rankwise.metrics import LossLike
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.opponents import hinge, zero_one_hinge
+from rankwise_lab.measuring.opponents import LogarithmicNDCG, hinge, zero_one_hinge
 from rankwise_lab.measuring.timing import Task, compare
 from rankwise_lab.report.figure import Drawing, draw_each
 
@@ -40,7 +40,7 @@ __all__ = [
 _POSITIVES, _NEGATIVES, _RATIO = 227, 200, 10
 # The first point of each axis: samples, negatives, positives.
 _FIRST = (110, 100, 10)
-_LOGARITHMS = NDCG(tabulate=False)
+_LOGARITHMS = LogarithmicNDCG()
 
 
 class Curve(NamedTuple):

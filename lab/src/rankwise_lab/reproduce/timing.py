@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, structured_hinge
 from rankwise.linear import AUTO, INTERCEPT, SOLVERS, Objective, Settings, as_features, pose
-from rankwise.losses import NDCG, LossLike, as_loss
+from rankwise.metrics import LossLike, as_loss
 from rankwise_lab import pieces
+from rankwise_lab.measuring.opponents import LogarithmicNDCG
 from rankwise_lab.measuring.timing import THREADS, compare, no_collection, unconverged
 from rankwise_lab.reproduce.action import ActionExperiment
 
@@ -42,7 +43,7 @@ class Method(NamedTuple):
 
     def trained_for(self) -> LossLike:
         """The loss as it is trained for."""
-        return NDCG(tabulate=False) if self.evaluate_logarithms else self.loss
+        return LogarithmicNDCG() if self.evaluate_logarithms else self.loss
 
 
 # By key: "published" is as its authors wrote it, with a logarithm at each step.

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise.loss_forms import ROUNDING, TINY, FloatArray, IntArray, Loss, breaks_c2
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray, IntArray
+from rankwise.metrics.loss import ROUNDING, TINY, Loss, breaks_c2
 
 __all__ = ["StepLoss"]
 
@@ -19,6 +21,7 @@ _BLOCK = 1 << 19
 _AT_ONCE, _FEW = 1 << 28, 4
 
 
+@documented
 class StepLoss(Loss):
     """Loss given by its step function.
 
@@ -65,6 +68,7 @@ class StepLoss(Loss):
     def __init__(self, step: Callable[[Any, Any, int, int], Any], name: str | None = None) -> None:
         if not callable(step):
             raise TypeError(f"step must be a function of (i, j, n_pos, n_neg), got {type(step).__name__}")
+        super().__init__(step=step)
         self.step = step
         self._checked: set[tuple[int, int]] = set()  # every step was checked
         self._sampled: set[tuple[int, int]] = set()  # some steps were checked: enough only for thorough=False
@@ -72,29 +76,6 @@ class StepLoss(Loss):
             self.name = name
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
-        """Compute the steps δ_j(i+1) − δ_j(i) of the loss.
-
-        Parameters
-        ----------
-        i : array-like of int
-            Interleaving ranks, 1 ≤ i ≤ n_pos. Broadcast against `j`.
-        j : array-like of int
-            Numbers of negatives from the top, 1 ≤ j ≤ n_neg.
-        n_pos : int
-            Number of positives P.
-        n_neg : int
-            Number of negatives N.
-
-        Returns
-        -------
-        ndarray of float
-            The steps, in the broadcast shape of `i` and `j`.
-
-        Raises
-        ------
-        ValueError
-            If the step function returns an array of another shape, or a number that is not finite.
-        """
         i, j = np.asarray(i), np.asarray(j)
         shape = np.broadcast_shapes(i.shape, j.shape)
         value = np.asarray(self.step(i, j, n_pos, n_neg), dtype=np.float64)
@@ -112,20 +93,6 @@ class StepLoss(Loss):
         return value
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
-        """Compute Δ of rankings that are given as counts.
-
-        Parameters
-        ----------
-        above : array-like of shape (..., n_pos)
-            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
-        n_neg : int
-            Number of negatives N.
-
-        Returns
-        -------
-        ndarray of shape (...)
-            Δ of each ranking.
-        """
         counts: IntArray = np.asarray(above)
         n_pos = int(counts.shape[-1])
         total = np.zeros(counts.shape[:-1])
@@ -136,23 +103,6 @@ class StepLoss(Loss):
         return total
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
-        """Raise an error unless the loss is QS-suitable for these counts.
-
-        Parameters
-        ----------
-        n_pos : int
-            Number of positives P.
-        n_neg : int
-            Number of negatives N.
-        thorough : bool, default True
-            Whether to look at every pair (i, j). If False and there are more than 2²⁸ pairs, only every j of some i is
-            checked.
-
-        Raises
-        ------
-        NotQSSuitableError
-            If a step falls as j grows.
-        """
         counts = (n_pos, n_neg)
         if counts in self._checked or (counts in self._sampled and not thorough) or n_neg < 2:
             return

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.inputs import first_true
+from rankwise.arguments import first_true
 
 __all__ = ["GAINS", "Gain", "as_gain", "gains_of"]
 

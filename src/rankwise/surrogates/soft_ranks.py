@@ -23,11 +23,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.discounted_loss import DiscountedLoss
-from rankwise.grades import Levels, check_levels, level_gains, level_norms, level_of_samples, levels_of, sums_of
-from rankwise.loss_forms import Loss
-from rankwise.queries import Queries, as_queries
-from rankwise.soft_ways import soft_kernels
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.thresholds import (
+    Levels,
+    check_levels,
+    level_gains,
+    level_norms,
+    level_of_samples,
+    levels_of,
+    sums_of,
+)
+from rankwise.queries import Queries, Solved, as_queries
+from rankwise.surrogates.softened import soft_kernels
 
 __all__ = ["Kind", "by_worth", "has_one_step", "solve_ranked"]
 
@@ -96,10 +104,9 @@ def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:
     return sums_of((step > 0.0).astype(np.float64), np.diff(levels.starts)) <= 1.0
 
 
-def solve_ranked(
-    scores: NDArray[np.floating], queries: Queries, loss: DiscountedLoss, width: float, n_threads: int
-) -> tuple[FloatArray, NDArray[np.floating]]:
+def solve_ranked(scores: NDArray[np.floating], queries: Queries, loss: Loss, width: float, n_threads: int) -> Solved:
     """Return the smooth loss of each graded query, and the gradient of their sum. Raises as `soften` does."""
+    assert isinstance(loss, DiscountedLoss)
     worth = _worth_of(queries, loss)
     last = np.inf if loss.k is None else loss.k + 1.0
     soft = soft_kernels().soften(scores, worth.gained, width, n_threads)
@@ -120,7 +127,7 @@ def solve_ranked(
     gradient += soft_kernels().spread(
         scores, worth.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads
     )
-    return value, gradient.astype(scores.dtype, copy=False)
+    return Solved(value, value, queries.counts[0], queries.counts[1], gradient.astype(scores.dtype, copy=False))
 
 
 def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:

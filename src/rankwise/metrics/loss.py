@@ -1,25 +1,27 @@
-"""The base class of losses: the form of a loss, its steps, and whether it is QS-suitable.
+"""Losses: metrics that can be trained for. The loss is one minus the metric, relative to that of the best ranking.
 
-A ranking of P positives and N negatives is given by c_k = the number of negatives above the k-th positive. A loss takes
-one of two forms: a weight and a discount (discounted_loss.py), or a step function (step_loss.py).
+A ranking of P positives and N negatives is given by c_k = the number of negatives above the k-th positive. A loss has a
+weight and a discount (discounted.py), steps (step_loss.py), or neither (f1.py, zero_one.py).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from enum import Enum, IntEnum, auto
-from typing import Any, NamedTuple
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.gains import Gain
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray, IntArray, Metric
+from rankwise.metrics.ranked import Steps
 
-__all__ = ["ROUNDING", "TINY", "Form", "Loss", "LossTables", "NotQSSuitableError", "Tail", "breaks_c2"]
+if TYPE_CHECKING:
+    from rankwise.queries import Queries, Solved
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+__all__ = ["ROUNDING", "TINY", "Loss", "LossTables", "NotQSSuitableError", "SoftCounts", "Tail", "breaks_c2"]
 
 # A second difference this small relative to the discount is rounding, not a violation of (C2).
 ROUNDING = 8 * np.finfo(np.float64).eps
@@ -71,15 +73,6 @@ class Tail(IntEnum):
     ZERO = 4  # 0: the discount is cut off
 
 
-class Form(Enum):
-    """What a loss is made of. This decides which methods can find its most violating output."""
-
-    DISCOUNT = auto()  # a weight and a discount: it has `tables`, and every method works
-    STEPS = auto()  # a loss of rankings, given by its steps alone
-    THRESHOLD = auto()  # a loss of rankings at their best threshold: not a sum over negatives, has a separate method
-    LABELS = auto()  # a loss of labellings, not of rankings: no ranking method applies
-
-
 class LossTables(NamedTuple):
     """A loss as the kernels see it, as plain data.
 
@@ -92,17 +85,40 @@ class LossTables(NamedTuple):
     per_pair: bool
 
 
-class Loss(ABC):
-    """Base class of losses Δ(R*, R) of a ranking of positives and negatives.
+class SoftCounts(NamedTuple):
+    """Soft counts of the positives of queries, one query after the other, ascending by score within a query.
 
-    Δ is 0 for a perfect ranking. To define your own loss, use `DiscountedLoss` or `StepLoss` rather than this class.
+    above: (P,) c_k, the soft number of negatives above. place: (P,) k, from the top. n_pos: (Q,). norm: (P,) C of the
+    query. n: the largest number of samples in a query.
+    """
+
+    above: FloatArray
+    place: IntArray
+    n_pos: IntArray
+    norm: FloatArray
+    n: int
+
+
+@documented
+class Loss(Metric):
+    """Base class of losses Δ(R*, R) of a ranking of positives and negatives: metrics that can be trained for.
+
+    Δ is 0 for a perfect ranking, and one minus the metric for "ap", "ndcg", "mrr", "auc" and "f1". To define your own
+    loss, use `DiscountedLoss` or `StepLoss` rather than this class.
+
+    Parameters
+    ----------
+    k : int, optional
+        Last place that counts. By default all places count.
+    gain : {"exp2", "linear"} or callable, optional
+        Worth of a grade: 2^y − 1, y itself, or a function of y. By default that of the class.
+    **options : Any
+        Other options of a subclass, which `replace` keeps.
 
     Attributes
     ----------
     name : str
         Name of the loss in messages and reports.
-    form : Form
-        What the loss is made of: a weight and a discount, steps, a threshold, or labels.
     learns_intercept : bool
         Whether the loss changes if all scores are shifted by the same amount.
     proven : bool
@@ -111,6 +127,14 @@ class Loss(ABC):
         Last place that counts. None if all places count.
     gain : {"exp2", "linear"} or callable
         Worth of a grade: 2^y − 1, y itself, or a function of y.
+    breaks_c1 : str or None
+        Why the loss is not a sum over negatives, so that the published methods do not apply. None if it is one.
+    has_discount : bool
+        Whether the loss has a weight and a discount, as `DiscountedLoss` has.
+    has_soft_counts : bool
+        Whether it can be smoothed: it has a value at soft counts.
+    has_grades : bool
+        Whether grades mean anything to it, as thresholds.
     step : callable or None
         Step function of a `StepLoss`. It takes arrays and tensors alike.
 
@@ -128,13 +152,15 @@ class Loss(ABC):
     (True, 'ap', True)
     """
 
-    name: str
-    form: Form = Form.STEPS
     learns_intercept: bool = False
     proven: bool = False
-    k: int | None = None
-    gain: Gain = "linear"
+    breaks_c1: str | None = None
+    has_discount: bool = False
+    has_soft_counts: bool = False
+    has_grades: bool = True
     step: Callable[[Any, Any, int, int], Any] | None = None
+    # Its own exact structured hinge, f(scores, queries, scale, exhaustive, n_threads), if no method applies.
+    solve_hinge: Callable[[NDArray[np.floating], Queries, float, bool, int], Solved] | None = None
 
     @property
     def qs_suitable(self) -> bool | None:
@@ -142,9 +168,90 @@ class Loss(ABC):
 
         None if this depends on the size of the query. `check_qs_suitable` then decides.
         """
-        return None
+        return None if self.breaks_c1 is None else False
 
     @abstractmethod
+    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        """Compute Δ of rankings that are given as counts.
+
+        Parameters
+        ----------
+        above : array-like of shape (..., n_pos)
+            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
+        {n_neg}
+
+        Returns
+        -------
+        ndarray of shape (...)
+            Δ of each ranking.
+        """
+
+    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
+        """Compute Δ of the ranking that the scores induce.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Finite scores of one query.
+        relevant : ndarray of bool of shape (n,)
+            Whether each sample is a positive.
+        worst : bool
+            Whether a positive and a negative with equal scores count as misranked.
+
+        Returns
+        -------
+        float
+            The loss.
+        """
+        pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
+        above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
+        return float(self.of_counts(above, neg.size))
+
+    def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
+        """Compute the loss at soft counts.
+
+        Parameters
+        ----------
+        counts : SoftCounts
+            Soft counts of the positives of queries.
+
+        Returns
+        -------
+        part : ndarray of shape (n_pos,)
+            What each positive adds to the loss of its query.
+        slope : ndarray of shape (n_pos,)
+            Derivative of the loss in each soft count c_k.
+
+        Raises
+        ------
+        TypeError
+            If the loss cannot be smoothed.
+        """
+        raise TypeError(f"{self.name} cannot be smoothed")
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute 1 − Δ of each query; equal scores count as the mean of their best and their worst order.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        n_pos, n_neg = steps.total(steps.gain).astype(int), steps.total(steps.size - steps.gain).astype(int)
+        best = steps.above(steps.size - steps.gain)
+        worst, ends = best + steps.size - steps.gain, np.append(steps.first[1:], steps.size.size)
+        values = np.full(n_pos.size, np.nan)
+        for q in np.flatnonzero((n_pos > 0) & (n_neg > 0)):
+            own = slice(steps.first[q], ends[q])
+            lost = [self.of_counts(np.repeat(c[own], steps.gain[own].astype(int)), n_neg[q]) for c in (best, worst)]
+            values[q] = 1.0 - 0.5 * float(lost[0] + lost[1])
+        return values
+
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
         """Compute the steps δ_j(i+1) − δ_j(i) of the loss.
 
@@ -157,44 +264,51 @@ class Loss(ABC):
             Interleaving ranks, 1 ≤ i ≤ n_pos. Broadcast against `j`.
         j : array-like of int
             Numbers of negatives from the top, 1 ≤ j ≤ n_neg.
-        n_pos : int
-            Number of positives P.
-        n_neg : int
-            Number of negatives N.
+        {n_pos}
+        {n_neg}
 
         Returns
         -------
         ndarray of float
             The steps, in the broadcast shape of `i` and `j`.
-        """
 
-    @abstractmethod
-    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
-        """Compute Δ of rankings that are given as counts.
+        Raises
+        ------
+        NotQSSuitableError
+            If the loss is not a sum over negatives.
+        """
+        self.check(n_pos, n_neg)
+        raise TypeError(f"{self.name} has no steps")
+
+    def tables(self, n_pos: int, n: int) -> LossTables:
+        """Return the weights and discounts of the loss as arrays.
 
         Parameters
         ----------
-        above : array-like of shape (..., n_pos)
-            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
-        n_neg : int
-            Number of negatives N.
+        n_pos : int
+            Least number of weights.
+        n : int
+            Least number of places with a discount.
 
         Returns
         -------
-        ndarray of shape (...)
-            Δ of each ranking.
-        """
+        LossTables
+            The weights and discounts.
 
-    @abstractmethod
+        Raises
+        ------
+        TypeError
+            If the loss has no weight and no discount.
+        """
+        raise TypeError(f"{self.name} has no weight and no discount")
+
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         """Raise an error unless the loss is QS-suitable for these counts.
 
         Parameters
         ----------
-        n_pos : int
-            Number of positives P.
-        n_neg : int
-            Number of negatives N.
+        {n_pos}
+        {n_neg}
         thorough : bool, default True
             Whether to look at every pair (i, j). If False and there are very many pairs, only every j of some i is
             checked.
@@ -204,6 +318,8 @@ class Loss(ABC):
         NotQSSuitableError
             If (C1) or (C2) does not hold.
         """
+        if self.breaks_c1 is not None:
+            raise NotQSSuitableError(f"{self.name} breaks (C1): {self.breaks_c1}")
 
     def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
         """Run `check` for queries of these counts.
@@ -230,37 +346,13 @@ class Loss(ABC):
         for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:
             self.check(int(p), int(n))
 
-    def tables(self, n_pos: int, n: int) -> LossTables:
-        """Return the weights and discounts of the loss as arrays.
-
-        Parameters
-        ----------
-        n_pos : int
-            Least number of weights.
-        n : int
-            Least number of places with a discount.
-
-        Returns
-        -------
-        LossTables
-            The weights and discounts.
-
-        Raises
-        ------
-        TypeError
-            If the loss has no weight and no discount.
-        """
-        raise TypeError(f"{self.name} has no weight and no discount")
-
     def normaliser(self, n_pos: int, n_neg: int) -> float:
         """Return C, the number that Δ is divided by.
 
         Parameters
         ----------
-        n_pos : int
-            Number of positives P, at least 1.
-        n_neg : int
-            Number of negatives N.
+        {n_pos}
+        {n_neg}
 
         Returns
         -------
@@ -290,30 +382,6 @@ class Loss(ABC):
             C of each query.
         """
         return np.array([self.normaliser(int(p), int(n)) for p, n in zip(n_pos, n_neg, strict=True)])
-
-    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
-        """Compute Δ of the ranking that the scores induce.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Finite scores of one query.
-        relevant : ndarray of bool of shape (n,)
-            Whether each sample is a positive.
-        worst : bool
-            Whether a positive and a negative with equal scores count as misranked.
-
-        Returns
-        -------
-        float
-            The loss.
-        """
-        pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
-        above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
-        return float(self.of_counts(above, neg.size))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 def breaks_c2(name: str, i: int, j: int, now: float, then: float) -> NotQSSuitableError:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.grouping import Grouping, group
-from rankwise.inputs import as_grades, as_scores, raise_not_finite
-from rankwise.metrics.grades import FloatArray
+from rankwise.arguments import as_grades, as_scores, raise_not_finite
+from rankwise.queries import Grouping, group
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.gains import gains_of
-from rankwise.inputs import raise_not_finite
-from rankwise.loss_forms import Form, Loss
+from rankwise.arguments import raise_not_finite
+from rankwise.metrics.gains import gains_of
+from rankwise.metrics.loss import Loss
 from rankwise.queries import Queries
 
 __all__ = [
@@ -165,7 +165,7 @@ def level_weights(queries: Queries, loss: Loss) -> FloatArray:
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query is worth anything."""
-    if loss.form is Form.LABELS:
+    if not loss.has_grades:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
     step = level_gains(levels, loss)[1]
     part = step * level_norms(levels, sizes, step, loss)

@@ -1,0 +1,134 @@
+"""Arguments that many functions share, described once.
+
+A line `{scores}` of a docstring, alone but for its indentation, is replaced by the text of that name.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any, TypeVar
+
+__all__ = ["SHARED", "documented"]
+
+Thing = TypeVar("Thing")
+
+_METRIC_NAMES = (
+    'Name of a loss, "ap", "ndcg", "mrr", "auc", "f1" or "zero-one"; a loss of the first k places, such as "ndcg@10", '
+    '"ap@100", "mrr@10" or "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.'
+)
+_QID = "Query of each sample, as integers or strings in any order. "
+_EMPTY_LOSS = (
+    "What to do with a query that has nothing to rank: no positives, no negatives, or only one grade. "
+    '"zero" counts it as 0, "skip" leaves it out of the mean, and "error" raises a `ValueError`.'
+)
+_EMPTY_METRIC = (
+    'leave it out of the mean ("skip"), count it as 0 ("zero") or as 1 ("one", as LightGBM\'s NDCG does), or raise a '
+    '`ValueError` ("error"). The choice changes the mean, so report it.'
+)
+_ONE_OF = '{"skip", "zero", "one", "error"}, default "skip"'
+
+# Name of a text → (the head of the entry, what it says).
+_ENTRIES: dict[str, tuple[str, str]] = {
+    "scores": (
+        "scores : array-like of shape (n,)",
+        "Finite real numbers. The higher the score, the higher the sample is ranked.",
+    ),
+    # losses
+    "loss": ('loss : str or Loss, default "ap"', _METRIC_NAMES),
+    "qid": (
+        "qid : array-like of shape (n,), optional",
+        _QID + "The result is then the mean over queries. By default all samples form one query.",
+    ),
+    "n_threads": (
+        "n_threads : int, default 1",
+        "Number of threads; −1 uses all processors. Results do not depend on it.",
+    ),
+    "empty": ('empty : {"zero", "skip", "error"}, default "zero"', _EMPTY_LOSS),
+    "width": (
+        "width : float, default 1.0",
+        "Half the width of the ramp by which scores are compared, in units of the scores.",
+    ),
+    "scale": (
+        "scale : float, default 1.0",
+        'Weight of the loss Δ against the scores. It may be negative only with method="dynamic" or "exhaustive".',
+    ),
+    "method": (
+        'method : str, default "auto"',
+        'Method that finds the most violating ranking. "auto" chooses the fastest exact one. The others are listed in '
+        '`rankwise.inference.METHODS`; the exact ones agree in value. "dynamic", "chakrabarti" and "exhaustive" also '
+        "take losses that are not QS-suitable.",
+    ),
+    "cutoff": (
+        "cutoff : int, optional",
+        'Only for method="chakrabarti": the discount counts as 0 from this place on.',
+    ),
+    "gain": (
+        'gain : {"exp2", "linear"} or callable, optional',
+        "Worth G(y) of a grade y: 2^y − 1, y itself, or a non-decreasing function with G(0) = 0.",
+    ),
+    "k": ("k : int, optional", "Last place that counts. By default all places count."),
+    # the conditions of a loss
+    "n_pos": ("n_pos : int", "Number of positives P, at least 1."),
+    "n_neg": ("n_neg : int", "Number of negatives N."),
+    # metrics
+    "relevant": (
+        "relevant : array-like of shape (n,)",
+        "Which samples are positives: booleans, or grades ≥ 0 of which those above 0 are positives.",
+    ),
+    "truth": (
+        "relevant : array-like of shape (n,)",
+        "Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.",
+    ),
+    "grades": (
+        "grades : array-like of shape (n,)",
+        "Grades ≥ 0, or booleans for binary relevance. A query is empty if all its grades are 0.",
+    ),
+    "metric": (
+        "metric : str or Metric",
+        'Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.',
+    ),
+    "empty_metric": (f"empty : {_ONE_OF}", "What to do with a query without positives: " + _EMPTY_METRIC),
+    "empty_pairs": (
+        f"empty : {_ONE_OF}",
+        "What to do with a query without positives or without negatives: " + _EMPTY_METRIC,
+    ),
+    "empty_grades": (f"empty : {_ONE_OF}", "What to do with a query whose grades are all 0: " + _EMPTY_METRIC),
+    "empty_any": (
+        f"empty : {_ONE_OF}",
+        'What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"), '
+        'count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").',
+    ),
+    "value_returned": ("float", "Value from 0 to 1; larger is better. NaN if no query is left."),
+    "metric_raises": (
+        "ValueError",
+        "If a score or a grade is not finite, a grade is below 0, lengths differ, or a query is empty with "
+        'empty="error".',
+    ),
+}
+# Texts by name, as they stand in a docstring.
+SHARED: dict[str, str] = {
+    name: head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ") for name, (head, text) in _ENTRIES.items()
+}
+_PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+
+
+def documented(thing: Thing) -> Thing:
+    """Fill the shared texts into the docstring of a function, or of a class and its own methods.
+
+    A method without a docstring takes that of the method that it overrides.
+    """
+    targets: list[Any] = [thing]
+    if isinstance(thing, type):
+        own = {name: value.fget if isinstance(value, property) else value for name, value in vars(thing).items()}
+        for name, value in own.items():
+            if callable(value) and not name.startswith("_") and not value.__doc__:
+                value.__doc__ = getattr(getattr(super(thing, thing), name, None), "__doc__", None)
+            if isinstance(whole := vars(thing)[name], property) and not whole.__doc__:
+                inherited = getattr(getattr(super(thing, thing), name, None), "__doc__", None)
+                setattr(thing, name, property(value, doc=inherited))
+        targets += [value for name, value in own.items() if callable(value) and not name.startswith("__")]
+    for target in targets:
+        if isinstance(getattr(target, "__doc__", None), str) and "{" in target.__doc__:
+            target.__doc__ = _PLACE.sub(lambda found: textwrap.indent(SHARED[found[2]], found[1]), target.__doc__)
+    return thing

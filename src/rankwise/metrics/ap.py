@@ -1,0 +1,129 @@
+"""Average precision: w_k = k, D(m) = 1/m."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray
+from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.loss import Tail
+from rankwise.metrics.ranked import Steps
+
+__all__ = ["AveragePrecision", "average_precision"]
+
+
+@documented
+class AveragePrecision(DiscountedLoss):
+    """Loss 1 − AP, one minus the average precision. Its name is "ap".
+
+        Δ = 1 − (1/P) Σ_i i / (i + c_i)
+
+    The i-th of P positives has c_i negatives above it, so i / (i + c_i) is the precision at its place.
+
+    Parameters
+    ----------
+    k : int, optional
+        Last place that counts. Positives beyond place k count as 0, and the sum is divided by min(P, k) instead of P.
+        The loss "ap@100" has k = 100. By default all places count.
+
+    See Also
+    --------
+    NDCG : A loss for graded relevance.
+    metrics.average_precision : The metric that this loss optimises.
+    structured_hinge : A convex upper bound of the loss, with a gradient.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> loss = rw.AveragePrecision()
+    >>> round(rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], loss), 4)
+    0.1667
+    """
+
+    name = "ap"
+    cut = "optionally"
+    closed_form = Tail.RECIPROCAL
+
+    def __init__(self, k: int | None = None) -> None:
+        super().__init__(k=k)
+
+    def weight(self, k: Any) -> Any:
+        return np.positive(k)
+
+    def discount(self, m: Any) -> Any:
+        return np.reciprocal(m)
+
+    def slope(self, m: Any) -> Any:
+        return -1.0 / np.square(m)
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute Σ_steps p (P + p)/(T + t), over n_pos; at k, a step above the cut has its share, over min(n_pos, k).
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        gain, size, best = steps.gain, steps.size, steps.total(steps.gain)
+        if self.k is not None:
+            gain, size, best = gain * steps.share(self.k), size * steps.share(self.k), np.minimum(best, self.k)
+        found = steps.above(gain) + gain
+        seen = np.maximum(steps.above(size) + size, 1.0)
+        return over(steps.total(gain * found / seen), best)
+
+
+@documented
+def average_precision(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    k: int | None = None,
+    qid: ArrayLike | None = None,
+    empty: str = "skip",
+) -> float:
+    """Compute the average precision, the mean precision at the places of the positives.
+
+        AP = (1/n_pos) Σ_steps p (P + p)/(T + t)
+
+    Samples with equal scores form one step of the precision-recall curve: t samples, p of them positive, below T
+    samples and P positives. This agrees with scikit-learn's `average_precision_score`.
+
+    Parameters
+    ----------
+    {scores}
+    {relevant}
+    k : int, optional
+        Last place that counts. The sum ends there and is divided by min(n_pos, k). If a step is cut, its share counts.
+        By default all places count.
+    {qid}
+    {empty_metric}
+
+    Returns
+    -------
+    {value_returned}
+
+    Raises
+    ------
+    {metric_raises}
+
+    See Also
+    --------
+    ndcg : A metric for graded relevance.
+    bootstrap_interval : A confidence interval of a metric.
+    rankwise.AveragePrecision : The loss 1 − AP.
+
+    Examples
+    --------
+    >>> average_precision([0.9, 0.8, 0.7, 0.1], [True, False, True, False])
+    0.8333333333333333
+    """
+    return AveragePrecision(k)(scores, relevant, qid=qid, empty=empty)

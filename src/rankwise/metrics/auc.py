@@ -1,0 +1,106 @@
+"""Area under the ROC curve: w_k = 1, D(m) = −m, C = PN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray
+from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.loss import Tail
+from rankwise.metrics.ranked import Steps
+
+__all__ = ["AUC", "auc"]
+
+
+@documented
+class AUC(DiscountedLoss):
+    """Loss 1 − AUC, the fraction of misordered pairs of a positive and a negative. Its name is "auc".
+
+        Δ = Σ_k c_k / (PN)
+
+    AUC is the area under the ROC curve. c_k is the number of negatives above the k-th of P positives.
+
+    See Also
+    --------
+    AveragePrecision : A loss that puts more weight on the top of the ranking.
+    metrics.auc : The metric that this loss optimises.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], rw.AUC())
+    0.25
+    """
+
+    name = "auc"
+    closed_form = Tail.LINEAR
+    _per_pair = True
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def discount(self, m: Any) -> Any:
+        return np.negative(m)
+
+    def slope(self, m: Any) -> Any:
+        return np.full(np.shape(m), -1.0)
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute Σ_steps (t − p)(P + p/2), over n_pos·n_neg.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        n_pos, n_neg = steps.total(steps.gain), steps.total(steps.size - steps.gain)
+        in_order = (steps.size - steps.gain) * (steps.above(steps.gain) + 0.5 * steps.gain)
+        return over(steps.total(in_order), n_pos * n_neg)
+
+
+@documented
+def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip") -> float:
+    """Compute the area under the ROC curve.
+
+    It is the fraction of pairs of a positive and a negative that are in order, with a tie counted as half:
+
+        AUC = Σ_steps (t − p)(P + p/2) / (n_pos·n_neg)
+
+    Samples with equal scores form one step of t samples, p of them positive, below P positives. This agrees with
+    scikit-learn's `roc_auc_score`.
+
+    Parameters
+    ----------
+    {scores}
+    {relevant}
+    {qid}
+    {empty_pairs}
+
+    Returns
+    -------
+    {value_returned}
+
+    Raises
+    ------
+    {metric_raises}
+
+    See Also
+    --------
+    average_precision : A metric that puts more weight on the top of the ranking.
+    rankwise.AUC : The loss 1 − AUC.
+
+    Examples
+    --------
+    >>> auc([0.9, 0.8, 0.7, 0.1], [True, False, True, False])
+    0.75
+    """
+    return AUC()(scores, relevant, qid=qid, empty=empty)

@@ -1,0 +1,265 @@
+"""Metrics: what rankings are judged by. `Loss` in loss.py adds what it takes to train for one.
+
+A metric is a class: its name, and its value from the steps of a ranking, in which samples of equal score form one step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.arguments import as_cutoff, check_known
+from rankwise.documenting import documented
+from rankwise.metrics.gains import Gain, as_gain, gains_of
+from rankwise.metrics.ranked import Ranked, Steps, rank
+from rankwise.queries import Grouping
+
+__all__ = ["EMPTY", "FloatArray", "IntArray", "Metric", "check_empty", "counted_as", "mean_of", "values_of"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Self = TypeVar("Self", bound="Metric")
+
+EMPTY = ("skip", "zero", "one", "error")
+# The value of an empty query by policy; NaN means left out.
+_COUNTS = {"skip": np.nan, "zero": 0.0, "one": 1.0, "error": np.nan}
+
+
+@documented
+class Metric(ABC):
+    """A metric of rankings, such as "ndcg@10".
+
+    Get one from `as_metric`, and call it like a function: metric(scores, relevant, qid=qid). To define your own, pass a
+    weight and a discount to `rankwise.DiscountedLoss`, which can also be trained for, or override `of_steps`.
+
+    Parameters
+    ----------
+    k : int, optional
+        Last place that counts. By default all places count.
+    gain : {"exp2", "linear"} or callable, optional
+        Worth of a grade: 2^y − 1, y itself, or a function of y. By default that of the class.
+    **options : Any
+        Other options of a subclass, which `replace` keeps.
+
+    Attributes
+    ----------
+    name : str
+        Name, with the cut-off if there is one.
+    k : int or None
+        Last place that counts. None if all places count.
+    graded : bool
+        Whether the metric judges by grades. Otherwise samples of a grade above 0 are positives.
+    gain : {"exp2", "linear"} or callable
+        Worth of a grade: 2^y − 1, y itself, or a function of y.
+    cut : {"never", "optionally", "always"}
+        Whether the metric can or must be cut at k.
+
+    See Also
+    --------
+    as_metric : Get a metric by name.
+    per_query : The values of each query.
+    rankwise.Loss : A metric that can be trained for.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import as_metric
+    >>> metric = as_metric("precision@2")
+    >>> metric([0.9, 0.8, 0.1], [True, False, True])
+    0.5
+    """
+
+    name: str
+    k: int | None = None
+    graded: bool = False
+    gain: Gain = "linear"
+    cut: ClassVar[str] = "never"
+    _needs_ideal = False  # whether `of_steps` reads steps.ideal
+    _options: dict[str, Any]  # what it was made with
+
+    def __init__(self, *, k: int | None = None, gain: Gain | None = None, **options: Any) -> None:
+        self._options = dict(options)
+        if k is not None:
+            self.k = as_cutoff(k)
+            self.name = f"{self.name}@{k}"
+            self._options["k"] = self.k
+        if gain is not None:
+            self.gain = as_gain(gain)
+            self._options["gain"] = gain
+
+    def __repr__(self) -> str:
+        given = {key: value for key, value in vars(self).get("_options", {}).items() if value is not None}
+        said = ", ".join(f"{key}={getattr(value, '__name__', repr(value))}" for key, value in given.items())
+        return f"{type(self).__name__}({said})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self).get("_options") == vars(other).get("_options")
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def replace(self: Self, **options: Any) -> Self:
+        """Make the same metric with other options.
+
+        Parameters
+        ----------
+        **options : Any
+            Options of the class, such as k=10.
+
+        Returns
+        -------
+        Metric
+            The metric with these options.
+        """
+        return type(self)(**{**self._options, **options})
+
+    @abstractmethod
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute the value of each query from the steps of its ranking.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+
+    def __call__(
+        self, scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip"
+    ) -> float:
+        """Compute the metric, or its mean over queries if qid is given.
+
+        Parameters
+        ----------
+        {scores}
+        {truth}
+        {qid}
+        {empty_any}
+
+        Returns
+        -------
+        float
+            The value; larger is better. NaN if no query is left.
+        """
+        return mean_of(self, values_of(self, scores, relevant, qid, empty)[1], empty)
+
+    def truth(self, relevant: NDArray[Any], grades: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the grades or the relevance, whichever this metric judges by.
+
+        Parameters
+        ----------
+        relevant : ndarray of shape (n,)
+            Booleans that say which samples are positives.
+        grades : ndarray of shape (n,), optional
+            Grades ≥ 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            `grades` if the metric is graded and there are grades, otherwise `relevant`.
+
+        Examples
+        --------
+        >>> from rankwise.metrics import as_metric
+        >>> relevant, grades = np.array([True, False]), np.array([2.0, 1.0])
+        >>> as_metric("ndcg@10").truth(relevant, grades), as_metric("ap").truth(relevant, grades)
+        (array([2., 1.]), array([ True, False]))
+        """
+        return grades if self.graded and grades is not None else relevant
+
+    def for_grades(self, grades: NDArray[Any] | None) -> Metric:
+        """Return the metric for use on parts of these samples.
+
+        Parameters
+        ----------
+        grades : ndarray of shape (n,) or None
+            Grades of all samples.
+
+        Returns
+        -------
+        Metric
+            The metric. ERR then uses the largest of all grades for each part.
+        """
+        return self
+
+    def ranked(
+        self, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None
+    ) -> tuple[Grouping, FloatArray, Ranked | None]:
+        """Group the samples by query and rank them.
+
+        Parameters
+        ----------
+        {scores}
+        {truth}
+        {qid}
+
+        Returns
+        -------
+        grouping : Grouping
+            The queries.
+        gain : ndarray of shape (n,)
+            Worth of each sample to this metric, grouped by query.
+        ranking : Ranked or None
+            The ranking; None if there are no samples.
+        """
+        name = "grades" if self.graded else "relevant"
+        return rank(scores, relevant, qid, self.worth, name=name, ideal=self._needs_ideal)
+
+    def worth(self, grades: FloatArray) -> FloatArray:
+        """Return what samples of these grades are worth to the metric.
+
+        Parameters
+        ----------
+        grades : ndarray of shape (n,)
+            Grades ≥ 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The gains of a graded metric; otherwise 1 for grades above 0.
+        """
+        return gains_of(grades, self.gain) if self.graded else (grades > 0.0).astype(np.float64)
+
+
+def check_empty(empty: str) -> None:
+    """Refuse an unknown policy for queries that a metric cannot judge."""
+    check_known("empty", empty, EMPTY)
+
+
+def counted_as(values: FloatArray, empty: str) -> FloatArray:
+    """Return values (q,) with NaN of empty queries replaced by the policy; NaN remains if they are left out."""
+    return np.where(np.isnan(values), _COUNTS[empty], values)
+
+
+def mean_of(metric: Metric, values: FloatArray, empty: str) -> float:
+    """Return the mean of values by query, with empty queries treated by the policy."""
+    values = values[~np.isnan(values)]
+    if values.size == 0 and empty == "error":
+        raise ValueError(f"there are no queries, so there is no {metric.name}; pass samples, or another empty=")
+    return float(np.mean(values)) if values.size else _COUNTS[empty]
+
+
+def values_of(
+    metric: Metric, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None, empty: str
+) -> tuple[NDArray[Any], FloatArray]:
+    """Return the queries and their values, with empty queries treated by the policy; one query if qid is None."""
+    check_empty(empty)
+    grouping, gain, ranked = metric.ranked(scores, relevant, qid)
+    values = np.full(grouping.ids.size, np.nan) if ranked is None else metric.of_steps(ranked.steps())
+    is_empty = np.isnan(values)
+    if is_empty.any() and empty == "error":
+        q = int(np.argmax(is_empty))
+        part = gain[grouping.starts[q] : grouping.starts[q + 1]]
+        n_pos = int(np.count_nonzero(part))
+        which = "the query" if qid is None else f"query {grouping.ids[q]}"
+        raise ValueError(
+            f"{which} has {n_pos} positives and {part.size - n_pos} negatives, so it has no {metric.name}; remove it, "
+            "or pass empty='skip', 'zero' or 'one'"
+        )
+    return grouping.ids, counted_as(values, empty)

@@ -1,0 +1,439 @@
+"""Losses that are given by a weight w and a discount D.
+
+    Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k)
+
+The compiled kernels receive them as two arrays, never as functions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray, IntArray
+from rankwise.metrics.gains import Gain
+from rankwise.metrics.loss import ROUNDING, TINY, Loss, LossTables, NotQSSuitableError, SoftCounts, Tail, breaks_c2
+from rankwise.metrics.ranked import Steps
+
+__all__ = ["TABLE_SIZE", "DiscountedLoss", "over"]
+
+# Built-in discounts are tabulated up to this place by default, and evaluated in closed form beyond it.
+TABLE_SIZE = 1 << 16
+# Relative rounding error of sums of places.
+_ROUNDING = 1e-13
+
+
+@documented
+class DiscountedLoss(Loss):
+    """Loss given by a weight for each positive and a discount for each place.
+
+        Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k)
+
+    The k-th positive from the top has c_k negatives above it, so it stands at place k + c_k instead of place k. D(m) is
+    what a positive at place m is worth. Δ is 0 for a perfect ranking.
+
+    Pass the functions, or override `weight` and `discount` in a subclass. They may take an array or one number at a
+    time. Their values are tabulated once, so your own loss runs as fast as a built-in one.
+
+    Parameters
+    ----------
+    weight : callable, optional
+        Function w(k) ≥ 0 of the number k = 1, 2, … of a positive from the top. By default all weights are 1.
+    discount : callable, optional
+        Function D(m) of the place m = 1, 2, …. Required unless a subclass overrides `discount`.
+    name : str, optional
+        Name of the loss in messages. By default the `name` of the class.
+    slope : callable, optional
+        Derivative D′(m) for real m. Pass it if D is defined between whole places; the smooth loss then uses both.
+        Otherwise D is taken to be linear between whole places.
+    k : int, optional
+        Last place that counts: D(m) = 0 for m > k, and C is the most that the first k places can hold. Such a loss is
+        not QS-suitable. In the smooth loss, D falls linearly to 0 between k and k + 1. By default all places count.
+    gain : {"exp2", "linear"} or callable, optional
+        Worth G(y) of a grade y, if relevance is graded: 2^y − 1, y itself, or a non-decreasing function with G(0) = 0.
+        By default "linear".
+
+    Attributes
+    ----------
+    closed_form : Tail
+        Closed form of the discount up to the cut-off, if it is a built-in one.
+    table_size : int
+        Last place that is tabulated of a discount with a closed form.
+
+    See Also
+    --------
+    StepLoss : A loss given by its steps.
+    AveragePrecision : The loss with w_k = k and D(m) = 1/m.
+    NDCG : The loss with w_k = 1 and D(m) = 1/log2(1 + m).
+    check_qs_suitable : Check whether a loss works with the fast methods.
+
+    Notes
+    -----
+    The loss is QS-suitable, and so works with the fast methods, if w ≥ 0 and D is convex.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> loss = rw.DiscountedLoss(discount=lambda m: 1 / m**0.5, name="root")
+    >>> round(rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], loss), 4)
+    0.2476
+    """
+
+    name = "discounted"
+    has_discount = has_soft_counts = True
+    closed_form: Tail = Tail.NONE
+    _suitable: bool | None = None  # whether (C2) is known to hold or to break, without a cut-off
+    _per_pair = False
+    table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to this place
+
+    def __init__(
+        self,
+        weight: Callable[[Any], Any] | None = None,
+        discount: Callable[[Any], Any] | None = None,
+        name: str | None = None,
+        slope: Callable[[Any], Any] | None = None,
+        *,
+        k: int | None = None,
+        gain: Gain | None = None,
+    ) -> None:
+        if name is not None:
+            self.name = name
+        super().__init__(k=k, gain=gain)
+        given = {"weight": weight, "discount": discount, "name": name, "slope": slope}
+        self._options.update((key, value) for key, value in given.items() if value is not None)
+        if name is not None:
+            self.name = name
+        self._weight, self._discount, self._slope = weight, discount, slope
+        if not self._is_as_declared("closed_form", "weight", "discount"):
+            self.closed_form, self._per_pair = Tail.NONE, False
+        if not self._is_as_declared("_suitable", "weight", "discount"):
+            self._suitable = None
+        if self.closed_form is not Tail.NONE:
+            self._suitable = True
+        self.proven = self.closed_form is not Tail.NONE and k is None
+        self._tail = self.closed_form if k is None else Tail.ZERO
+        if self.k is not None:
+            self.table_size = self.k + 1
+        self.graded = self.graded or (gain is not None and self.is_uniform)
+        self._needs_ideal = self.graded
+        self._lock = threading.Lock()
+        self._kept = self._nothing_kept()
+        self._convex_to = 0  # D is known to be convex up to this place
+
+    def _is_as_declared(self, attribute: str, *methods: str) -> bool:
+        """Whether the class that sets an attribute is also the last one to define these methods."""
+        owner = next(c for c in type(self).__mro__ if attribute in vars(c))
+        return all(getattr(type(self), method) is getattr(owner, method) for method in methods)
+
+    def weight(self, k: Any) -> Any:
+        """Return w_k, the weight of the k-th positive from the top.
+
+        Parameters
+        ----------
+        k : int or ndarray
+            Numbers of positives, from 1.
+
+        Returns
+        -------
+        float or ndarray
+            The weights.
+        """
+        return np.ones(np.shape(k)) if self._weight is None else self._weight(k)
+
+    def discount(self, m: Any) -> Any:
+        """Return D(m), what a positive at place m is worth.
+
+        Parameters
+        ----------
+        m : float or ndarray
+            Places, from 1.
+
+        Returns
+        -------
+        float or ndarray
+            The discounts, as if there were no cut-off.
+
+        Raises
+        ------
+        TypeError
+            If no discount was given.
+        """
+        if self._discount is None:
+            raise TypeError(f"{type(self).__name__} has no discount; pass discount=, or override discount(self, m)")
+        return self._discount(m)
+
+    def slope(self, m: Any) -> Any:
+        """Return D′(m), the derivative of the discount at real places m.
+
+        Parameters
+        ----------
+        m : float or ndarray
+            Places, real numbers from 1.
+
+        Returns
+        -------
+        float or ndarray
+            The derivatives.
+
+        Raises
+        ------
+        TypeError
+            If no slope was given.
+        """
+        if self._slope is None:
+            raise TypeError(f"{type(self).__name__} has no slope; pass slope=, or override slope(self, m)")
+        return self._slope(m)
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the discount is known between whole places."""
+        overridden = type(self).slope is not DiscountedLoss.slope and self._is_as_declared("slope", "discount")
+        return self._slope is not None or overridden
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all positives have the same weight."""
+        return self._weight is None and type(self).weight is DiscountedLoss.weight
+
+    def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+        """Return D(m) and D′(m) at real places m.
+
+        D is linear between whole places unless `slope` is known. With a cut-off, D falls linearly from D(k) to 0
+        between k and k + 1. A place that differs from a whole number only by rounding is taken as whole, so the order
+        of a summation does not decide on which side of a kink it lies.
+
+        Parameters
+        ----------
+        m : ndarray
+            Places, 1 ≤ m ≤ n.
+        n : int
+            Last place.
+
+        Returns
+        -------
+        value : ndarray
+            D(m), in the shape of `m`.
+        slope : ndarray
+            D′(m), in the shape of `m`.
+        """
+        if self.k is not None or not self.is_continuous:
+            whole = np.rint(m)
+            m = np.where(np.abs(m - whole) <= _ROUNDING * whole, whole, m)
+        if self.k is None or n <= self.k:
+            return self._between(m, n)
+        value, slope = self._between(np.minimum(m, self.k), self.k)
+        left = self.k + 1.0 - m
+        return value * np.clip(left, 0.0, 1.0), np.where(left >= 1.0, slope, np.where(left > 0.0, -value, 0.0))
+
+    def _between(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+        """`continued` up to the cut-off."""
+        if self.is_continuous:
+            what = f"{self.name}: "
+            return _evaluated(self.discount, m, what + "discount"), _evaluated(self.slope, m, what + "slope")
+        d = self.tables(1, n).discount
+        below = np.clip(m.astype(np.int64), 1, max(n - 1, 1))
+        step = d[below + 1] - d[below]
+        return d[below] + (m - below) * step, step
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_lock=None, _kept=self._nothing_kept(), _convex_to=0)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def _nothing_kept(self) -> LossTables:
+        return LossTables(np.empty(0), np.empty(0), int(self._tail), self._per_pair)
+
+    def tables(self, n_pos: int, n: int) -> LossTables:
+        # They are computed once and kept.
+        wanted = n if self._tail is Tail.NONE else min(n, self.table_size)
+        kept = self._kept
+        if kept.weight.size < n_pos or kept.discount.size <= wanted:
+            return self._grown(n_pos, wanted)
+        return kept
+
+    def _grown(self, n_pos: int, wanted: int) -> LossTables:
+        with self._lock:
+            w, d = self._kept.weight, self._kept.discount
+            if w.size < n_pos:
+                size = max(n_pos, min(2 * w.size, TABLE_SIZE), 64)
+                w = _tabulate(self.weight, size, f"{self.name}: weight")
+                if (w < 0).any():
+                    k = int(np.argmax(w < 0)) + 1
+                    raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
+            if d.size <= wanted:
+                size = max(wanted, min(2 * d.size, self.table_size), min(64, self.table_size))
+                values = _tabulate(
+                    self.discount, size if self.k is None else min(size, self.k), f"{self.name}: discount"
+                )
+                d = np.zeros(size + 1)  # D(0) is never used
+                d[1 : values.size + 1] = values
+            self._kept = self._kept._replace(weight=w, discount=d)
+            return self._kept
+
+    def discounts(self, m: IntArray, n: int) -> FloatArray:
+        """Return D(m) for whole numbers m.
+
+        Parameters
+        ----------
+        m : ndarray of int
+            Places, 1 ≤ m ≤ n.
+        n : int
+            Last place.
+
+        Returns
+        -------
+        ndarray of float
+            The discounts, in the shape of `m`.
+        """
+        if self._tail is Tail.NONE or self.k is not None:
+            return self.tables(1, n).discount[m if self.k is None else np.minimum(m, self.k + 1)]
+        return np.asarray(self.discount(m.astype(np.float64)), dtype=np.float64)
+
+    @property
+    def qs_suitable(self) -> bool | None:
+        if self.k is None:
+            return self._suitable
+        return True if self.k == 1 else None if self._suitable is None else False
+
+    def normaliser(self, n_pos: int, n_neg: int) -> float:
+        if self._per_pair:
+            return float(n_pos) * float(n_neg)
+        return self._positive(float(np.sum(self._ideal(n_pos))), n_pos)
+
+    def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
+        if self._per_pair:
+            return n_pos.astype(np.float64) * n_neg
+        if n_pos.size == 1:
+            return np.array([self.normaliser(int(n_pos[0]), int(n_neg[0]))])
+        c = self.ideals(n_pos)
+        for q in np.flatnonzero(~(c > 0.0))[:1]:
+            self._positive(float(c[q]), int(n_pos[q]))
+        return c
+
+    def ideals(self, n_pos: IntArray) -> FloatArray:
+        """Return Σ_{i ≤ P} w_i·D(i), the worth of a perfect ranking.
+
+        Parameters
+        ----------
+        n_pos : ndarray of shape (Q,)
+            Numbers of positives P, at least 1.
+
+        Returns
+        -------
+        ndarray of shape (Q,)
+            The sum for each P.
+        """
+        return np.asarray(np.cumsum(self._ideal(int(n_pos.max(initial=1))))[n_pos - 1])
+
+    def _ideal(self, n_pos: int) -> FloatArray:
+        """w_k·D(k), (n_pos,)."""
+        w = self.tables(n_pos, n_pos).weight[:n_pos]
+        return np.asarray(w * self.discounts(np.arange(1, n_pos + 1), n_pos))
+
+    def _positive(self, c: float, n_pos: int) -> float:
+        if not c > 0.0:
+            raise ValueError(f"{self.name}: Σ w_k·D(k) over {n_pos} positives is {c:.6g}; it must be positive")
+        return c
+
+    def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
+        n = n_pos + n_neg
+        w = self.tables(n_pos, n).weight[at] / self.normaliser(n_pos, n_neg)
+        return np.asarray(w * (self.discounts(m, n) - self.discounts(m - 1, n)))
+
+    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        counts: IntArray = np.asarray(above)
+        n_pos = counts.shape[-1]
+        n = n_pos + n_neg
+        w = self.tables(n_pos, n).weight[:n_pos] / self.normaliser(n_pos, n_neg)
+        k = np.arange(1, n_pos + 1)
+        return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
+
+    def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
+        w = self.tables(int(counts.n_pos.max()), counts.n).weight[counts.place - 1] / counts.norm
+        ideal, _ = self.continued(counts.place.astype(np.float64), counts.n)
+        found, slope = self.continued(counts.place + counts.above, counts.n)
+        return w * (ideal - found), -w * slope
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute the value of each query; equal scores share the mean weight and discount of their places.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        if steps.ideal is not None:
+            return over(self._worth_of(steps), self._worth_of(steps.ideal))
+        n_pos = steps.total(steps.gain).astype(np.int64)
+        return over(self._worth_of(steps), np.where(n_pos > 0, self.ideals(np.maximum(n_pos, 1)), 0.0))
+
+    def _worth_of(self, steps: Steps) -> FloatArray:
+        """Σ_k w_k·D(place of the k-th positive), or Σ gain·D(place) if all weights are 1, (q,)."""
+        n = int(steps.total(steps.size).max(initial=1))
+        discounts = np.cumsum(np.append(0.0, self.discounts(np.arange(1, n + 1), n)))
+        first, last = (x.astype(np.int64) for x in (steps.above(steps.size), steps.above(steps.size) + steps.size))
+        mean = (discounts[last] - discounts[first]) / np.maximum(steps.size, 1.0)
+        if self.is_uniform:
+            return steps.total(steps.gain * mean)
+        n_pos = max(int(steps.total(steps.gain).max(initial=1)), 1)
+        weights = np.cumsum(np.append(0.0, self.tables(n_pos, 1).weight[:n_pos]))
+        first, last = (x.astype(np.int64) for x in (steps.above(steps.gain), steps.above(steps.gain) + steps.gain))
+        return steps.total((weights[last] - weights[first]) * mean)
+
+    def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+        n = n_pos + n_neg
+        if self.proven:
+            return
+        self.normaliser(n_pos, n_neg)
+        if self._convex_to >= n or n_neg < 2:
+            return
+        w, d = self.tables(n_pos, n).weight[:n_pos], self.tables(n_pos, n).discount[: n + 1]
+        bend = d[3:] - 2.0 * d[2:-1] + d[1:-2]  # at m = 2..n−1
+        bends = np.flatnonzero(bend < -ROUNDING * np.abs(d[2:-1]) - TINY) + 2
+        for m in bends.tolist():
+            i_all = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
+            i_bad = i_all[w[i_all - 1] > 0]
+            if i_bad.size:
+                i = int(i_bad[0])
+                raise breaks_c2(self.name, i, m - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
+        if not bends.size:
+            self._convex_to = n
+
+
+def over(value: FloatArray, by: FloatArray) -> FloatArray:
+    """Return value/by, (q,); NaN where by is 0: a query that cannot be judged."""
+    return np.divide(value, by, out=np.full_like(value, np.nan), where=by > 0.0)
+
+
+def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArray:
+    """Return function(1), …, function(size)."""
+    return _evaluated(function, np.arange(1, size + 1, dtype=np.float64), what)
+
+
+def _evaluated(function: Callable[[Any], Any], numbers: FloatArray, what: str) -> FloatArray:
+    """Evaluate the function at these numbers: in one call if it takes arrays, otherwise one by one."""
+    try:
+        values = np.asarray(function(numbers), dtype=np.float64)
+    except (TypeError, ValueError):  # written for one number at a time
+        values = np.empty(0)
+    if values.shape != numbers.shape:
+        values = np.array([function(float(number)) for number in numbers], dtype=np.float64)
+    if not np.isfinite(values).all():
+        at = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"{what}({numbers[at]:g}) = {values[at]} is not finite; return a finite number")
+    return values

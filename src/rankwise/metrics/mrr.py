@@ -1,0 +1,134 @@
+"""Reciprocal rank: w_1 = 1 and 0 for the other positives, D(m) = 1/m."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Tail
+from rankwise.metrics.ranked import Steps
+
+__all__ = ["ReciprocalRank", "reciprocal_rank"]
+
+
+@documented
+class ReciprocalRank(DiscountedLoss):
+    """Loss 1 − 1/(place of the first positive). Its name is "mrr".
+
+        Δ = 1 − 1 / (1 + c_1)
+
+    c_1 is the number of negatives above the first positive.
+
+    Parameters
+    ----------
+    k : int, optional
+        Last place that counts. Δ is 1 if the first positive is beyond place k. The loss "mrr@10" has k = 10. By default
+        all places count.
+
+    See Also
+    --------
+    AveragePrecision : A loss over all positives.
+    metrics.reciprocal_rank : The metric that this loss optimises.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.ranking_loss([0.9, 0.8, 0.7], [False, True, False], rw.ReciprocalRank())
+    0.5
+    """
+
+    name = "mrr"
+    cut = "optionally"
+    closed_form = Tail.RECIPROCAL
+
+    def __init__(self, k: int | None = None) -> None:
+        super().__init__(k=k)
+
+    def weight(self, k: Any) -> Any:
+        return np.equal(k, 1)
+
+    def discount(self, m: Any) -> Any:
+        return np.reciprocal(m)
+
+    def slope(self, m: Any) -> Any:
+        return -1.0 / np.square(m)
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute 1/(place of the first positive), 0 beyond k, expected over the orders of equal scores.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        values = np.full(steps.first.size, np.nan)
+        lead = np.flatnonzero((steps.gain > 0.0) & (steps.above(steps.gain) == 0.0))  # one per query, if not empty
+        cases = np.stack([steps.above(steps.size)[lead], steps.size[lead], steps.gain[lead]], axis=1)
+        distinct, which = np.unique(cases.astype(np.int64), axis=0, return_inverse=True)
+        expected = np.array([_expected(above, size, n_pos, self.k) for above, size, n_pos in distinct.tolist()])
+        values[steps.total(steps.gain) > 0.0] = expected[which.reshape(-1)]
+        return values
+
+
+def _expected(above: int, size: int, n_pos: int, k: int | None) -> float:
+    """E 1/(above + r + 1), with r negatives before the first of n_pos positives in a random order of size samples."""
+    if size == n_pos:
+        return 1.0 / (above + 1) if k is None or above < k else 0.0
+    r = np.arange(size - n_pos + 1 if k is None else min(size - n_pos + 1, max(k - above, 0)))
+    hit = n_pos / (size - r)
+    missed = np.cumprod(np.concatenate([[1.0], 1.0 - hit[:-1]]))[: r.size]
+    return float(np.sum(missed * hit / (above + 1 + r)))
+
+
+@documented
+def reciprocal_rank(
+    scores: ArrayLike, relevant: ArrayLike, *, k: int | None = None, qid: ArrayLike | None = None, empty: str = "skip"
+) -> float:
+    """Compute the reciprocal of the place of the first positive.
+
+    With `qid`, the mean over queries is the mean reciprocal rank, MRR. If samples have equal scores, the result is the
+    expectation over their orders.
+
+    Parameters
+    ----------
+    {scores}
+    {relevant}
+    k : int, optional
+        Last place that counts. The value is 0 if the first positive is beyond it. By default all places count.
+    {qid}
+    {empty_metric}
+
+    Returns
+    -------
+    {value_returned}
+
+    Raises
+    ------
+    {metric_raises}
+
+    See Also
+    --------
+    expected_reciprocal_rank : A variant for graded relevance.
+    rankwise.ReciprocalRank : The loss.
+
+    Notes
+    -----
+    For a step of t samples with equal scores, p of them positive, below T negatives, the expectation is
+    Σ_{r ≤ t−p} (1/(T + r + 1)) Prob(r negatives of the step are above its first positive).
+
+    Examples
+    --------
+    >>> reciprocal_rank([0.9, 0.8, 0.8, 0.1], [False, True, False, True])  # half of 1/2 and of 1/3
+    0.41666666666666663
+    """
+    return ReciprocalRank(k)(scores, relevant, qid=qid, empty=empty)

@@ -1,0 +1,192 @@
+"""Precision and recall of the first k places: w_i = 1, D(m) = 1 for m ≤ k. As losses they are one and the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray
+from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.ranked import Steps
+
+__all__ = ["PrecisionAt", "RecallAt", "precision_at", "recall_at"]
+
+
+@documented
+class PrecisionAt(DiscountedLoss):
+    """Loss 1 − precision of the first k places, relative to the best possible. Its name is "precision@k".
+
+        Δ = 1 − #{i : i + c_i ≤ k} / min(P, k)
+
+    The i-th of P positives is at place i + c_i. A perfect ranking has loss 0, even with fewer than k positives.
+
+    Parameters
+    ----------
+    k : int
+        Last place that counts.
+
+    See Also
+    --------
+    NDCG : A loss that can be cut at k and takes the order within the first k places into account.
+    metrics.precision_at : The metric.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], rw.PrecisionAt(2))
+    0.5
+    """
+
+    name = "precision"
+    cut = "always"
+    k: int
+    _suitable = False
+
+    def __init__(self, k: int) -> None:
+        super().__init__(k=k)
+
+    def discount(self, m: Any) -> Any:
+        return np.ones_like(m)
+
+    def slope(self, m: Any) -> Any:
+        return np.zeros(np.shape(m))
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute the number of positives among the first k, over k.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        found = steps.total(steps.gain * steps.share(self.k))
+        return np.where(steps.total(steps.gain) > 0.0, found / self.k, np.nan)
+
+
+@documented
+class RecallAt(PrecisionAt):
+    """Loss 1 − recall of the first k places, relative to the best possible. Its name is "recall@k".
+
+        Δ = 1 − #{i : i + c_i ≤ k} / min(P, k)
+
+    To train for it is to train for the precision of the first k places, since both are relative to the best possible.
+
+    Parameters
+    ----------
+    k : int
+        Last place that counts.
+
+    See Also
+    --------
+    PrecisionAt : The same loss, judged by precision.
+    metrics.recall_at : The metric.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], "recall@2")
+    0.5
+    """
+
+    name = "recall"
+
+    def of_steps(self, steps: Steps) -> FloatArray:
+        """Compute the number of positives among the first k, over n_pos.
+
+        Parameters
+        ----------
+        steps : Steps
+            Rankings in which samples with equal scores form one step.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Value of each query; NaN for empty queries.
+        """
+        return over(steps.total(steps.gain * steps.share(self.k)), steps.total(steps.gain))
+
+
+@documented
+def precision_at(
+    scores: ArrayLike, relevant: ArrayLike, k: int, *, qid: ArrayLike | None = None, empty: str = "skip"
+) -> float:
+    """Compute the fraction of positives among the first k places.
+
+    The number of positives is divided by k even if a query has fewer than k samples, as in TREC and LETOR. If samples
+    have equal scores, the result is the expectation over their orders: a step of t samples that is cut at k counts with
+    its share, p (k − T)/t.
+
+    Parameters
+    ----------
+    {scores}
+    {relevant}
+    k : int
+        Last place that counts.
+    {qid}
+    {empty_metric}
+
+    Returns
+    -------
+    {value_returned}
+
+    Raises
+    ------
+    {metric_raises}
+
+    See Also
+    --------
+    recall_at : The fraction of all positives that are among the first k places.
+    rankwise.PrecisionAt : The loss.
+
+    Examples
+    --------
+    >>> precision_at([0.9, 0.8, 0.8, 0.1], [True, True, False, True], k=2)
+    0.75
+    """
+    return PrecisionAt(k)(scores, relevant, qid=qid, empty=empty)
+
+
+@documented
+def recall_at(
+    scores: ArrayLike, relevant: ArrayLike, k: int, *, qid: ArrayLike | None = None, empty: str = "skip"
+) -> float:
+    """Compute the fraction of all positives that are among the first k places.
+
+    It is 1 if k is at least the size of the query. If samples have equal scores, the result is the expectation over
+    their orders.
+
+    Parameters
+    ----------
+    {scores}
+    {relevant}
+    k : int
+        Last place that counts.
+    {qid}
+    {empty_metric}
+
+    Returns
+    -------
+    {value_returned}
+
+    Raises
+    ------
+    {metric_raises}
+
+    See Also
+    --------
+    precision_at : The fraction of positives among the first k places.
+
+    Examples
+    --------
+    >>> recall_at([0.9, 0.8, 0.8, 0.1], [True, True, False, True], k=2)
+    0.5
+    """
+    return RecallAt(k)(scores, relevant, qid=qid, empty=empty)

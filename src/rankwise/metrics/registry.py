@@ -1,0 +1,289 @@
+"""All metrics by name. A new metric is one file with its class, and one line here."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.arguments import check_whole, is_whole
+from rankwise.documenting import documented
+from rankwise.metrics.ap import AveragePrecision
+from rankwise.metrics.auc import AUC
+from rankwise.metrics.base import FloatArray, Metric, values_of
+from rankwise.metrics.err import ExpectedReciprocalRank
+from rankwise.metrics.f1 import FMeasure
+from rankwise.metrics.gains import Gain, as_gain
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.mrr import ReciprocalRank
+from rankwise.metrics.ndcg import NDCG
+from rankwise.metrics.precision import PrecisionAt, RecallAt
+from rankwise.metrics.zero_one import ZeroOne
+
+__all__ = ["LOSSES", "METRICS", "LossLike", "MetricLike", "as_loss", "as_metric", "check_qs_suitable", "per_query"]
+
+MetricLike = Metric | str
+LossLike = Loss | str
+
+METRICS: dict[str, type[Metric]] = {
+    metric.name: metric
+    for metric in (
+        AveragePrecision, NDCG, ReciprocalRank, AUC, FMeasure, PrecisionAt, RecallAt, ExpectedReciprocalRank,
+    )
+}  # fmt: skip
+_ALL: tuple[type[Metric], ...] = (*METRICS.values(), ZeroOne)
+LOSSES: dict[str, type[Loss]] = {metric.name: metric for metric in _ALL if issubclass(metric, Loss)}
+
+
+@documented
+def as_metric(
+    metric: MetricLike, k: int | None = None, *, gain: Gain | None = None, max_grade: float | None = None
+) -> Metric:
+    """Get a metric by name.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Name of a metric with an optional cut-off, such as "ap", "ndcg", "ndcg@10" or "precision@5" (see `METRICS`), or
+        a `Metric`.
+    k : int, optional
+        Last place that counts.
+    gain : {"exp2", "linear"} or callable, optional
+        For NDCG, the worth of a grade y: 2^y − 1 (the default of "ndcg"), y itself, or a function of an array of grades
+        that does not fall and is 0 for grade 0.
+    max_grade : float, optional
+        For ERR, the largest possible grade. By default the largest given.
+
+    Returns
+    -------
+    Metric
+        The metric. Call it, or pass it to any function that takes a metric.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the metric does not take k, gain or max_grade.
+
+    See Also
+    --------
+    Metric : The class of metrics.
+    per_query : The values of each query.
+
+    Examples
+    --------
+    >>> as_metric("ndcg@10")
+    NDCG(k=10)
+    >>> as_metric("ndcg", 5, gain="linear")([3.0, 2.0, 1.0], [1, 2, 0])
+    0.8597186998521972
+    """
+    if isinstance(metric, str):
+        found = _named(metric, k)
+    elif not isinstance(metric, Metric):
+        raise TypeError(f"metric must be a name, such as 'ap' or 'ndcg@10', or a Metric, got {type(metric).__name__}")
+    elif isinstance(metric, ZeroOne):
+        raise ValueError("zero-one judges labels, not rankings; use a metric of rankings, such as 'ap'")
+    else:
+        found = metric
+        if k is not None:
+            _cut(type(metric), metric.name, metric.k, k)
+            found = metric.replace(k=k)
+    options: dict[str, Any] = {}
+    if gain is not None:
+        as_gain(gain)
+        if not isinstance(found, NDCG):
+            raise ValueError(f"{found.name} has no gains; gain= is for 'ndcg'")
+        options["gain"] = gain
+    if max_grade is not None:
+        if not isinstance(found, ExpectedReciprocalRank):
+            raise ValueError(f"{found.name} has no largest grade; max_grade= is for 'err'")
+        options["max_grade"] = max_grade
+    return found.replace(**options) if options else found
+
+
+def as_loss(loss: LossLike) -> Loss:
+    """Get a loss by name: a metric that can be trained for.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        Name of a loss with an optional cut-off, such as "ap" or "ndcg@10" (see `LOSSES`), or a `Loss`.
+
+    Returns
+    -------
+    Loss
+        The loss.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the metric cannot be trained for.
+
+    See Also
+    --------
+    as_metric : Get a metric by name.
+
+    Examples
+    --------
+    >>> as_loss("ap@100")
+    AveragePrecision(k=100)
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str):
+        name, at, cut = loss.partition("@")
+        known = LOSSES.get(name)
+        if known is not None and _can_be(known, at) and (not at or re.fullmatch(r"[0-9]{1,12}", cut)):
+            return _made(known, int(cut) if at else None)  # type: ignore[return-value]
+        if name in METRICS and known is None:
+            raise ValueError(f"{name} judges rankings but cannot be trained for; train for one of {_names(LOSSES)}")
+        raise ValueError(
+            f"unknown loss {loss!r}; use one of {_names(LOSSES)} (any number after @), or a Loss object{_nearest(loss)}"
+        )
+    raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
+
+
+def _names(known: dict[str, Any]) -> str:
+    whole = [repr(name) for name, metric in known.items() if metric.cut != "always"]
+    return ", ".join(whole + [repr(f"{name}@10") for name, metric in known.items() if metric.cut != "never"])
+
+
+def _nearest(text: str) -> str:
+    """Say which name was probably meant."""
+    name, at, cut = text.strip().lower().partition("@")
+    near = difflib.get_close_matches(name, LOSSES | METRICS, 1)
+    return f". Did you mean {near[0] + at + cut!r}?" if near else ""
+
+
+def _can_be(metric: type[Metric], cut: object) -> bool:
+    return metric.cut != "never" if cut else metric.cut != "always"
+
+
+# Metrics that were made from names: they keep tables, so they are made once.
+_KEPT: dict[tuple[type[Metric], int | None], Metric] = {}
+
+
+def _made(metric: type[Metric], k: int | None) -> Metric:
+    if (metric, k) not in _KEPT:
+        _KEPT[metric, k] = metric() if k is None else metric(k=k)
+    return _KEPT[metric, k]
+
+
+def _named(text: str, k: int | None) -> Metric:
+    name, at, cut = text.partition("@")
+    if name not in METRICS:
+        names = ", ".join(map(repr, METRICS))
+        raise ValueError(f"unknown metric {text!r}; use one of {names}, or e.g. 'ndcg@10'{_nearest(text)}")
+    if at and not re.fullmatch("[1-9][0-9]*", cut):
+        raise ValueError(f"the cut-off of {text!r} must be a whole number, at least 1, as in '{name}@10'")
+    metric, own = METRICS[name], int(cut) if at else None
+    if own is not None:
+        _cut(metric, name, None, own)
+    if k is not None:
+        _cut(metric, text, own, k)
+    last = k if own is None else own
+    if last is None and metric.cut == "always":
+        raise ValueError(f"{name} needs the last place that counts; pass k, or a name such as '{name}@10'")
+    return _made(metric, None if last is None else int(last))
+
+
+def _cut(metric: type[Metric], name: str, own: int | None, k: int) -> None:
+    """Refuse a cut-off k that is not valid for a metric of that name, which is cut at own already, or at nothing."""
+    check_whole(1, k=k)
+    if metric.cut == "never":
+        able = ", ".join(repr(other) for other, one in METRICS.items() if one.cut != "never")
+        raise ValueError(f"{name} cannot be cut at k={k}; only {able} can")
+    if own not in (None, k):
+        raise ValueError(f"{name} is already cut at {own}, not at k={k}; pass only one of them")
+
+
+@documented
+def per_query(
+    metric: MetricLike,
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    qid: ArrayLike,
+    *,
+    k: int | None = None,
+    empty: str = "skip",
+) -> tuple[NDArray[Any], FloatArray]:
+    """Compute a metric for each query.
+
+    Parameters
+    ----------
+    {metric}
+    {scores}
+    {truth}
+    qid : array-like of shape (n,)
+        Query of each sample, as integers or strings in any order.
+    k : int, optional
+        Last place that counts, for a metric whose name does not say so.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        Value of a query that the metric cannot judge: NaN ("skip"), 0 ("zero") or 1 ("one"). "error" raises a
+        `ValueError`.
+
+    Returns
+    -------
+    ids : ndarray of shape (q,)
+        The queries, sorted.
+    values : ndarray of shape (q,)
+        Value of each query.
+
+    See Also
+    --------
+    as_metric : Get a metric by name. Call it for the mean over queries.
+    compare : Compare two rankings query by query.
+
+    Examples
+    --------
+    >>> per_query("ap", [0.9, 0.8, 0.7, 0.1, 0.5], [0, 1, 1, 0, 0], qid=[4, 4, 2, 2, 7])
+    (array([2, 4, 7]), array([1. , 0.5, nan]))
+    """
+    return values_of(as_metric(metric, k), scores, relevant, qid, empty)
+
+
+@documented
+def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
+    """Check that a loss works with the fast methods for a query of this size.
+
+    A loss is QS-suitable if it is a sum over negatives, Δ = Σ_j δ_j(r_j), and its steps do not fall from one negative
+    to the next:
+
+        (C2):  δ_{j+1}(i+1) − δ_{j+1}(i) ≥ δ_j(i+1) − δ_j(i)   for 1 ≤ j < n_neg, 1 ≤ i ≤ n_pos
+
+    Here r_j is the interleaving rank of the j-th negative: one plus the number of positives above it. The function
+    returns None if this holds.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        Name of a loss, such as "ap" or "ndcg@10", or a `Loss`.
+    {n_pos}
+    n_neg : int
+        Number of negatives, at least 1.
+
+    Raises
+    ------
+    NotQSSuitableError
+        If the loss is not QS-suitable. The error names the first place (i, j) where (C2) breaks.
+
+    See Also
+    --------
+    DiscountedLoss : A loss that is QS-suitable if its discount is convex.
+    StepLoss : A loss given by its steps.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.check_qs_suitable("ndcg", n_pos=3, n_neg=5)
+    >>> rw.check_qs_suitable(rw.NDCG(discount="chakrabarti"), n_pos=3, n_neg=5)
+    Traceback (most recent call last):
+    rankwise.metrics.loss.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1)...
+    """
+    for name, value in (("n_pos", n_pos), ("n_neg", n_neg)):
+        if not is_whole(value):
+            raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    as_loss(loss).check(int(n_pos), int(n_neg))

@@ -1,0 +1,156 @@
+"""The error-driven loss: each positive passes its error to the negatives above it (AP-loss, Chen et al., 2019).
+
+Comparisons are softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1), as in smooth.py:
+
+    p_k = ½ + Σ_i H(s_i − s_k) over positives, a soft place; c_k = Σ_j H(s_j − s_k)
+    e_k = (w(p_k)/C) (D(p_k) − D(p_k + c_k));   update −e_k of a positive, Σ_k e_k·H(s_j − s_k)/c_k of a negative
+
+The update is bounded, and it does not vanish for positives that lie far below the negatives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise.documenting import documented
+from rankwise.metrics.discounted import DiscountedLoss
+from rankwise.metrics.loss import Loss, SoftCounts
+from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.surrogates.base import Result, evaluate
+from rankwise.surrogates.softened import Errors, Softened, as_width, soft_kernels
+
+__all__ = ["ErrorDriven", "error_driven_loss"]
+
+
+@documented
+@dataclass(frozen=True)
+class ErrorDriven(Softened):
+    """Error-driven update of a ranking loss: bounded, and never 0 while a positive is misranked.
+
+    Parameters
+    ----------
+    {width}
+    interpolate : bool, default True
+        Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score no
+        higher. It has no effect for a loss whose discount is not positive, such as "auc".
+
+    See Also
+    --------
+    error_driven_loss : Its value and update.
+    Smooth : A softened loss with its true gradient.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.evaluate(rw.ErrorDriven(width=0.5), [2.0, 1.0], [False, True], "auc").gradient
+    array([ 1., -1.])
+    """
+
+    width: float = 1.0
+    interpolate: bool = True
+    name: ClassVar[str] = "error-driven"
+    is_derivative: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_width(self.width))
+        if not isinstance(self.interpolate, bool | np.bool_):
+            raise TypeError(f"interpolate must be True or False, got {self.interpolate!r}")
+
+    def accepts(self, loss: LossLike) -> Loss:
+        found = as_loss(loss)
+        if not found.has_discount:
+            known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+            instead = ", or smooth_loss" if found.has_soft_counts else ""
+            raise ValueError(
+                f"{found.name} has no discount, so it has no error-driven loss; use {known}{instead}"
+                if instead
+                else f"{found.name} has no discount, so it cannot be smoothed; use {known}"
+            )
+        return found
+
+    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
+        assert isinstance(loss, DiscountedLoss)
+        place = np.maximum(soft_kernels().places(soft.level, soft.starts, soft.width, n_threads), 1.0)
+        most = int(counts.n_pos.max())
+        table = loss.tables(most, counts.n).weight
+        w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / counts.norm
+        ideal, _ = loss.continued(place, counts.n)
+        found, _ = loss.continued(place + soft.above, counts.n)
+        has_precision = (ideal > 0.0) | ((ideal == 0.0) & (loss.k is not None))
+        if self.interpolate and has_precision.any():
+            some = counts.n_pos > 0
+            in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][some]), counts.n_pos[some])
+            precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
+            soft_kernels().highest(soft, precision)
+            found = np.where(in_all, ideal * precision, found)
+        error = w * (ideal - found)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = np.where(soft.above > 0.0, error / soft.above, 0.0)
+        return Errors(error, -error, weight, True)
+
+
+@documented
+def error_driven_loss(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    width: float = 1.0,
+    interpolate: bool = True,
+    qid: ArrayLike | None = None,
+    n_threads: int = 1,
+    empty: str = "zero",
+) -> Result:
+    """Compute the error-driven ranking loss and its update for each sample.
+
+    With loss="ap" this is AP-loss (Chen et al., 2019). Each positive passes its error to the negatives above it, in
+    proportion to how far above they are. The `gradient` is this update, not the derivative of the value. It is bounded
+    by the positive's share of the loss, and it does not vanish while a positive is misranked, however far below it is.
+
+    Parameters
+    ----------
+    {scores}
+    relevant : array-like of shape (n,)
+        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; the result is then a weighted
+        mean over the grades as thresholds.
+    loss : str or DiscountedLoss, default "ap"
+        Name of a loss: "ap" is as published, and "ndcg", "mrr", "auc" and losses such as "ndcg@10" follow the same
+        rule. Or a `DiscountedLoss` of your own.
+    width : float, default 1.0
+        Half the width of the ramp by which scores are compared, in units of the scores. It also applies to pairs of
+        positives.
+    interpolate : bool, default True
+        Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score no
+        higher. It has no effect for a loss whose discount is not positive, such as "auc".
+    {qid}
+    {n_threads}
+    {empty}
+
+    Returns
+    -------
+    Result
+        `value` (the loss, or its mean over queries), `gradient` (the update, of shape (n,)), and `per_query` if `qid`
+        is given.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, lengths differ, the width is not positive, or the loss has no discount.
+
+    See Also
+    --------
+    smooth_loss : A softened loss with its true gradient.
+    structured_hinge : A convex upper bound of the loss.
+
+    Examples
+    --------
+    >>> r = error_driven_loss([2.0, 1.0, 0.5, 0.0], [False, True, False, True], width=0.5)
+    >>> round(r.value, 4), r.gradient.round(4).tolist()
+    (0.5, [0.375, -0.25, 0.125, -0.25])
+    """
+    surrogate = ErrorDriven(width, interpolate)
+    return evaluate(surrogate, scores, relevant, loss, qid=qid, n_threads=n_threads, empty=empty)

@@ -1,0 +1,266 @@
+"""The structured hinge J of a ranking loss and its semi-gradient, for one query or many.
+
+    J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
+
+With r_j the interleaving rank of a negative in the maximising ranking and c_k the number of negatives above the k-th
+positive, ∂J/∂s = 2(P + 1 − r_j)/(PN) for a negative and −2 c_k/(PN) for a positive. Samples of one class that tie in
+score share their gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.arguments import as_scale, is_whole
+from rankwise.documenting import documented
+from rankwise.interleaving import Interleaving
+from rankwise.metrics.loss import Loss, NotQSSuitableError
+from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.queries import Queries, Solved
+from rankwise.surrogates.base import Result, Surrogate, evaluate
+
+__all__ = ["METHODS", "Hinge", "Method", "most_violating_ranking", "structured_hinge"]
+
+METHODS = (
+    "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
+)  # fmt: skip
+# Methods that choose the fastest way themselves, and methods that do not need (C2).
+_FAST, _WITHOUT_C2 = METHODS[:2], METHODS[-3:]
+
+
+class Method(NamedTuple):
+    """How most violating rankings are found. cutoff: for Chakrabarti's method, D(m) = 0 from this place on; or None."""
+
+    name: str = "auto"
+    cutoff: int | None = None
+
+    @property
+    def needs_c2(self) -> bool:
+        """Whether the method is correct only for losses with (C2)."""
+        return self.name not in _WITHOUT_C2
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the method chooses the fastest way itself."""
+        return self.name in _FAST
+
+
+@cache
+def _kernels() -> tuple[ModuleType, ModuleType]:
+    """Return the compiled methods, imported at the first use."""
+    from rankwise.inference import engine, methods
+
+    return engine, methods
+
+
+@documented
+@dataclass(frozen=True)
+class Hinge(Surrogate):
+    """The structured hinge: a convex upper bound of scale·Δ.
+
+        J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
+
+    Parameters
+    ----------
+    {scale}
+    {method}
+    {cutoff}
+
+    See Also
+    --------
+    structured_hinge : Its value and gradient.
+    Smooth : A tighter surrogate that is not convex.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.evaluate(rw.Hinge(scale=2.0), [1.0, 0.0], [False, True], "auc").value
+    4.0
+    """
+
+    scale: float = 1.0
+    method: str = "auto"
+    cutoff: int | None = None
+    name: ClassVar[str] = "hinge"
+    is_convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"unknown method {self.method!r}; use one of {', '.join(map(repr, METHODS))}")
+        object.__setattr__(self, "scale", as_scale(self.scale, self.method))
+        if self.cutoff is not None:
+            if self.method != "chakrabarti":
+                raise ValueError(f"cutoff={self.cutoff} works only with method='chakrabarti', not {self.method!r}")
+            if not is_whole(self.cutoff) or self.cutoff < 1:
+                raise ValueError(f"cutoff must be a whole number of places, at least 1, got {self.cutoff!r}")
+
+    def accepts(self, loss: LossLike) -> Loss:
+        found = as_loss(loss)
+        if found.breaks_c1 is not None and self.method not in ("auto", "exhaustive"):
+            found.check(1, 1)
+        return found
+
+    def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
+        if loss.solve_hinge is not None:
+            return loss.solve_hinge(scores, queries, self.scale, self.method == "exhaustive", n_threads)
+        engine, methods = _kernels()
+        method, k = Method(self.method, self.cutoff), None
+        if loss.k is not None and method.name == "auto" and not _is_suitable(loss, queries):
+            k = loss.k
+            if loss.tables(1, k).discount.min() < 0.0:
+                method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
+        if not (loss.has_discount and method.is_fast):
+            found: Solved = methods.solve(scores, queries, loss, self.scale, method)
+        elif queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]:
+            found = engine.solve_one(scores, queries, loss, self.scale, n_threads, k)
+        else:
+            found = engine.solve_many(scores, queries, loss, self.scale, n_threads, k)
+        return found
+
+
+def _is_suitable(loss: Loss, queries: Queries) -> bool:
+    """Whether a loss of the first k places is QS-suitable because no query has more than k samples."""
+    if loss.k is None or loss.k < queries.sizes.max(initial=0):
+        return False
+    try:
+        loss.check_many(*queries.counts)
+    except NotQSSuitableError:
+        return False
+    return True
+
+
+@documented
+def structured_hinge(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    qid: ArrayLike | None = None,
+    scale: float = 1.0,
+    method: str = "auto",
+    cutoff: int | None = None,
+    n_threads: int = 1,
+    empty: str = "zero",
+) -> Result:
+    """Compute the structured hinge of a ranking loss and its gradient in the scores.
+
+        J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
+
+    J is a convex upper bound of scale·Δ, such as 1 − AP, so it can be minimised by gradient descent or a solver. It is
+    to a ranking loss what the hinge loss is to the 0-1 loss.
+
+    R is a ranking of the P positives and N negatives of a query, with R_xy = 1 if positive x is above negative y, else
+    −1. R* is the perfect ranking. F(R) is how well R agrees with the scores s. The maximum is reached by the most
+    violating ranking, which has a high loss and yet agrees with the scores.
+
+    Parameters
+    ----------
+    {scores}
+    relevant : array-like of shape (n,)
+        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; then J = Σ_l α_l J_l is a
+        weighted mean over the grades l as thresholds, still convex and an upper bound.
+    {loss}
+    {qid}
+    {scale}
+    {method}
+    {cutoff}
+    {n_threads}
+    {empty}
+
+    Returns
+    -------
+    Result
+        `value` (J, or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
+        `per_query` if `qid` is given. For a single query, `interleaving` is the most violating ranking.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, lengths differ, or an option is unknown.
+    NotQSSuitableError
+        If the loss is not QS-suitable and the method needs it to be.
+
+    See Also
+    --------
+    most_violating_ranking : Return only the ranking.
+    smooth_loss : A tighter loss that is not convex.
+    ranking_loss : The loss Δ itself.
+
+    Notes
+    -----
+    J is piecewise linear. Where it has a kink, `gradient` is the gradient of one of the pieces (a semi-gradient, or
+    subgradient). A negative of interleaving rank r_j (one plus the number of positives above it in the most violating
+    ranking) has ∂J/∂s = 2(P + 1 − r_j)/(PN), and the k-th positive with c_k negatives above it has −2 c_k/(PN). Samples
+    of one class with equal scores share their gradient.
+
+    Examples
+    --------
+    >>> r = structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap")
+    >>> round(r.value, 4), round(r.loss, 4), r.interleaving.pattern()
+    (2.25, 0.5, '-+-+')
+    >>> r.gradient
+    array([ 1. , -0.5,  0.5, -1. ])
+    """
+    surrogate = Hinge(scale, method, cutoff)
+    return evaluate(surrogate, scores, relevant, loss, qid=qid, n_threads=n_threads, empty=empty)
+
+
+@documented
+def most_violating_ranking(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    scale: float = 1.0,
+    method: str = "auto",
+    cutoff: int | None = None,
+    n_threads: int = 1,
+) -> Interleaving:
+    """Find the ranking that maximises the loss plus the agreement with the scores.
+
+        R = argmax_R scale·Δ(R*, R) + F(R)
+
+    This is loss-augmented inference, the inner problem of a structured SVM. See `structured_hinge` for Δ and F.
+
+    Parameters
+    ----------
+    {scores}
+    relevant : array-like of shape (n,)
+        Which samples are positives: booleans, or 0 and 1. There must be positives and negatives. Grades are not
+        supported.
+    {loss}
+    {scale}
+    {method}
+    {cutoff}
+    {n_threads}
+
+    Returns
+    -------
+    Interleaving
+        The ranking.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, lengths differ, an option is unknown, or there are no positives or no negatives.
+    NotQSSuitableError
+        If the loss is not QS-suitable and the method needs it to be.
+
+    See Also
+    --------
+    structured_hinge : The value of the maximum, and its gradient.
+    Interleaving : The ranking as ranks, order, pattern or matrix.
+
+    Examples
+    --------
+    >>> most_violating_ranking([1.2, 1.0, 0.9, -9.0], [True, True, False, False], "ap").pattern()
+    '-++-'
+    """
+    surrogate = Hinge(scale, method, cutoff)
+    return evaluate(surrogate, scores, relevant, loss, n_threads=n_threads, empty="error").interleaving

@@ -1,0 +1,187 @@
+"""The smooth loss: a ranking loss with softened comparisons, and its true gradient, at the cost of a sort.
+
+A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). The number of negatives above the k-th positive
+becomes c_k = Σ_j H(s_j − s_k), and the loss is evaluated at these soft counts:
+
+    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   a_k = −(w_k/C)·D′(k + c_k)
+    ∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);   ∂Δ/∂s_j = Σ {a_k : |s_j − s_k| < width}/(2·width)
+
+It is bounded, and has no gradient for positives that lie far below the negatives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise.documenting import documented
+from rankwise.metrics.loss import Loss, SoftCounts
+from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.queries import Queries, Solved
+from rankwise.surrogates.base import Result, evaluate
+from rankwise.surrogates.softened import Errors, Softened, as_width, soft_kernels
+
+__all__ = ["Smooth", "smooth_loss"]
+
+
+@documented
+@dataclass(frozen=True)
+class Smooth(Softened):
+    """The loss itself with softened comparisons: bounded, differentiable, not convex.
+
+        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
+
+    Parameters
+    ----------
+    width : float, default 1.0
+        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
+    soft_ranks : bool, default True
+        Whether grades soften the ranks of all samples, if the loss has a discount. Otherwise the loss is a weighted
+        mean over the grades as thresholds.
+
+    See Also
+    --------
+    smooth_loss : Its value and gradient, and what it does with grades.
+    ErrorDriven : An update that does not vanish for positives far below.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.evaluate(rw.Smooth(width=2.0), [1.0, 0.0], [False, True], "auc").value
+    0.75
+    """
+
+    width: float = 1.0
+    soft_ranks: bool = True
+    name: ClassVar[str] = "smooth"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_width(self.width))
+
+    def accepts(self, loss: LossLike) -> Loss:
+        found = as_loss(loss)
+        if not found.has_soft_counts:
+            known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {known}")
+        return found
+
+    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
+        # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
+        part, slope = loss.of_soft_counts(counts)
+        soft_kernels().share(soft, slope)
+        return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
+
+    def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
+        """Solve graded queries by soft ranks, except those with one grade beside 0, which are binary.
+
+        So the loss of a query depends on that query alone. A loss without a discount is the sum over thresholds.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores, query after query, in float32 or float64.
+        queries : Queries
+            The queries.
+        loss : Loss
+            The loss, as `accepts` returns it.
+        n_threads : int, default 1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        Solved
+            Value and loss of each query, and the gradient of the sum of values.
+        """
+        if not (self.soft_ranks and loss.has_discount):
+            return super().solve_graded(scores, queries, loss, n_threads)
+        from rankwise.surrogates.soft_ranks import by_worth, solve_ranked
+
+        def solve(s: NDArray[np.floating], q: Queries) -> Solved:
+            if q.grades is None:
+                return self.solve_binary(s, q, loss, n_threads)
+            return solve_ranked(s, q, loss, self.width, n_threads)
+
+        kinds = by_worth(queries, loss)
+        if len(kinds) < 2:
+            found = solve(scores, kinds[0].queries if kinds else queries)
+            return found._replace(n_pos=queries.counts[0], n_neg=queries.counts[1])
+        value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
+        for which, samples, part in kinds:
+            found = solve(scores[samples], part)
+            value[which], gradient[samples] = found.value, found.gradient
+        return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
+
+
+@documented
+def smooth_loss(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    loss: LossLike = "ap",
+    *,
+    width: float = 1.0,
+    qid: ArrayLike | None = None,
+    n_threads: int = 1,
+    empty: str = "zero",
+) -> Result:
+    """Compute a ranking loss with softened comparisons, and its gradient.
+
+        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
+
+    The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
+    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient. The result is
+    bounded and not convex. As the width falls to 0 it becomes the loss itself, with a tie counted as half an error. It
+    takes about as long as sorting the scores.
+
+    Parameters
+    ----------
+    {scores}
+    relevant : array-like of shape (n,)
+        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades, see Notes.
+    loss : str, DiscountedLoss or FMeasure, default "ap"
+        Name of a loss, "ap", "ndcg", "mrr", "auc" or "f1"; a loss of the first k places, such as "ndcg@10", "ap@100",
+        "mrr@10" or "precision@10"; or a `DiscountedLoss` of your own. It need not be QS-suitable.
+    width : float, default 1.0
+        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
+    {qid}
+    {n_threads}
+    {empty}
+
+    Returns
+    -------
+    Result
+        `value` (the loss, or its mean over queries), `gradient` of shape (n,), and `per_query` if `qid` is given.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, lengths differ, the width is not positive, or the loss cannot be smoothed.
+
+    See Also
+    --------
+    error_driven_loss : An update that does not vanish for positives far below.
+    structured_hinge : A convex upper bound of the loss.
+
+    Notes
+    -----
+    A query with grade 0 and one other grade is binary and has the formula above. In a query with more grades, ranks are
+    softened among all samples: r_d = 1 + Σ_{e≠d} H(s_e − s_d), where H is the ramp. NDCG is then
+    1 − Σ_d G_d·D(r_d)/ideal for any number of grades, and AP is Robertson's graded AP at soft places. So the loss of a
+    query depends on that query alone, not on the grades of the others.
+
+    For "f1" the loss is 1 − max_k 2k/(k + c_k + P). Its gradient is that of the first k that reaches the maximum. With
+    grades, it is a weighted mean over thresholds.
+
+    Positives with equal scores share their gradient.
+
+    Examples
+    --------
+    >>> r = smooth_loss([2.0, 1.0, 0.5, 0.0], [False, True, False, True], loss="ap", width=0.75)
+    >>> round(r.value, 4)
+    0.5084
+    >>> r.gradient.round(4).tolist()
+    [0.0, -0.071, 0.1164, -0.0454]
+    """
+    return evaluate(Smooth(width), scores, relevant, loss, qid=qid, n_threads=n_threads, empty=empty)

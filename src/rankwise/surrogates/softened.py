@@ -1,0 +1,101 @@
+"""Surrogates made of soft counts: what each positive adds to the loss, and its weight in the gradients of negatives.
+
+A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). c_k = Σ_j H(s_j − s_k) is the soft number of
+negatives above the k-th positive. One search gives all of them, and prefix sums give every gradient.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.arguments import is_number
+from rankwise.documenting import documented
+from rankwise.metrics.loss import Loss, SoftCounts
+from rankwise.metrics.thresholds import sums_of
+from rankwise.queries import Queries, Solved
+from rankwise.surrogates.base import Surrogate
+
+__all__ = ["Errors", "Softened", "as_width", "counts_of", "soft_kernels"]
+
+# Halves and squares of a width must not overflow or underflow.
+_LEAST, _MOST = 1e-150, 1e150
+
+
+@cache
+def soft_kernels() -> ModuleType:
+    """Return the compiled module, imported at the first use."""
+    from rankwise.inference import soft
+
+    return soft
+
+
+class Errors(NamedTuple):
+    """For each positive: its part of the loss, its gradient, and its weight for the negatives, by ramp or not."""
+
+    part: NDArray[np.float64]
+    own: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    ramp: bool
+
+
+def as_width(width: float) -> float:
+    """Return the width if it is a positive number."""
+    if not is_number(width) or not _LEAST <= width <= _MOST:
+        raise ValueError(f"width must be a positive number, from {_LEAST:g} to {_MOST:g}, got {width!r}")
+    return float(width)
+
+
+def counts_of(above: NDArray[np.float64], n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: Loss) -> SoftCounts:
+    """Return the soft counts c_k (P,) of queries with (Q,) positives and negatives as a loss takes them."""
+    both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
+    place = np.repeat(ends, n_pos) - np.arange(ends[-1])
+    norms = np.ones(n_pos.size)
+    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    return SoftCounts(above, place, n_pos, np.repeat(norms, n_pos), int((n_pos + n_neg).max()))
+
+
+@documented
+class Softened(Surrogate):
+    """Base class of surrogates of soft counts: a width, and `errors` of every positive."""
+
+    width: float
+
+    @abstractmethod
+    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
+        """Return what each positive adds to the loss, and its gradients.
+
+        Parameters
+        ----------
+        soft : Softened scores
+            What the kernels found: levels, soft counts, places.
+        counts : SoftCounts
+            The same counts, as losses take them.
+        loss : Loss
+            The loss, as `accepts` returns it.
+        n_threads : int, default 1
+            Number of threads.
+
+        Returns
+        -------
+        Errors
+            For each positive: its part of the loss, its gradient, and its weight for the negatives.
+        """
+
+    def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
+        n_pos, n_neg = queries.counts
+        soft = soft_kernels().soften(scores, queries, self.width, n_threads)
+        both = (n_pos > 0) & (n_neg > 0)
+        value = np.zeros(n_pos.size)
+        if not both.any():
+            return Solved(value, value, n_pos, n_neg, np.zeros_like(scores))
+        errors = self.errors(soft, counts_of(soft.above, n_pos, n_neg, loss), loss, n_threads)
+        value[both] = sums_of(errors.part, n_pos)[both]
+        weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
+        gradient = soft_kernels().spread(scores, queries, soft, weight, own, errors.ramp, n_threads)
+        return Solved(value, value, n_pos, n_neg, gradient)
