@@ -9,7 +9,7 @@ from typing import Any
 
 from rankwise_lab.explore.static import write_page
 
-from rankwise.inference import compiled
+from rankwise.kernels import compiled
 
 project = "rankwise"
 author = "The rankwise authors"

@@ -69,5 +69,5 @@ def test_the_laboratory_imports_public_names_only(path: Path) -> None:
 def test_what_is_private_is_found() -> None:
     assert not is_public("rankwise.metrics.thresholds", "sum_over_levels")
     assert not is_public("rankwise.linear.rank_svm", "RankSVM")
-    assert not is_public("rankwise.inference.compiled", None)
+    assert not is_public("rankwise.kernels.compiled", None)
     assert is_public("rankwise", "RankSVM")

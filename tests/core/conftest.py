@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rankwise.inference import threads
+from rankwise.kernels import threads
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from detector_loops import alrp_by_loop, ramp, rank_sort_by_loop
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError
-from rankwise.inference import pairs
-from rankwise.inference.soft import LARGE, Softened
+from rankwise.kernels import pairs
+from rankwise.kernels.soft import LARGE, Softened
 from rankwise.queries import as_queries, single_query
 from rankwise.surrogates.rank_sort import SolvedParts, solve_alrp, solve_rank_sort
 

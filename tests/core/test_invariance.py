@@ -15,7 +15,7 @@ import pytest
 from numba.core.registry import CPUDispatcher
 
 import rankwise as rw
-import rankwise.inference
+import rankwise.kernels
 
 VALUE_RTOL = 1e-12
 SHIFT_RTOL = 1e-9
@@ -270,7 +270,7 @@ def test_inputs_are_never_written_to(loss: Any, qid: Any, rng: np.random.Generat
 
 def _signatures() -> dict[str, int]:
     """How many kernels are compiled or loaded, by the name of their function."""
-    names = [module.name for module in pkgutil.iter_modules(rankwise.inference.__path__, "rankwise.inference.")]
+    names = [module.name for module in pkgutil.iter_modules(rankwise.kernels.__path__, "rankwise.kernels.")]
     made = [thing for name in names for thing in vars(importlib.import_module(name)).values()]
     kernels = [getattr(thing, "_compiled", thing) for thing in made]
     return {repr(k.py_func): len(k.signatures) for k in kernels if isinstance(k, CPUDispatcher)}

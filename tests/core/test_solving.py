@@ -13,11 +13,12 @@ import pytest
 
 import rankwise as rw
 from rankwise.arguments import NotFiniteError
-from rankwise.inference import engine
+from rankwise.kernels import engine
+from rankwise.kernels.contract import METHODS
 from rankwise.linear import posing
 from rankwise.metrics.registry import as_loss
 from rankwise.queries import Queries, as_queries, single_query
-from rankwise.surrogates.hinge import METHODS, Hinge
+from rankwise.surrogates.hinge import Hinge
 
 PACKAGE = str(Path(rw.__file__).parent)
 STEPS = rw.StepLoss(lambda i, j, n_pos, n_neg: -1.0 / (n_pos * n_neg) + 0.0 * (i + j), name="steps")

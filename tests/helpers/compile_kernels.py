@@ -11,8 +11,8 @@ import numpy as np
 from rank_losses import NAMED, OWN, PUSH
 
 import rankwise as rw
-from rankwise.inference.predicted import predicted
-from rankwise.surrogates.hinge import METHODS
+from rankwise.kernels.contract import METHODS
+from rankwise.kernels.predicted import predicted
 
 SMALL, LARGE = (3, 5), (100, 60_000)  # positives and negatives
 

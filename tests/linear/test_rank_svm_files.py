@@ -143,8 +143,8 @@ def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, tmp_path: P
         Cs=2, cv=StratifiedKFold(2), prior=LogisticRegression(), scoring=as_metric("ndcg@5"), tol=0.01
     ).fit(X, y)
     found = saved(model, tmp_path)
-    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior", "scoring"]
-    assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, None, 0.01)
+    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior"]
+    assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, "ndcg@5", 0.01)
     np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
     assert "not plain data" in " ".join(str(rw.RankSVM.save.__doc__).split())
 

@@ -199,7 +199,7 @@ def test_history_only_improves_and_says_what_the_result_says(
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc", "zero-one"])
 def test_bounds_hold_the_optimum_for_every_loss(loss: str, intercept: bool, rng: np.random.Generator) -> None:
     C = 5.0
-    objective = draw(rng, n_queries=4, loss=loss, intercept=intercept, scale=1.5)
+    objective = draw(rng, n_queries=4, loss=loss, intercept=intercept, surrogate=rw.Hinge(1.5))
     objective.base = rng.normal(size=150)
     optimum = SOLVERS["cutting-plane"](objective, C, Settings(tol=1e-9)).primal
     for name in SOLVERS:

@@ -19,7 +19,7 @@ import pytest
 from documents import examples
 
 import rankwise
-from rankwise.inference import compiled
+from rankwise.kernels import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = f"rankwise-{rankwise.__version__}"

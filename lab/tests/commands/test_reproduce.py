@@ -22,7 +22,7 @@ from rankwise_lab.report.figure import have_matplotlib
 from rankwise_lab.reproduce import action, action_data, scaling, timing
 from rankwise_lab.reproduce.beside import TITLES
 
-import rankwise.inference.compiled  # noqa: F401  # kernels lie where they did before another cache is named
+import rankwise.kernels.compiled  # noqa: F401  # kernels lie where they did before another cache is named
 from rankwise.cli.main import main
 
 ENVIRONMENT = dict(os.environ)

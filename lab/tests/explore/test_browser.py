@@ -11,7 +11,7 @@ from rankwise_lab.explore.server import Explorer
 from rankwise_lab.explore.solve import LOSSES, solve
 
 import rankwise as rw
-from rankwise.inference.quicksort import trace
+from rankwise.inference import trace
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 

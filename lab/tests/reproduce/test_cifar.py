@@ -30,7 +30,7 @@ from rankwise_lab.reproduce import cifar, cifar_page  # noqa: E402
 from rankwise_lab.reproduce.cifar import METHODS, Experiment, Plan, judge  # noqa: E402
 from rankwise_lab.reproduce.cifar_data import split  # noqa: E402
 
-import rankwise.inference.compiled  # noqa: E402, F401  # kernels lie where they did before another cache is named
+import rankwise.kernels.compiled  # noqa: E402, F401  # kernels lie where they did before another cache is named
 from rankwise.cli.main import _parser, main  # noqa: E402
 
 Capture = pytest.CaptureFixture[str]
@@ -275,7 +275,7 @@ def test_results_of_another_plan_are_not_mixed_in(data: Path, tmp_path: Path) ->
 # The command with a tiny plan, killed when it has written a part for the n-th time.
 KILLED = """
 import os, sys
-import rankwise.inference.compiled
+import rankwise.kernels.compiled
 os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "data"}}
 from rankwise.cli.main import main
 from rankwise_lab.reproduce import cifar

@@ -111,11 +111,11 @@ class FMeasure(Loss):
             Value and loss of each query, and the gradient of their sum.
         """
         if exhaustive:
-            from rankwise.inference import methods
-            from rankwise.surrogates.hinge import Method
+            from rankwise.kernels import methods
+            from rankwise.kernels.contract import Method
 
             return methods.solve(scores, queries, self, scale, Method("exhaustive"))
-        from rankwise.inference import f_measure
+        from rankwise.kernels import f_measure
 
         return f_measure.solve(scores, queries, scale, n_threads)
 

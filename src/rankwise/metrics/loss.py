@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.documenting import documented
+from rankwise.kernels.contract import LossTables, Tail
 from rankwise.metrics.base import FloatArray, IntArray, Metric
 from rankwise.metrics.ranked import Steps
 
@@ -61,28 +61,6 @@ class NotQSSuitableError(ValueError):
         super().__init__(message)
         self.i = i
         self.j = j
-
-
-class Tail(IntEnum):
-    """Closed form of a discount beyond its table."""
-
-    NONE = 0
-    RECIPROCAL = 1  # 1/m
-    LOG2 = 2  # 1/log2(1 + m)
-    LINEAR = 3  # −m
-    ZERO = 4  # 0: the discount is cut off
-
-
-class LossTables(NamedTuple):
-    """A loss as the kernels see it, as plain data.
-
-    weight: w_1, w_2, …. discount: D(0), D(1), …. tail: the closed form beyond the table. per_pair: whether C = PN.
-    """
-
-    weight: FloatArray
-    discount: FloatArray
-    tail: int
-    per_pair: bool
 
 
 class SoftCounts(NamedTuple):

@@ -82,7 +82,7 @@ class SumOverLevels(NamedTuple):
 @cache
 def _kernels() -> ModuleType:
     """Return the compiled module, imported at the first use."""
-    from rankwise.inference import levels
+    from rankwise.kernels import levels
 
     return levels
 

@@ -65,7 +65,7 @@ class Pending(Protocol):
 
 def is_large(n: int, n_pos: int) -> bool:
     """Return whether one machine would use buckets for the query. Otherwise its number of scores is O(positives)."""
-    from rankwise.inference.engine import A_POSITIVE, LARGE
+    from rankwise.kernels.engine import A_POSITIVE, LARGE
 
     return n >= LARGE + A_POSITIVE * n_pos
 
@@ -93,7 +93,7 @@ class _Search:
     """The search for the places of the positives of one query."""
 
     def __init__(self, query: Large, loss: DiscountedLoss, scale: float) -> None:
-        from rankwise.inference.positives import scaled_weights
+        from rankwise.kernels.positives import scaled_weights
 
         n, n_pos, _ = query
         loss.check(n_pos, n - n_pos, thorough=False)
@@ -115,7 +115,7 @@ class _Search:
 
     def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[object, NDArray[np.floating]]:
         """Choose the buckets."""
-        from rankwise.inference.bucket_maps import choose_by
+        from rankwise.kernels.bucket_maps import choose_by
 
         n, n_pos, _ = self._query
         self._pos = -np.sort(-pos.values)
@@ -125,9 +125,9 @@ class _Search:
 
     def settle(self, hist: NDArray[np.uint32]) -> Settle:
         """Settle buckets by the counts."""
-        from rankwise.inference.edges import find_homes, reference, settle, straighten
-        from rankwise.inference.narrowing import bounds_of
-        from rankwise.inference.regions import BUCKET, HIGH, LOW, START, STOP, J
+        from rankwise.kernels.edges import find_homes, reference, settle, straighten
+        from rankwise.kernels.narrowing import bounds_of
+        from rankwise.kernels.regions import BUCKET, HIGH, LOW, START, STOP, J
 
         n_pos, n_buckets = self._query.n_pos, (3 if self._pivot.size else 1) * (self._buckets.last + 1)
         above, home = np.empty(n_buckets + 1, np.int64), np.empty(n_pos, np.int64)
@@ -152,7 +152,7 @@ class _Search:
 
     def next_look(self) -> tuple[Floats, Floats]:
         """Return the edges for the next counts, and the ends (k, 2) between which all negatives are requested."""
-        from rankwise.inference.narrowing import SIZE, edges_between
+        from rankwise.kernels.narrowing import SIZE, edges_between
 
         size = self._stretches[:, SIZE]
         self._divided = (size > _FEW) & (self._depth < _DEPTH)
@@ -168,7 +168,7 @@ class _Search:
 
     def narrow(self, at_least: Ints, counted: Counted) -> None:
         """Narrow the places down by the counts of the parts."""
-        from rankwise.inference.narrowing import ABOVE, narrow
+        from rankwise.kernels.narrowing import ABOVE, narrow
 
         stretches, bounds = self._stretches, self._bounds
         if not stretches.shape[0]:
@@ -192,14 +192,14 @@ class _Search:
 
     def _above_edges(self, at_least: Ints, stretches: Ints) -> Ints:
         """Return the number of all negatives at or above each edge, from the number of open ones."""
-        from rankwise.inference.narrowing import ABOVE
+        from rankwise.kernels.narrowing import ABOVE
 
         counts = np.diff(self._starts)
         return np.asarray(at_least + np.repeat(stretches[:, ABOVE] - at_least[self._starts[1:] - 1], counts))
 
     def fill(self) -> tuple[Fill, float, float]:
         """Return the gradient as a step function of the score."""
-        from rankwise.inference.bucketed import finish
+        from rankwise.kernels.bucketed import finish
 
         n_pos, tables, pos = self._query.n_pos, self._tables, self._pos
         slopes, order = np.empty(n_pos), np.arange(n_pos)

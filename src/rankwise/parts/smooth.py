@@ -63,7 +63,7 @@ def solve_smooth_parts(
 
 
 def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, surrogate: Softened) -> tuple[float, _Spread]:
-    from rankwise.inference.soft import Softened, conclude_gaps
+    from rankwise.kernels.soft import Softened, conclude_gaps
 
     width, above, near, nobody = surrogate.width, np.empty(level.size), np.empty(level.size), np.empty(0, np.int32)
     conclude_gaps(level, width, sums[:, None, None, :], above, near)
@@ -84,7 +84,7 @@ def _count(state: State, levels: list[Floats], width: float) -> State:
 
 
 def _count_share(share: Share, level: Floats, width: float) -> Share:
-    from rankwise.inference.soft import count_gaps
+    from rankwise.kernels.soft import count_gaps
 
     gaps: NDArray[np.int32] = np.empty(share.scores.size, np.int32)
     if not share.scores.size:
@@ -106,7 +106,7 @@ def _draw(state: State, spreads: list[_Spread]) -> State:
 
 
 def _draw_share(share: Share, given: _Spread) -> Share:
-    from rankwise.inference.soft import draw_gaps
+    from rankwise.kernels.soft import draw_gaps
 
     gradient, where = np.empty(share.scores.size), share.plan.where
     how = (given.level, given.width, given.ramp, given.weight)

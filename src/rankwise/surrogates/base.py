@@ -350,7 +350,7 @@ def take_scores(scores: ArrayLike) -> tuple[Scores, np.dtype[Any]]:
     """Return `as_scores`, with a faster conversion of float16 than NumPy's."""
     if type(scores) is not np.ndarray or scores.dtype != np.float16 or scores.ndim != 1:
         return as_scores(scores)
-    from rankwise.inference.half import from_half
+    from rankwise.kernels.half import from_half
 
     return as_scores(from_half(scores))[0], scores.dtype
 
@@ -358,7 +358,7 @@ def take_scores(scores: ArrayLike) -> tuple[Scores, np.dtype[Any]]:
 def give_gradient(gradient: Scores, dtype: np.dtype[Any]) -> Scores:
     """Return the gradient in the dtype of the scores, read-only."""
     if dtype == np.float16:
-        from rankwise.inference.half import to_half
+        from rankwise.kernels.half import to_half
 
         gradient = to_half(gradient)
     gradient = gradient.astype(dtype, copy=False)

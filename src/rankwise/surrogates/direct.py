@@ -65,7 +65,7 @@ class Direct(Surrogate):
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        from rankwise.inference.predicted import predict
+        from rankwise.kernels.predicted import predict
 
         negative = self.epsilon < 0.0
         second = Hinge(self.epsilon, "dynamic") if negative else Hinge(self.epsilon)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,41 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.arguments import as_scale, is_whole
 from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
+from rankwise.kernels.contract import METHODS, Method
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.queries import Queries, Solved
 from rankwise.surrogates.base import Result, Surrogate, evaluate
 
-__all__ = ["METHODS", "Hinge", "Method", "most_violating_ranking", "structured_hinge"]
-
-METHODS = (
-    "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
-)  # fmt: skip
-# Methods that choose the fastest way themselves, and methods that do not need (C2).
-_FAST, _WITHOUT_C2 = METHODS[:2], METHODS[-3:]
-
-
-class Method(NamedTuple):
-    """How most violating rankings are found. cutoff: for Chakrabarti's method, D(m) = 0 from this place on; or None."""
-
-    name: str = "auto"
-    cutoff: int | None = None
-
-    @property
-    def needs_c2(self) -> bool:
-        """Whether the method is correct only for losses with (C2)."""
-        return self.name not in _WITHOUT_C2
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether the method chooses the fastest way itself."""
-        return self.name in _FAST
+__all__ = ["Hinge", "most_violating_ranking", "structured_hinge"]
 
 
 @cache
 def _kernels() -> tuple[ModuleType, ModuleType]:
     """Return the compiled methods, imported at the first use."""
-    from rankwise.inference import engine, methods
+    from rankwise.kernels import engine, methods
 
     return engine, methods
 

@@ -113,13 +113,13 @@ def _by_query(query: NDArray[np.int64], queries: Queries, *parts: _Floats) -> _F
 @cache
 def _soft() -> ModuleType:
     """Return the compiled module, imported at the first use."""
-    from rankwise.inference import soft
+    from rankwise.kernels import soft
 
     return soft
 
 
 @cache
 def _pairs() -> ModuleType:
-    from rankwise.inference import pairs
+    from rankwise.kernels import pairs
 
     return pairs

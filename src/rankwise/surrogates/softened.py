@@ -30,7 +30,7 @@ _LEAST, _MOST = 1e-150, 1e150
 @cache
 def soft_kernels() -> ModuleType:
     """Return the compiled module, imported at the first use."""
-    from rankwise.inference import soft
+    from rankwise.kernels import soft
 
     return soft
 

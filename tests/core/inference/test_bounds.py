@@ -25,8 +25,8 @@ sys.path.append(sys.argv[1])
 import numpy as np
 import rankwise as rw
 from rankwise.surrogates.rank_sort import solve_alrp, solve_rank_sort
-from rankwise.inference.grouping import order_by_key
-from rankwise.inference.predicted import predict
+from rankwise.kernels.grouping import order_by_key
+from rankwise.kernels.predicted import predict
 from rankwise.queries import single_query
 from hostile import FAMILIES, LOSSES, SWITCHES, problem
 from rank_losses import PUSH

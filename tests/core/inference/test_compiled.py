@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 import rankwise
 from rankwise.arguments import as_relevant, as_scores
-from rankwise.inference import compiled
+from rankwise.kernels import compiled
 
 # Compiles one small kernel; the fast engine would take much longer.
 CODE = """
 import numpy as np
-from rankwise.inference.grouping import order_by_key
+from rankwise.kernels.grouping import order_by_key
 print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist())
 """
 PRINTED = "[1, 0, 2]\n"
@@ -75,7 +75,7 @@ def elsewhere(tmp_path: Path, in_the_way: Path) -> dict[str, str]:
     """Settings under which only a temporary folder can be written, a copy of the package being used."""
     package = tmp_path / "packages" / "rankwise"
     shutil.copytree(Path(rankwise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "inference" / "__pycache__").write_text("in the way")
+    (package / "kernels" / "__pycache__").write_text("in the way")
     (tmp_path / "temporary").mkdir()
     return {
         "PYTHONPATH": str(package.parent),
@@ -181,7 +181,7 @@ def test_without_standard_error_compiling_is_not_announced_on_standard_output(
     def of_the_package(value: float) -> float:
         return value + 1
 
-    of_the_package.__module__ = "rankwise.inference.tried"
+    of_the_package.__module__ = "rankwise.kernels.tried"
     with monkeypatch.context() as closed, event.install_listener("numba:compile", compiled._Announcement()):
         closed.setattr(sys, "stderr", None)
         assert compiled.kernel(of_the_package)(1) == 2
@@ -288,7 +288,7 @@ def test_a_temporary_folder_that_others_can_have_touched_is_refused(
 
 
 def test_other_code_keeps_its_own_numba_cache(tmp_path: Path) -> None:
-    code = "from numba import config as c; a = c.CACHE_DIR; import rankwise.inference; print(a == c.CACHE_DIR != '')"
+    code = "from numba import config as c; a = c.CACHE_DIR; import rankwise.kernels; print(a == c.CACHE_DIR != '')"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "theirs")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rank_losses import slack
 
 import rankwise as rw
-from rankwise.inference import engine
+from rankwise.kernels import engine
 from rankwise.metrics.registry import as_loss
 
 Array = NDArray[Any]
@@ -166,7 +166,7 @@ def test_a_score_that_is_not_finite_is_named(n: int) -> None:
 
 
 def test_too_many_places_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwise.inference.cutoff.MOST_CELLS", 100)
+    monkeypatch.setattr("rankwise.kernels.cutoff.MOST_CELLS", 100)
     n = engine.LARGE + engine.A_POSITIVE * 20
     with pytest.raises(ValueError, match="a cut-off of 50 places with 20 positives"):
         rw.structured_hinge(np.arange(n) * 1.0, np.arange(n) < 20, "ndcg@50")

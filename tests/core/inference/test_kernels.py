@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import rankwise as rw
-from rankwise.inference import bucket_maps, quicksort
-from rankwise.inference.bucketed import COPIES, OWN, count, few_positions
-from rankwise.inference.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
-from rankwise.inference.compiled import kernel
-from rankwise.inference.edges import edge
-from rankwise.inference.flags import all_within, positions
-from rankwise.inference.grouping import order_by_key
-from rankwise.inference.half import from_half, to_half
-from rankwise.inference.regions import share_among_ties
-from rankwise.inference.sorting import negatives_first, order_descending, slots
+from rankwise.kernels import bucket_maps, quicksort
+from rankwise.kernels.bucketed import COPIES, OWN, count, few_positions
+from rankwise.kernels.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
+from rankwise.kernels.compiled import kernel
+from rankwise.kernels.edges import edge
+from rankwise.kernels.flags import all_within, positions
+from rankwise.kernels.grouping import order_by_key
+from rankwise.kernels.half import from_half, to_half
+from rankwise.kernels.regions import share_among_ties
+from rankwise.kernels.sorting import negatives_first, order_descending, slots
 
 # Elements moved by Algorithm 1, at most so many times N·log2(P + 2).
 MOVES = 12

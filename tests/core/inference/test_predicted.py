@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.inference.predicted import predict, predicted
+from rankwise.kernels.predicted import predict, predicted
 from rankwise.metrics.registry import as_loss
 
 RTOL = {np.float64: 1e-12, np.float32: 1e-6}

@@ -1,0 +1,82 @@
+"""What kernels are told: a loss as plain data, and a method by name. This imports no Numba."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["METHODS", "AnyLoss", "LossTables", "Method", "Tail"]
+
+FloatArray = NDArray[np.float64]
+
+METHODS = (
+    "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
+)  # fmt: skip
+# Methods that choose the fastest way themselves, and methods that do not need (C2).
+_FAST, _WITHOUT_C2 = METHODS[:2], METHODS[-3:]
+
+
+class Method(NamedTuple):
+    """How most violating rankings are found. cutoff: for Chakrabarti's method, D(m) = 0 from this place on; or None."""
+
+    name: str = "auto"
+    cutoff: int | None = None
+
+    @property
+    def needs_c2(self) -> bool:
+        """Whether the method is correct only for losses with (C2)."""
+        return self.name not in _WITHOUT_C2
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the method chooses the fastest way itself."""
+        return self.name in _FAST
+
+
+class Tail(IntEnum):
+    """Closed form of a discount beyond its table."""
+
+    NONE = 0
+    RECIPROCAL = 1  # 1/m
+    LOG2 = 2  # 1/log2(1 + m)
+    LINEAR = 3  # −m
+    ZERO = 4  # 0: the discount is cut off
+
+
+class LossTables(NamedTuple):
+    """A loss as the kernels see it, as plain data.
+
+    weight: w_1, w_2, …. discount: D(0), D(1), …. tail: the closed form beyond the table. per_pair: whether C = PN.
+    """
+
+    weight: FloatArray
+    discount: FloatArray
+    tail: int
+    per_pair: bool
+
+
+class AnyLoss(Protocol):
+    """What is asked of a loss: its data, its conditions, and Δ of given rankings; see `rankwise.Loss`."""
+
+    name: str
+    proven: bool
+
+    @property
+    def has_discount(self) -> bool: ...
+
+    def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None: ...
+
+    def check_many(self, n_pos: Any, n_neg: Any) -> None: ...
+
+    def normaliser(self, n_pos: int, n_neg: int) -> float: ...
+
+    def normalisers(self, n_pos: Any, n_neg: Any) -> FloatArray: ...
+
+    def tables(self, n_pos: int, n: int) -> LossTables: ...
+
+    def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray: ...
+
+    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray: ...

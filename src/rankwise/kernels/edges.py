@@ -1,0 +1,231 @@
+"""From bucket counts to ranks: in which bucket each positive's place among the negatives lies, and what that settles.
+
+Bucket b holds the negatives j = above[b+1]+1 … above[b]. c_k, the number of negatives above the k-th positive, lies
+between above[home_k + 1] and above[home_k]: all buckets above home_k are above that positive, all below it below. A
+bucket that is nobody's home is done, all its members have one rank. The others are *regions*: their members are
+gathered and solved in regions.py, unless they are equal by construction. `value` holds P + 1 − r for the rank r of a
+bucket's members, or −1−region.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.kernels.buckets import KEYED, LINEAR, number_of, order_of, place
+from rankwise.kernels.compiled import inline, kernel, part
+from rankwise.kernels.positives import middle_by_weight
+from rankwise.kernels.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
+from rankwise.kernels.steps import best_of_many, drop
+
+# In the order of all float64 numbers: where infinity is, how far two float32 numbers are apart, a large step.
+_INFINITE = np.int64(0x7FF0_0000_0000_0000)
+_SINGLE = np.int64(1 << 29)
+_LARGEST_STEP = np.int64(1 << 61)
+# Positives whose homes are looked for together.
+_TOGETHER = 32
+
+
+@part
+def cumulate(hist, n_buckets, above):
+    """above[b] = the number of negatives in buckets ≥ b."""
+    total = np.int64(0)
+    above[n_buckets] = 0
+    for b in range(n_buckets - 1, -1, -1):
+        total += np.int64(hist[b])
+        above[b] = total
+
+
+@kernel
+def find_homes(weight, discount, tail, pos, ahead, buckets, pivot, hist, above, home):
+    """home_k of each positive as if it were alone, `above` from the buckets' counts; whether homes fall as k grows.
+
+    If the problem is a part of a larger one, `ahead` samples are above all of it, so that D is moved by as much.
+
+    Alone, negative j belongs above positive k if s_j − s⁺_k + w_k·(D(k+j−1) − D(k+j)) > 0, which falls as j grows, by
+    (C2). So all of bucket b and above belong there if τ_b = s⁺_k − w_k·drop(k + above[b] + 1) is below bucket b, and
+    nothing below b does if it is not: b ≤ place(τ_b). The home is the last such b. As place(τ_b) falls while b grows,
+    each b that is looked at leaves only what lies between it and place(τ_b). Several positives look in turn:
+    one's next look would have to wait for its last, another's need not.
+    """
+    n_pos, n_buckets, typed = pos.shape[0], above.shape[0] - 1, np.empty(2, pivot.dtype)
+    cumulate(hist, n_buckets, above)
+    typed[1] = buckets.last
+    last = typed[1]
+    look, most, open_ones = np.empty(n_pos, np.int64), np.empty(n_pos, np.int64), np.empty(_TOGETHER, np.uint64)
+    shift = 0.0  # s⁺_k − τ of a positive just before: where to look first
+    for first in range(0, n_pos, _TOGETHER):
+        n_open, looks = min(_TOGETHER, n_pos - first), 0
+        for q in range(n_open):
+            k = np.uint64(first + q)
+            typed[0] = pos[k] - shift
+            look[k], home[k], most[k], open_ones[q] = place(typed[0], buckets, last, pivot), 0, n_buckets - 1, k
+        while n_open > 0:
+            looks += 1
+            left = np.uint64(0)
+            for q in range(np.uint64(n_open)):
+                k = open_ones[q]
+                b, bottom, top = look[k], home[k], most[k]
+                shift = weight[k] * drop(discount, tail, np.int64(k) + 2 + above[np.uint64(b)] + ahead)
+                typed[0] = pos[k] - shift
+                found = place(typed[0], buckets, last, pivot)
+                top = min(top, found if b <= found else b - 1)
+                bottom = max(bottom, min(b, found))
+                home[k], most[k] = bottom, top
+                look[k] = min(max(found, bottom + 1), top) if looks < 4 else (bottom + top + 1) >> 1
+                open_ones[left] = k
+                left += np.uint64(bottom < top)
+            n_open = np.int64(left)
+    falling = True
+    for k in range(1, n_pos):
+        falling &= home[k] <= home[k - 1]
+    return falling
+
+
+@kernel
+def straighten(weight, discount, tail, pos, ahead, buckets, pivot, above, home):
+    """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
+
+    Between positives k and k + 1 the problem falls apart if no home up to k is below one after it.
+    """
+    n_pos, typed = pos.shape[0], np.empty(2, pivot.dtype)
+    highest = np.empty(n_pos, np.int64)  # of the homes from k on
+    highest[n_pos - 1] = home[n_pos - 1]
+    for k in range(n_pos - 2, -1, -1):
+        highest[k] = max(home[k], highest[k + 1])
+    stack = np.empty((80, 4), np.int64)
+    begin = 0
+    while begin < n_pos:
+        end, lowest = begin + 1, home[begin]
+        while end < n_pos and lowest < highest[end]:
+            lowest = min(lowest, home[end])
+            end += 1
+        if end - begin > 1 and highest[begin] > lowest:
+            top = highest[begin] + 1
+            divide_edges(
+                weight, discount, tail, pos, ahead, buckets, pivot, above, typed, home, stack, lowest, top, begin + 1,
+                end + 1,
+            )  # fmt: skip
+        begin = end
+
+
+@part
+def divide_edges(weight, discount, tail, pos, ahead, buckets, pivot, above, typed, home, stack, bottom, top, low, high):
+    """Algorithm 1 with edges bottom < b < top in place of negatives: homes of positives low … high − 1."""
+    depth = 0
+    while True:
+        if top - bottom == 1 or above[bottom] == above[top]:
+            home[low - 1 : high - 1] = bottom
+        elif low < high:
+            m = (bottom + top) >> 1
+            score = edge(buckets, pivot, m, typed)
+            rank = best_of_many(weight, discount, tail, pos, score, above[m] + 1 + ahead, low, high)
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
+            depth += 1
+            top, low = m, rank
+            continue
+        if depth == 0:
+            return
+        depth -= 1
+        bottom, top, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+
+
+@part
+def edge(buckets, pivot, b, typed):
+    """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
+
+    From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
+    unit there is the difference of two neighbours of the scores' type.
+    """
+    typed[0], typed[1] = 1.0 / 3.0, buckets.last
+    last = typed[1]
+    unit = np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
+    cell = b // 3 if pivot.shape[0] > 0 else b
+    if buckets.kind == LINEAR:
+        guess = order_of(np.float64(buckets.low) + cell / np.float64(buckets.rate))
+    elif buckets.kind == KEYED:
+        guess = (buckets.key + (cell << buckets.shift)) << np.int64(1)
+    else:
+        guess = order_of(buckets.middle)
+    high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
+    step = unit
+    if reaches(low, b, buckets, pivot, last, typed):
+        while low > -_INFINITE and reaches(low, b, buckets, pivot, last, typed):
+            high = low
+            low = low - step if low > step - _INFINITE else -_INFINITE
+            step = min(2 * step, _LARGEST_STEP)
+    else:
+        while high < _INFINITE and not reaches(high, b, buckets, pivot, last, typed):
+            low = high
+            high = high + step if high < _INFINITE - step else _INFINITE
+            step = min(2 * step, _LARGEST_STEP)
+    while high - unit > low:
+        middle = ((low >> np.int64(1)) + (high >> np.int64(1))) // unit * unit
+        middle = max(middle, low + unit)
+        if reaches(middle, b, buckets, pivot, last, typed):
+            high = middle
+        else:
+            low = middle
+    typed[0] = number_of(high)
+    return np.float64(typed[0])
+
+
+@inline
+def reaches(order, b, buckets, pivot, last, typed):
+    """Whether the number there in the order of all numbers lies in bucket b or above."""
+    typed[0] = number_of(order)
+    return place(typed[0], buckets, last, pivot) >= b
+
+
+@kernel
+def reference(pos, above, home):
+    """A score amid those that matter: the middle positive, each counted as often as negatives are surely above it.
+
+    The gradient sums to zero, so J may be summed up from any reference; near the scores whose gradient is large, an
+    offset or a far-off score costs no digits.
+    """
+    weight = np.empty(pos.shape[0], np.int64)
+    for k in range(pos.shape[0]):
+        weight[k] = above[home[k] + 1]
+    return middle_by_weight(pos, weight)
+
+
+@kernel
+def settle(weight, discount, tail, pos, low, high, j, pivot, above, home, unit, ref, value, at_rank):
+    """Settle in value and at_rank (negatives per rank) all that needs no look at members, list the regions.
+
+    Negatives are j, j + 1, … and have ranks low … high. Returns the regions, and what Σ gradient·(score − ref) lacks
+    where the mean gradient of a tie is rounded to the type of value.
+    """
+    n_buckets, typed = above.shape[0] - 1, np.empty(2, value.dtype)
+    regions = np.empty((min(home.shape[0], n_buckets), REGION_COLUMNS), np.int64)
+    n_regions, gathered, rank, worst = 0, 0, low, pos.shape[0] + 1
+    done = n_buckets  # buckets from here on are settled
+    lack = 0.0
+    value[n_buckets:] = 0  # of positives
+    while rank < high:
+        b, first = home[rank - low], rank
+        typed[0] = worst - rank
+        value[b + 1 : done] = typed[0]
+        at_rank[rank] += above[b + 1] - above[done]
+        while rank < high and home[rank - low] == b:
+            rank += 1
+        size, begin = above[b] - above[b + 1], above[b + 1] + j
+        done = b
+        if size == 0:
+            value[b] = 0
+        elif pivot.shape[0] > 0 and b % 3 == 1:
+            score = np.float64(pivot[b // 3])
+            mean = solve_tie(weight, discount, tail, pos, score, begin, size, first, rank, at_rank)
+            value[b] = mean
+            lack += unit * (mean - np.float64(value[b])) * size * (score - ref)
+        else:
+            value[b] = -1 - n_regions
+            regions[n_regions, START], regions[n_regions, STOP] = gathered, gathered + size
+            regions[n_regions, J], regions[n_regions, BUCKET] = begin, b
+            regions[n_regions, LOW], regions[n_regions, HIGH] = first, rank
+            gathered += size
+            n_regions += 1
+    typed[0] = worst - high
+    value[:done] = typed[0]
+    at_rank[high] += above[0] - above[done]
+    return regions[:n_regions], lack

@@ -1,0 +1,128 @@
+"""The fast engine: queries of a loss with a discount, small ones by a sort and large ones by buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.arguments import NotFiniteError, limit_of
+from rankwise.kernels.contract import AnyLoss, LossTables
+from rankwise.kernels.cutoff import solve_large_cut, solve_small_cut
+from rankwise.kernels.large import solve_large
+from rankwise.kernels.small import solve_small
+from rankwise.kernels.threads import run, worth
+from rankwise.queries import FoundRanking, Queries, Solved, single_query
+
+# A query of so many samples, and so many more for each positive, takes less time by buckets than by a sort.
+LARGE, A_POSITIVE = 1 << 13, 12
+_NO_RANKING = np.empty((0, 0), np.int64)
+
+
+def solve_one(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
+) -> Solved:
+    """Solve a single query with positives and negatives. k: the last place that counts, of a loss without (C2)."""
+    n, n_pos = scores.shape[0], queries.n_pos
+    if k is None:
+        loss.check(n_pos, n - n_pos, thorough=False)
+    else:
+        loss.normaliser(n_pos, n - n_pos)
+    tables = loss.tables(n_pos, n)
+    if n >= LARGE + A_POSITIVE * n_pos:
+        if k is None:
+            return solve_large(scores, queries, tables, scale, n_threads)
+        return solve_large_cut(scores, queries, tables, k, scale, n_threads)
+    solve, how = _kernel_of(tables, k)
+    gradient, out, counts = np.empty_like(scores), np.empty((2, 1)), np.empty((2, 1), np.int64)
+    above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
+    found = (gradient, out, counts, above, positives)
+    if not solve(scores, queries.relevant, queries.starts, 0, 1, limit_of(scores), *how, scale, *found, *room(n)):
+        raise NotFiniteError
+    return Solved(out[0], out[1], counts[0], counts[1], gradient, FoundRanking(gradient, above[0], positives[0]))
+
+
+def solve_many(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
+) -> Solved:
+    """Solve queries one after the other, the small ones in compiled loops, evenly divided among threads."""
+    n_queries = queries.starts.shape[0] - 1
+    out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
+    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
+    large = np.flatnonzero(queries.sizes >= LARGE)
+    for q in large:
+        _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
+    if k is not None:
+        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
+    elif not loss.proven:
+        loss.check_many(*queries.counts)
+    found = (solved.gradient, out, counts, _NO_RANKING, _NO_RANKING)
+    for first, last in runs_between(large, n_queries):
+        most = int(queries.sizes[first:last].max())
+        cuts = cuts_of(queries.starts, first, last, n_threads)
+        whole = (scores, queries.relevant, queries.starts)
+        solve, tables = _kernel_of(loss.tables(most, most), k)
+        how = (limit_of(scores), *tables, scale, *found)
+        if len(cuts) == 2:
+            if solve(*whole, first, last, *how, *room(most)) < last:
+                raise NotFiniteError
+        else:
+            stops = run(solve, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
+            if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
+                raise NotFiniteError
+    return solved
+
+
+def _kernel_of(tables: LossTables, k: int | None) -> tuple[Callable[..., int], tuple[Any, ...]]:
+    """The kernel for small queries, and what it is told of the loss."""
+    return (solve_small, tables) if k is None else (solve_small_cut, (k, *tables))
+
+
+def _solve_alone(
+    scores: NDArray[np.floating],
+    queries: Queries,
+    q: int,
+    loss: AnyLoss,
+    scale: float,
+    n_threads: int,
+    k: int | None,
+    solved: Solved,
+) -> None:
+    """A large query among others."""
+    part = slice(queries.starts[q], queries.starts[q + 1])
+    own, alone = scores[part], single_query(queries.relevant[part])
+    solved.n_pos[q], solved.n_neg[q] = alone.n_pos, own.shape[0] - alone.n_pos
+    if 0 < alone.n_pos < own.shape[0]:
+        found = solve_one(own, alone, loss, scale, n_threads, k)
+        solved.value[q], solved.loss[q], solved.gradient[part] = found.value[0], found.loss[0], found.gradient
+    elif (np.abs(own) <= limit_of(own)).all():
+        solved.gradient[part] = 0.0
+    else:
+        raise NotFiniteError
+
+
+def runs_between(large: NDArray[np.int64], n_queries: int) -> Iterator[tuple[int, int]]:
+    """Where small queries follow each other: first ≤ q < last."""
+    for before, after in pairwise([-1, *large.tolist(), n_queries]):
+        if before + 1 < after:
+            yield before + 1, after
+
+
+def cuts_of(starts: NDArray[np.int64], first: int, last: int, n_threads: int) -> list[int]:
+    """Where the part of each thread begins and ends: as many samples for one as for another."""
+    n_threads = worth(int(starts[last] - starts[first]), n_threads)
+    if n_threads == 1:
+        return [first, last]
+    goals = np.linspace(starts[first], starts[last], n_threads + 1)
+    cuts = np.unique(np.clip(np.searchsorted(starts, goals), first, last))
+    cuts[0], cuts[-1] = first, last
+    found: list[int] = cuts.tolist()
+    return found
+
+
+def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Room for `solve_small` of queries of at most so many samples; NumPy asks for large pages, kernels do not."""
+    return np.empty((2, size)), np.empty((3, size + 2), np.int64)

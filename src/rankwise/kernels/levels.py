@@ -1,0 +1,141 @@
+"""Grades of queries: which there are, how many samples have at least each, and sums over them as thresholds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.kernels.compiled import kernel, part
+from rankwise.kernels.sorting import slots, sort_descending
+
+# Whole grades below this are counted by number; others, if a query has few, are looked for one by one, or sorted.
+_WHOLE, _FEW = 32, 32
+
+
+@kernel
+def find_levels(grades, starts, level_starts, grade, count):
+    """The different grades of each query, ascending, one query after the other, and how many samples have at least it.
+
+    level_starts: (Q + 1,) where those of each query begin. grade and count have room for n.
+    """
+    base = np.int64(0)
+    for q in range(starts.shape[0] - 1):
+        level_starts[q] = base
+        begin, stop = starts[q], starts[q + 1]
+        own, found, size = grades[begin:stop], grade[base : base + stop - begin], count[base : base + stop - begin]
+        n = collect_whole(own, found, size)
+        if n < 0:
+            n = collect(own, found, size)
+        if n < 0:
+            n = sort_levels(own, found, size)
+        for p in range(n - 2, -1, -1):
+            size[p] += size[p + 1]
+        base += n
+    level_starts[starts.shape[0] - 1] = base
+
+
+@part
+def collect_whole(own, grade, size):
+    """The different ones of these grades, ascending, and how many samples have each; −1 if some is not small."""
+    number, whole = np.zeros(_WHOLE + 1, np.int64), True
+    for k in range(own.shape[0]):  # no branch depends on a grade
+        small = min(own[k], float(_WHOLE))
+        whole &= (small < _WHOLE) & (np.floor(small) == small)
+        number[np.uint64(small)] += 1
+    if not whole:
+        return np.int64(-1)
+    n = np.int64(0)
+    for g in range(_WHOLE):
+        if number[g] > 0:
+            grade[n], size[n] = g, number[g]
+            n += 1
+    return n
+
+
+@part
+def collect(own, grade, size):
+    """`collect_whole` of any grades, if few are different; else −1."""
+    n = np.int64(0)
+    for k in range(own.shape[0]):
+        value, p = own[k], np.int64(0)
+        for b in range(n):  # no branch depends on a grade
+            p += np.int64(grade[b] < value)
+        if p < n and grade[p] == value:
+            size[p] += 1
+            continue
+        if n == _FEW:
+            return np.int64(-1)
+        for b in range(n, p, -1):
+            grade[b], size[b] = grade[b - 1], size[b - 1]
+        grade[p], size[p] = value, 1
+        n += 1
+    return n
+
+
+@part
+def sort_levels(own, grade, size):
+    """`collect_whole` of any number of different grades."""
+    n = own.shape[0]
+    values, order = np.empty(n), np.empty(n, np.int64)
+    for k in range(n):
+        values[k], order[k] = -own[k], k
+    sort_descending(values, order, n, np.empty(n), np.empty(n, np.int64), slots(n))
+    p = np.int64(-1)
+    for k in range(n):
+        if k == 0 or values[k] != values[k - 1]:
+            p += 1
+            grade[p], size[p] = -values[k], 0
+        size[p] += 1
+    return p + 1
+
+
+@kernel
+def number_levels(grades, starts, level_starts, grade, at):
+    """at: (n,) which of the levels of all queries the grade of a sample is."""
+    for q in range(starts.shape[0] - 1):
+        first, stop = level_starts[q], level_starts[q + 1]
+        for k in range(starts[q], starts[q + 1]):
+            low = np.uint64(first)
+            if stop - first <= _FEW:
+                for b in range(first, stop - 1):  # no branch depends on a grade
+                    low += np.uint64(grade[b] < grades[k])
+            else:
+                size = np.uint64(stop - first)
+                while size > np.uint64(0):
+                    half = (size + np.uint64(1)) >> np.uint64(1)
+                    low = low + half if grade[low + half - np.uint64(1)] < grades[k] else low
+                    size -= half
+            at[k] = low
+
+
+@kernel
+def at_least(grades, starts, bars, relevant):
+    """Which samples have a grade of at least the bar of their query, (Q,); how many."""
+    total = np.int64(0)
+    for q in range(bars.shape[0]):
+        bar = bars[q]
+        for k in range(starts[q], starts[q + 1]):
+            relevant[k] = grades[k] >= bar
+            total += np.int64(relevant[k])
+    return total
+
+
+@kernel
+def weigh(gradient, starts, weights):
+    """Multiply the gradient of each query by its weight, in place."""
+    for q in range(weights.shape[0]):
+        weight = weights[q]
+        for k in range(starts[q], starts[q + 1]):
+            gradient[k] *= weight
+
+
+@kernel
+def add_weighted(gradient, starts, weights, samples, out):
+    """Add to out the gradient of queries, each times its weight; samples: where they are in out, all if it is empty."""
+    for q in range(weights.shape[0]):
+        weight = weights[q]
+        if samples.shape[0] == 0:
+            for k in range(starts[q], starts[q + 1]):
+                out[k] += weight * gradient[k]
+        else:
+            for k in range(starts[q], starts[q + 1]):
+                out[samples[k]] += weight * gradient[k]

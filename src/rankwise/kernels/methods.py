@@ -1,0 +1,66 @@
+"""The published methods and the oracle, one query at a time: ranks of the negatives by the method of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.arguments import NotFiniteError, limit_of
+from rankwise.kernels import by_depth, chakrabarti, dynamic, exhaustive, mohapatra2014, quicksort, yue
+from rankwise.kernels.contract import METHODS, AnyLoss, Method
+from rankwise.kernels.problem import Problem, as_problem, conclude
+from rankwise.queries import Queries, Solved
+
+__all__ = ["METHODS", "solve"]
+
+
+def solve(scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, method: Method) -> Solved:
+    """Solve queries one after the other by one method."""
+    starts = queries.starts
+    n_queries = starts.shape[0] - 1
+    value, lost, counts = np.zeros(n_queries), np.zeros(n_queries), queries.counts
+    solved = Solved(value, lost, counts[0], counts[1], np.empty_like(scores))
+    for q in range(n_queries):
+        part = slice(starts[q], starts[q + 1])
+        own, n_pos, n_neg = scores[part], int(solved.n_pos[q]), int(solved.n_neg[q])
+        if n_pos == 0 or n_neg == 0:
+            if not (np.abs(own) <= limit_of(own)).all():
+                raise NotFiniteError
+            solved.gradient[part] = 0.0
+            continue
+        if method.needs_c2:
+            loss.check(n_pos, n_neg, thorough=False)
+        else:
+            loss.normaliser(n_pos, n_neg)
+        problem = as_problem(own, queries.relevant[part], n_pos, loss, scale, method.name in _FROM_A_TABLE)
+        found = conclude(problem, _RANKS[method.name](problem, method), scores.dtype)
+        if n_queries == 1:
+            return found
+        solved.value[q], solved.loss[q], solved.gradient[part] = found.value[0], found.loss[0], found.gradient
+    return solved
+
+
+def _by_every_interleaving(problem: Problem, method: Method) -> NDArray[np.int64]:
+    above = exhaustive.best_above(problem.pos, problem.neg, problem.loss, problem.scale)
+    ranks = np.empty(problem.neg.size, np.int64)
+    by_score = np.argsort(-problem.neg, kind="stable")
+    ranks[by_score] = 1 + np.searchsorted(above, np.arange(problem.neg.size), side="right")
+    return ranks
+
+
+_RANKS: dict[str, Callable[[Problem, Method], NDArray[np.int64]]] = {
+    # Here, "auto" and "bucketed" are for a loss known by its steps alone: with a discount, engine.py serves.
+    "auto": lambda problem, _: by_depth.ranks(problem),
+    "bucketed": lambda problem, _: by_depth.ranks(problem),
+    "quicksort": lambda problem, _: quicksort.ranks(problem),
+    "yue": lambda problem, _: yue.ranks(problem),
+    "mohapatra2014": lambda problem, _: mohapatra2014.ranks(problem),
+    "dynamic": lambda problem, _: dynamic.ranks(problem),
+    "chakrabarti": lambda problem, method: chakrabarti.ranks(problem, method.cutoff),
+    "exhaustive": _by_every_interleaving,
+}
+assert tuple(_RANKS) == METHODS
+# Those that read the steps of a loss without a discount from a table.
+_FROM_A_TABLE = METHODS[2:7]

@@ -1,0 +1,36 @@
+"""Mohapatra, Jawahar, Kumar 2014: sort all negatives, then evaluate few of them. O(N log N + P log N).
+
+Optimal ranks never fall along the sorted negatives, so that equal ranks at both ends of a stretch fill it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.kernels.compiled import kernel
+from rankwise.kernels.problem import Problem
+from rankwise.kernels.quicksort import STACK_ROWS, opt_ranks
+from rankwise.kernels.sorting import order_descending
+
+
+def ranks(problem: Problem) -> NDArray[np.int64]:
+    """The optimal interleaving rank of each negative."""
+    return fill_sorted(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table)
+
+
+@kernel
+def fill_sorted(pos, neg, weight, discount, tail, table):
+    """Algorithm 1's recursion on sorted negatives, where nothing is left to select."""
+    n = neg.shape[0]
+    sorted_neg, order = order_descending(neg)
+    rank, result = np.empty(n, np.int64), np.empty(n, np.int64)
+    stack, work, no_trace = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64), np.empty((0, 6), np.int64)
+    worst = pos.shape[0] + 1
+    opt_ranks(
+        weight, discount, tail, table, pos, sorted_neg, order, rank, 0, n, 1, 1, worst, 1, stack,
+        work, no_trace,
+    )  # fmt: skip
+    for q in range(n):
+        result[order[q]] = rank[q]
+    return result

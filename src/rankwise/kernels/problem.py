@@ -1,0 +1,183 @@
+"""One query as the ranking methods see it, and how their ranks become J, Δ and the gradient."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.arguments import NotFiniteError, limit_of
+from rankwise.kernels.compiled import kernel, part
+from rankwise.kernels.contract import AnyLoss, Tail
+from rankwise.kernels.flags import all_within
+from rankwise.kernels.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
+from rankwise.kernels.sorting import slots, sort_descending
+from rankwise.queries import FoundRanking, Solved
+
+# Steps of a loss without a discount are laid out as a table up to this many; beyond, only by_depth.py serves.
+MOST_STEPS = 1 << 24
+
+
+class Problem(NamedTuple):
+    """Positives in descending order, negatives as given, positions of both, and the loss's steps (see steps.py)."""
+
+    pos: NDArray[np.float64]
+    neg: NDArray[np.float64]
+    pos_idx: NDArray[np.int64]
+    neg_idx: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    discount: NDArray[np.float64]
+    tail: int
+    table: NDArray[np.float64]
+    loss: AnyLoss
+    norm: float
+    scale: float
+
+
+def as_problem(
+    scores: NDArray[np.floating],
+    relevant: NDArray[np.bool_],
+    n_pos: int,
+    loss: AnyLoss,
+    scale: float,
+    lay_out: bool = True,
+) -> Problem:
+    """The problem of one query that has positives and negatives.
+
+    A loss without a discount has its steps laid out as a table, unless lay_out is false.
+    """
+    n_neg = scores.shape[0] - n_pos
+    pos, pos_idx = np.empty(n_pos), np.empty(n_pos, np.int64)
+    neg, neg_idx = np.empty(n_neg), np.empty(n_neg, np.int64)
+    if not separate(scores, relevant, limit_of(scores), pos, pos_idx, neg, neg_idx):
+        raise NotFiniteError
+    weight, discount, tail, table, norm = np.empty(0), np.empty(0), int(Tail.NONE), np.empty((0, 0)), 1.0
+    if loss.has_discount:
+        tables = loss.tables(n_pos, scores.shape[0])
+        discount, tail, weight = tables.discount, tables.tail, np.empty(n_pos)
+        norm = scaled_weights(tables.weight, discount, tail, tables.per_pair, n_pos, n_neg, scale, weight)
+    elif lay_out:
+        if n_pos * n_neg > MOST_STEPS:
+            raise ValueError(
+                f"this method would lay out the {n_pos * n_neg} steps of the loss {loss.name!r}; its limit is "
+                f"{MOST_STEPS}, use method='auto'"
+            )
+        i, j = np.arange(1, n_pos + 1), np.arange(1, n_neg + 1)[:, None]
+        table = np.ascontiguousarray(loss.steps(i, j, n_pos, n_neg)) * (scale * n_pos * n_neg / 2.0)
+    return Problem(pos, neg, pos_idx, neg_idx, weight, discount, tail, table, loss, norm, scale)
+
+
+@kernel
+def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
+    """Scores and positions of positives, in descending order, and of negatives; whether all are within ±limit."""
+    if not all_within(scores, limit):
+        return False
+    p = q = 0
+    for k in range(scores.shape[0]):
+        if relevant[k]:
+            pos[p], pos_idx[p] = scores[k], k
+            p += 1
+        else:
+            neg[q], neg_idx[q] = scores[k], k
+            q += 1
+    spare, slot = np.empty(p, np.int64), slots(p)
+    sort_descending(pos, pos_idx, p, np.empty(p), spare, slot)
+    return True
+
+
+def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Solved:
+    """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
+    n_pos, n_neg = problem.pos.size, problem.neg.size
+    gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
+    has_discount = problem.loss.has_discount
+    weight = problem.loss.tables(n_pos, 1).weight if has_discount else problem.weight
+    total, lost = finish(
+        problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, weight, problem.discount, problem.tail,
+        problem.norm, at_rank, gradient,
+    )  # fmt: skip
+    above = at_rank[: n_pos + 1]
+    if not has_discount:
+        lost = float(problem.loss.of_counts(above[1:], n_neg))
+    ranking = FoundRanking(gradient, above, problem.pos_idx)
+    return Solved.of_one(problem.scale * lost + total, lost, n_neg, ranking)
+
+
+@kernel
+def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
+    """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ if there are weights.
+
+    The gradient sums to zero: scores are counted from one of them, so that a common offset costs no digits.
+    """
+    n_pos = pos.shape[0]
+    ref = middle_of(pos, ranks)
+    unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
+    total = finish_negatives(neg, neg_idx, ranks, n_pos, unit, ref, at_rank, gradient)
+    total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], ref, gradient)
+    if weight.shape[0] == 0:
+        return total, 0.0
+    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+
+
+@part
+def middle_of(pos, ranks):
+    """The middle one of the positives, each counted as often as negatives are above it (`reference` of edges.py)."""
+    above = np.zeros(pos.shape[0] + 2, np.int64)
+    for r in ranks:
+        above[r] += 1
+    for k in range(1, above.shape[0]):
+        above[k] += above[k - 1]
+    return middle_by_weight(pos, above[1:])
+
+
+@kernel
+def finish_negatives(neg, idx, ranks, n_pos, unit, ref, at_rank, gradient):
+    """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
+
+    Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
+    greatest of the next: no sort is needed to find them.
+    """
+    least, most = np.full(n_pos + 2, np.inf), np.full(n_pos + 2, -np.inf)
+    for q in range(neg.shape[0]):
+        r = ranks[q]
+        at_rank[r] += 1
+        least[r], most[r] = min(least[r], neg[q]), max(most[r], neg[q])
+    tie_above, tie_below = np.full(n_pos + 2, -1), np.full(n_pos + 2, -1)  # a rank's ties with the ranks around it
+    n_ties = 0
+    before = 0
+    for r in range(1, n_pos + 2):
+        if at_rank[r] == 0:
+            continue
+        if before > 0 and least[before] == most[r]:
+            same = tie_above[before] if least[before] == most[before] else -1
+            if same < 0:
+                same = n_ties
+                n_ties += 1
+            tie_below[before] = tie_above[r] = same
+            if least[before] == most[before]:
+                tie_above[before] = same
+        before = r
+    total = 0.0
+    if n_ties == 0:
+        for q in range(neg.shape[0]):
+            g = unit * (n_pos + 1 - ranks[q])
+            gradient[idx[q]] = g
+            total += g * (neg[q] - ref)
+        return total
+    below, size = np.zeros(n_ties), np.zeros(n_ties)  # positives below the members of a tie, in all
+    for final in range(2):
+        for q in range(neg.shape[0]):
+            r = ranks[q]
+            tie = -1
+            if tie_below[r] >= 0 and neg[q] == least[r]:
+                tie = tie_below[r]
+            elif tie_above[r] >= 0 and neg[q] == most[r]:
+                tie = tie_above[r]
+            if final == 1:
+                g = unit * (float(n_pos + 1 - r) if tie < 0 else below[tie] / size[tie])
+                gradient[idx[q]] = g
+                total += g * (neg[q] - ref)
+            elif tie >= 0:
+                below[tie] += n_pos + 1 - r
+                size[tie] += 1
+    return total

@@ -1,0 +1,238 @@
+"""Algorithm 1 of the paper: the quicksort-flavoured search for all optimal interleaving ranks.
+
+Scores are kept in descending order, as opt is indexed (the paper's precondition (i) is written for ascending
+order). MEDIAN and SELECT are one call here, `divide`: a pass around a pivot near the median, and where that leaves less
+than a sixteenth on one side, `select`, which finds the median itself: quickselect while it halves quickly, medians of
+medians when an input resists. So the whole is O(N log P + P log N) on every input.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.kernels.compiled import inline, kernel, part
+from rankwise.kernels.steps import best_rank
+
+if TYPE_CHECKING:
+    from rankwise.kernels.problem import Problem
+
+# Segments this short are sorted by insertion: their medians then cost nothing.
+SHORT = 16
+# Columns of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
+TRACE_COLUMNS = 6
+STACK_ROWS = 80
+
+
+def ranks(problem: Problem) -> NDArray[np.int64]:
+    """The optimal interleaving rank of each negative."""
+    return run(problem, 0)[0]
+
+
+def run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ranks, what was counted, and the calls, of which at most `trace_rows` are kept."""
+    work, rows = np.zeros(3, np.int64), np.empty((trace_rows, TRACE_COLUMNS), np.int64)
+    found = all_ranks(
+        problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table, work, rows
+    )
+    return found, work, rows
+
+
+@kernel
+def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
+    """Algorithm 1 on a whole query: OptRanks(1, N, 1, P + 1)."""
+    return ranks_between(pos, neg, weight, discount, tail, table, 1, 1, pos.shape[0] + 1, work, rows)
+
+
+@kernel
+def ranks_between(pos, neg, weight, discount, tail, table, j, low, high, work, rows):
+    """Algorithm 1 on negatives j, j + 1, … that have ranks low … high: OptRanks(j, j + N − 1, low, high)."""
+    n = neg.shape[0]
+    val, idx, rank, result = neg.copy(), np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    stack = np.empty((STACK_ROWS, 5), np.int64)
+    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, n, j, low, high, 0, stack, work, rows)
+    for q in range(n):
+        result[idx[q]] = rank[q]
+    return result
+
+
+@part
+def opt_ranks(
+    weight, discount, tail, table, pos, val, idx, rank, start, stop, j_start, low, high, is_sorted,
+    stack, work, trace,
+):  # fmt: skip
+    """Fill rank[start:stop], val[start:stop] being the negatives j_start, j_start+1, … in some order (is_sorted = 0).
+
+    val and idx are rearranged together; afterwards rank ascends along them. work counts [evaluated
+    negatives, elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0 where a
+    segment was filled without evaluation; an empty trace records nothing.
+    """
+    shift = j_start - start
+    depth = 0
+    left, right = start, stop - 1
+    while True:
+        if low == high:  # Algorithm 1, line 2
+            rank[left : right + 1] = low
+            record(trace, work, left + shift, right + shift, low, high, 0, low)
+        else:
+            if is_sorted == 0 and right - left < SHORT:
+                insertion_sort(val, idx, left, right, work)
+                is_sorted = 1
+            m = (left + right) >> 1
+            if is_sorted == 0:
+                m = divide(val, idx, left, right, work)  # lines 4 and 5
+            opt = best_rank(weight, discount, tail, table, pos, val[m], m + shift, low, high)  # line 6
+            rank[m] = opt
+            work[0] += 1
+            record(trace, work, left + shift, right + shift, low, high, m + shift, opt)
+            if m < right:  # line 8, kept for later
+                stack[depth, 0], stack[depth, 1] = m + 1, right
+                stack[depth, 2], stack[depth, 3], stack[depth, 4] = opt, high, is_sorted
+                depth += 1
+            if left < m:  # line 7
+                right, high = m - 1, opt
+                continue
+        if depth == 0:
+            return
+        depth -= 1
+        left, right = stack[depth, 0], stack[depth, 1]
+        low, high, is_sorted = stack[depth, 2], stack[depth, 3], stack[depth, 4]
+
+
+@part
+def divide(val, idx, left, right, work):
+    """Rearrange val[left..right] around an element near its median; where that element then is."""
+    middle = (left + right) >> 1
+    third = (right - left) // 3
+    swap(val, idx, median_position(val, left + third, middle, right - third), right)
+    pivot = val[right]
+    end = np.uint64(left)
+    for k in range(np.uint64(left), np.uint64(right)):  # no branch depends on a score
+        v, i = val[k], idx[k]
+        val[k], idx[k] = val[end], idx[end]
+        val[end], idx[end] = v, i
+        end += np.uint64(v > pivot)
+    m = np.int64(end)
+    swap(val, idx, m, right)
+    work[1] += right - left + 1
+    if 16 * min(m - left, right - m) < right - left:
+        select(val, idx, left, right, middle, work)
+        return middle
+    return m
+
+
+@inline
+def median_position(val, a, b, c):
+    """Which of three positions holds the middle value."""
+    if val[a] > val[b]:
+        a, b = b, a
+    if val[b] > val[c]:
+        b = c if val[c] > val[a] else a
+    return b
+
+
+@inline
+def record(trace, work, left, right, low, high, m, opt):
+    """Append a row to trace, while it has room."""
+    row = work[2]
+    if row < trace.shape[0]:
+        trace[row, 0], trace[row, 1], trace[row, 2] = left, right, low
+        trace[row, 3], trace[row, 4], trace[row, 5] = high, m, opt
+        work[2] = row + 1
+
+
+@inline
+def swap(val, idx, a, b):
+    """Exchange two elements of val, and of idx."""
+    v, i = val[a], idx[a]
+    val[a], idx[a] = val[b], idx[b]
+    val[b], idx[b] = v, i
+
+
+@part
+def insertion_sort(val, idx, left, right, work):
+    """Sort val[left..right] in descending order, idx along with it."""
+    for a in range(left + 1, right + 1):
+        v, i = val[a], idx[a]
+        b = a - 1
+        while b >= left and val[b] < v:
+            val[b + 1], idx[b + 1] = val[b], idx[b]
+            b -= 1
+        val[b + 1], idx[b + 1] = v, i
+        work[1] += a - b
+
+
+@part
+def select(val, idx, left, right, k, work):
+    """Rearrange val[left..right] so that val[k] is in its place: nothing smaller before it, nothing larger after."""
+    budget = 6 * (right - left + 1)  # what quickselect may look at before it must be sure of halving
+    while right - left >= SHORT:
+        if budget < 0:
+            select_surely(val, idx, left, right, k, work)
+            return
+        budget -= right - left
+        pivot = median_of_three(val[left], val[(left + right) >> 1], val[right])
+        left, right = narrow(val, idx, left, right, k, pivot, work)
+    insertion_sort(val, idx, left, right, work)
+
+
+@part
+def select_surely(val, idx, left, right, k, work):
+    """`select` around medians of medians: linear whatever the input (Blum et al. 1973).
+
+    The pivot of a segment is the median of its groups' medians, found likewise: the segment waits on a stack meanwhile.
+    """
+    waiting = np.empty((40, 3), np.int64)
+    depth = 0
+    while True:
+        if right - left >= SHORT:
+            waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = left, right, k
+            depth += 1
+            right = gather_medians(val, idx, left, right, work)
+            k = (left + right) >> 1
+            continue
+        insertion_sort(val, idx, left, right, work)
+        if depth == 0:
+            return
+        depth -= 1
+        pivot = val[k]
+        left, right, k = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
+        left, right = narrow(val, idx, left, right, k, pivot, work)
+
+
+@inline
+def narrow(val, idx, left, right, k, pivot, work):
+    """Partition val[left..right] around a value of it; the side that holds position k, or (k, k) if neither does."""
+    a, b = left, right
+    while a <= b:
+        while val[a] > pivot:
+            a += 1
+        while val[b] < pivot:
+            b -= 1
+        if a <= b:
+            swap(val, idx, a, b)
+            work[1] += 2
+            a += 1
+            b -= 1
+    return (left, b) if k <= b else (a, right) if k >= a else (k, k)
+
+
+@part
+def gather_medians(val, idx, left, right, work):
+    """Bring the median of each group of five to the front of val[left..right]; the position of the last one."""
+    end = left - 1
+    for group in range(left, right + 1, 5):
+        last = min(group + 4, right)
+        insertion_sort(val, idx, group, last, work)
+        end += 1
+        swap(val, idx, end, (group + last) >> 1)
+        work[1] += 2
+    return end
+
+
+@inline
+def median_of_three(a, b, c):
+    """The middle one of three values."""
+    return max(min(a, b), min(max(a, b), c))

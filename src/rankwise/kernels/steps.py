@@ -1,0 +1,140 @@
+"""What every method asks of a loss: one step of the objective, and the best rank of one negative.
+
+Ranks i (1..P+1) and indices j (1..N, descending score) are 1-based, as in the paper; arrays are 0-based. The
+objective of one negative, f_j(i), is measured in units of 2/(PN), so that (Observation 3)
+
+    f_j(i+1) − f_j(i) = s⁺_i − s*_j + (PN/2)·(δ_j(i+1) − δ_j(i)).
+
+A loss comes as plain arrays: weight (P,), scale·w_i·PN/(2C); discount, D(0..M), with the closed form `tail` beyond M;
+or, where table is not empty, table (N, P), the last term itself. (In a tuple they would be reference-counted at every
+use, which costs as much as a search.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.kernels.compiled import inline, kernel, part
+from rankwise.kernels.contract import Tail
+
+_RECIPROCAL, _LOG2, _LINEAR, _ZERO = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR), int(Tail.ZERO)
+
+# A rank that loses against the best one so far by less than this fraction of what was summed up between the two counts
+# as tied with it, and the larger one is taken (the paper's max argmax): a sum begun at another rank rounds differently,
+# the answer must not. Summing begins anew at each best rank, so that no far-off score blurs the others.
+TIE = 1e-13
+
+
+@inline
+def discount_at(discount, tail, m):
+    """D(m): from the table, or in closed form beyond it."""
+    if m < discount.shape[0]:
+        return discount[m]
+    if tail == _RECIPROCAL:
+        return 1.0 / m
+    if tail == _LOG2:
+        return 1.0 / np.log2(1.0 + m)
+    if tail == _LINEAR:
+        return -float(m)
+    return 0.0 if tail == _ZERO else np.nan
+
+
+@inline
+def drop(discount, tail, m):
+    """D(m − 1) − D(m)."""
+    if m < discount.shape[0]:
+        at = np.uint64(m)
+        return discount[at - np.uint64(1)] - discount[at]
+    return discount_at(discount, tail, m - 1) - discount_at(discount, tail, m)
+
+
+@inline
+def best_rank(weight, discount, tail, table, pos, score, j, low, high):
+    """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6); low < high."""
+    if table.shape[0] > 0:
+        return best_by_table(table, pos, score, j, low, high)
+    return best_by_discount(weight, discount, tail, pos, score, j, low, high)
+
+
+@inline
+def best_by_discount(weight, discount, tail, pos, score, j, low, high):
+    """best_rank of a discounted loss; low < high."""
+    if high - low <= 3 and low + 2 + j < discount.shape[0]:
+        return best_of_few(weight, discount, pos, score, j, low, high)
+    return best_of_many(weight, discount, tail, pos, score, j, low, high)
+
+
+@part
+def best_of_many(weight, discount, tail, pos, score, j, low, high):
+    """best_rank over any number of ranks."""
+    best = low
+    value = total = 0.0  # of f_j since the best rank, and of its steps' magnitudes
+    if high + j <= discount.shape[0]:
+        for i in range(low, high):
+            step = tabulated_step(weight, discount, pos, score, j, i)
+            value, total, ahead = tally(value, total, step)
+            best = i + 1 if ahead else best
+        return best
+    previous = discount_at(discount, tail, low + j - 1)
+    for i in range(low, high):
+        current = discount_at(discount, tail, i + j)
+        step = pos[i - 1] - score - weight[i - 1] * (previous - current)
+        previous = current
+        value, total, ahead = tally(value, total, step)
+        best = i + 1 if ahead else best
+    return best
+
+
+@inline
+def tally(value, total, step):
+    """Add a step: what is lost since the best rank (0 if this is one), the magnitudes since, whether it is as good."""
+    value += step
+    total += abs(step)
+    ahead = value + TIE * total >= 0.0
+    total = 0.0 if value > 0.0 else total
+    return min(value, 0.0), total, ahead
+
+
+@inline
+def best_of_few(weight, discount, pos, score, j, low, high):
+    """best_rank over at most four ranks, which most searches are: no branch, so none is mispredicted."""
+    last, size = high - 1, high - low
+    step = tabulated_step(weight, discount, pos, score, j, low)
+    value, total, ahead = tally(0.0, 0.0, step)
+    best = low + np.int64(ahead)
+    step = tabulated_step(weight, discount, pos, score, j, min(low + 1, last))
+    value, total, ahead = tally(value, total, step)
+    best = low + 2 if ahead & (size > 1) else best
+    step = tabulated_step(weight, discount, pos, score, j, min(low + 2, last))
+    value, total, ahead = tally(value, total, step)
+    return low + 3 if ahead & (size > 2) else best
+
+
+@inline
+def tabulated_step(weight, discount, pos, score, j, i):
+    """f_j(i+1) − f_j(i) where the table holds D(i+j). Unsigned indices spare the check for negative ones."""
+    at, m = np.uint64(i - 1), np.uint64(i + j)
+    return pos[at] - score - weight[at] * (discount[np.uint64(m - np.uint64(1))] - discount[m])
+
+
+@part
+def best_by_table(table, pos, score, j, low, high):
+    """best_rank of a loss whose steps are given."""
+    best = low
+    value = total = 0.0
+    for i in range(low, high):
+        value, total, ahead = tally(value, total, pos[i - 1] - score + table[j - 1, i - 1])
+        best = i + 1 if ahead else best
+    return best
+
+
+@kernel
+def best_of_segments(steps, begin, low, high):
+    """best_rank of several negatives whose steps f_j(i+1) − f_j(i), low ≤ i < high, lie one after the other."""
+    result = low.copy()
+    for q in range(begin.shape[0]):
+        value = total = 0.0
+        for i in range(low[q], high[q]):
+            value, total, ahead = tally(value, total, steps[begin[q] + i - low[q]])
+            result[q] = i + 1 if ahead else result[q]
+    return result
