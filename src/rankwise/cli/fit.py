@@ -161,9 +161,9 @@ def run(arguments: argparse.Namespace) -> int:
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
     if is_ranker(arguments) and not interrupted and not math.isfinite(model.best_score_):
-        voice.note(
-            f"{data.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
-            "samples, or measure the model on others with rankwise evaluate"
+        raise ValueError(
+            f"{data.source}: too few samples for cross-validation, so candidates cannot be compared; add samples, or "
+            f"use --model {RANK_SVM} --C NUMBER"
         )
     if scaling is not None:
         fold(model, *scaling, data.source)
