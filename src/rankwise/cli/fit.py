@@ -36,6 +36,8 @@ _OF_RANK_SVM = (
 )
 _CHOOSING = ("cv", "scoring", "refit", "jobs")
 _NOT_GIVEN = object()
+# Of two samples, every candidate separates one from the other, and nothing can judge it.
+_LEAST = 3
 _EPILOG = """\
 formats and labels:
   TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (arrays X, y, qid) or
@@ -161,9 +163,9 @@ def run(arguments: argparse.Namespace) -> int:
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
     if is_ranker(arguments) and not interrupted and not math.isfinite(model.best_score_):
-        raise ValueError(
-            f"{data.source}: too few samples for cross-validation, so candidates cannot be compared; add samples, or "
-            f"use --model {RANK_SVM} --C NUMBER"
+        voice.note(
+            f"{data.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
+            "samples, or measure the model on others with rankwise evaluate"
         )
     if scaling is not None:
         fold(model, *scaling, data.source)
@@ -209,6 +211,8 @@ def _check_data(arguments: argparse.Namespace, data: Dataset, counts: Counts) ->
         raise ValueError(
             f"{data.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
+    if is_ranker(arguments) and counts.samples < _LEAST:
+        raise ValueError(f"{data.source}: {counts.samples} samples are too few to learn from; add samples")
     if arguments.metric == "map" and data.qid is None:
         raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use --metric ap")
     if _chooses_C(arguments):
