@@ -80,57 +80,27 @@ class Bags:
 
     @property
     def shape(self) -> tuple[int]:
-        """Shape of the bags, as scikit-learn asks for it.
-
-        Returns
-        -------
-        tuple of int
-            The number of bags, as a tuple.
-        """
+        """Shape of the bags, as scikit-learn asks for it."""
         return (len(self),)
 
     @property
     def width(self) -> int:
-        """Number of features of a candidate.
-
-        Returns
-        -------
-        int
-            Number of columns of the feature matrix.
-        """
+        """Number of features of a candidate."""
         return int(self.features.shape[1])
 
     @property
     def sizes(self) -> Indices:
-        """Number of candidates in each bag.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags,)
-            Sizes of the bags.
-        """
+        """Number of candidates in each bag."""
         return self.stops - self.starts
 
     @property
     def n_candidates(self) -> int:
-        """Number of candidates in all bags.
-
-        Returns
-        -------
-        int
-            Sum of the sizes.
-        """
+        """Number of candidates in all bags."""
         return int(self.sizes.sum())
 
     @property
     def offsets(self) -> Indices:
-        """Where each bag begins if the candidates of all bags are concatenated.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags + 1,)
-            Offsets, from 0 to the number of candidates.
-        """
+        """Where each bag begins if the candidates of all bags are concatenated."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def __getitem__(self, key: Any) -> Any:

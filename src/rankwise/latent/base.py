@@ -1,12 +1,14 @@
-"""Base class of the linear rankers of bags."""
+"""Base class of the linear rankers of bags: their common parameters, and what they can do once they are fitted."""
 
 from __future__ import annotations
 
+import os
 import threading
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.inputs import as_threads
@@ -17,11 +19,26 @@ from rankwise.linear.features import Vector
 from rankwise.linear.labels import two_classes
 
 
+@dataclass(eq=False, repr=False)
 class BagRanker(BaseLinearRanker):
     """Base class of the linear rankers of bags."""
 
-    n_threads: int
-    _stop: threading.Event | None = None  # if set by another thread, a fit stops after the current round
+    _: KW_ONLY
+    init: Any = "mean"
+    method: str = "auto"
+    tol: float = 1e-3
+    outer_tol: float = 1e-3
+    max_outer: int = 50
+    max_iter: int = 10_000
+    scale: float = 1.0
+    fit_intercept: bool = True
+    checkpoint: str | os.PathLike[str] | None = None
+    n_threads: int = 1
+    random_state: int = 0
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        self._stop: threading.Event | None = None  # if set by another thread, a fit stops after the current round
 
     def decision_function(self, bags: Any) -> NDArray[np.float64]:
         """Score bags by their best candidates.
@@ -31,7 +48,7 @@ class BagRanker(BaseLinearRanker):
         Parameters
         ----------
         bags : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
+            Bags, as for `fit`.
 
         Returns
         -------
@@ -41,46 +58,13 @@ class BagRanker(BaseLinearRanker):
         """
         return self._best(bags)[0]
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each bag.
-
-        Parameters
-        ----------
-        X : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
-
-        Returns
-        -------
-        ndarray of shape (n_bags,)
-            The relevant class, classes_[1], where `decision_function` is above 0, and classes_[0] elsewhere.
-        """
-        return super().predict(X)
-
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank bags by their scores, within each query.
-
-        Parameters
-        ----------
-        X : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
-        qid : array-like of shape (n_bags,), optional
-            Query of each bag, in any order. Bags of the same query are ranked together. By default all bags form one
-            query.
-
-        Returns
-        -------
-        ndarray of shape (n_bags,)
-            Rank of each bag in its query. The best bag has rank 1. Bags with equal scores are ranked in their order.
-        """
-        return super().rank(X, qid)
-
     def best_candidate(self, bags: Any) -> NDArray[np.int64]:
         """Find the best candidate of each bag.
 
         Parameters
         ----------
         bags : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
+            Bags, as for `fit`.
 
         Returns
         -------
@@ -95,7 +79,7 @@ class BagRanker(BaseLinearRanker):
         Parameters
         ----------
         bags : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
+            Bags, as for `fit`.
 
         Returns
         -------

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.inputs import as_scale, as_threads, is_number, is_whole
+from rankwise.inputs import as_scale, as_threads, is_whole
 from rankwise.latent.base import BagRanker
 from rankwise.latent.cccp import Problem
-from rankwise.latent.initial import as_starts, bag_means
-from rankwise.latent.state import OuterStep
-from rankwise.latent.training import Training
+from rankwise.latent.initial import as_start, bag_means
+from rankwise.latent.state import OuterStep, State
+from rankwise.latent.training import train
 from rankwise.linear.base import check_counts, check_numbers
 from rankwise.linear.features import INTERCEPT, as_features
-from rankwise.linear.objective import Objective, Task
+from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
 from rankwise.losses import Loss, LossLike, as_loss
@@ -50,16 +48,12 @@ class LatentRankSVM(BagRanker):
         Weight of the loss against the penalty. A larger C fits the training data more closely. The default is a
         multiple of the natural C of the bags' means, see `rankwise.linear.natural_C`. Use `LatentRankSVMCV` to choose
         it by cross-validation.
-    init : str, array-like, estimator or list of them, default "mean"
+    init : str, array-like or estimator, default "mean"
         How to choose the first candidate of each positive bag. "mean" fits a ranker to the means of the bags and takes
         the best candidate under it. "first" takes the first candidate, "centre" the one nearest the mean of its bag,
         "random" a random one. You can also pass the candidates' numbers, an array of shape (n_bags,); or a fitted
         linear model or its coefficients, which choose them. The start matters, because the objective has many local
-        minima. If you pass a list, all starts are tried and the lowest objective wins.
-    self_paced : float, optional
-        Fraction of the positive bags to learn from after the first step: those with the highest scores. It grows by a
-        factor of 1.3 per step until all are used. Try 0.5 if a few positive bags are outliers. By default all positive
-        bags are used from the start.
+        minima.
     method : str, default "auto"
         Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
         all exact methods, so "auto" is the right choice except in benchmarks.
@@ -69,7 +63,7 @@ class LatentRankSVM(BagRanker):
         The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
         candidate.
     max_outer : int, default 50
-        Maximum number of steps of the alternation with all positive bags in use.
+        Maximum number of steps of the alternation.
     max_iter : int, default 10000
         Maximum number of iterations of the convex solver in a round.
     scale : float, default 1.0
@@ -110,9 +104,7 @@ class LatentRankSVM(BagRanker):
     n_iter_ : int
         Number of outer steps: choices of candidates, each followed by a convex problem.
     history_ : dict of str to ndarray
-        Progress with one entry per outer step, for the start that won.
-    starts_ : ndarray of shape (n_starts,)
-        Final objective for each start in `init`.
+        Progress with one entry per outer step.
     timing_ : dict of str to float
         Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
         with features). "calls" counts how many queries were searched, "passes" the passes over all candidates.
@@ -148,20 +140,6 @@ class LatentRankSVM(BagRanker):
 
     loss: LossLike = "ap"
     C: float | None = None
-    _: KW_ONLY
-    init: Any = "mean"
-    self_paced: float | None = None
-    method: str = "auto"
-    tol: float = 1e-3
-    outer_tol: float = 1e-3
-    max_outer: int = 50
-    max_iter: int = 10_000
-    scale: float = 1.0
-    fit_intercept: bool = True
-    checkpoint: str | os.PathLike[str] | None = None
-    n_threads: int = 1
-    random_state: int = 0
-    verbose: int = 0
 
     def fit(
         self, bags: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
@@ -201,26 +179,14 @@ class LatentRankSVM(BagRanker):
             If the alternation or a convex problem stops early, or if all coefficients are 0.
         """
         started = time.perf_counter()
-        loss = self.validated()
+        loss = self._validated()
         checked, relevant = self._checked_bags(bags, y)
-        inference: dict[str, Any] = {
-            "scale": as_scale(self.scale),
-            "method": as_method(self.method, loss),
-            "n_threads": as_threads(self.n_threads),
-        }
-
-        @lru_cache(maxsize=2)  # for all bags, and for those in use
-        def posed(mask: bytes) -> Task:
-            active = np.frombuffer(mask, np.bool_)
-            rows = None if active.all() else np.flatnonzero(active)
-            return pose(relevant, loss, qid, query_weight, rows, **inference)
-
-        def task(active: NDArray[np.bool_]) -> Task:
-            return posed(active.tobytes())
-
+        start = as_start(self.init, checked.sizes, checked.width)
+        scale, n_threads = as_scale(self.scale), as_threads(self.n_threads)
+        method = as_method(self.method, loss)
+        task = pose(relevant, loss, qid, query_weight, scale=scale, method=method, n_threads=n_threads)
         if self.C is None:
-            whole = task(np.ones(len(checked), np.bool_))
-            self.C_ = usual_C(Objective(as_features(bag_means(checked)), whole), _USUAL)
+            self.C_ = usual_C(Objective(as_features(bag_means(checked)), task), _USUAL)
         else:
             self.C_ = float(self.C)
         problem = Problem(
@@ -233,70 +199,43 @@ class LatentRankSVM(BagRanker):
             outer_tol=float(self.outer_tol),
             max_outer=int(self.max_outer),
             max_iter=int(self.max_iter),
-            n_threads=inference["n_threads"],
+            n_threads=n_threads,
         )
+        settings = {"loss": repr(loss), "method": self.method, "scale": scale, "seed": int(self.random_state)}
         progress = Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
-        training = Training(
-            problem,
-            as_starts(self.init, checked.sizes, checked.width),
-            pace=1.0 if self.self_paced is None else float(self.self_paced),
-            seed=int(self.random_state),
-            settings={"loss": repr(loss), "method": self.method, "scale": inference["scale"]},
-            checkpoint=self.checkpoint,
-            report=None if progress is None else progress.say,
-            stop=self._stop,
-        )
         try:
-            interrupted = training.run()
+            say = None if progress is None else progress.say
+            state, interrupted = train(problem, start, settings, self.checkpoint, say, self._stop)
         finally:
             if progress is not None:
                 progress.close()
-        self._keep(training, relevant, started, interrupted)
+        self._keep(problem, state, started, interrupted)
         return self
 
-    def validated(self) -> Loss:
-        """Check all parameters.
-
-        Returns
-        -------
-        Loss
-            The loss that the parameter `loss` means.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid.
-        """
+    def _validated(self) -> Loss:
+        """Check all parameters, and return the loss that is meant."""
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol, outer_tol=self.outer_tol)
         check_counts(max_outer=self.max_outer, max_iter=self.max_iter)
         as_method(self.method, loss)
-        share = self.self_paced
-        if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
-            raise ValueError(f"self_paced must be a fraction above 0 and at most 1, got {share!r}")
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         return loss
 
-    def _keep(self, training: Training, relevant: NDArray[np.bool_], started: float, interrupted: bool) -> None:
-        states, self.starts_ = training.states, training.objectives
-        if not np.isfinite(self.starts_).any():
+    def _keep(self, problem: Problem, state: State, started: float, interrupted: bool) -> None:
+        if not state.learnt:
             raise KeyboardInterrupt
-        chosen = states[int(np.argmin(self.starts_))]
-        self._adopt(chosen.coef, lambda learnt: chosen.best, relevant)
-        self.objective_, self.dual_, self.gap_ = float(self.starts_.min()), chosen.dual, chosen.gap
-        self.n_iter_ = len(chosen.history)
-        columns = zip(*chosen.history, strict=True) if chosen.history else [[]] * len(OuterStep._fields)
-        self.history_ = {name: np.array(values) for name, values in zip(OuterStep._fields, columns, strict=True)}
-        self.converged_ = chosen.finished and not chosen.reason
-        clocks = [vars(state.clock) | {"passes": state.passes} for state in states]
-        clocks[0]["passes"] += 1  # the first look at every feature
-        self.timing_ = {"total": time.perf_counter() - started}
-        self.timing_ |= {part: sum(clock[part] for clock in clocks) for part in clocks[0]}
+        self._adopt(state.coef, lambda learnt: state.best, problem.relevant)
+        self.objective_ = problem.value(state.coef, state.best, Clock())
+        self.dual_, self.gap_, self.n_iter_ = state.dual, state.gap, len(state.history)
+        self.history_ = {name: np.array([getattr(step, name) for step in state.history]) for name in OuterStep._fields}
+        self.converged_ = state.finished and not state.reason
+        self.timing_ = {"total": time.perf_counter() - started} | vars(state.clock)
+        self.timing_["passes"] = state.passes + 1  # the first look at every feature
         if interrupted:
             raise KeyboardInterrupt
         if not self.converged_:
-            self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {chosen.reason}")
+            self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {state.reason}")
         if not self.coef_.any():
             self._warn("found only coefficients of 0, so all scores are equal; try another init or C")
 

@@ -24,20 +24,22 @@ _KIND = "latent-checkpoint"
 class OuterStep(NamedTuple):
     """One line of history: the objective after an outer step, and how well its convex problem was solved.
 
-    objective: over the positives in use, each at its best candidate. primal, dual, gap: of the convex problem.
-    positives: number in use (fewer while self-paced). changed: positives whose best candidate has changed.
+    objective: with each positive at its best candidate. primal, dual, gap: of the convex problem. changed: positives
+    whose best candidate has changed.
     """
 
     objective: float
     primal: float
     dual: float
     gap: float
-    positives: int
     changed: int
     rounds: int
     passes: int
     calls: int
     seconds: float
+
+
+_WHOLE = ("changed", "rounds", "passes", "calls")
 
 
 @dataclass(eq=False)
@@ -48,14 +50,13 @@ class State:
     each bag and its row. primal: of the convex problem at coef. dual: its lower bound, from `planes`. objective: at the
     end of the last outer step. working, owner, last: rows of the working set, their bags, and the round in which they
     were last used. tight: whether to solve the working set to the wanted gap, because the last pass found nothing to
-    add. active: (bags,) those in use. pace: the fraction of positives in use.
+    add. learnt: whether coef comes from data.
     """
 
     coef: Vector
     fixed: Indices
     best: Vector
     best_rows: Indices
-    active: NDArray[np.bool_]
     working: Indices
     owner: Indices
     last: Indices
@@ -63,7 +64,6 @@ class State:
     primal: float
     dual: float = 0.0
     objective: float = np.inf
-    pace: float = 1.0
     round: int = 0
     rounds: int = 0
     passes: int = 0
@@ -81,19 +81,14 @@ class State:
         return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
 
 
-_ARRAYS = ("coef", "fixed", "best", "best_rows", "active", "working", "owner", "last")
-_PLAIN = ("pace", "round", "rounds", "passes", "seconds", "finished", "learnt", "tight", "reason")
-_NUMBERS = ("primal", "dual", "objective")
-
-
 def write_state(path: Path, state: State) -> None:
-    """Write a state, completely or not at all."""
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in _ARRAYS}
-    arrays |= {f"planes.{name}": part for name, part in zip(Planes._fields, state.planes, strict=True)}
-    arrays["numbers"] = np.array([getattr(state, name) for name in _NUMBERS])
-    arrays["history"] = np.array(state.history, np.float64).reshape(-1, len(OuterStep._fields))
-    header = {name: getattr(state, name) for name in _PLAIN} | {"clock": vars(state.clock)}
-    write_model(path, _KIND, header, arrays)
+    """Write a state, completely or not at all: floats, which may be infinite, as arrays."""
+    parts = vars(state) | {f"planes.{name}": part for name, part in state.planes._asdict().items()}
+    del parts["planes"]
+    parts["history"] = np.array(state.history, np.float64).reshape(-1, len(OuterStep._fields))
+    plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str)}
+    arrays = {name: np.asarray(part) for name, part in parts.items() if name not in plain and name != "clock"}
+    write_model(path, _KIND, plain | {"clock": vars(state.clock)}, arrays)
 
 
 def read_state(path: Path) -> State:
@@ -101,22 +96,17 @@ def read_state(path: Path) -> State:
     file = read_model(path)
     if file.kind != _KIND:
         raise ModelFileError(f"{path} is not a checkpoint but a {file.kind}; choose another folder for checkpoints")
-    arrays, header = file.arrays, file.header
+    parts: dict[str, Any] = {name: part if part.ndim else part.item() for name, part in file.arrays.items()}
+    parts |= file.header
     try:
-        parts: dict[str, Any] = {name: arrays[name] for name in _ARRAYS} | {name: header[name] for name in _PLAIN}
-        parts |= dict(zip(_NUMBERS, arrays["numbers"].tolist(), strict=True))
-        parts["planes"] = Planes(*(arrays[f"planes.{name}"] for name in Planes._fields))
-        parts["clock"] = Clock(**header["clock"])
-        return State(**parts, history=[_outer_step(row) for row in arrays["history"].tolist()])
-    except (KeyError, TypeError, ValueError) as error:
+        parts["planes"] = Planes(*(parts.pop(f"planes.{name}") for name in Planes._fields))
+        parts["clock"] = Clock(**parts["clock"])
+        parts["history"] = [_outer_step(row) for row in parts["history"].tolist()]
+        return State(**{part.name: parts[part.name] for part in fields(State)})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the checkpoint has no {error}; remove the file to start again") from None
 
 
 def _outer_step(row: list[float]) -> OuterStep:
-    objective, primal, dual, gap, positives, changed, rounds, passes, calls, seconds = row
-    return OuterStep(
-        objective, primal, dual, gap, int(positives), int(changed), int(rounds), int(passes), int(calls), seconds
-    )
-
-
-assert {*_ARRAYS, *_PLAIN, *_NUMBERS, "planes", "clock", "history"} == {part.name for part in fields(State)}
+    step = dict(zip(OuterStep._fields, row, strict=True))
+    return OuterStep(**step | {name: int(step[name]) for name in _WHOLE})  # type: ignore[arg-type]
