@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rankwise.inputs import as_array
 from rankwise.io import delimited, npz, parquet, svmlight
 from rankwise.io.atomic import open_atomic
-from rankwise.io.memory import as_bytes
+from rankwise.io.memory import TooLargeError, as_bytes
 from rankwise.io.quoting import shown
 from rankwise.io.sources import PARQUET, READ, ZIP, Source, check_text, open_source
 from rankwise.io.tables import Dataset, Wanted, check_names, check_size, find_not_finite
@@ -71,9 +71,8 @@ def read_data(
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
     max_memory : int or str, optional
-        Most memory that the samples may take, in bytes or as text such as "8GB". By default the free memory of the
-        machine, and at most 1 GB or 100 times the size of the file, whichever is more. This guards against small files
-        that unpack to huge ones.
+        Most memory that the samples may take, in bytes or as text such as "8GB". By default 1 GB or 100 times the size
+        of the file, whichever is more: this guards against small files that unpack to huge ones.
 
     Returns
     -------
@@ -114,9 +113,10 @@ def read_data(
         raise ValueError(
             f"{source.name}: label=, query= and ignore= name columns, but {found} data have none; leave them out"
         )
-    if found in _TEXT:
-        source.check_unpacked()
-    return _READERS[found](source, wanted)
+    try:
+        return _READERS[found](source, wanted)
+    except MemoryError:
+        raise TooLargeError(f"{source.name} takes more memory than is free; use fewer samples or features") from None
 
 
 def _suffix(path: str | Path) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.memory import TooLargeError
-from rankwise.io.npy import ARCHIVE_ERRORS, Npy, read_header, read_npy
-from rankwise.io.quoting import shown, told
+from rankwise.io.npy import ARCHIVE_ERRORS, Header, read_header, read_npy
+from rankwise.io.quoting import message_of, shown
 from rankwise.io.sources import Source
 from rankwise.io.tables import Dataset, Wanted, as_float, check_size, choose_columns, find_not_finite
 
@@ -85,13 +85,13 @@ def _arrays(source: Source) -> dict[str, NDArray[Any]]:
         raise
     except ARCHIVE_ERRORS as error:
         where = f", array {shown(key)}" if key else ""
-        raise ValueError(f"{source.name}{where}: {told(error)}; write it again with np.savez") from None
+        raise ValueError(f"{source.name}{where}: {message_of(error)}; write it again with np.savez") from None
     return arrays
 
 
-def _memory(key: str, header: Npy) -> int:
+def _memory(key: str, header: Header) -> int:
     """Return the bytes that an array takes, including the copy as floats that some need."""
-    dtype, _, by_columns, n = header
+    dtype, by_columns, n = header
     floats = 0 if key not in ("X", "X_data", "y") else n * (4 if dtype.kind == "f" and dtype.itemsize <= 4 else 8)
     copied = key == "y" or by_columns or dtype.kind != "f" or dtype.itemsize < 4 or not dtype.isnative
     return n * dtype.itemsize + floats * copied
@@ -128,7 +128,9 @@ def _matrix(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         X.check_format(full_check=True)
         X.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError(f"{name}: X_data, X_indices, X_indptr and X_shape make no CSR matrix: {told(error)}") from None
+        raise ValueError(
+            f"{name}: X_data, X_indices, X_indptr and X_shape make no CSR matrix: {message_of(error)}"
+        ) from None
     return X
 
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.quoting import shown, told
+from rankwise.io.quoting import message_of, shown
 from rankwise.io.sources import Source
 from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns, find_not_finite
 
@@ -15,7 +15,6 @@ from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_
 def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples: a label column, a query column, and features in all other columns."""
     import pyarrow
-    from pyarrow import types
     from pyarrow.parquet import ParquetFile
 
     broken = (pyarrow.ArrowException, OSError, ValueError)
@@ -33,11 +32,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
             _check_type(schema.field(k), source.name, is_query=k == columns.query)
         source.limit.check(_memory(file, columns, n))
         try:
-            if columns.query is not None and not types.is_integer(schema.types[columns.query]):
-                # Each query name is kept only once, even if it is very long and on very many rows.
-                stream.seek(0)
-                file = ParquetFile(stream, page_checksum_verification=True, read_dictionary=[names[columns.query]])
-            table = file.read(columns=[names[k] for k in kept]) if columns.ignored else file.read()
+            table = file.read(columns=[names[k] for k in kept])
         except broken as error:
             raise ValueError(_not_whole(source.name, error)) from None
     if table.num_rows != n:
@@ -64,7 +59,7 @@ def _not_finite(name: str, row: int, column: str, value: float) -> str:
 
 
 def _not_whole(name: str, error: Exception) -> str:
-    return f"{name} is not a complete Parquet file ({told(error).rstrip('.')}); write it again"
+    return f"{name} is not a complete Parquet file ({message_of(error).rstrip('.')}); write it again"
 
 
 def _n_rows(metadata: Any) -> int:

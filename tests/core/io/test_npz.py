@@ -100,35 +100,26 @@ NO_HEADERS: dict[str, tuple[str, str]] = {
 }
 
 
-def stored(header: str, version: int) -> bytes:
+def stored(header: str, version: int = 1) -> bytes:
     """Two numbers after a header, in NumPy's format 1.0 or 2.0."""
     length = struct.pack("<H" if version == 1 else "<I", len(header))
     return b"\x93NUMPY" + bytes([version, 0]) + length + header.encode() + np.array([1.0, 2.0]).tobytes()
 
 
 @pytest.mark.parametrize("kind", NO_HEADERS)
-@pytest.mark.parametrize("version", [1, 2])
-def test_headers_of_no_plain_array_are_refused(kind: str, version: int) -> None:
-    good = stored(HEADER, version)
+def test_headers_of_no_plain_array_are_refused(kind: str) -> None:
+    good = stored(HEADER)
     assert read_npy(io.BytesIO(good), len(good)).tolist() == [[1.0], [2.0]]
     text, said = NO_HEADERS[kind]
-    content = stored(text, version)
+    content = stored(text)
     with pytest.raises(ValueError, match=said):
         read_npy(io.BytesIO(content), len(content))
 
 
-def test_a_header_that_claims_to_be_long_is_not_read() -> None:
-    class Endless:
-        largest = 0
-
-        def read(self, size: int, /) -> bytes:
-            self.largest = max(self.largest, size)
-            return (b"\x93NUMPY\x02\x00" if size == 8 else b"\xff\xff\xff\xff")[:size]
-
-    stream = Endless()
-    with pytest.raises(ValueError, match="not the header of a plain array"):
-        read_npy(stream, 2**33)
-    assert stream.largest == 8
+def test_a_format_whose_headers_have_any_length_is_not_read() -> None:
+    content = stored(HEADER, version=2)
+    with pytest.raises(ValueError, match=r"not an array of NumPy's format 1\.0"):
+        read_npy(io.BytesIO(content), len(content))
 
 
 def test_damaged_npz_is_refused_or_read_as_it_was(tmp_path: Path, rng: np.random.Generator) -> None:
