@@ -16,7 +16,7 @@ import rankwise as rw
 from rankwise.latent import bags as bags_module
 from rankwise.latent import cccp, training
 from rankwise.latent.bags import Bags, as_bags
-from rankwise.latent.state import State
+from rankwise.latent.cccp import State
 from rankwise.latent.working_set import WorkingSet, best_of
 
 Array = NDArray[np.float64]

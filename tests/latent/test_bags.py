@@ -121,17 +121,16 @@ def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch:
         chosen = np.arange(30)[key if not isinstance(key, list) else np.array(key, int)]
         rows = np.concatenate([np.arange(OFFSETS[i], OFFSETS[i + 1]) for i in chosen] or [np.zeros(0, int)])
         np.testing.assert_array_equal(part.sizes, SIZES[chosen], err_msg=name)
-        np.testing.assert_array_equal(part.rows(), rows)
         for n_threads in (1, 3):
             np.testing.assert_array_equal(part.scores(coef, n_threads), X[rows] @ coef)
-        np.testing.assert_array_equal(dense(part.take(rows[::-1])), X[rows[::-1]])
+        np.testing.assert_array_equal(dense(blocks.take_rows(part.features, rows[::-1])), X[rows[::-1]])
         for i, bag in zip(chosen, part, strict=True):
             np.testing.assert_array_equal(dense(bag), X[OFFSETS[i] : OFFSETS[i + 1]])
         np.testing.assert_array_equal(part.offsets, np.concatenate([[0], np.cumsum(SIZES[chosen])]))
     for i in (0, 7, -1, np.int64(3)):
         np.testing.assert_array_equal(dense(bags[i]), X[OFFSETS[:-1][i] : OFFSETS[1:][i]])
-    np.testing.assert_array_equal(dense(bags.take(np.array([4, 4, 2]))), X[[4, 4, 2]])
-    np.testing.assert_array_equal(dense(bags.read(2)), X[OFFSETS[2] : OFFSETS[3]])
+    np.testing.assert_array_equal(dense(blocks.take_rows(bags.features, np.array([4, 4, 2]))), X[[4, 4, 2]])
+    np.testing.assert_array_equal(blocks.read_rows(bags.features, OFFSETS[2], OFFSETS[3]), X[OFFSETS[2] : OFFSETS[3]])
     with pytest.raises(IndexError):
         bags[30]
 

@@ -7,7 +7,7 @@ candidates reads it block by block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from rankwise.inputs import as_array, first_true
-from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
+from rankwise.latent.blocks import candidate_scores, take_rows
 
 Indices = NDArray[np.int64]
 _KINDS = "fiub"
@@ -120,22 +120,8 @@ class Bags:
             key = key.astype(np.int64) if key.size == 0 else key
         return Bags._of(self.features, self.starts[key], self.stops[key])
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_candidates} candidates, {self.width} features)"
-
-    def rows(self) -> Indices:
-        """Return the row of every candidate in the feature matrix.
-
-        Returns
-        -------
-        ndarray of int of shape (n_candidates,)
-            Row numbers, bag after bag.
-        """
-        sizes = self.sizes
-        return np.repeat(self.starts - self.offsets[:-1], sizes) + np.arange(int(sizes.sum()))
 
     def scores(self, coef: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]:
         """Score every candidate by its features times coefficients.
@@ -164,42 +150,12 @@ class Bags:
             self._refuse(int(np.argmin(np.isfinite(scores))))
         return scores
 
-    def read(self, i: int) -> NDArray[np.float64]:
-        """Read the candidates of one bag.
-
-        Parameters
-        ----------
-        i : int
-            Number of the bag.
-
-        Returns
-        -------
-        ndarray of shape (n_candidates_of_bag, n_features)
-            A new dense array in float64.
-        """
-        return read_rows(self.features, int(self.starts[i]), int(self.stops[i]))
-
-    def take(self, rows: Indices) -> Any:
-        """Read some rows of the feature matrix.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (k,)
-            Row numbers, in any order.
-
-        Returns
-        -------
-        ndarray or CSR matrix of shape (k, n_features)
-            The rows, as a CSR matrix if the features are one.
-        """
-        return take_rows(self.features, rows)
-
     def _refuse(self, candidate: int) -> None:
         """Raise an error about a candidate whose score is not finite."""
         offsets = self.offsets
         bag = int(np.searchsorted(offsets, candidate, side="right")) - 1
         row = int(self.starts[bag]) + candidate - int(offsets[bag])
-        found = self.take(np.array([row]))
+        found = take_rows(self.features, np.array([row]))
         values = np.asarray(found.toarray() if issparse(found) else found, np.float64)[0]
         where = f"bag {bag}, candidate {candidate - int(offsets[bag])}"
         if (k := first_true(~np.isfinite(values))) is not None:

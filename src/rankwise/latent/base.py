@@ -25,16 +25,16 @@ class BagRanker(BaseLinearRanker):
 
     _: KW_ONLY
     init: Any = "mean"
-    method: str = "auto"
-    tol: float = 1e-3
     outer_tol: float = 1e-3
     max_outer: int = 50
-    max_iter: int = 10_000
-    scale: float = 1.0
-    fit_intercept: bool = True
     checkpoint: str | os.PathLike[str] | None = None
     n_threads: int = 1
     random_state: int = 0
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    fit_intercept: bool = True
     verbose: int = 0
 
     def __post_init__(self) -> None:

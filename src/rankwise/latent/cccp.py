@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.latent.bags import Bags
-from rankwise.latent.state import OuterStep, State
 from rankwise.latent.working_set import WorkingSet, best_of
-from rankwise.linear.bundle import Bundle
+from rankwise.linear.bundle import Bundle, Planes
 from rankwise.linear.features import Vector, with_intercept
 from rankwise.linear.objective import Clock, Objective, Task, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
@@ -62,6 +61,63 @@ class Problem:
         return 0.5 * float(v @ v) + self.C * max(risk_of(self.task, scores, clock).value, 0.0)
 
 
+class OuterStep(NamedTuple):
+    """One line of history: the objective after an outer step, and how well its convex problem was solved.
+
+    objective: with each positive at its best candidate. primal, dual, gap: of the convex problem. changed: positives
+    whose best candidate has changed.
+    """
+
+    objective: float
+    primal: float
+    dual: float
+    gap: float
+    changed: int
+    rounds: int
+    passes: int
+    calls: int
+    seconds: float
+
+
+@dataclass(eq=False)
+class State:
+    """Best coefficients of the current convex problem, the scores of all candidates there, and the progress so far.
+
+    coef: v. fixed: (bags,) the row that represents each positive bag. best, best_rows: (bags,) at coef, the score of
+    each bag and its row. primal: of the convex problem at coef. dual: its lower bound, from `planes`. objective: at the
+    end of the last outer step. working, owner, last: rows of the working set, their bags, and the round in which they
+    were last used. tight: whether to solve the working set to the wanted gap, because the last pass found nothing to
+    add. learnt: whether coef comes from data.
+    """
+
+    coef: Vector
+    fixed: Indices
+    best: Vector
+    best_rows: Indices
+    working: Indices
+    owner: Indices
+    last: Indices
+    planes: Planes
+    primal: float
+    dual: float = 0.0
+    objective: float = np.inf
+    round: int = 0
+    rounds: int = 0
+    passes: int = 0
+    seconds: float = 0.0
+    finished: bool = False
+    learnt: bool = False
+    tight: bool = False
+    reason: str = ""
+    clock: Clock = field(default_factory=Clock)
+    history: list[OuterStep] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual)/primal of the current convex problem."""
+        return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
+
+
 def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> State:
     """Return the state before the first round: positives at given rows and v = 0, or at their best for given v."""
     bags, n = problem.bags, len(problem.bags)
@@ -72,7 +128,7 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> 
         best, best_rows, _ = _pass(problem, v, bags.starts)
     candidates = best_rows if candidates is None else candidates
     small = _is_small(bags)
-    working, owner = (bags.rows(), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
+    working, owner = (_rows(bags), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
     negative = ~problem.relevant[owner]
     positives = np.flatnonzero(problem.relevant)
     working = np.concatenate([working[negative], candidates[positives]])
@@ -85,6 +141,11 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> 
     if coef is not None:
         state.objective, state.learnt, state.passes = state.primal, True, 1
     return state
+
+
+def _rows(bags: Bags) -> Indices:
+    """Return the row of every candidate, bag after bag."""
+    return np.repeat(bags.starts - bags.offsets[:-1], bags.sizes) + np.arange(bags.n_candidates)
 
 
 def _is_small(bags: Bags) -> bool:

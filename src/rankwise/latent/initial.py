@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from rankwise.inputs import as_array, first_true
 from rankwise.latent.bags import Bags
+from rankwise.latent.blocks import read_rows
 from rankwise.linear.features import Vector
 
 Indices = NDArray[np.int64]
@@ -35,7 +36,7 @@ class Start(NamedTuple):
         rows = bags.starts.copy()
         if self.name == "centre":  # of a positive bag; the start of a negative one has no effect
             for i in np.flatnonzero(relevant):
-                values = bags.read(int(i))
+                values = read_rows(bags.features, bags.starts[i], bags.stops[i])
                 rows[i] += int(np.argmin(((values - values.mean(axis=0)) ** 2).sum(axis=1)))
         return rows
 
@@ -103,7 +104,7 @@ def bag_means(bags: Bags) -> Any:
         if sparse:
             means[i] = np.asarray(bags[i].mean(axis=0)).ravel()
         else:
-            np.matmul(np.full(size, 1.0 / size), bags.read(i), out=means[i])
+            np.matmul(np.full(size, 1.0 / size), read_rows(bags.features, bags.starts[i], bags.stops[i]), out=means[i])
     if not np.isfinite(means).all():
         bags.scores(np.zeros(bags.width))  # raises an error that names the candidate
     return csr_matrix(means) if sparse else means

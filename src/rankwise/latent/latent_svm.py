@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.inputs import as_scale, as_threads, is_whole
 from rankwise.latent.base import BagRanker
-from rankwise.latent.cccp import Problem
+from rankwise.latent.cccp import OuterStep, Problem, State
 from rankwise.latent.initial import as_start, bag_means
-from rankwise.latent.state import OuterStep, State
 from rankwise.latent.training import train
 from rankwise.linear.base import check_counts, check_numbers
 from rankwise.linear.features import INTERCEPT, as_features
@@ -54,24 +53,11 @@ class LatentRankSVM(BagRanker):
         "random" a random one. You can also pass the candidates' numbers, an array of shape (n_bags,); or a fitted
         linear model or its coefficients, which choose them. The start matters, because the objective has many local
         minima.
-    method : str, default "auto"
-        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
-        all exact methods, so "auto" is the right choice except in benchmarks.
-    tol : float, default 1e-3
-        Relative duality gap at which each convex problem is solved.
     outer_tol : float, default 1e-3
         The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
         candidate.
     max_outer : int, default 50
         Maximum number of steps of the alternation.
-    max_iter : int, default 10000
-        Maximum number of iterations of the convex solver in a round.
-    scale : float, default 1.0
-        Weight of the loss against the margin within the structured hinge. Few users need to change it.
-    fit_intercept : bool, default True
-        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
-        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
-        intercept and learns it, almost without penalty.
     checkpoint : str or Path, optional
         Folder for checkpoints. If a fit is stopped, the same fit continues from there; if it was finished, the result
         is read. By default there are no checkpoints.
@@ -80,19 +66,13 @@ class LatentRankSVM(BagRanker):
         processors. The result does not depend on it.
     random_state : int, default 0
         Seed for the start "random".
-    verbose : int, default 0
-        If 1, show progress on the terminal.
+    method, tol, max_iter, scale, fit_intercept, verbose : optional
+        As in `RankSVM`, for each convex problem: `tol` is its relative duality gap.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients of the ranker.
-    intercept_ : ndarray of shape (1,)
-        Intercept, which sets the threshold of `predict`.
-    classes_ : ndarray of shape (2,)
-        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
-    C_ : float
-        Value of C that was used.
+    coef_, intercept_, classes_, C_, n_features_in_ : ndarray, float or int
+        As in `RankSVM`. Coefficients and features are those of a candidate.
     objective_ : float
         Value of the objective at the solution, with every bag at its best candidate.
     dual_ : float
@@ -106,10 +86,7 @@ class LatentRankSVM(BagRanker):
     history_ : dict of str to ndarray
         Progress with one entry per outer step.
     timing_ : dict of str to float
-        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
-        with features). "calls" counts how many queries were searched, "passes" the passes over all candidates.
-    n_features_in_ : int
-        Number of features of a candidate, seen during `fit`.
+        As in `RankSVM`, and "passes", how often all candidates were scored.
 
     See Also
     --------

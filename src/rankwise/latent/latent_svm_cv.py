@@ -45,13 +45,11 @@ class LatentRankSVMCV(BagRanker):
     Cs : int or array-like of shape (n_Cs,), default 6
         Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
         `rankwise.linear.natural_C`), or the values themselves, in ascending order.
-    init, method, tol, outer_tol, max_outer, max_iter, scale, fit_intercept : as in LatentRankSVM
-        What `LatentRankSVM` calls so. Candidates' numbers in `init` are split into folds together with the bags.
-    checkpoint : str or Path, optional
-        Folder for checkpoints, with one file for every fit of the search. If the search is stopped, the same search
-        continues from there. By default there are no checkpoints.
-    n_threads, random_state, verbose : int
-        What `LatentRankSVM` calls so. `random_state` is also the seed for the random split into folds.
+    init, outer_tol, max_outer, checkpoint, n_threads, random_state, method, tol, max_iter, scale : optional
+        As in `LatentRankSVM`. Candidates' numbers in `init` are split into folds together with the bags. There is one
+        checkpoint for every fit of the search. `random_state` is also the seed for the random split into folds.
+    fit_intercept, verbose : optional
+        As in `LatentRankSVM`.
     cv : int or cross-validation splitter, default 5
         Number of stratified folds, or a splitter.
     scoring : str or Metric, optional
@@ -70,7 +68,7 @@ class LatentRankSVMCV(BagRanker):
         Metric on the bags that each fold leaves out.
     best_score_ : float
         Score of the chosen C, averaged over the folds.
-    coef_, intercept_, classes_, n_features_in_, objective_, dual_, gap_, converged_, n_iter_, history_ : of the model
+    coef_, intercept_, classes_, n_features_in_, objective_, dual_, gap_, converged_, n_iter_, history_ : optional
         Those of the `LatentRankSVM` that was fitted to all bags.
     timing_ : dict of str to float
         Where the time went, as in `LatentRankSVM`, including the search over C.

@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankwise.io.fingerprint import fingerprint
-from rankwise.latent.cccp import Problem, begin, minimise
+from rankwise.io.models import ModelFileError, read_model, write_model
+from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
 from rankwise.latent.initial import Start, bag_means
-from rankwise.latent.state import State, read_state, write_state
+from rankwise.linear.bundle import Planes
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
+
+_KIND = "latent-checkpoint"
+_WHOLE = ("changed", "rounds", "passes", "calls")
 
 
 def train(
@@ -101,3 +106,34 @@ def _line(state: State, start: Start) -> str:
         f"objective {min(state.objective, state.primal):.6g}, gap {state.gap:.1e}, {state.passes} passes, "
         f"{state.clock.calls} inference calls, {state.seconds:.1f} s"
     )
+
+
+def write_state(path: Path, state: State) -> None:
+    """Write a state, completely or not at all: floats, which may be infinite, as arrays."""
+    parts = vars(state) | {f"planes.{name}": part for name, part in state.planes._asdict().items()}
+    del parts["planes"]
+    parts["history"] = np.array(state.history, np.float64).reshape(-1, len(OuterStep._fields))
+    plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str)}
+    arrays = {name: np.asarray(part) for name, part in parts.items() if name not in plain and name != "clock"}
+    write_model(path, _KIND, plain | {"clock": vars(state.clock)}, arrays)
+
+
+def read_state(path: Path) -> State:
+    """Read a state from a file that `write_state` wrote."""
+    file = read_model(path)
+    if file.kind != _KIND:
+        raise ModelFileError(f"{path} is not a checkpoint but a {file.kind}; choose another folder for checkpoints")
+    parts: dict[str, Any] = {name: part if part.ndim else part.item() for name, part in file.arrays.items()}
+    parts |= file.header
+    try:
+        parts["planes"] = Planes(*(parts.pop(f"planes.{name}") for name in Planes._fields))
+        parts["clock"] = Clock(**parts["clock"])
+        parts["history"] = [_outer_step(row) for row in parts["history"].tolist()]
+        return State(**{part.name: parts[part.name] for part in fields(State)})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{path}: the checkpoint has no {error}; remove the file to start again") from None
+
+
+def _outer_step(row: list[float]) -> OuterStep:
+    step = dict(zip(OuterStep._fields, row, strict=True))
+    return OuterStep(**step | {name: int(step[name]) for name in _WHOLE})  # type: ignore[arg-type]
