@@ -32,9 +32,7 @@ _AGAIN = "copy it again, or train the model again"
 
 
 class ModelFileError(ValueError):
-    """Error for a model file that cannot be read.
-
-    The message names the file, the reason, and what to do.
+    """Error for a model file that cannot be read; it names the file, the reason, and what to do.
 
     See Also
     --------
@@ -83,9 +81,9 @@ class ModelFile:
 
 
 def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model file atomically.
+    """Write a model file atomically; equal contents give equal bytes.
 
-    Equal contents give equal bytes. To save an estimator, use its `save` method instead.
+    To save an estimator, use its `save` method instead.
 
     Parameters
     ----------
@@ -97,11 +95,6 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
         Plain data: strings, finite numbers, booleans, None, and lists and dicts of these.
     arrays : dict of str to ndarray
         Arrays of booleans, integers, floats up to 64 bits, or strings.
-
-    Raises
-    ------
-    ValueError
-        If the header is not plain data, or an array has another dtype or a name that is not allowed.
 
     See Also
     --------
@@ -188,12 +181,7 @@ def read_model(path: str | Path) -> ModelFile:
     Returns
     -------
     ModelFile
-        The contents.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, damaged, not a model, or written by a newer version.
+        The contents. What is damaged, foreign or of a newer version is refused with a ModelFileError.
 
     See Also
     --------

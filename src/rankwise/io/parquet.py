@@ -70,20 +70,10 @@ def _n_rows(metadata: Any) -> int:
 
 def _memory(file: Any, columns: Columns, n: int) -> int:
     """Return the bytes that the columns take as they are read, plus those of the samples made from them."""
-    metadata, schema = file.metadata, file.schema_arrow
-    packed = 0
-    for k in range(metadata.num_row_groups):
-        group = metadata.row_group(k)
-        packed += sum(group.column(j).total_uncompressed_size for j in range(metadata.num_columns))
-    widths = [max(1, _bits(schema.types[k]) // 8) for k in range(len(schema.names))]
-    return max(packed, n * sum(widths)) + 8 * n * (len(columns.features) + 1)
-
-
-def _bits(kind: Any) -> int:
-    try:
-        return int(kind.bit_width)
-    except ValueError:  # strings: their codes have 32 bits
-        return 32
+    metadata = file.metadata
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    packed = sum(group.column(j).total_uncompressed_size for group in groups for j in range(metadata.num_columns))
+    return int(max(packed, 8 * n * metadata.num_columns)) + 8 * n * (len(columns.features) + 1)
 
 
 def _check_type(field: Any, name: str, *, is_query: bool) -> None:
@@ -93,17 +83,12 @@ def _check_type(field: Any, name: str, *, is_query: bool) -> None:
     kind, where = field.type, f"{name}, column {shown(field.name)}"
     if not is_query:
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise ValueError(f"{where}: its type is {_named(kind)}; convert it to numbers, or name it with ignore=")
+            raise ValueError(f"{where}: its type is {kind!s:.40}; convert it to numbers, or name it with ignore=")
         return
     if types.is_dictionary(kind):
         kind = kind.value_type
     if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
-        raise ValueError(f"{where}: its type is {_named(kind)}; queries must be whole numbers or strings")
-
-
-def _named(kind: Any) -> str:
-    text = str(kind)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+        raise ValueError(f"{where}: its type is {kind!s:.40}; queries must be whole numbers or strings")
 
 
 def _numbers(table: Any, column_name: str, name: str) -> NDArray[Any]:

@@ -1,9 +1,4 @@
-"""Bags of candidates: samples whose position, pose or decisive part is not known.
-
-A bag is a range of rows of one feature matrix. The matrix may be in memory, sparse or dense, in a memory map (`.npy`),
-or in an HDF5 or Zarr dataset. Nothing is copied: a subset of bags refers to the same matrix, and a pass over the
-candidates reads it block by block.
-"""
+"""Bags of candidates: samples whose position, pose or decisive part is not known, as rows of one feature matrix."""
 
 from __future__ import annotations
 
@@ -45,13 +40,6 @@ class Bags:
         First row of each bag.
     stops : ndarray of int of shape (n_bags,)
         Row after the last one of each bag.
-
-    Raises
-    ------
-    TypeError
-        If the features are not real numbers of at most 64 bits.
-    ValueError
-        If the features are not a matrix, or if the offsets do not match them.
 
     See Also
     --------
@@ -124,9 +112,7 @@ class Bags:
         return f"Bags({len(self)} bags, {self.n_candidates} candidates, {self.width} features)"
 
     def scores(self, coef: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]:
-        """Score every candidate by its features times coefficients.
-
-        Features are read block by block.
+        """Score every candidate by its features times coefficients, and refuse features that are not finite.
 
         Parameters
         ----------
@@ -139,11 +125,6 @@ class Bags:
         -------
         ndarray of shape (n_candidates,)
             Scores, bag after bag.
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite. The error names the bag and the candidate.
         """
         scores = candidate_scores(self.features, self.starts, self.stops, coef, n_threads)
         if not np.isfinite(scores).all():

@@ -83,11 +83,6 @@ def bag_means(bags: Bags) -> Any:
     ndarray or CSR matrix of shape (n_bags, n_features)
         Mean features of each bag, as a CSR matrix if the features are one.
 
-    Raises
-    ------
-    ValueError
-        If a feature is not finite.
-
     See Also
     --------
     rankwise.Bags : Bags of candidates.

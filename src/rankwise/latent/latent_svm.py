@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 import warnings
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.inputs import as_scale, as_threads, is_whole
-from rankwise.latent.base import BagRanker
+from rankwise.latent.bags import Bags, as_bags
 from rankwise.latent.cccp import OuterStep, Problem, State
 from rankwise.latent.initial import as_start, bag_means
 from rankwise.latent.training import train
-from rankwise.linear.base import check_counts, check_numbers
-from rankwise.linear.features import INTERCEPT, as_features
+from rankwise.latent.working_set import best_of
+from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
+from rankwise.linear.features import INTERCEPT, Vector, as_features
+from rankwise.linear.labels import two_classes
 from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
@@ -27,6 +33,109 @@ from rankwise.progress import Progress
 
 # Default C divided by the natural C of the bags' means: the middle of what cross-validation chose on real data.
 _USUAL = 3.0
+
+
+@dataclass(eq=False, repr=False)
+class BagRanker(BaseLinearRanker):
+    """Base class of the linear rankers of bags."""
+
+    _: KW_ONLY
+    init: Any = "mean"
+    outer_tol: float = 1e-3
+    max_outer: int = 50
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int = 0
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    fit_intercept: bool = True
+    n_threads: int = 1
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        self._stop: threading.Event | None = None  # if set by another thread, a fit stops after the current round
+
+    def decision_function(self, bags: Any) -> NDArray[np.float64]:
+        """Score bags by their best candidates.
+
+        The score of a candidate is its features times coef_, plus intercept_.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags, as for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_bags,)
+            Score of each bag, the highest score of its candidates. `predict` returns the relevant class, classes_[1],
+            for scores above 0.
+        """
+        return self._best(bags)[0]
+
+    def best_candidate(self, bags: Any) -> NDArray[np.int64]:
+        """Find the best candidate of each bag.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags, as for `fit`.
+
+        Returns
+        -------
+        ndarray of int of shape (n_bags,)
+            Number of the candidate with the highest score, counted from 0 in each bag. Of equal ones, the first.
+        """
+        return self._best(bags)[1]
+
+    def candidate_scores(self, bags: Any) -> NDArray[np.float64]:
+        """Score every candidate.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags, as for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_candidates,)
+            Score of every candidate, its features times coef_, plus intercept_; bag after bag.
+        """
+        check_is_fitted(self, "coef_")
+        checked = as_bags(bags)
+        if checked.width != self.n_features_in_:
+            raise ValueError(
+                f"bags have {checked.width} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        scores: Vector = checked.scores(self.coef_[0], as_threads(self.n_threads)) + self.intercept_[0]
+        return scores
+
+    def _best(self, bags: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        bags = as_bags(bags)
+        scores = self.candidate_scores(bags)
+        if not len(bags):
+            return np.zeros(0), np.zeros(0, np.int64)
+        offsets = bags.offsets[:-1]
+        best, at = best_of(scores, offsets)
+        return best, at - offsets
+
+    def _checked_bags(self, bags: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
+        checked = as_bags(bags)
+        if not len(checked):
+            raise ValueError("there are no bags; pass positive and negative bags")
+        labels = column_or_1d(y, warn=True)
+        if labels.size != len(checked):
+            raise ValueError(f"there are {len(checked)} bags, but {labels.size} labels; pass one label per bag")
+        self.classes_, relevant = two_classes(labels)
+        self.n_features_in_ = checked.width
+        return checked, relevant
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -61,13 +170,10 @@ class LatentRankSVM(BagRanker):
     checkpoint : str or Path, optional
         Folder for checkpoints. If a fit is stopped, the same fit continues from there; if it was finished, the result
         is read. By default there are no checkpoints.
-    n_threads : int, default 1
-        Number of threads for passes over the features and for the search of most violating rankings. -1 uses all
-        processors. The result does not depend on it.
     random_state : int, default 0
         Seed for the start "random".
-    method, tol, max_iter, scale, fit_intercept, verbose : optional
-        As in `RankSVM`, for each convex problem: `tol` is its relative duality gap.
+    method, tol, max_iter, scale, fit_intercept, n_threads, verbose : optional
+        As in `RankSVM`, for each convex problem. Threads also share the passes over the features.
 
     Attributes
     ----------
@@ -75,10 +181,8 @@ class LatentRankSVM(BagRanker):
         As in `RankSVM`. Coefficients and features are those of a candidate.
     objective_ : float
         Value of the objective at the solution, with every bag at its best candidate.
-    dual_ : float
-        Lower bound of the minimum of the last convex problem.
-    gap_ : float
-        Certified relative duality gap of the last convex problem.
+    dual_, gap_ : float
+        Lower bound of the minimum of the last convex problem, and its certified relative duality gap.
     converged_ : bool
         Whether the alternation ended by itself and every gap is at most `tol`.
     n_iter_ : int
@@ -97,9 +201,8 @@ class LatentRankSVM(BagRanker):
     Notes
     -----
     Training alternates between choosing the best candidate of each positive bag and solving the convex problem that
-    remains (CCCP, see Behl et al. 2014). The objective never rises. It has many local minima, so the start matters. If
-    no candidate of the start tells positives from negatives, w = 0 is a minimum and all scores are 0: then try another
-    `init`.
+    remains (CCCP, see Behl et al. 2014), and the objective never rises. If no candidate of the start tells positives
+    from negatives, w = 0 is a minimum and all scores are 0: then try another `init`.
 
     Examples
     --------
@@ -123,7 +226,8 @@ class LatentRankSVM(BagRanker):
     ) -> LatentRankSVM:
         """Fit the ranker to labelled bags.
 
-        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt.
+        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt. A
+        ConvergenceWarning says if the alternation or a convex problem stops early, or if all coefficients are 0.
 
         Parameters
         ----------
@@ -142,18 +246,6 @@ class LatentRankSVM(BagRanker):
         -------
         LatentRankSVM
             The fitted ranker itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid.
-        KeyboardInterrupt
-            After Ctrl-C.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the alternation or a convex problem stops early, or if all coefficients are 0.
         """
         started = time.perf_counter()
         loss = self._validated()
@@ -162,30 +254,21 @@ class LatentRankSVM(BagRanker):
         scale, n_threads = as_scale(self.scale), as_threads(self.n_threads)
         method = as_method(self.method, loss)
         task = pose(relevant, loss, qid, query_weight, scale=scale, method=method, n_threads=n_threads)
-        if self.C is None:
-            self.C_ = usual_C(Objective(as_features(bag_means(checked)), task), _USUAL)
-        else:
-            self.C_ = float(self.C)
+        C = usual_C(Objective(as_features(bag_means(checked)), task), _USUAL) if self.C is None else self.C
+        self.C_ = float(C)
         problem = Problem(
             checked,
             relevant,
             task,
-            C=self.C_,
-            intercept=INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0,
-            tol=float(self.tol),
-            outer_tol=float(self.outer_tol),
-            max_outer=int(self.max_outer),
-            max_iter=int(self.max_iter),
-            n_threads=n_threads,
+            self.C_,
+            INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0,
+            *(float(self.tol), float(self.outer_tol), int(self.max_outer), int(self.max_iter)),
+            n_threads,
         )
         settings = {"loss": repr(loss), "method": self.method, "scale": scale, "seed": int(self.random_state)}
-        progress = Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
-        try:
-            say = None if progress is None else progress.say
-            state, interrupted = train(problem, start, settings, self.checkpoint, say, self._stop)
-        finally:
-            if progress is not None:
-                progress.close()
+        with closing(Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
+            report = progress.say if self.verbose else None
+            state, interrupted = train(problem, start, settings, self.checkpoint, report, self._stop)
         self._keep(problem, state, started, interrupted)
         return self
 

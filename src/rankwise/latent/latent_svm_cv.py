@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.inputs import as_scale
-from rankwise.latent.base import BagRanker
 from rankwise.latent.initial import Start, as_start, bag_means
-from rankwise.latent.latent_svm import LatentRankSVM
+from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
 from rankwise.linear.cross_validation import as_jobs, choose, metric_for, refitted, run_jobs, split
 from rankwise.linear.features import as_features
 from rankwise.linear.labels import Labels
@@ -45,18 +44,14 @@ class LatentRankSVMCV(BagRanker):
     Cs : int or array-like of shape (n_Cs,), default 6
         Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
         `rankwise.linear.natural_C`), or the values themselves, in ascending order.
-    init, outer_tol, max_outer, checkpoint, n_threads, random_state, method, tol, max_iter, scale : optional
+    init, outer_tol, max_outer, checkpoint, random_state, method, tol, max_iter, scale : optional
         As in `LatentRankSVM`. Candidates' numbers in `init` are split into folds together with the bags. There is one
         checkpoint for every fit of the search. `random_state` is also the seed for the random split into folds.
-    fit_intercept, verbose : optional
+    fit_intercept, n_threads, verbose : optional
         As in `LatentRankSVM`.
-    cv : int or cross-validation splitter, default 5
-        Number of stratified folds, or a splitter.
-    scoring : str or Metric, optional
-        Metric to choose by: a name of `rankwise.metrics.METRICS`, such as "ap" or "ndcg@10", or a `Metric`. The
-        default is the metric of the loss.
-    n_jobs : int, optional
-        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+    cv, scoring, n_jobs : optional
+        As in `RankSVMCV`: the folds, which are stratified, one metric to choose by, and how many folds are fitted at
+        the same time.
 
     Attributes
     ----------
@@ -116,18 +111,6 @@ class LatentRankSVMCV(BagRanker):
         -------
         LatentRankSVMCV
             The fitted ranker itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid.
-        KeyboardInterrupt
-            After Ctrl-C.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the final fit stops early, or if all its coefficients are 0.
         """
         started = time.perf_counter()
         loss = self._single(1.0)._validated()
