@@ -59,8 +59,6 @@ class BagRanker(BaseLinearRanker):
     def decision_function(self, bags: Any) -> NDArray[np.float64]:
         """Score bags by their best candidates.
 
-        The score of a candidate is its features times coef_, plus intercept_.
-
         Parameters
         ----------
         bags : Bags or list of array-like
@@ -69,8 +67,7 @@ class BagRanker(BaseLinearRanker):
         Returns
         -------
         ndarray of shape (n_bags,)
-            Score of each bag, the highest score of its candidates. `predict` returns the relevant class, classes_[1],
-            for scores above 0.
+            The highest score of the candidates of each bag. `predict` returns classes_[1] for scores above 0.
         """
         return self._best(bags)[0]
 
@@ -117,9 +114,8 @@ class BagRanker(BaseLinearRanker):
         scores = self.candidate_scores(bags)
         if not len(bags):
             return np.zeros(0), np.zeros(0, np.int64)
-        offsets = bags.offsets[:-1]
-        best, at = best_of(scores, offsets)
-        return best, at - offsets
+        best, at = best_of(scores, bags.offsets[:-1])
+        return best, at - bags.offsets[:-1]
 
     def _checked_bags(self, bags: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
         checked = as_bags(bags)
