@@ -148,8 +148,8 @@ class _Files:
 
     def load(self, key: Any) -> Any:
         whole = self._path(key).read_bytes()
-        digest, data = whole[:_DIGEST], whole[_DIGEST:]
-        if hashlib.sha256(data).digest() != digest:  # machine code with one wrong bit ends the process
+        data = memoryview(whole)[_DIGEST:]
+        if hashlib.sha256(data).digest() != whole[:_DIGEST]:  # machine code with one wrong bit ends the process
             raise ValueError("not what was written")
         return pickle.loads(data)
 
