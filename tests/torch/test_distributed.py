@@ -24,7 +24,7 @@ torch, dist = pytest.importorskip("torch"), pytest.importorskip("torch.distribut
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
 
-from rankwise.torch import EmbeddingMemory, ScoreMemory, distributed, exchange, functional  # noqa: E402
+from rankwise.torch import ScoreMemory, distributed, exchange, functional  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 # Each row is a list, unless a test says otherwise.
@@ -150,14 +150,6 @@ def remembering(scores: Any, target: Any, index: Any, gather: Any, **options: An
     return torch.cat([value.view(-1), *memory.scores, memory.seen.double().view(-1)])
 
 
-def enqueueing(embeddings: Any, labels: Any, **options: Any) -> Any:
-    """The loss of a batch against a queue, and, added to it, a number that tells the queue after it from others."""
-    memory = EmbeddingMemory(30, embeddings.shape[1]).double()
-    memory.enqueue(draw(9, 12, embeddings.shape[1]), torch.arange(12) % 9)
-    value = retrieval_loss(embeddings, labels, memory=memory, **options)
-    return value + (memory.embeddings * draw(10, 30, 5)).mean() + (memory.labels * draw(11, 30)).mean()
-
-
 def compiled(function: Any, gather: Any, **given: Any) -> Any:
     return (torch.compile(function, backend="eager") if gather else function)(gather=gather, **given)
 
@@ -253,8 +245,6 @@ CASES: dict[str, Case] = {
     "retrieval, labels of several dtypes": mixed(retrieval(), "labels", torch.int16, torch.int64, torch.int32),
     "retrieval, float32": mixed(retrieval(), "embeddings", *[torch.float32] * 3),
     "retrieval, smooth": retrieval(surrogate="smooth"),
-    "retrieval from a queue": retrieval(function=enqueueing),
-    "retrieval from a queue, a rank without queries": retrieval(IDLE, function=enqueueing, surrogate="error-driven"),
     "retrieval, compiled": retrieval(function=partial(compiled, retrieval_loss)),
     "retrieval, no_grad": retrieval(chunk_size=5, function=torch.no_grad()(retrieval_loss)),
 }
@@ -293,10 +283,6 @@ def attempt(case: Case, part: Part) -> Part:
 
 def frozen_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
     return retrieval_loss(embeddings.detach() if 9 in labels else embeddings, labels, **rest)
-
-
-def queue_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
-    return retrieval_loss(embeddings, labels, memory=EmbeddingMemory(9, 5) if 9 in labels else None, **rest)
 
 
 # Where ranks differ: all must say why.
@@ -347,7 +333,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "dtype of embeddings": differ(retrieval_loss, _HALF, _BRAIN, r"dtype, got \[torch.float16, torch.bfloat16"),
     "gradient": differ(frozen_if_told, _ALONE, _POINTS, r"need of a gradient, got \[False, True"),
     "reference": differ(retrieval_loss, _POINTS, _BOTH, r"use of reference=, got \[False, True"),
-    "a queue on one rank": differ(queue_if_told, _ALONE, _POINTS, r"use of memory=, got \[True, False"),
     "labels of one rank": differ(retrieval_loss, {**_POINTS, "labels": torch.arange(5)}, _POINTS, "labels has shape"),
     "an empty query on one rank": differ(retrieval_loss, _ALONE, _POINTS, "query 5 has no positives", empty="error"),
     "no number on one rank": differ(retrieval_loss, _NO_NUMBER, _BOTH, "not finite", similarity="dot"),

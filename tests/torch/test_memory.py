@@ -257,7 +257,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "no memory": ({"memory": None}, ValueError, "index and memory must be given together"),
     "no index": ({"index": None}, ValueError, "index and memory must be given together"),
-    "no such memory": ({"memory": rwt.EmbeddingMemory(9, 2)}, TypeError, "memory must be a ScoreMemory, got Embedding"),
+    "no such memory": ({"memory": torch.nn.Linear(9, 2)}, TypeError, "memory must be a ScoreMemory, got Linear"),
     "outputs": (
         {"memory": rwt.ScoreMemory(9, 2)},
         ValueError,

@@ -22,7 +22,6 @@ except ModuleNotFoundError as error:
 
 from rankwise.torch import functional
 from rankwise.torch.detector_modules import ALRPLoss, RankSortLoss
-from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.memory import IndexedDataset, ScoreMemory
 from rankwise.torch.modules import APHingeLoss, NDCGHingeLoss, RankHingeLoss
 from rankwise.torch.retrieval_module import RetrievalLoss
@@ -32,7 +31,6 @@ __all__ = [
     "ALRPLoss",
     "APHingeLoss",
     "DirectLoss",
-    "EmbeddingMemory",
     "ErrorDrivenLoss",
     "IndexedDataset",
     "NDCGHingeLoss",

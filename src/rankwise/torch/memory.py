@@ -55,7 +55,6 @@ class ScoreMemory(torch.nn.Module):
     See Also
     --------
     IndexedDataset : A data set that also returns the index of each sample.
-    EmbeddingMemory : A queue of embeddings, for `RetrievalLoss`.
 
     Notes
     -----

@@ -13,8 +13,7 @@ from rankwise.inputs import as_scale, check_known, is_whole
 from rankwise.losses import LossLike
 from rankwise.smooth import as_width
 from rankwise.torch import operator
-from rankwise.torch.batches import Gather, check_options, is_distributed, refuse_transforms
-from rankwise.torch.embedding_memory import EmbeddingMemory
+from rankwise.torch.batches import Gather, check_options, is_distributed
 from rankwise.torch.operator import is_plain
 from rankwise.torch.outcome import Goal, Options, queries_counted, refuse_empty, soft_goal
 from rankwise.torch.registry import key_of
@@ -33,7 +32,6 @@ def retrieval_loss(
     *,
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
-    memory: EmbeddingMemory | None = None,
     surrogate: str | None = None,
     scale: float | None = None,
     width: float = 0.05,
@@ -63,9 +61,6 @@ def retrieval_loss(
         batch, and not itself.
     reference_labels : Tensor of shape (R,), optional
         Integer label of each reference. Required with reference.
-    memory : EmbeddingMemory, optional
-        Queue of past embeddings, ranked along with the batch and without gradient. The batch is added to it at the end.
-        Cannot be combined with reference.
     surrogate : {"smooth", "error-driven", "hinge"}, optional
         How the rank loss is minimised: by `smooth_loss` (the default), by `error_driven_loss` with interpolation, whose
         gradient is an update and not a derivative, or by `structured_hinge`.
@@ -102,14 +97,13 @@ def retrieval_loss(
     Raises
     ------
     ValueError
-        If shapes, types or devices do not agree, an embedding is not finite, or both reference and memory are given.
+        If shapes, types or devices do not agree, or an embedding is not finite.
     TypeError
         If an argument has the wrong type.
 
     See Also
     --------
     rankwise.torch.RetrievalLoss : The same loss as a module.
-    rankwise.torch.EmbeddingMemory : A queue of past embeddings.
     smooth_loss : For scores that a model gives directly.
 
     Notes
@@ -132,18 +126,13 @@ def retrieval_loss(
     several = is_distributed(gather)
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
-    prepare = partial(_prepare, embeddings, labels, reference, reference_labels, memory, similarity)
+    prepare = partial(_prepare, embeddings, labels, reference, reference_labels, similarity)
     queries, reference, reference_labels, own = (
         distributed.together(prepare, embeddings.device) if several else prepare()
     )
     if several:
-        joined = distributed.join_embeddings(reference, reference_labels, own == 0, memory is not None)
-        reference, reference_labels, first = joined
+        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
         own = None if own is None else first
-    batch = (reference, reference_labels)
-    if memory is not None:
-        past, past_labels = memory.recall(reference.dtype)
-        reference, reference_labels = torch.cat([reference, past]), torch.cat([reference_labels, past_labels])
     # The operator knows only the place of an empty query within its chunk.
     refused_here = empty == "error" and is_plain(queries)
     options = Options(None, key_of(loss), *goal, "zero" if refused_here else empty, "none", backend)
@@ -151,8 +140,6 @@ def retrieval_loss(
     given = _Given(queries, labels, reference, reference_labels)
     by_chunk = partial(_by_chunk, given, options, own, step, refused_here)
     values, filled = distributed.together(by_chunk, embeddings.device) if several else by_chunk()
-    if memory is not None:
-        memory.enqueue(*batch)
     if several and gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
     if reduction == "none":
@@ -193,20 +180,12 @@ def _prepare(
     labels: Tensor,
     reference: Tensor | None,
     reference_labels: Tensor | None,
-    memory: EmbeddingMemory | None,
     similarity: str,
 ) -> tuple[Tensor, Tensor, Tensor, int | None]:
     """Queries, reference and its labels, checked; and which reference is the first query, or None."""
     if (reference is None) != (reference_labels is None):
         raise ValueError("reference and reference_labels must be given together; pass both or neither")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
-    if memory is not None:
-        if not isinstance(memory, EmbeddingMemory):
-            raise TypeError(f"memory must be an EmbeddingMemory, got {type(memory).__name__}")
-        if reference is not None:
-            raise ValueError("reference and memory cannot be combined; pass only one of them")
-        refuse_transforms()
-        memory.check(queries)
     if reference is None or reference_labels is None:
         return queries, queries, labels, 0
     reference = _checked(reference, reference_labels, "reference", "reference_labels", similarity)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from rankwise.losses import LossLike
 from rankwise.torch.batches import Gather
-from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.modules import RankLoss
 from rankwise.torch.retrieval import check_retrieval, goal_of, retrieval_loss, settled
 
@@ -20,7 +17,7 @@ class RetrievalLoss(RankLoss):
     Each embedding of the batch ranks the others by similarity, or ranks reference embeddings. Those with the label of
     the query are relevant. The value is the mean rank loss over the queries.
 
-    Call it as `loss(embeddings, labels)`, with a reference set or a memory as needed. See `forward`.
+    Call it as `loss(embeddings, labels)`, with a reference set as needed. See `forward`.
 
     Parameters
     ----------
@@ -55,7 +52,6 @@ class RetrievalLoss(RankLoss):
     See Also
     --------
     functional.retrieval_loss : The same loss as a function.
-    EmbeddingMemory : A queue of past embeddings to rank against, for small batches.
     SmoothRankLoss : For scores that a model gives directly.
 
     Notes
@@ -105,8 +101,6 @@ class RetrievalLoss(RankLoss):
         labels: Tensor,
         reference: Tensor | None = None,
         reference_labels: Tensor | None = None,
-        *,
-        memory: EmbeddingMemory | None = None,
     ) -> Tensor:
         """
         Compute the loss of a batch of embeddings.
@@ -121,14 +115,13 @@ class RetrievalLoss(RankLoss):
             Embeddings to rank. Without them, each query ranks the other embeddings of the batch.
         reference_labels : Tensor of shape (R,), optional
             Integer label of each reference. Required with reference.
-        memory : EmbeddingMemory, optional
-            Queue of past embeddings, ranked along with the batch. The batch is added to it. Cannot be combined with
-            reference.
 
         Returns
         -------
         Tensor
             The loss as a scalar tensor, or one value per query with reduction="none".
         """
-        given: dict[str, Any] = {"reference": reference, "reference_labels": reference_labels, "memory": memory}
-        return retrieval_loss(embeddings, labels, self.loss, **given, **self.options)
+        asked = self.options
+        return retrieval_loss(
+            embeddings, labels, self.loss, reference=reference, reference_labels=reference_labels, **asked
+        )
