@@ -111,24 +111,16 @@ def retrieval(sizes: Sizes = UNEQUAL, reference: bool = False, function: Any = r
     return Case(function, partial(embedded, sizes, reference), options)
 
 
-def both(function: Any, **given: Any) -> Any:
-    """The two parts of a detector's loss."""
-    return torch.stack(function(**given))
+def both(**given: Any) -> Any:
+    """The two parts of RankSort."""
+    return torch.stack(functional.rank_sort_loss(**given))
 
 
-def detector(function: Any, sizes: Sizes = UNEQUAL, by_positive: bool = False, **changes: Any) -> Case:
-    """RankSort of qualities, or aLRP with localisation losses, by sample or of the positives alone."""
+def rank_sort(sizes: Sizes = UNEQUAL, **changes: Any) -> Case:
+    """RankSort of qualities."""
     quality = draw(2, 23).sigmoid() * (draw(2, 23) > 0.4)
-    sorts = function is functional.rank_sort_loss
-    told = {"target": quality} if sorts else {"target": quality > 0, "localisation": 1.0 - quality}
     tensors = {name: changes.pop(name) for name in ("qid", "mask") if name in changes}
-    whole = {"scores": draw(1, 23), **told, **tensors}
-
-    def parts(world: int) -> list[Part]:
-        found = dealt(whole, sizes, world)
-        return [{**one, "localisation": one["localisation"][one["target"]]} for one in found] if by_positive else found
-
-    return Case(partial(both, function), parts, changes)
+    return Case(both, partial(dealt, {"scores": draw(1, 23), "target": quality, **tensors}, sizes), changes)
 
 
 def mixed(case: Case, name: str, *dtypes: Any) -> Case:
@@ -220,14 +212,10 @@ CASES: dict[str, Case] = {
     "memory": hinge(_INDEXED, function=remembering),
     "memory, a rank without samples": hinge(_INDEXED, IDLE, function=remembering),
     "memory, a query a class": hinge(_INDEXED_ROWS, function=remembering),
-    "RankSort": detector(functional.rank_sort_loss),
-    "RankSort, a rank without samples": detector(functional.rank_sort_loss, IDLE),
-    "RankSort, images on several ranks, each": detector(
-        functional.rank_sort_loss, qid=_RAGGED["qid"], mask=_MASK[:, 0], reduction="none"
-    ),
-    "aLRP": detector(functional.alrp_loss, qid=_RAGGED["qid"]),
-    "aLRP, tensor operations": detector(functional.alrp_loss, backend="tensor"),
-    "aLRP, losses of positives": detector(functional.alrp_loss, IDLE, by_positive=True),
+    "RankSort": rank_sort(),
+    "RankSort, tensor operations": rank_sort(backend="tensor"),
+    "RankSort, a rank without samples": rank_sort(IDLE),
+    "RankSort, images on several ranks, each": rank_sort(qid=_RAGGED["qid"], mask=_MASK[:, 0], reduction="none"),
     "compiled": hinge(_FLAT, function=partial(compiled, structured_hinge)),
     "no_grad": hinge(_FLAT, function=torch.no_grad()(structured_hinge)),
     "inference mode": hinge(_ROWS, function=torch.inference_mode()(structured_hinge)),
@@ -261,7 +249,7 @@ def cases_of(world: int) -> dict[str, Case]:
 def solve(case: Case, part: Part, gather: Any) -> Part:
     """The value and the gradients."""
     part = {name: values.clone() for name, values in part.items()}
-    names = ("scores", "embeddings", "reference", "localisation")
+    names = ("scores", "embeddings", "reference")
     leaves = {name: part[name].requires_grad_() for name in names if name in part}
     weight = part.pop("weight", None)
     value = case.function(**part, **case.options, gather=gather)
@@ -317,12 +305,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "a target that is almost ignored": differ(
         structured_hinge, _FLAT, _ALMOST, f"is {UNNAMED + 1}; grades must be finite", ignore_index=UNNAMED
     ),
-    "localisation losses of one rank": differ(
-        partial(both, functional.alrp_loss),
-        {**_FLAT, "localisation": torch.zeros(2)},
-        {**_FLAT, "localisation": torch.zeros(23)},
-        "localisation has 2 entries; pass one for each of the 23",
-    ),
     "no number": differ(structured_hinge, {**_FLAT, "scores": _FLAT["scores"] / 0}, _FLAT, "not finite"),
     "width": differ(
         retrieval_loss,
@@ -343,7 +325,6 @@ NETWORKS: dict[str, tuple[Callable[..., Any], int, dict[str, Any]]] = {
     "network, hinge": (lambda out, y, **how: structured_hinge(out[:, 0], y == 1, **how), 1, {}),
     "network, classes": (lambda out, y, **how: structured_hinge(out, y[:, None] == torch.arange(4), **how), 4, {}),
     "network, RankSort": (lambda out, y, **how: sum(functional.rank_sort_loss(out[:, 0], y / 4, **how)), 1, {}),
-    "network, aLRP": (lambda out, y, **how: sum(functional.alrp_loss(out[:, 0], y > 1, out[:, 1] ** 2, **how)), 2, {}),
     "network, retrieval": (retrieval_loss, 3, {}),
     "network, retrieval in chunks": (partial(retrieval_loss, chunk_size=4), 3, {"static_graph": True}),
 }

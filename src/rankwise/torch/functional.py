@@ -7,15 +7,14 @@ from torch import Tensor
 from rankwise.inputs import as_scale, check_known, is_number
 from rankwise.losses import Form, LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
-from rankwise.torch.detectors import alrp_loss, rank_sort_loss
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.outcome import Options
+from rankwise.torch.rank_sort import rank_sort_loss
 from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 from rankwise.torch.soft_functional import error_driven_loss, smooth_loss
 
 __all__ = [
-    "alrp_loss",
     "check_update",
     "direct_loss",
     "error_driven_loss",
