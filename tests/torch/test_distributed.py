@@ -205,7 +205,7 @@ CASES: dict[str, Case] = {
     ),
     "many scores, smooth": hinge(_MANY, _OF_MANY, partial(by_exchange, smooth_loss), width=0.3),
     "direct loss": hinge(_FLAT, function=direct_loss, epsilon=0.5),
-    "direct loss, negative": hinge(_ROWS, function=direct_loss, update="negative", backend="tensor"),
+    "direct loss, negative": hinge(_ROWS, function=direct_loss, update="negative"),
     "smooth loss": hinge(_FLAT, function=smooth_loss, width=0.5),
     "smooth loss, masked rows": hinge(_HOLES, function=smooth_loss, loss="ndcg", backend="tensor"),
     "error-driven loss": hinge(_RAGGED, function=functional.error_driven_loss, reduction="none"),

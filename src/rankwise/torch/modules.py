@@ -122,8 +122,8 @@ class RankHingeLoss(ScoresLoss):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------
@@ -207,8 +207,8 @@ class APHingeLoss(RankHingeLoss):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------
@@ -303,8 +303,8 @@ class NDCGHingeLoss(RankHingeLoss):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------

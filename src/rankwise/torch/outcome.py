@@ -29,6 +29,11 @@ class Goal(NamedTuple):
         return not self.update or self.is_soft
 
     @property
+    def name(self) -> str:
+        """What an error message calls it."""
+        return "the hinge" if not self.update else f"the {self.update} {'loss' if self.is_soft else 'update'}"
+
+    @property
     def is_soft(self) -> bool:
         """Whether comparisons are softened, in which case no ranking is searched for and (C2) is not needed."""
         return self.update in WAYS

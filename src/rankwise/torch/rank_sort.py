@@ -63,9 +63,9 @@ def rank_sort_loss(
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU, at the cost of a sort. "tensor" runs on any device and
-        compares all positives with all samples of their query, in chunks. "auto" takes "core" for CPU tensors and
-        "tensor" for others.
+        Implementation. "core" is compiled code, at the cost of a sort; scores on other devices are copied to it.
+        "tensor" runs on the device of the scores and compares all positives with all samples of their query, in chunks.
+        "auto" takes "core" for CPU tensors and "tensor" for others.
 
     Returns
     -------
@@ -144,8 +144,8 @@ class RankSortLoss(torch.nn.Module):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------

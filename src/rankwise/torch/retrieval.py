@@ -85,8 +85,8 @@ def retrieval_loss(
         the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
         those of this process's queries.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     Returns
     -------

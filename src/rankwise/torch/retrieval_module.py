@@ -46,8 +46,8 @@ class RetrievalLoss(RankLoss):
         Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
         the number of processes, because DistributedDataParallel averages them.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------

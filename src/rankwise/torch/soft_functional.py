@@ -71,8 +71,8 @@ def smooth_loss(
         processes, because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh
         the values alike.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
     index : Tensor of shape (b,), optional
         Position of each sample of the batch in the data set. Required with memory.
     memory : ScoreMemory, optional
@@ -181,8 +181,8 @@ def error_driven_loss(
         processes, because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh
         the values alike.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
     index : Tensor of shape (b,), optional
         Position of each sample of the batch in the data set. Required with memory.
     memory : ScoreMemory, optional

@@ -42,8 +42,8 @@ class SmoothRankLoss(ScoresLoss):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------
@@ -130,8 +130,8 @@ class ErrorDrivenLoss(ScoresLoss):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------
@@ -222,8 +222,8 @@ class DirectLoss(ScoresLoss):
         that a single process would compute. "ddp" multiplies it by the number of processes, because
         DistributedDataParallel averages gradients.
     backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
+        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
 
     See Also
     --------
