@@ -14,7 +14,7 @@ from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.operator import BACKENDS
-from rankwise.torch.outcome import Options
+from rankwise.torch.options import Options
 
 REDUCTIONS = ("mean", "sum", "none")
 Gather = bool | Literal["ddp"]
@@ -35,7 +35,7 @@ def loss_of_batch(
 ) -> Tensor:
     """Check, join, solve and reduce a batch, alone or among all samples of a memory."""
     if memory is not None and torch.compiler.is_compiling():
-        from rankwise.torch.uncompiled import loss_among_samples
+        from rankwise.torch.compiling import loss_among_samples
 
         among: Tensor = loss_among_samples(batch, options, dim, gather, memory)
         return among

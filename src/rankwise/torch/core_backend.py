@@ -17,7 +17,7 @@ from rankwise.queries import Queries, Solved, as_queries
 from rankwise.smooth import solve_smooth
 from rankwise.solving import solve
 from rankwise.torch.layout import Samples, compute_dtype, not_finite, precise
-from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.options import Goal, Outcome
 
 _DYNAMIC = Method("dynamic")
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankwise.inputs import as_scale, check_known, is_number
-from rankwise.losses import Form, LossLike, as_loss
+from rankwise.inputs import as_scale
+from rankwise.losses import LossLike
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Options
+from rankwise.torch.options import Options, direct_goal, key_of
 from rankwise.torch.rank_sort import rank_sort_loss
-from rankwise.torch.registry import key_of
 from rankwise.torch.retrieval import retrieval_loss
 from rankwise.torch.soft_functional import error_driven_loss, smooth_loss
 
 __all__ = [
-    "check_update",
     "direct_loss",
     "error_driven_loss",
     "rank_sort_loss",
@@ -23,8 +21,6 @@ __all__ = [
     "smooth_loss",
     "structured_hinge",
 ]
-
-UPDATES = ("positive", "negative")
 
 
 def structured_hinge(
@@ -241,55 +237,6 @@ def direct_loss(
     >>> round(value.item(), 4), scores.grad.tolist()
     (0.5, [0.0, -0.125, 0.125, 0.0])
     """
-    step = check_update(loss, epsilon, update)
-    options = Options(ignore_index, key_of(loss), step, update, empty, reduction, backend)
+    goal = direct_goal(loss, epsilon, update)
+    options = Options(ignore_index, key_of(loss), *goal, empty, reduction, backend)
     return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
-
-
-def check_update(loss: LossLike, epsilon: float, update: str) -> float:
-    """
-    Check the options of `direct_loss`.
-
-    Parameters
-    ----------
-    loss : str or Loss
-        Rank loss.
-    epsilon : float
-        Weight of the loss in the second ranking, positive.
-    update : {"positive", "negative"}
-        Which gradient is returned.
-
-    Returns
-    -------
-    float
-        The value of epsilon.
-
-    Raises
-    ------
-    ValueError
-        If epsilon is not positive, the update is unknown, or the loss does not support it.
-    TypeError
-        If epsilon is not a number.
-
-    See Also
-    --------
-    direct_loss : The loss with these options.
-
-    Examples
-    --------
-    >>> from rankwise.torch.functional import check_update
-    >>> check_update("ap", 2, "positive")
-    2.0
-    """
-    if as_loss(loss).form is Form.LABELS:
-        raise ValueError(
-            "direct loss minimisation needs a loss of rankings, and zero-one is a loss of labels; use 'ap'"
-        )
-    check_known("update", update, UPDATES)
-    if as_loss(loss).form is Form.THRESHOLD and update == "negative":
-        raise ValueError(f"update='negative' is not available for {as_loss(loss).name}; use update='positive'")
-    if not is_number(epsilon):
-        raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
-    if not 0.0 < epsilon < float("inf"):
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon}; the update is divided by it")
-    return float(epsilon)

@@ -12,8 +12,7 @@ from rankwise.inputs import as_scale
 from rankwise.losses import NDCG, LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, check_options, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Goal, Options
-from rankwise.torch.registry import key_of
+from rankwise.torch.options import Goal, Options, key_of
 
 
 class RankLoss(torch.nn.Module):

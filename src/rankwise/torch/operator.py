@@ -14,8 +14,7 @@ from torch import Tensor
 
 from rankwise.torch import core_backend, tensor_backend
 from rankwise.torch.layout import compute_dtype, samples
-from rankwise.torch.outcome import Goal, Options, refuse_empty, share_of_query
-from rankwise.torch.registry import loss_of
+from rankwise.torch.options import Goal, Options, loss_of, refuse_empty, share_of_query
 
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]

@@ -18,7 +18,7 @@ from rankwise.queries import as_queries
 from rankwise.rank_sort import solve_rank_sort
 from rankwise.torch.layout import check_samples, compute_dtype, not_finite, precise
 from rankwise.torch.operator import OnlyOnce
-from rankwise.torch.outcome import Outcome, share_of_query
+from rankwise.torch.options import Outcome, share_of_query
 from rankwise.torch.tensor_rank_sort import Detections, solve_in_tensors
 
 _Outputs = tuple[Tensor, Tensor, Tensor]

@@ -15,8 +15,7 @@ from rankwise.smooth import as_width
 from rankwise.torch import operator
 from rankwise.torch.batches import Gather, check_options, is_distributed
 from rankwise.torch.operator import is_plain
-from rankwise.torch.outcome import Goal, Options, queries_counted, refuse_empty, soft_goal
-from rankwise.torch.registry import key_of
+from rankwise.torch.options import Goal, Options, key_of, queries_counted, refuse_empty, soft_goal
 
 SIMILARITIES = ("cosine", "dot")
 # By name, the way soft counts are used; the hinge has none.

@@ -8,8 +8,7 @@ from rankwise.losses import LossLike
 from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Options, soft_goal
-from rankwise.torch.registry import key_of
+from rankwise.torch.options import Options, key_of, soft_goal
 
 
 def smooth_loss(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rankwise.losses import LossLike
 from rankwise.smooth import error_driven_way
 from rankwise.torch.batches import Gather
-from rankwise.torch.functional import check_update
 from rankwise.torch.modules import ScoresLoss
-from rankwise.torch.outcome import Goal, soft_goal
+from rankwise.torch.options import Goal, direct_goal, soft_goal
 
 
 class SmoothRankLoss(ScoresLoss):
@@ -266,8 +265,7 @@ class DirectLoss(ScoresLoss):
             "reduction": reduction, "gather": gather, "backend": backend,
         }  # fmt: skip
         super().__init__(loss, options)
-        check_update(loss, epsilon, update)
+        self._goal()
 
     def _goal(self) -> Goal:
-        update = self.options["update"]
-        return Goal(check_update(self.loss, self.options["epsilon"], update), update)
+        return direct_goal(self.loss, self.options["epsilon"], self.options["update"])

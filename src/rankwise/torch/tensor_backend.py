@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rankwise.losses import DiscountedLoss, Form, Loss
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
-from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.options import Goal, Outcome
 from rankwise.torch.tensor_grades import solve_graded
 from rankwise.torch.tensor_hinge import hinge
 from rankwise.torch.tensor_loss import DiscountedTensors

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch.layout import precise, refuse_scores
-from rankwise.torch.outcome import Outcome
+from rankwise.torch.options import Outcome
 
 # Number of comparisons of positives with all samples of their query at a time.
 _AT_ONCE = 1 << 21
