@@ -71,7 +71,7 @@ def calls(name: str, backend: str) -> dict[str, Callable[[Any], Any]]:
 
         def among(s: Any, o: Any = options) -> Any:
             memory = rwt.ScoreMemory(N).double()
-            memory.write(memory.place(s[:SEEN].detach(), target[:SEEN], None, INDEX[:SEEN], None)[3])
+            loss(s[:SEEN].detach(), target[:SEEN], index=INDEX[:SEEN], memory=memory)
             return loss(s[SEEN:], target[SEEN:], index=INDEX[SEEN:], memory=memory, backend=backend, **o)
 
         runs[form] = among
@@ -112,7 +112,7 @@ def test_rank_sort_and_retrieval_have_their_precision_too(width: float, backend:
 def test_the_gradient_among_a_memory_is_that_of_all_samples_times_a_quotient(name: str, backend: str) -> None:
     scores, target = samples(N)
     memory = rwt.ScoreMemory(N).double()
-    memory.write(memory.place(scores, target, None, INDEX, None)[3])
+    LOSSES[name](scores, target, index=INDEX, memory=memory)
     _, whole = with_gradient(lambda s: LOSSES[name](s, target, backend=backend), scores)
     assert whole.abs().max() > 0.0
     for size in (3, SEEN, 30):  # 31/3 = 10.333…
