@@ -24,7 +24,7 @@ from rankwise.torch import functional
 from rankwise.torch.memory import IndexedDataset, ScoreMemory
 from rankwise.torch.modules import APHingeLoss, NDCGHingeLoss, RankHingeLoss
 from rankwise.torch.rank_sort import RankSortLoss
-from rankwise.torch.retrieval_module import RetrievalLoss
+from rankwise.torch.retrieval import RetrievalLoss
 from rankwise.torch.surrogate_modules import DirectLoss, ErrorDrivenLoss, SmoothRankLoss
 
 __all__ = [

@@ -11,9 +11,12 @@ from torch import Tensor
 from rankwise.inputs import is_whole
 from rankwise.smooth import as_width
 from rankwise.torch.batches import Gather, check_options, is_distributed
+from rankwise.torch.documented import documented_like
 from rankwise.torch.rank_sort_operator import Given, RankSort, check_flat
+from rankwise.torch.score_functions import structured_hinge
 
 
+@documented_like(structured_hinge)
 def rank_sort_loss(
     scores: Tensor,
     target: Tensor,
@@ -45,23 +48,18 @@ def rank_sort_loss(
         Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
     width : float, default 0.5
         Half the width of the ramp H by which scores are compared, in units of the scores.
-    mask : Tensor of shape (n,), optional
-        True where a sample counts. Masked entries may hold anything and get no gradient.
+    As in `structured_hinge`: mask.
     qid : Tensor of shape (n,), optional
         Integer image id of each sample, in any order. Each image is then a query of its own, and the parts are means
         over images.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
+    As in `structured_hinge`: ignore_index.
     empty : {"zero", "skip", "error"}, default "zero"
         Treatment of queries without positives. "zero" counts them as 0 in the mean, "skip" leaves them out of the mean,
         and "error" raises ValueError. A query without negatives still
         has a sorting part.
     reduction : {"mean", "sum", "none"}, default "mean"
         How the values of the queries are combined, for both parts. "none" returns one value per query, sorted by qid.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
+    As in `structured_hinge`: gather.
     backend : {"auto", "core", "tensor"}, default "auto"
         Implementation. "core" is compiled code, at the cost of a sort; scores on other devices are copied to it.
         "tensor" runs on the device of the scores and compares all positives with all samples of their query, in chunks.
@@ -118,6 +116,7 @@ def rank_sort_loss(
     return values[0], values[1]
 
 
+@documented_like(rank_sort_loss)
 class RankSortLoss(torch.nn.Module):
     """
     RankSort loss of a detector (Oksuz et al., ICCV 2021).
@@ -129,23 +128,7 @@ class RankSortLoss(torch.nn.Module):
 
     Parameters
     ----------
-    width : float, default 0.5
-        Half the width of the ramp by which scores are compared, in units of the scores.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of queries without positives. "zero" counts them as 0 in the mean, "skip" leaves them out of the mean,
-        and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries (images) are combined, for both parts. "none" returns one value per query, sorted
-        by qid.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the
-        device of the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
+    As in `rank_sort_loss`: width, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------
@@ -197,6 +180,7 @@ class RankSortLoss(torch.nn.Module):
         """
         return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
 
+    @documented_like(rank_sort_loss)
     def forward(
         self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -205,20 +189,10 @@ class RankSortLoss(torch.nn.Module):
 
         Parameters
         ----------
-        scores : Tensor of shape (n,)
-            Raw outputs of a model, in floating point, flat.
-        target : Tensor of shape (n,)
-            Quality of each positive, in (0, 1]. Negatives have 0.
-        mask : Tensor of shape (n,), optional
-            True where a sample counts.
-        qid : Tensor of shape (n,), optional
-            Integer image id of each sample, in any order. Each image is then ranked separately.
+        As in `rank_sort_loss`: scores, target, mask, qid.
 
         Returns
         -------
-        ranking : Tensor
-            Ranking part.
-        sorting : Tensor
-            Sorting part.
+        As in `rank_sort_loss`: ranking, sorting.
         """
         return rank_sort_loss(scores, target, mask=mask, qid=qid, **self.options)
