@@ -59,10 +59,14 @@ def solve_batch(
     if grouping is not None:
         gradient = grouping.scatter(gradient)
         query = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
-    device, slope = scores.device, torch.from_numpy(gradient.reshape(tuple(scores.shape)))
-    filled = torch.from_numpy(queries.can_rank).to(device)
-    outcome = Outcome(torch.from_numpy(values).to(device, precise(device)), filled, slope.to(device))
-    return outcome, None if query is None else torch.from_numpy(query).to(device)
+    slope, filled = torch.from_numpy(gradient.reshape(tuple(scores.shape))), torch.from_numpy(queries.can_rank)
+    outcome = Outcome(torch.from_numpy(values), filled, slope)
+    of_samples = None if query is None else torch.from_numpy(query)
+    device = scores.device
+    if device.type == "cpu":
+        return outcome, of_samples
+    outcome = Outcome(outcome.values.to(device, precise(device)), filled.to(device), slope.to(device))
+    return outcome, None if of_samples is None else of_samples.to(device)
 
 
 def _starts(scores: Tensor) -> NDArray[np.int64]:

@@ -32,13 +32,14 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     ignore_index, key, scale, update, empty, reduction, backend = options
     loss, goal = loss_of(key), Goal(scale, update)
     labelled = samples(target, mask, ignore_index, goal.takes_grades)
-    has_tensors = tensor_backend.can_solve(loss, goal)
-    if backend == "tensor" and not has_tensors:
-        raise ValueError(
-            f"backend='tensor' has no operations for {goal.name} of {loss.name!r}; use backend='auto', which takes the "
-            "core for it on every device"
-        )
-    in_core = backend == "core" or (backend == "auto" and (scores.device.type == "cpu" or not has_tensors))
+    in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
+    if not in_core and not tensor_backend.can_solve(loss, goal):
+        if backend == "tensor":
+            raise ValueError(
+                f"backend='tensor' has no operations for {goal.name} of {loss.name!r}; use backend='auto', which takes "
+                "the core for it on every device"
+            )
+        in_core = True
     solver = core_backend if in_core else tensor_backend
     outcome, query = solver.solve_batch(scores, labelled, qid, loss, goal)
     query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
