@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("grouping", "zero_one", "grades"),
     ("solving", "border", "soft_ways"),
     ("soft_ranks",),
-    ("hinge", "smooth", "detector_losses", "metrics", "io", "progress", "figures"),
+    ("hinge", "smooth", "rank_sort", "metrics", "io", "progress", "figures"),
     ("parts",),
     ("linear", "torch", "boosting"),
     ("latent", "dask"),

@@ -13,7 +13,7 @@ from rankwise.grades import Levels, check_number, level_gains, level_norms, sums
 from rankwise.losses import DiscountedLoss, Loss
 from rankwise.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, precise, refuse_scores
-from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.options import Goal, Outcome
 from rankwise.torch.tensor_loss import DiscountedTensors
 from rankwise.torch.tensor_rows import sort_rows
 from rankwise.torch.tensor_soft import Among, among
