@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TextIO
 
 # For packages that extend rankwise.
@@ -11,9 +12,10 @@ __all__ = ["Progress"]
 
 
 def tell(line: str) -> None:
-    """Write a line to standard error if it is open: `print` would take standard output instead."""
+    """Write a line to standard error if that is possible; for one that is None, `print` would take standard output."""
     if sys.stderr is not None:
-        print(line, file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # a full disk, a closed file
+            print(line, file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -22,7 +24,7 @@ class Progress:
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
         self._title = title
         self._stream: TextIO | None = sys.stderr if stream is None else stream  # None if standard error is closed
-        self._drawing = self._stream is not None and self._stream.isatty()
+        self._drawing = self._stream is not None and not self._stream.closed and self._stream.isatty()
         self._every = 0.1 if self._drawing else 5.0
         self._last = time.perf_counter()
         self._text: str | None = None
@@ -44,5 +46,6 @@ class Progress:
         if self._stream is None:
             return
         begin = "\r\x1b[K" if self._drawing else ""
-        self._stream.write(f"{begin}{self._title}: {self._text}{end}")
-        self._stream.flush()
+        with suppress(OSError, ValueError):
+            self._stream.write(f"{begin}{self._title}: {self._text}{end}")
+            self._stream.flush()

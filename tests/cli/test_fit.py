@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import rankwise as rw
 from rankwise.cli import fit, parsing
 from rankwise.inference import METHODS
-from rankwise.io import read_model, read_scores, write_data
+from rankwise.io import read_model, write_data
 from rankwise.linear.rank_svm import RankSVM as LinearSVM
 from rankwise.linear.solvers import SOLVERS
 from rankwise.metrics.registry import LOSSES
@@ -33,7 +33,7 @@ def test_scores_are_those_of_the_python_interface(folder: Path, name: str) -> No
     X, y, qid = draw(1)
     test, _, test_qid = draw(2)
     expected = rw.RankSVM("ndcg", 10.0).fit(X, y, qid)
-    np.testing.assert_allclose(read_scores("scores.txt"), expected.decision_function(test), RTOL, ATOL)
+    np.testing.assert_allclose(np.loadtxt("scores.txt"), expected.decision_function(test), RTOL, ATOL)
     run("predict", "m.rw", f"test.{name}", "-o", "ranks.txt", "--rank")
     assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
     run("predict", "m.rw", f"test.{name}", "-o", "labels.txt", "--labels")
@@ -171,7 +171,7 @@ def test_indices_are_read_as_in_training(folder: Path) -> None:
     run("fit", *SVM, "from0.svm", "-o", "m.rw", "--C", 10, "--quiet")
     run("predict", "m.rw", "sparse.svm", "-o", "scores.txt")
     model = rw.load("m.rw")
-    assert read_scores("scores.txt")[0] == pytest.approx(model.coef_[0, 1] + model.intercept_[0])
+    assert np.loadtxt("scores.txt", ndmin=1)[0] == pytest.approx(model.coef_[0, 1] + model.intercept_[0])
 
 
 def test_columns_are_found_by_name(model: Path, folder: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from commands import ATOL, COMMAND, PNG, RTOL, Capture, Samples, draw, run, scores_of
 
 import rankwise as rw
-from rankwise.io import read_model, read_scores, write_data
+from rankwise.io import read_model, write_data
 from rankwise.linear import candidates
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -69,7 +69,7 @@ def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit, suffix:
     run("predict", "m.rw", f"test.{suffix}", "-o", "scores.txt")
     test, _, test_qid = small(2)
     expected = fit.expected
-    np.testing.assert_allclose(read_scores("scores.txt"), expected.decision_function(test), RTOL, ATOL)
+    np.testing.assert_allclose(np.loadtxt("scores.txt"), expected.decision_function(test), RTOL, ATOL)
     run("predict", "m.rw", f"test.{suffix}", "-o", "ranks.txt", "--rank")
     assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
     run("predict", "m.rw", f"test.{suffix}", "-o", "labels.txt", "--labels")
@@ -131,7 +131,7 @@ def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
     assert "metric ap, not scored: too few samples for cross-validation" in printed.out
     assert json.loads(Path("f.json").read_text())["best_score"] is None
     run("predict", "m.rw", "one.csv", "-o", "scores.txt")
-    assert np.isfinite(read_scores("scores.txt")).all()
+    assert np.isfinite(np.loadtxt("scores.txt")).all()
 
 
 def test_the_summary_shows_what_was_tried(files: Path, fit: Fit, capsys: Capture) -> None:

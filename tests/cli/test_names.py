@@ -94,19 +94,27 @@ def test_a_name_that_is_empty_is_refused_as_such(
     assert said in misused(capsys, *arguments)
 
 
-def test_a_fit_to_two_samples_says_in_words_that_nothing_was_judged(folder: Path, capsys: Capture) -> None:
-    Path("two.csv").write_text("a;b;label\n1;2;0\n3;4;1\n")
-    run("fit", "two.csv", "-o", "m.rw", "--json", "f.json")
+@pytest.mark.parametrize("text", ["a;b;label\n1;2;0\n3;4;1\n", "qid,label,a\n1,1,3\n1,0,2\n"])
+def test_a_fit_to_two_samples_is_refused(folder: Path, capsys: Capture, text: str) -> None:
+    Path("two.csv").write_text(text)
+    said = refused(capsys, "fit", "two.csv", "-o", "two.rw")
+    assert said == "rankwise: two.csv: 2 samples are too few to learn from; add samples"
+    assert not Path("two.rw").exists()
+
+
+def test_a_fit_to_three_samples_says_in_words_that_nothing_was_judged(folder: Path, capsys: Capture) -> None:
+    Path("three.csv").write_text("a;b;label\n1;2;0\n3;4;1\n5;6;0\n")
+    run("fit", "three.csv", "-o", "m.rw", "--json", "f.json")
     printed = capsys.readouterr()
     assert "nan" not in printed.out.split()
-    assert "– none of 5 candidates was scored; the ranker is their mean, weighted by share" in printed.out
+    assert " candidates was scored; the ranker is their mean, weighted by share" in printed.out
     said = (
-        "two.csv: too few samples for cross-validation, so it is not known how well the model ranks; add samples, or "
+        "three.csv: too few samples for cross-validation, so it is not known how well the model ranks; add samples, or "
     )
     assert f"rankwise: {said}" in printed.err
     (note,) = json.loads(Path("f.json").read_text())["notes"]
     assert note.startswith(said)
-    run("fit", "two.csv", "-o", "m.rw", "--quiet")
+    run("fit", "three.csv", "-o", "m.rw", "--quiet")
     assert said in capsys.readouterr().err
-    run("predict", "m.rw", "two.csv", "-o", "scores.txt")
+    run("predict", "m.rw", "three.csv", "-o", "scores.txt")
     assert np.isfinite(np.loadtxt("scores.txt")).all()

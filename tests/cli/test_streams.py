@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import SVM, Capture, refused, run
+from commands import COMMAND, SVM, Capture, refused, run
 
 import rankwise as rw
 from rankwise.progress import Progress, tell
@@ -27,6 +27,7 @@ COMMANDS = (
     "predict m.rw test-flat.svm -o scores.txt",
     "predict no.rw test-flat.svm -o other.txt",
 )
+FULL = Path("/dev/full")
 CLOSED = {"input": "<&-", "output": ">&-", "error": "2>&-", "all three": "<&- >&- 2>&-"}
 
 
@@ -75,9 +76,22 @@ def test_without_standard_output_results_that_would_go_there_are_refused(
         assert "standard output is closed; name a file" in refused(capsys, name, "model.rw", "test.csv", *options)
 
 
-def test_without_standard_error_progress_is_not_told(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+def test_a_standard_error_that_cannot_be_written_costs_what_is_said_and_not_the_model(folder: Path) -> None:
+    with FULL.open("w") as full:
+        fit = [*COMMAND, "fit", "train.csv", "-o", "m.rw", *SVM, "--C", "1"]
+        assert subprocess.run(fit, stderr=full, stdout=subprocess.DEVNULL).returncode == 0
+    assert rw.load("m.rw").coef_.size == 6
+
+
+@pytest.mark.parametrize("way", ["none", "closed"])
+def test_without_standard_error_progress_is_not_told(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    with Path("a file").open("w") as stream:
+        pass  # closed from here on
     with monkeypatch.context() as closed:
-        closed.setattr(sys, "stderr", None)
+        closed.setattr(sys, "stderr", None if way == "none" else stream)
         progress = Progress("title")
         progress.say("text")
         progress.close()

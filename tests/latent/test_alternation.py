@@ -16,7 +16,7 @@ import rankwise as rw
 from rankwise.latent import bags as bags_module
 from rankwise.latent import cccp, training
 from rankwise.latent.bags import Bags, as_bags
-from rankwise.latent.state import State
+from rankwise.latent.cccp import State
 from rankwise.latent.working_set import WorkingSet, best_of
 
 Array = NDArray[np.float64]
@@ -63,64 +63,59 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[State]:
     return seen
 
 
-def objective(bags: list[Array], relevant: Any, loss: str, C: float, v: Array, active: Any, fixed: Any = None) -> float:
-    """F at v over bags in use; fixed: candidates of positives, for the bound of F that they give."""
+def objective(bags: list[Array], relevant: Any, loss: str, C: float, v: Array, fixed: Any = None) -> float:
+    """F at v; fixed: candidates of positives, for the bound of F that they give."""
     width, starts = bags[0].shape[1], as_bags(bags).starts
     every = np.concatenate(bags) @ v[:width] + (TENS * v[width] if v.size > width else 0.0)
     scores = np.maximum.reduceat(every, starts)
     if fixed is not None:
         scores = np.where(relevant, every[starts + fixed], scores)
-    return 0.5 * float(v @ v) + C * rw.structured_hinge(scores[active], relevant[active], loss).value
+    return 0.5 * float(v @ v) + C * rw.structured_hinge(scores, relevant, loss).value
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("loss", "paced", "route"),  # every two of the three
-    [(loss, (None, 0.3)[j], ROUTES[(k + j) % 2]) for k, loss in enumerate(LOSSES) for j in range(2)],
-    indirect=["route"],
-)
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_objective_never_rises_and_every_bound_is_true(
-    loss: str, paced: float | None, route: str, states: list[State], rng: np.random.Generator
+    loss: str, route: str, states: list[State], rng: np.random.Generator
 ) -> None:
     steps = changed = learnt = 0
     for number in range(4):
         bags, relevant = draw(rng)
         starts = as_bags(bags).starts
         C = float(rng.choice([0.1, 1.0, 30.0]))
-        options = {"init": INITS[number % 4], "random_state": number, "self_paced": paced, "max_outer": 100}
+        options = {"init": INITS[number % 4], "random_state": number, "max_outer": 100}
         states.clear()
         model = rw.LatentRankSVM(loss, C, outer_tol=1e-6, **options).fit(bags, relevant)
         assert model.converged_
         others = [state.coef for state in states[:: 1 + len(states) // 12]]
         ends = [states[0].coef]
         last = np.inf
-        if INITS[number % 4] == "mean" and paced is None:
-            last = objective(bags, relevant, loss, C, states[0].coef, states[0].active)
+        if INITS[number % 4] == "mean":
+            last = objective(bags, relevant, loss, C, states[0].coef)
         for before, now in itertools.pairwise(states):
             imputed = before.fixed - starts
             closed = len(now.history) > len(before.history)
-            inner = [objective(bags, relevant, loss, C, v, before.active, imputed) for v in others]
+            inner = [objective(bags, relevant, loss, C, v, imputed) for v in others]
             if not closed:
                 assert now.primal <= before.primal
                 assert now.dual >= before.dual
-                here = objective(bags, relevant, loss, C, now.coef, before.active, imputed)
+                here = objective(bags, relevant, loss, C, now.coef, imputed)
                 assert now.primal == pytest.approx(here, rel=ROUNDING)
             dual, primal = (now.history[-1].dual, now.history[-1].primal) if closed else (now.dual, now.primal)
             assert dual <= min(inner) * (1 + ROUNDING)
             assert dual <= primal * (1 + ROUNDING)
             if not closed:
                 continue
-            value = objective(bags, relevant, loss, C, now.coef, before.active)
+            value = objective(bags, relevant, loss, C, now.coef)
             assert now.history[-1].objective == pytest.approx(value, rel=ROUNDING)
             assert now.history[-1].primal >= value * (1 - ROUNDING)
             assert now.history[-1].gap <= 1e-3
-            if before.active.all() and (paced is None or (now.history[-2:-1] and now.pace == 1.0)):
-                assert value <= last * (1 + ROUNDING)
-                last = value
+            assert value <= last * (1 + ROUNDING)
+            last = value
             steps += 1
             changed += now.history[-1].changed
             ends.append(now.coef)
-        earlier, final = (objective(bags, relevant, loss, C, v, np.ones(len(bags), bool)) for v in ends[-2:])
+        earlier, final = (objective(bags, relevant, loss, C, v) for v in ends[-2:])
         assert model.objective_ == pytest.approx(final, rel=ROUNDING)
         assert model.history_["changed"][-1] == 0 or earlier - final <= 1e-6 * final * (1 + ROUNDING)
         learnt += bool(model.coef_.any())
@@ -128,31 +123,6 @@ def test_the_objective_never_rises_and_every_bound_is_true(
     assert steps > 5
     assert changed > 0
     assert learnt >= 3
-
-
-def test_self_paced_uses_the_positives_of_the_highest_scores_and_ever_more_of_them(states: list[State]) -> None:
-    bags, relevant = draw(np.random.default_rng(5), n=60)
-    model = rw.LatentRankSVM(C=1.0, self_paced=0.2).fit(bags, relevant)
-    n_pos = int(relevant.sum())
-    in_use = model.history_["positives"]
-    assert in_use[0] == n_pos
-    assert in_use[1] == max(round(0.2 * n_pos), 1)
-    shares = np.minimum(0.2 * 1.3 ** np.arange(in_use.size - 1), 1.0)
-    np.testing.assert_array_equal(in_use[1:], np.maximum(np.round(shares * n_pos), 1).astype(int))
-    assert in_use[-1] == n_pos
-    assert model.converged_
-    for before, now in itertools.pairwise(states):
-        if len(now.history) == len(before.history) or now.active.all():
-            continue
-        assert now.active[~relevant].all()
-        used, left = now.active & relevant, ~now.active & relevant
-        assert now.best[used].min() >= now.best[left].max()
-
-
-def test_a_share_of_one_is_the_same_as_none() -> None:
-    bags, relevant = draw(np.random.default_rng(6))
-    whole, none = (rw.LatentRankSVM(C=1.0, self_paced=share).fit(bags, relevant) for share in (1.0, None))
-    np.testing.assert_array_equal(whole.coef_, none.coef_)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -121,17 +121,16 @@ def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch:
         chosen = np.arange(30)[key if not isinstance(key, list) else np.array(key, int)]
         rows = np.concatenate([np.arange(OFFSETS[i], OFFSETS[i + 1]) for i in chosen] or [np.zeros(0, int)])
         np.testing.assert_array_equal(part.sizes, SIZES[chosen], err_msg=name)
-        np.testing.assert_array_equal(part.rows(), rows)
         for n_threads in (1, 3):
             np.testing.assert_array_equal(part.scores(coef, n_threads), X[rows] @ coef)
-        np.testing.assert_array_equal(dense(part.take(rows[::-1])), X[rows[::-1]])
+        np.testing.assert_array_equal(dense(blocks.take_rows(part.features, rows[::-1])), X[rows[::-1]])
         for i, bag in zip(chosen, part, strict=True):
             np.testing.assert_array_equal(dense(bag), X[OFFSETS[i] : OFFSETS[i + 1]])
         np.testing.assert_array_equal(part.offsets, np.concatenate([[0], np.cumsum(SIZES[chosen])]))
     for i in (0, 7, -1, np.int64(3)):
         np.testing.assert_array_equal(dense(bags[i]), X[OFFSETS[:-1][i] : OFFSETS[1:][i]])
-    np.testing.assert_array_equal(dense(bags.take(np.array([4, 4, 2]))), X[[4, 4, 2]])
-    np.testing.assert_array_equal(dense(bags.read(2)), X[OFFSETS[2] : OFFSETS[3]])
+    np.testing.assert_array_equal(dense(blocks.take_rows(bags.features, np.array([4, 4, 2]))), X[[4, 4, 2]])
+    np.testing.assert_array_equal(blocks.read_rows(bags.features, OFFSETS[2], OFFSETS[3]), X[OFFSETS[2] : OFFSETS[3]])
     with pytest.raises(IndexError):
         bags[30]
 
@@ -140,7 +139,7 @@ def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch:
 def model_of_an_array(entries: int) -> rw.LatentRankSVM:
     """The model of the plain array, where so many entries are few enough for all candidates to be used."""
     assert entries == cccp._SMALL
-    return rw.LatentRankSVM(C=0.1, init=["mean", "centre"], tol=0.01).fit(Bags(matrix(), OFFSETS), Y)
+    return rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(Bags(matrix(), OFFSETS), Y)
 
 
 @pytest.mark.slow
@@ -149,7 +148,7 @@ def test_every_form_gives_the_same_model(form: Any, entries: int, monkeypatch: p
     monkeypatch.setattr(cccp, "_SMALL", entries)
     plain = model_of_an_array(entries)
     bags = Bags(form, OFFSETS)
-    model = rw.LatentRankSVM(C=0.1, init=["mean", "centre"], tol=0.01).fit(bags, Y)
+    model = rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(bags, Y)
     assert plain.coef_.any()
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(model.best_candidate(bags), plain.best_candidate(Bags(matrix(), OFFSETS)))
@@ -199,7 +198,7 @@ rw.LatentRankSVM(C=1.0).fit(np.random.default_rng(0).normal(size=(40, 3, 2)), np
 bags = Bags(np.load(sys.argv[1], mmap_mode="r"), np.arange(1501) * 125)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for n_threads in 1, 2:
-    model = rw.LatentRankSVM(C=1.0, init=["mean", "centre"], tol=0.05, max_outer=3, n_threads=n_threads).fit(bags, y)
+    model = rw.LatentRankSVM(C=1.0, init="centre", tol=0.05, max_outer=3, n_threads=n_threads).fit(bags, y)
     model.best_candidate(bags)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, model.timing_["passes"])
 """

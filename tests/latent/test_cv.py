@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -49,7 +48,7 @@ def test_scores_are_those_of_models_fitted_to_the_other_bags() -> None:
     assert model.best_score_ == pytest.approx(model.scores_.mean(axis=1).max())
     assert (0.01, 1.0)[int(np.argmax(model.scores_.mean(axis=1)))] == model.C_
     last = rw.LatentRankSVM(C=model.C_).fit(bags, y)
-    for name in ("coef_", "intercept_", "starts_"):
+    for name in ("coef_", "intercept_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(last, name))
     assert (model.objective_, model.n_iter_, model.converged_) == (last.objective_, last.n_iter_, last.converged_)
 
@@ -95,34 +94,27 @@ def test_threads_within_threads_leave_the_linear_algebra_as_it_was(monkeypatch: 
     np.testing.assert_array_equal(model.coef_, rw.LatentRankSVM(C=model.C_).fit(bags, y).coef_)
 
 
-def test_a_start_by_bag_is_split_with_the_bags(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["candidates", "coefficients"])
+def test_candidates_are_split_with_the_bags_but_coefficients_not(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bags, y = data(30)
-    sizes = np.array([len(bag) for bag in bags])
-    numbers = sizes - 1
-    linear = LogisticRegression().fit(np.concatenate(bags), np.arange(sizes.sum()) % 2)
-    inits = [numbers, numbers.tolist(), "first", np.ones(3), [1.0, 0.0, 0.0], linear]
+    numbers = np.array([len(bag) for bag in bags]) - 1
     seen: list[tuple[Any, NDArray[np.int64]]] = []
-    real = latent_svm.as_starts
+    real = latent_svm.as_start
 
     def noted(init: Any, sizes: NDArray[np.int64], width: int) -> Any:
         seen.append((init, sizes))
         return real(init, sizes, width)
 
-    monkeypatch.setattr(latent_svm, "as_starts", noted)
-    model = rw.LatentRankSVMCV(Cs=[1.0], cv=2, init=inits).fit(bags, y)
-    assert model.starts_.shape == (6,)
-    assert len(seen) == 3
+    monkeypatch.setattr(latent_svm, "as_start", noted)
+    rw.LatentRankSVMCV(Cs=[1.0], cv=2, init=numbers.tolist() if kind == "candidates" else [1.0, 0.0, 0.0]).fit(bags, y)
+    assert [sizes.size for _, sizes in seen] == [15, 15, 30]
     for init, sizes in seen:
-        np.testing.assert_array_equal(init[0], sizes - 1)
-        np.testing.assert_array_equal(init[1], sizes - 1)
-        assert init[2] == "first"
-        np.testing.assert_array_equal(init[3], np.ones(3))
-        assert init[5] is linear
+        np.testing.assert_array_equal(init, sizes - 1 if kind == "candidates" else [1.0, 0.0, 0.0])
 
 
 def test_scikit_learn_clones_it_and_a_splitter_may_be_given(tmp_path: Path) -> None:
     bags, y = data(30)
-    model = rw.LatentRankSVMCV("auc", Cs=[0.1, 1.0], cv=StratifiedKFold(2), scoring="ap", n_jobs=2, self_paced=0.5)
+    model = rw.LatentRankSVMCV("auc", Cs=[0.1, 1.0], cv=StratifiedKFold(2), scoring="ap", n_jobs=2)
     again = clone(model)
     for name, value in model.get_params().items():
         assert str(again.get_params()[name]) == str(value)

@@ -16,7 +16,7 @@ KILLED = """
 import json, os, signal, sys
 import numpy as np
 import rankwise as rw
-from rankwise.latent import Bags, cccp, checkpoints
+from rankwise.latent import Bags, cccp, training
 
 cccp._SMALL = 0
 folder = sys.argv[1]
@@ -25,14 +25,14 @@ y = np.arange(200) % 8 == 0
 rng = np.random.default_rng(int(sys.argv[2]))
 
 def fit(checkpoint):
-    model = rw.LatentRankSVM("zero-one", 30.0, self_paced=0.2, tol=1e-6, outer_tol=1e-9, checkpoint=checkpoint)
+    model = rw.LatentRankSVM("zero-one", 30.0, tol=1e-6, outer_tol=1e-9, checkpoint=checkpoint)
     model.fit(bags, y)
     return {"coef": model.coef_.tolist(), "passes": model.timing_["passes"], "converged": model.converged_,
             "history": {name: part.tolist() for name, part in model.history_.items() if name != "seconds"}}
 
 # In this process: the signal, when a checkpoint has been written for the n-th time.
 def after_saves(n, signal_):
-    write, count = checkpoints.write_state, [0]
+    write, count = training.write_state, [0]
 
     def counted(path, state):
         write(path, state)
@@ -40,7 +40,7 @@ def after_saves(n, signal_):
         if count[0] == n:
             os.kill(os.getpid(), signal_)
 
-    checkpoints.write_state = counted
+    training.write_state = counted
 
 # In this process: kill -9 when a new checkpoint is whole but not yet in the place of the old one.
 def before_replacing():

@@ -112,3 +112,21 @@ def test_of_many_rows_some_are_looked_at(tmp_path: Path) -> None:
     many[:, 0], many[:, 1] = np.arange(200_000) % 7, 1e-5 * (np.arange(200_000) % 5)
     assert is_told(many)
     assert is_told(sp.csr_array(many))
+
+
+@pytest.mark.parametrize("solver", ["cutting-plane", "frank-wolfe", "subgradient"])
+@pytest.mark.parametrize("scale", [1e-3, 1e-5])
+def test_a_C_of_which_0_is_within_the_tolerance_still_ranks(solver: str, scale: float) -> None:
+    samples = scale * RNG.normal(size=(120, 3))
+    labels = (samples[:, 0] > 0.0).astype(int)
+    model = rw.RankSVM(C=10.0, solver=solver).fit(samples, labels)
+    assert model.gap_ <= model.tol
+    assert rw.metrics.average_precision(model.decision_function(samples), labels) > 0.9
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("scale", [1e-20, 1e-140])
+def test_coefficients_of_0_are_told_of(form: str, scale: float) -> None:
+    with pytest.warns(UserWarning, match="all scores are equal: C=10 is too small .* leave out C, or scale") as found:
+        rw.RankSVM(C=10.0).fit(FORMS[form][0](scale * RNG.normal(size=(120, 3))), Y)
+    assert [warning.filename for warning in found] == [__file__]

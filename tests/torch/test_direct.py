@@ -25,7 +25,6 @@ LOSSES: dict[str, rw.Loss] = {
     "step": PUSH,
 }
 UPDATES = ("positive", "negative")
-BACKENDS = ("core", "tensor")
 # Each row is a list, unless a test says otherwise.
 direct_loss = partial(functional.direct_loss, dim=-1)
 
@@ -67,10 +66,9 @@ def tiny(rng: np.random.Generator, ties: bool) -> tuple[np.ndarray, np.ndarray, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: str, backend: str) -> None:
+def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: str) -> None:
     rng = np.random.default_rng(21)
     compared, moved = 0, 0
     for _ in range(40):
@@ -81,7 +79,7 @@ def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: s
         if not (sure and sure_too):
             continue
         expected = (other - by_scores) / epsilon * (1 if update == "positive" else -1)
-        value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
         assert value == pytest.approx(rw.ranking_loss(scores, relevant, loss), abs=1e-12)
         compared += 1
@@ -91,16 +89,15 @@ def test_the_update_is_its_definition_over_all_rankings(loss: rw.Loss, update: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, update: str, backend: str) -> None:
+def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, update: str) -> None:
     """∇F(R_±ε) is a subgradient of max_R F ± ε·Δ; R_w counts ties so that the two rankings differ."""
     rng = np.random.default_rng(22)
     for _ in range(20):
         scores, relevant, epsilon = tiny(rng, ties=True)
         weight = epsilon if update == "positive" else -epsilon
-        value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        value, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update)
         assert value == pytest.approx(rw.ranking_loss(scores, relevant, loss, ties="worst"), abs=1e-12)
         nudge = 1e-6 * np.where(relevant, 1.0, -1.0) * (1 if update == "positive" else -1)
         by_scores, _, _ = Rankings(scores + nudge, relevant, loss).best(0.0)
@@ -113,7 +110,6 @@ def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, up
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("positive", [True, False], ids=["positive", "negative"])
 @pytest.mark.parametrize("sign", [1.0, -1.0], ids=["high", "low"])
@@ -122,9 +118,7 @@ def test_where_scores_tie_the_update_is_that_of_some_maximiser(loss: rw.Loss, up
     [rw.AveragePrecision(), rw.StepLoss(lambda i, j, p, n: -i / (p * n * (j + 0.5)), name="push")],
     ids=lambda loss: loss.name,
 )
-def test_far_off_scores_do_not_blur_the_others(
-    loss: rw.Loss, sign: float, positive: bool, update: str, backend: str
-) -> None:
+def test_far_off_scores_do_not_blur_the_others(loss: rw.Loss, sign: float, positive: bool, update: str) -> None:
     """One score beyond all others is at its place for good, be it 50 away or 1e20."""
     rng = np.random.default_rng(29)
     for _ in range(15):
@@ -135,17 +129,16 @@ def test_far_off_scores_do_not_blur_the_others(
         rankings = Rankings(scores, relevant, loss)
         expected = rankings.best(epsilon if update == "positive" else -epsilon)[0] - rankings.best(0.0)[0]
         scores[far] = sign * 1e20
-        _, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update, backend=backend)
+        _, found = update_of(scores, relevant, loss, epsilon=epsilon, update=update)
         np.testing.assert_allclose(found, expected / (epsilon if update == "positive" else -epsilon), atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     "loss",
     [rw.NDCG(discount="chakrabarti"), rw.DiscountedLoss(discount=lambda m: 1.5 + np.sin(m), name="wave")],
     ids=["chakrabarti", "wave"],
 )
-def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss, backend: str) -> None:
+def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss) -> None:
     """That is not convex, and that rises and falls."""
     rng = np.random.default_rng(23)
     for _ in range(20):
@@ -153,40 +146,43 @@ def test_the_negative_update_takes_losses_that_are_not_qs_suitable(loss: rw.Loss
         rankings = Rankings(scores, relevant, loss)
         other, _, sure = rankings.best(-epsilon)
         if sure:
-            _, found = update_of(scores, relevant, loss, epsilon=epsilon, update="negative", backend=backend)
+            _, found = update_of(scores, relevant, loss, epsilon=epsilon, update="negative")
             np.testing.assert_allclose(found, (rankings.best(0.0)[0] - other) / epsilon, rtol=1e-12, atol=1e-12)
     with pytest.raises(rw.NotQSSuitableError, match="breaks"):
-        update_of([3.0, 2.0, 1.0, 0.0], [0, 1, 0, 1], loss, update="positive", backend=backend)
+        update_of([3.0, 2.0, 1.0, 0.0], [0, 1, 0, 1], loss, update="positive")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_the_backends_agree_on_batches_masks_and_ragged_queries(loss: rw.Loss, update: str) -> None:
+def test_batches_masks_and_ragged_queries_are_solved_as_each_query_alone(loss: rw.Loss, update: str) -> None:
     rng = np.random.default_rng(24)
     scores, relevant = rng.normal(size=(6, 50)), rng.random((6, 50)) < 0.4
     relevant[2] = False
-    mask = torch.tensor(rng.random((6, 50)) < 0.8)
-    qid = torch.tensor(rng.integers(0, 6, 300))
-    for shaped, options in (
-        ((scores, relevant), {}),
-        ((scores, relevant), {"mask": mask}),
-        ((scores, relevant), {"dim": 0}),
-        ((scores.ravel(), relevant.ravel()), {"qid": qid}),
-        ((scores.ravel(), relevant.ravel()), {"qid": qid, "mask": mask.reshape(-1)}),
+    kept, qid = rng.random((6, 50)) < 0.8, rng.integers(0, 6, 300)
+    rows = [np.arange(300).reshape(6, 50)[q] for q in range(6)]
+    columns = [np.arange(300).reshape(6, 50)[:, c] for c in range(50)]
+    queries = [np.flatnonzero(qid == q) for q in range(6)]
+    for members, options in (
+        (rows, {}),
+        (rows, {"mask": kept}),
+        (columns, {"dim": 0}),
+        (queries, {"qid": qid}),
+        (queries, {"qid": qid, "mask": kept.ravel()}),
     ):
-        for reduction in ("none", "mean"):
-            told: dict[str, Any] = {**options, "epsilon": 2.0, "update": update, "reduction": reduction}
-            value, gradient = update_of(*shaped, loss, backend="core", **told)
-            other_value, other = update_of(*shaped, loss, backend="tensor", **told)
-            np.testing.assert_allclose(other_value, value, rtol=1e-12, atol=1e-12)
-            np.testing.assert_allclose(other, gradient, rtol=1e-12, atol=1e-12)
-            assert gradient.any()
+        shape = (300,) if "qid" in options else (6, 50)
+        told = {name: torch.as_tensor(one) if name != "dim" else one for name, one in options.items()}
+        given: dict[str, Any] = {"epsilon": 2.0, "update": update, "reduction": "none"}
+        values, gradient = update_of(scores.reshape(shape), relevant.reshape(shape), loss, **told, **given)
+        for at, value in zip(members, values, strict=True):
+            at = at[kept.ravel()[at]] if "mask" in options else at
+            alone, slope = update_of(scores.ravel()[at], relevant.ravel()[at], loss, **given)
+            assert value == pytest.approx(alone, rel=1e-12, abs=1e-12)
+            np.testing.assert_allclose(gradient.ravel()[at], slope, rtol=1e-12, atol=1e-12)
+        assert gradient.any()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
-def test_the_value_is_the_loss_of_the_ranking_by_scores(dtype: Any, backend: str) -> None:
+def test_the_value_is_the_loss_of_the_ranking_by_scores(dtype: Any) -> None:
     rng = np.random.default_rng(25)
     scores = torch.tensor(rng.normal(size=(8, 12)).round(1)).to(dtype)
     relevant = torch.tensor(rng.random((8, 12)) < 0.4)
@@ -194,26 +190,14 @@ def test_the_value_is_the_loss_of_the_ranking_by_scores(dtype: Any, backend: str
     for name in ("ap", "ndcg", "mrr", "auc"):
         expected = [rw.ranking_loss(*row, name, ties="worst") for row in rows]
         for update in UPDATES:
-            module = rwt.DirectLoss(name, dim=1, update=update, reduction="none", backend=backend)
+            module = rwt.DirectLoss(name, dim=1, update=update, reduction="none")
             np.testing.assert_allclose(module(scores, relevant).numpy(), expected, rtol=1e-6, atol=1e-7)
 
 
-def test_a_query_of_600_samples_agrees_with_the_dynamic_method_of_the_core() -> None:
-    rng = np.random.default_rng(26)
-    relevant = rng.permutation(np.arange(600) < 150)
-    scores = rng.normal(size=600) + 0.5 * relevant
-    for loss in ("ap", "ndcg"):
-        for update in UPDATES:
-            one, other = (update_of(scores, relevant, loss, update=update, epsilon=3.0, backend=b) for b in BACKENDS)
-            np.testing.assert_allclose(one[1], other[1], rtol=1e-12, atol=1e-14)
-            assert np.abs(one[1]).sum() > 0
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("update", UPDATES)
-def test_constant_scores_still_have_a_gradient_that_separates_the_classes(update: str, backend: str) -> None:
+def test_constant_scores_still_have_a_gradient_that_separates_the_classes(update: str) -> None:
     relevant = np.array([True, False, True, False, False])
-    value, gradient = update_of(np.zeros(5), relevant, "ap", update=update, backend=backend)
+    value, gradient = update_of(np.zeros(5), relevant, "ap", update=update)
     assert value == pytest.approx(rw.ranking_loss(np.zeros(5), relevant, "ap", ties="worst"))
     assert (gradient[relevant] < 0).all()
     assert (gradient[~relevant] > 0).all()
@@ -226,7 +210,7 @@ def test_one_pair_follows_the_gradient_of_the_expected_loss(update: str) -> None
     sigma, ahead, epsilon, draws = 0.7, 0.4, 0.2, 200_000
     noisy = np.array([ahead, 0.0]) + sigma * rng.normal(size=(draws, 2))
     relevant = np.tile([True, False], (draws, 1))
-    options: dict[str, Any] = {"epsilon": epsilon, "update": update, "reduction": "sum", "backend": "tensor"}
+    options: dict[str, Any] = {"epsilon": epsilon, "update": update, "reduction": "sum"}
     _, gradient = update_of(noisy, relevant, "ap", **options)
     spread = sigma * np.sqrt(2)
     slope = -0.5 * np.exp(-((ahead / spread) ** 2) / 2) / (spread * np.sqrt(2 * np.pi))
@@ -245,7 +229,7 @@ def test_on_average_the_update_is_the_gradient_of_the_expected_loss(loss: str, u
     relevant = np.array([True, False, False, True, False])
     z = rng.normal(size=(draws, 5))
     noisy = np.array([0.5, 0.2, -0.1, 0.0, 0.4]) + sigma * z
-    options: dict[str, Any] = {"epsilon": 0.3, "update": update, "reduction": "none", "backend": "tensor"}
+    options: dict[str, Any] = {"epsilon": 0.3, "update": update, "reduction": "none"}
     lost, gradient = update_of(noisy, np.tile(relevant, (draws, 1)), loss, **options)
     by_score = (lost - lost.mean())[:, None] * z / sigma
     error = np.sqrt((gradient.var(axis=0) + by_score.var(axis=0)) / draws)

@@ -24,7 +24,7 @@ torch, dist = pytest.importorskip("torch"), pytest.importorskip("torch.distribut
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
 
-from rankwise.torch import EmbeddingMemory, ScoreMemory, distributed, exchange, functional  # noqa: E402
+from rankwise.torch import ScoreMemory, distributed, exchange, functional  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 # Each row is a list, unless a test says otherwise.
@@ -111,24 +111,16 @@ def retrieval(sizes: Sizes = UNEQUAL, reference: bool = False, function: Any = r
     return Case(function, partial(embedded, sizes, reference), options)
 
 
-def both(function: Any, **given: Any) -> Any:
-    """The two parts of a detector's loss."""
-    return torch.stack(function(**given))
+def both(**given: Any) -> Any:
+    """The two parts of RankSort."""
+    return torch.stack(functional.rank_sort_loss(**given))
 
 
-def detector(function: Any, sizes: Sizes = UNEQUAL, by_positive: bool = False, **changes: Any) -> Case:
-    """RankSort of qualities, or aLRP with localisation losses, by sample or of the positives alone."""
+def rank_sort(sizes: Sizes = UNEQUAL, **changes: Any) -> Case:
+    """RankSort of qualities."""
     quality = draw(2, 23).sigmoid() * (draw(2, 23) > 0.4)
-    sorts = function is functional.rank_sort_loss
-    told = {"target": quality} if sorts else {"target": quality > 0, "localisation": 1.0 - quality}
     tensors = {name: changes.pop(name) for name in ("qid", "mask") if name in changes}
-    whole = {"scores": draw(1, 23), **told, **tensors}
-
-    def parts(world: int) -> list[Part]:
-        found = dealt(whole, sizes, world)
-        return [{**one, "localisation": one["localisation"][one["target"]]} for one in found] if by_positive else found
-
-    return Case(partial(both, function), parts, changes)
+    return Case(both, partial(dealt, {"scores": draw(1, 23), "target": quality, **tensors}, sizes), changes)
 
 
 def mixed(case: Case, name: str, *dtypes: Any) -> Case:
@@ -148,14 +140,6 @@ def remembering(scores: Any, target: Any, index: Any, gather: Any, **options: An
     given = {"index": index, "memory": memory, "gather": gather}
     value = functional.error_driven_loss(scores, target, dim=0, **given, **options)
     return torch.cat([value.view(-1), *memory.scores, memory.seen.double().view(-1)])
-
-
-def enqueueing(embeddings: Any, labels: Any, **options: Any) -> Any:
-    """The loss of a batch against a queue, and, added to it, a number that tells the queue after it from others."""
-    memory = EmbeddingMemory(30, embeddings.shape[1]).double()
-    memory.enqueue(draw(9, 12, embeddings.shape[1]), torch.arange(12) % 9)
-    value = retrieval_loss(embeddings, labels, memory=memory, **options)
-    return value + (memory.embeddings * draw(10, 30, 5)).mean() + (memory.labels * draw(11, 30)).mean()
 
 
 def compiled(function: Any, gather: Any, **given: Any) -> Any:
@@ -221,21 +205,17 @@ CASES: dict[str, Case] = {
     ),
     "many scores, smooth": hinge(_MANY, _OF_MANY, partial(by_exchange, smooth_loss), width=0.3),
     "direct loss": hinge(_FLAT, function=direct_loss, epsilon=0.5),
-    "direct loss, negative": hinge(_ROWS, function=direct_loss, update="negative", backend="tensor"),
+    "direct loss, negative": hinge(_ROWS, function=direct_loss, update="negative"),
     "smooth loss": hinge(_FLAT, function=smooth_loss, width=0.5),
     "smooth loss, masked rows": hinge(_HOLES, function=smooth_loss, loss="ndcg", backend="tensor"),
     "error-driven loss": hinge(_RAGGED, function=functional.error_driven_loss, reduction="none"),
     "memory": hinge(_INDEXED, function=remembering),
     "memory, a rank without samples": hinge(_INDEXED, IDLE, function=remembering),
     "memory, a query a class": hinge(_INDEXED_ROWS, function=remembering),
-    "RankSort": detector(functional.rank_sort_loss),
-    "RankSort, a rank without samples": detector(functional.rank_sort_loss, IDLE),
-    "RankSort, images on several ranks, each": detector(
-        functional.rank_sort_loss, qid=_RAGGED["qid"], mask=_MASK[:, 0], reduction="none"
-    ),
-    "aLRP": detector(functional.alrp_loss, qid=_RAGGED["qid"]),
-    "aLRP, tensor operations": detector(functional.alrp_loss, backend="tensor"),
-    "aLRP, losses of positives": detector(functional.alrp_loss, IDLE, by_positive=True),
+    "RankSort": rank_sort(),
+    "RankSort, tensor operations": rank_sort(backend="tensor"),
+    "RankSort, a rank without samples": rank_sort(IDLE),
+    "RankSort, images on several ranks, each": rank_sort(qid=_RAGGED["qid"], mask=_MASK[:, 0], reduction="none"),
     "compiled": hinge(_FLAT, function=partial(compiled, structured_hinge)),
     "no_grad": hinge(_FLAT, function=torch.no_grad()(structured_hinge)),
     "inference mode": hinge(_ROWS, function=torch.inference_mode()(structured_hinge)),
@@ -253,8 +233,6 @@ CASES: dict[str, Case] = {
     "retrieval, labels of several dtypes": mixed(retrieval(), "labels", torch.int16, torch.int64, torch.int32),
     "retrieval, float32": mixed(retrieval(), "embeddings", *[torch.float32] * 3),
     "retrieval, smooth": retrieval(surrogate="smooth"),
-    "retrieval from a queue": retrieval(function=enqueueing),
-    "retrieval from a queue, a rank without queries": retrieval(IDLE, function=enqueueing, surrogate="error-driven"),
     "retrieval, compiled": retrieval(function=partial(compiled, retrieval_loss)),
     "retrieval, no_grad": retrieval(chunk_size=5, function=torch.no_grad()(retrieval_loss)),
 }
@@ -271,7 +249,7 @@ def cases_of(world: int) -> dict[str, Case]:
 def solve(case: Case, part: Part, gather: Any) -> Part:
     """The value and the gradients."""
     part = {name: values.clone() for name, values in part.items()}
-    names = ("scores", "embeddings", "reference", "localisation")
+    names = ("scores", "embeddings", "reference")
     leaves = {name: part[name].requires_grad_() for name in names if name in part}
     weight = part.pop("weight", None)
     value = case.function(**part, **case.options, gather=gather)
@@ -293,10 +271,6 @@ def attempt(case: Case, part: Part) -> Part:
 
 def frozen_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
     return retrieval_loss(embeddings.detach() if 9 in labels else embeddings, labels, **rest)
-
-
-def queue_if_told(embeddings: Any, labels: Any, **rest: Any) -> Any:
-    return retrieval_loss(embeddings, labels, memory=EmbeddingMemory(9, 5) if 9 in labels else None, **rest)
 
 
 # Where ranks differ: all must say why.
@@ -331,12 +305,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "a target that is almost ignored": differ(
         structured_hinge, _FLAT, _ALMOST, f"is {UNNAMED + 1}; grades must be finite", ignore_index=UNNAMED
     ),
-    "localisation losses of one rank": differ(
-        partial(both, functional.alrp_loss),
-        {**_FLAT, "localisation": torch.zeros(2)},
-        {**_FLAT, "localisation": torch.zeros(23)},
-        "localisation has 2 entries; pass one for each of the 23",
-    ),
     "no number": differ(structured_hinge, {**_FLAT, "scores": _FLAT["scores"] / 0}, _FLAT, "not finite"),
     "width": differ(
         retrieval_loss,
@@ -347,7 +315,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "dtype of embeddings": differ(retrieval_loss, _HALF, _BRAIN, r"dtype, got \[torch.float16, torch.bfloat16"),
     "gradient": differ(frozen_if_told, _ALONE, _POINTS, r"need of a gradient, got \[False, True"),
     "reference": differ(retrieval_loss, _POINTS, _BOTH, r"use of reference=, got \[False, True"),
-    "a queue on one rank": differ(queue_if_told, _ALONE, _POINTS, r"use of memory=, got \[True, False"),
     "labels of one rank": differ(retrieval_loss, {**_POINTS, "labels": torch.arange(5)}, _POINTS, "labels has shape"),
     "an empty query on one rank": differ(retrieval_loss, _ALONE, _POINTS, "query 5 has no positives", empty="error"),
     "no number on one rank": differ(retrieval_loss, _NO_NUMBER, _BOTH, "not finite", similarity="dot"),
@@ -358,7 +325,6 @@ NETWORKS: dict[str, tuple[Callable[..., Any], int, dict[str, Any]]] = {
     "network, hinge": (lambda out, y, **how: structured_hinge(out[:, 0], y == 1, **how), 1, {}),
     "network, classes": (lambda out, y, **how: structured_hinge(out, y[:, None] == torch.arange(4), **how), 4, {}),
     "network, RankSort": (lambda out, y, **how: sum(functional.rank_sort_loss(out[:, 0], y / 4, **how)), 1, {}),
-    "network, aLRP": (lambda out, y, **how: sum(functional.alrp_loss(out[:, 0], y > 1, out[:, 1] ** 2, **how)), 2, {}),
     "network, retrieval": (retrieval_loss, 3, {}),
     "network, retrieval in chunks": (partial(retrieval_loss, chunk_size=4), 3, {"static_graph": True}),
 }

@@ -13,8 +13,7 @@ import rankwise as rw
 torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch import functional, operator  # noqa: E402
-from rankwise.torch.outcome import Options  # noqa: E402
+from rankwise.torch import functional  # noqa: E402
 
 BACKENDS = ("core", "tensor")
 NAN, INF = float("nan"), float("inf")
@@ -322,10 +321,43 @@ def test_modules_refuse_bad_options_when_they_are_made(name: str) -> None:
         rwt.RankHingeLoss(**options)
 
 
-def test_the_core_refuses_tensors_of_another_device() -> None:
-    scores = torch.zeros(2, 3, device="meta")
-    with pytest.raises(ValueError, match=r"backend='core' runs on the CPU.*use backend='auto'"):
-        operator.solve(scores, scores.bool(), None, None, Options(None, "ap", 1.0, "", "zero", "mean", "core"))
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("backend", ["auto", "core"])
+def test_what_has_no_tensor_operations_is_solved_by_the_core_on_every_device(backend: str, device: str) -> None:
+    scores, target = batch(6, 9, dtype=torch.float64)
+    mask, qid = torch.arange(54).view(6, 9) % 5 > 0, torch.arange(54) * 7 % 4
+    for function, loss in ((structured_hinge, "ndcg@3"), (structured_hinge, "zero-one"), (direct_loss, "ap")):
+        for shape, options in (((6, 9), {"mask": mask}), ((54,), {"qid": qid, "mask": mask.flatten()})):
+            found = []
+            for where, how in ((device, backend), ("cpu", "core")):
+                leaf = scores.view(shape).to(where).requires_grad_()
+                given: dict[str, Any] = {name: one.to(where) for name, one in options.items()}
+                value = function(leaf, target.view(shape).to(where), loss, reduction="none", backend=how, **given)
+                assert value.device == leaf.device
+                (gradient,) = torch.autograd.grad(value.sum(), leaf)
+                found.append((value.detach().cpu(), gradient.cpu()))
+            assert all(map(torch.equal, *found))
+            assert found[0][1].any()
+
+
+@pytest.mark.parametrize(
+    ("function", "loss", "options", "what"),
+    [
+        (structured_hinge, "ndcg@3", {}, "the hinge of 'ndcg@3'"),
+        (structured_hinge, "zero-one", {}, "the hinge of 'zero-one'"),
+        (structured_hinge, rw.StepLoss(lambda i, j, p, n: -i / (p * j), name="push"), {}, "the hinge of 'push'"),
+        (direct_loss, "ap", {}, "the positive update of 'ap'"),
+        (direct_loss, "ap", {"update": "negative"}, "the negative update of 'ap'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_tensor_operations_that_do_not_exist_are_refused(function: Any, loss: Any, options: Any, what: str) -> None:
+    scores, target = batch(2, 5)
+    with pytest.raises(ValueError, match=f"backend='tensor' has no operations for {what}; use backend='auto'"):
+        function(scores, target, loss, backend="tensor", **options)
 
 
 def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:

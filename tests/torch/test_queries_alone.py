@@ -20,7 +20,8 @@ CASES = [
     for kind in FUNCTIONS
     for loss in LOSSES
     for backend in BACKENDS
-    if loss != "f1" or (backend == "core" and kind != "error-driven")
+    if (backend == "core" or kind != "hinge" or loss != "ndcg@3")  # a cut-off breaks (C2)
+    and (loss != "f1" or (backend == "core" and kind != "error-driven"))
 ]
 
 
@@ -58,15 +59,15 @@ def test_each_query_of_a_graded_batch_is_as_by_itself(
         np.testing.assert_allclose(gradient_of_rows[q, mask[q]], slope, rtol=RTOL, atol=ATOL)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kind", FUNCTIONS)
-def test_one_grade_beside_0_is_as_1_whatever_it_is_worth(kind: str, backend: str, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(("kind", "loss", "backend"), [case for case in CASES if case[1] in ("ap", "ndcg@3")], ids=str)
+def test_one_grade_beside_0_is_as_1_whatever_it_is_worth(
+    kind: str, loss: str, backend: str, rng: np.random.Generator
+) -> None:
     s, y = rng.normal(size=(4, 12)), rng.random((4, 12)) < 0.4
-    for loss in ("ap", "ndcg@3"):
-        expected = solved(FUNCTIONS[kind], s, y, loss, dim=1, backend=backend)
-        found = solved(FUNCTIONS[kind], s, y * np.array([[2], [1], [3], [2]]), loss, dim=1, backend=backend)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=RTOL, atol=ATOL)
+    expected = solved(FUNCTIONS[kind], s, y, loss, dim=1, backend=backend)
+    found = solved(FUNCTIONS[kind], s, y * np.array([[2], [1], [3], [2]]), loss, dim=1, backend=backend)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=RTOL, atol=ATOL)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -44,17 +44,11 @@ def by_loop(
     reference: Any = None,
     reference_labels: Any = None,
     surrogate: str = "hinge",
-    past: tuple[Any, Any] | None = None,
 ) -> tuple[list[float], list[bool], Any, list[Any]]:
-    """The loss of each query, whether it counts, and by autograd through the similarities the gradient of each.
-
-    past: embeddings of earlier batches and their labels.
-    """
+    """The loss of each query, whether it counts, and by autograd through the similarities the gradient of each."""
     queries = embeddings.detach().clone().requires_grad_()
     others = queries if reference is None else reference.detach().clone().requires_grad_()
     of_others = labels if reference is None else reference_labels
-    if past is not None:
-        others, of_others = torch.cat([others, past[0]]), torch.cat([of_others, past[1]])
     values, filled, surrogates = [], [], []
     for i in range(len(queries)):
         ranked = [j for j in range(len(others)) if reference is not None or j != i]
@@ -129,68 +123,12 @@ def test_references_are_all_ranked_and_get_their_gradient(backend: str, similari
 @pytest.mark.parametrize("chunk_size", [None, 4])
 @pytest.mark.parametrize("backend", ["core", "tensor"])
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_batches_are_ranked_together_with_the_queue_of_those_before(
-    surrogate: str, backend: str, chunk_size: int | None
-) -> None:
-    memory = rwt.EmbeddingMemory(20, 4).double()
+def test_every_surrogate_is_the_one_of_the_core(surrogate: str, backend: str, chunk_size: int | None) -> None:
+    embeddings, labels = points(9)
     options: dict[str, Any] = {"backend": backend, "chunk_size": chunk_size, **SURROGATES[surrogate][1]}
-    past, past_labels = torch.empty(0, 4).double(), torch.empty(0, dtype=torch.int64)
-    for seed in range(5):
-        embeddings, labels = points(9, seed=seed)
-        given = {"surrogate": surrogate, "past": (past, past_labels)}
-        expected = by_loop(embeddings, labels, "ap", True, **given)
-        leaf = embeddings.clone().requires_grad_()
-        check(expected, [leaf], rwt.RetrievalLoss(**options)(leaf, labels, memory=memory), "mean", "skip")
-        past = torch.cat([past, torch.nn.functional.normalize(embeddings)])[-20:]
-        past_labels = torch.cat([past_labels, labels])[-20:]
-        assert len(memory) == min(9 * (seed + 1), 20)
-        kept, their_labels = memory.recall(torch.float64)
-        torch.testing.assert_close(kept, past)
-        assert torch.equal(their_labels, past_labels)
-
-
-def test_a_queue_takes_the_end_of_a_large_batch_and_is_saved_read_and_forgotten() -> None:
-    embeddings, labels = points(13)
-    memory, other = rwt.EmbeddingMemory(5, 4), rwt.EmbeddingMemory(5, 4)
-    assert memory  # though empty
-    first = retrieval_loss(embeddings, labels, memory=memory)
-    assert first.item() == retrieval_loss(embeddings, labels).item()
-    assert torch.equal(memory.recall(torch.float64)[1], labels[-5:])
-    other.load_state_dict(memory.state_dict())
-    one, two = (retrieval_loss(embeddings, labels, memory=queue.eval()) for queue in (memory, other))
-    assert one.item() == two.item() != first.item()
-    assert memory.span.tolist() == other.span.tolist() == [0, 5]
-    assert str(memory) == "EmbeddingMemory(5, dim=4, kept=5)"
-    with pytest.raises(NotImplementedError, match=r"torch\.func cannot map"):
-        torch.func.grad(lambda a: retrieval_loss(a, labels, memory=memory))(embeddings)
-    half = retrieval_loss(embeddings.bfloat16(), labels, memory=memory.train())
-    assert (half.dtype, memory.embeddings.dtype, memory.span.tolist()) == (torch.float32, torch.float32, [5, 10])
-    memory.reset()
-    assert len(memory) == 0
-    for size, dim in ((0, 2), (2, 0), (2.5, 2)):
-        with pytest.raises((TypeError, ValueError), match=r"(size|dim) must be"):
-            rwt.EmbeddingMemory(size, dim)
-
-
-@pytest.mark.parametrize("writes", [0, 1])
-def test_a_queue_has_no_entry_that_is_written_in_part(interrupt_writes: Any, writes: int) -> None:
-    memory = rwt.EmbeddingMemory(5, 1)
-    memory.enqueue(torch.arange(4.0)[:, None], torch.arange(4))
-    interrupt_writes(writes)
-    with pytest.raises(KeyboardInterrupt):
-        memory.enqueue(torch.arange(7.0, 10.0)[:, None], torch.arange(7, 10))
-    kept, labels = memory.recall(torch.float32)
-    assert kept[:, 0].tolist() == labels.tolist() == [2, 3]  # two made room
-
-
-def test_a_refused_batch_is_not_put_into_the_queue() -> None:
-    embeddings, labels = points(6)
-    memory = rwt.EmbeddingMemory(5, 4)
-    with pytest.raises(ValueError, match="query 3 has no positives"):
-        retrieval_loss(embeddings, torch.tensor([0, 0, 0, 9, 0, 0]), memory=memory, empty="error")
-    with pytest.raises(ValueError, match="not finite"):
-        retrieval_loss(embeddings / 0, labels, memory=memory)
-    assert memory.span.tolist() == [0, 0]
+    expected = by_loop(embeddings, labels, "ap", True, surrogate=surrogate)
+    leaf = embeddings.clone().requires_grad_()
+    check(expected, [leaf], rwt.RetrievalLoss(**options)(leaf, labels), "mean", "skip")
 
 
 def test_an_embedding_does_not_meet_itself() -> None:
@@ -345,18 +283,6 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "width": ({"surrogate": "smooth", "width": 0.0}, ValueError, "width must be a positive number"),
     "no discount": ({"surrogate": "error-driven", "loss": "zero-one"}, ValueError, "zero-one has no discount"),
-    "no such memory": ({"memory": rwt.ScoreMemory(9)}, TypeError, "memory must be an EmbeddingMemory, got ScoreMemory"),
-    "another length": ({"memory": rwt.EmbeddingMemory(9, 3)}, ValueError, "2 columns but the memory has dim=3"),
-    "another device": (
-        {"memory": rwt.EmbeddingMemory(9, 2).to("meta")},
-        ValueError,
-        "memory is on meta and embeddings",
-    ),
-    "memory and reference": (
-        {"memory": rwt.EmbeddingMemory(9, 2), "reference": E6, "reference_labels": L6},
-        ValueError,
-        "reference and memory cannot be combined",
-    ),
     "nan": ({"embeddings": torch.where(E6 == 5.0, NAN, E6)}, ValueError, r"embeddings\[2\] has.*not finite"),
     "nan in a chunk": (
         {"embeddings": torch.where(E6 == 5.0, NAN, E6), "chunk_size": 2},

@@ -38,13 +38,12 @@ PLAN = Plan(
     embedding=8,
     characters=3,
     drawings=2,
-    memory=8,
     steps=2,
     learning_rates=(1e-3, 1e-2),
 )
 INSTALLED = [arm for arm in ARMS if arm.package.installed]
 BY_NAME = {arm.name: arm for arm in ARMS}
-OURS = [BY_NAME["error-driven"], BY_NAME["hinge-memory"]]
+OURS = [BY_NAME["error-driven"], BY_NAME["hinge"]]
 
 
 def bar(character: int, rng: np.random.Generator) -> Any:
@@ -137,7 +136,7 @@ def test_each_arm_retrieves_bars_better_than_where_it_started(arm: Arm) -> None:
     with one_thread(0):
         model = network(8, 8)
         before = judge(model, bars(1))["MAP@R"]
-        train(model, bars(0), arm.make(Shape(4, 8, 32)), (4, 4), 40, 1e-2, np.random.default_rng(0))
+        train(model, bars(0), arm.make(Shape(4, 8)), (4, 4), 40, 1e-2, np.random.default_rng(0))
     assert before < 0.6
     assert judge(model, bars(1))["MAP@R"] > before + 0.1
 
@@ -169,15 +168,6 @@ def test_smooth_ap_tends_to_average_precision_of_every_query_against_the_others(
     expected = 1 - judged(embeddings, labels)["AP"]
     value = smooth_ap(torch.from_numpy(embeddings), torch.from_numpy(labels))
     assert value.item() == pytest.approx(expected, abs=0.05)
-
-
-def test_a_memory_starts_empty_for_every_training_and_keeps_as_many_as_the_plan_says() -> None:
-    arm = BY_NAME["error-driven-memory"]
-    first, second = (arm.make(Shape(4, 8, 5)).keywords["memory"] for _ in range(2))
-    assert first is not second
-    loss = arm.make(Shape(4, 8, 5))
-    loss(torch.randn(6, 8), torch.arange(6) // 2)
-    assert (len(first), len(loss.keywords["memory"])) == (0, 5)
 
 
 def test_a_run_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,23 +70,10 @@ def untimed(path: Path) -> tuple[Any, ...]:
 
 
 def test_the_model_is_that_of_the_python_interface(folder: Path, capsys: Capture) -> None:
-    options = [
-        "--set",
-        "train",
-        "val",
-        "--init",
-        "whole",
-        "centre",
-        "--self-paced",
-        0.5,
-        "--loss",
-        "zero-one",
-        "--C",
-        5,
-    ]
+    options = ["--set", "train", "val", "--init", "centre", "--loss", "zero-one", "--C", 5]
     run("train", "features", "--class", "square", "-o", "m.rw", "--json", "m.json", *options)
     store = FeatureStore.open("features")
-    recipe = Recipe("zero-one", ("whole", "centre"), 0.5)
+    recipe = Recipe("zero-one", "centre")
     expected = detectors.train(store, "square", ("train", "val"), recipe, C=5.0)
     stored = read_detector("m.rw")
     np.testing.assert_array_equal(stored.model.coef_, expected.coef_)
@@ -133,7 +120,7 @@ for saves in "12":
     child = os.fork()
     if child == 0:
         sys.argv.insert(1, saves)
-        exec({killed_by("rankwise.latent", "checkpoints", "write_state")!r})
+        exec({killed_by("rankwise.latent", "training", "write_state")!r})
         os._exit(main(sys.argv[2:]))
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -142,7 +129,7 @@ for saves in "12":
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
-    options = ["train", "features", "--class", "disc", "--C", "100", "--init", "whole", "random", "--tol", "1e-4"]
+    options = ["train", "features", "--class", "disc", "--C", "100", "--init", "random", "--tol", "1e-4"]
     run(*options, "-o", "whole.rw", "--quiet")
     command = [*options, "-o", "m.rw", "--quiet"]
     killed = subprocess.run(
@@ -239,7 +226,6 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Cal
     assert "'cat'; choose from disc, square" in refused(capsys, *train[:3], "cat", *train[4:])
     assert "no set 'dev'" in refused(capsys, *train, "--set", "dev")
     assert "--val controls how C is chosen, but --C is 1" in refused(capsys, *train, "--C", 1, "--val", "val")
-    assert "'2' is not a fraction" in refused(capsys, *train, "--self-paced", 2)
     assert "invalid choice: 'middle'" in refused(capsys, *train, "--init", "middle")
     assert "name a file" in refused(capsys, *train[:4], "-o", "-")
     assert "nothing is not a features folder" in refused(capsys, "train", "nothing", *train[2:])

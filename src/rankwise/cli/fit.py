@@ -36,6 +36,8 @@ _OF_RANK_SVM = (
 )
 _CHOOSING = ("cv", "scoring", "refit", "jobs")
 _NOT_GIVEN = object()
+# Of two samples, every candidate separates one from the other, and nothing can judge it.
+_LEAST = 3
 _EPILOG = """\
 formats and labels:
   TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (arrays X, y, qid) or
@@ -209,6 +211,8 @@ def _check_data(arguments: argparse.Namespace, data: Dataset, counts: Counts) ->
         raise ValueError(
             f"{data.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
+    if is_ranker(arguments) and counts.samples < _LEAST:
+        raise ValueError(f"{data.source}: {counts.samples} samples are too few to learn from; add samples")
     if arguments.metric == "map" and data.qid is None:
         raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use --metric ap")
     if _chooses_C(arguments):

@@ -76,8 +76,8 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
         "--max-memory",
         type=_size,
         metavar="SIZE",
-        help="refuse data that would need more memory than this, for example 8GB (default: the free memory, and at "
-        "most 1GB or 100 times the size of the file, whichever is larger)",
+        help="refuse data that would need more memory than this, for example 8GB (default: 1GB or "
+        "100 times the size of the file, whichever is larger)",
     )
     group.add_argument(
         "--no-qid",

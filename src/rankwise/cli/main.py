@@ -17,6 +17,7 @@ from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 from rankwise.cli.streams import replace_closed
 from rankwise.extras import LABORATORY, missing
 from rankwise.io.quoting import printable, shorten
+from rankwise.progress import tell
 
 _OWN = {"fit": fit, "predict": predict, "evaluate": evaluate}
 _COMMANDS = "rankwise.commands"
@@ -156,7 +157,7 @@ def _as_option(argument: re.Match[str]) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"rankwise: {printable(message)}", file=sys.stderr)
+    tell(f"rankwise: {printable(message)}")
     return status
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from rankwise import __version__
 from rankwise.io.atomic import write_bytes
 from rankwise.io.quoting import printable
+from rankwise.progress import tell
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -87,12 +88,12 @@ class Voice:
     def progress(self, line: str) -> None:
         """What is being done."""
         if not self._quiet:
-            print(printable(line), file=sys.stderr, flush=True)
+            tell(printable(line))
 
     def note(self, line: str) -> None:
         """A warning, printed even when quiet."""
         self.notes.append(line)
-        print(f"rankwise: {printable(line)}", file=sys.stderr, flush=True)
+        tell(f"rankwise: {printable(line)}")
 
     @contextmanager
     def noting_warnings(self) -> Iterator[None]:

@@ -15,7 +15,6 @@ from rankwise.arguments import first_true
 from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
 from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
 from rankwise.cli.parsing import add_json, add_parser, file_name
-from rankwise.io import write_scores
 
 _STANDARD = Path("-")
 _EPILOG = """\
@@ -83,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
         write_text(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
     elif output is not None:
-        write_scores(output, scores)
+        write_text(output, "".join(f"{score!r}\n" for score in scores.tolist()))
     if output is not None and not is_standard(output):
         what = "rank" if arguments.rank else "label" if arguments.labels else "score"
         Voice(aside=is_standard(arguments.json)).say(f"{counted(scores.size, what)}: {output}")

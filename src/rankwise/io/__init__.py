@@ -4,7 +4,6 @@ from rankwise.io.atomic import open_atomic, write_bytes
 from rankwise.io.datasets import Dataset, read_data, write_data
 from rankwise.io.fingerprint import fingerprint
 from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
-from rankwise.io.scores import read_scores, write_scores
 
 __all__ = [
     "Dataset",
@@ -14,9 +13,7 @@ __all__ = [
     "open_atomic",
     "read_data",
     "read_model",
-    "read_scores",
     "write_bytes",
     "write_data",
     "write_model",
-    "write_scores",
 ]

@@ -12,9 +12,7 @@ from typing import BinaryIO
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write bytes to a file atomically.
-
-    A reader sees the old content or the new, even if the process is killed.
+    """Write bytes to a file atomically: a reader sees the old content or the new, even if the process is killed.
 
     Parameters
     ----------
@@ -22,11 +20,6 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         The file. It is replaced if it exists.
     content : bytes
         The new content.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not exist.
 
     See Also
     --------
@@ -46,10 +39,9 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 @contextmanager
 def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for atomic writing.
+    """Open a file for atomic writing, in a `with` statement.
 
-    Use it in a `with` statement. The content goes to a temporary file beside `path`, which replaces `path` at the end.
-    If an error is raised inside the block, the temporary file is removed and `path` stays as it was.
+    The content goes to a temporary file beside `path`, which replaces `path` at the end, or is removed after an error.
 
     Parameters
     ----------
@@ -61,13 +53,6 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
     ------
     BinaryIO
         The file to write to.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not exist.
-    IsADirectoryError
-        If `path` is a folder.
 
     See Also
     --------

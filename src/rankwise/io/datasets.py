@@ -5,19 +5,18 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise.arguments import as_array
 from rankwise.io import delimited, npz, parquet, svmlight
 from rankwise.io.atomic import open_atomic
-from rankwise.io.memory import as_bytes
+from rankwise.io.memory import TooLargeError, as_bytes
 from rankwise.io.quoting import shown
 from rankwise.io.sources import PARQUET, READ, ZIP, Source, check_text, open_source
-from rankwise.io.tables import Dataset, Wanted, check_names, check_size, find_not_finite
+from rankwise.io.tables import Dataset, Wanted, check_names, checked
 
 __all__ = ["Dataset", "read_data", "write_data"]
 
@@ -71,22 +70,13 @@ def read_data(
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
     max_memory : int or str, optional
-        Most memory that the samples may take, in bytes or as text such as "8GB". By default the free memory of the
-        machine, and at most 1 GB or 100 times the size of the file, whichever is more. This guards against small files
-        that unpack to huge ones.
+        Most memory that the samples may take, in bytes or as text such as "8GB". By default 1 GB or 100 times the size
+        of the file, whichever is more: this guards against small files that unpack to huge ones.
 
     Returns
     -------
     Dataset
-        The samples.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds a value that is not a finite number, does not fit the model, or needs more memory
-        than allowed. The message names the file, the place and the remedy.
-    FileNotFoundError
-        If there is no such file.
+        The samples. What cannot be read is refused with a ValueError that names the file, the place and the remedy.
 
     See Also
     --------
@@ -114,9 +104,10 @@ def read_data(
         raise ValueError(
             f"{source.name}: label=, query= and ignore= name columns, but {found} data have none; leave them out"
         )
-    if found in _TEXT:
-        source.check_unpacked()
-    return _READERS[found](source, wanted)
+    try:
+        return _READERS[found](source, wanted)
+    except MemoryError:
+        raise TooLargeError(f"{source.name} takes more memory than is free; use fewer samples or features") from None
 
 
 def _suffix(path: str | Path) -> str:
@@ -170,11 +161,6 @@ def write_data(
     feature_names : sequence of str, optional
         Names of the features. By default f1, f2, … in CSV and Parquet. SVMlight has no names.
 
-    Raises
-    ------
-    ValueError
-        If the ending is unknown, a value is not finite, shapes differ, or the format cannot hold the data.
-
     See Also
     --------
     read_data : Read samples from a file.
@@ -192,7 +178,11 @@ def write_data(
     form = _SUFFIXES.get(_suffix(path))
     if form is None:
         raise ValueError(f"{name}: end the name in one of {', '.join(_SUFFIXES)} (.gz after text)")
-    data = _checked(name, X, y, qid, feature_names, named=form in _BY_NAME)
+    data = checked(name, X, y, qid, feature_names)
+    if form in _BY_NAME:
+        names = data.feature_names or [f"f{k + 1}" for k in range(data.X.shape[1])]
+        check_names(["label", "qid", *names], name)
+        data = replace(data, feature_names=names)
     with open_atomic(path) as file:
         if form == "npz":
             npz.write(file, data)
@@ -210,41 +200,3 @@ def _write_text(stream: Any, data: Dataset, path: str | Path) -> None:
         svmlight.write(stream, data)
     else:
         delimited.write(stream, data, "\t" if _suffix(path) == ".tsv" else ",")
-
-
-def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] | None, *, named: bool) -> Dataset:
-    """Return the arguments of `write_data` as a Dataset that could have been read."""
-    sparse = hasattr(X, "tocsr")
-    if sparse:
-        X = X.tocsr(copy=True)
-        X.sum_duplicates()
-    else:
-        X = as_array(X, "X")
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"X must be a two-dimensional array of numbers, got {X.dtype} of shape {X.shape}")
-    X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64)
-    n, d = X.shape
-    check_size(name, n, d, Wanted())
-    if found := find_not_finite(X):
-        raise ValueError(f"X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
-    if y is not None:
-        y = as_array(y, "y")
-        if y.shape != (n,) or y.dtype.kind not in "biuf":
-            raise ValueError(f"y must be {n} numbers, one per row of X, got {y.dtype} of shape {y.shape}")
-        y = y.astype(np.float64)
-        if found := find_not_finite(y[:, None]):
-            raise ValueError(f"y[{found[0]}] is {found[2]}; give every sample a finite label")
-    if qid is not None:
-        qid = as_array(qid, "qid")
-        if qid.dtype.kind == "O" and all(isinstance(part, str) for part in qid):
-            qid = qid.astype(str)
-        if qid.shape != (n,) or qid.dtype.kind not in "iuU":
-            raise ValueError(f"qid must be {n} whole numbers or strings, got {qid.dtype} of shape {qid.shape}")
-    if feature_names is None and named:
-        feature_names = [f"f{k + 1}" for k in range(d)]
-    if feature_names is not None:
-        feature_names = list(feature_names)
-        if len(feature_names) != d:
-            raise ValueError(f"feature_names has {len(feature_names)} names but X has {d} columns; name each column")
-        check_names([*(["label", "qid"] if named else []), *feature_names], name)
-    return Dataset(X, y, qid, feature_names, None, name)

@@ -7,15 +7,15 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.memory import TooLargeError
-from rankwise.io.quoting import shown, told
-from rankwise.io.sources import BLANK, Source, check_text, lines_of
+from rankwise.io.quoting import message_of, shown
+from rankwise.io.sources import Source, check_text, lines_of
 from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns
 
 _DELIMITERS = ",\t;"
@@ -44,10 +44,10 @@ def read(source: Source, wanted: Wanted) -> Dataset:
             readers[columns.query] = as_code
         try:
             values = _numbers(source, table, readers)
-        except (UnicodeDecodeError, TooLargeError):
+        except TooLargeError:
             raise
         except ValueError as error:
-            raise ValueError(_fault(source, columns) or f"{source.name}: {told(error)}") from None
+            raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted)
     # Rows of equal length may differ in length from the header, and numbers may not be finite.
     if values.shape[1] != len(table.names) or not (np.isfinite(values.min()) and np.isfinite(values.max())):
@@ -73,37 +73,38 @@ class _Table(NamedTuple):
 @contextmanager
 def _open(source: Source) -> Iterator[_Table]:
     """Read the header."""
-    try:
-        with source.open() as stream:
-            lines = _lines(source.name, stream)
-            number, first = next(lines, (0, ""))
-            where = f"{source.name}, line {number}"
-            if not first:
-                raise ValueError(f"{source.name} holds no samples; begin it with a line of column names")
-            if not _is_closed(first):
-                raise ValueError(f"{where}: a quote is not closed; close it, or remove it")
-            delimiter = max(_DELIMITERS, key=first.count)
-            try:
-                names = [name.strip() for name in _cells(first, delimiter)]
-            except csv.Error as error:
-                raise ValueError(f"{where}: the header cannot be read: {told(error)}") from None
-            if all(_is_number(name) for name in names):
-                raise ValueError(f"{where}: the header has numbers, not column names; add a line of names at the top")
-            yield _Table(names, number, delimiter, lines)
-    except UnicodeDecodeError:
-        raise ValueError(_undecodable(source)) from None
+    with source.open() as stream:
+        lines = _lines(source.name, stream)
+        number, first = next(lines, (0, ""))
+        where = f"{source.name}, line {number}"
+        if not first:
+            raise ValueError(f"{source.name} holds no samples; begin it with a line of column names")
+        if not _is_closed(first):
+            raise ValueError(f"{where}: a quote is not closed; close it, or remove it")
+        delimiter = max(_DELIMITERS, key=first.count)
+        try:
+            names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+        except csv.Error as error:
+            raise ValueError(f"{where}: the header cannot be read ({message_of(error)}); correct it") from None
+        if all(_is_number(name) for name in names):
+            raise ValueError(f"{where}: the header has numbers, not column names; add a line of names at the top")
+        yield _Table(names, number, delimiter, lines)
 
 
 def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, with their numbers. A carriage return alone may end a line."""
     more = 0
-    for number, line in lines_of(name, stream, BLANK):
+    for number, line in lines_of(name, stream):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        parts = [line] if line.find(b"\r", 0, -2) < 0 else line.splitlines(keepends=True)
+        parts = line.splitlines(keepends=True) if b"\r" in line[:-2] else [line]
         for part in parts:
             if part.strip(b" \r\n"):
-                yield number + more, part.decode()
+                try:
+                    yield number + more, part.decode()
+                except UnicodeDecodeError as error:
+                    where = f"{name}, line {number + more}: byte 0x{part[error.start]:02x}"
+                    raise ValueError(f"{where} is not UTF-8; save it as UTF-8") from None
             more += 1
         more -= 1
 
@@ -148,23 +149,6 @@ def _is_closed(line: str) -> bool:
     return line.count('"') % 2 == 0
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    """Split a line as csv does, also one with longer cells than csv accepts."""
-    try:
-        return next(csv.reader([line], delimiter=delimiter))
-    except csv.Error:
-        if len(line) <= csv.field_size_limit():
-            raise
-    ends, is_quoted = [-1], False
-    for found in re.finditer(f'["{delimiter}]', line):
-        if found[0] == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted:
-            ends.append(found.start())
-    cells = (line[start + 1 : stop] for start, stop in pairwise([*ends, len(line.rstrip("\r\n"))]))
-    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -181,9 +165,9 @@ def _fault(source: Source, columns: Columns) -> str:
             if not _is_closed(line):
                 return f"{where}: a quote is not closed; close it, or remove it"
             try:
-                cells = _cells(line, table.delimiter)
+                cells = next(csv.reader([line], delimiter=table.delimiter))
             except csv.Error as error:
-                return f"{where}: {told(error)}"
+                return f"{where}: {message_of(error)}; correct the line"
             if len(cells) != len(table.names):
                 return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
             for k, cell in enumerate(cells):
@@ -205,16 +189,6 @@ def _fault_of(cell: str, is_query: bool) -> str:
             f"{shown(text)} is not a number; write it as one (yes and no as 1 and 0), or name the column with ignore="
         )
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
-
-
-def _undecodable(source: Source) -> str:
-    with source.open() as stream:
-        for number, line in lines_of(source.name, stream):
-            try:
-                line.decode()
-            except UnicodeDecodeError as error:
-                return f"{source.name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; save it as UTF-8"
-    return f"{source.name} is not UTF-8; save it as UTF-8"
 
 
 def _as_qid(source: Source, names: list[str], n: int) -> NDArray[Any]:

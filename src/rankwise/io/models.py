@@ -1,28 +1,28 @@
 """Model files of every kind: a header of plain data and named arrays in one archive. See docs/model_format.md.
 
-Nothing in a file is unpickled or executed, and no more memory is allocated than the file has bytes.
+Nothing in a file is unpickled or executed, and no more than twice its size is taken in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.atomic import open_atomic
-from rankwise.io.npy import ARCHIVE_ERRORS, npy_header, read_npy
-from rankwise.io.quoting import shown, told
+from rankwise.io.npy import ARCHIVE_ERRORS, npy_bytes, read_npy
+from rankwise.io.quoting import message_of, shown
 
 FORMAT, VERSION = "rankwise-model", 1
 _HEADER = "rankwise.json"
@@ -32,9 +32,7 @@ _AGAIN = "copy it again, or train the model again"
 
 
 class ModelFileError(ValueError):
-    """Error for a model file that cannot be read.
-
-    The message names the file, the reason, and what to do.
+    """Error for a model file that cannot be read; it names the file, the reason, and what to do.
 
     See Also
     --------
@@ -83,9 +81,9 @@ class ModelFile:
 
 
 def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model file atomically.
+    """Write a model file atomically; equal contents give equal bytes.
 
-    Equal contents give equal bytes. To save an estimator, use its `save` method instead.
+    To save an estimator, use its `save` method instead.
 
     Parameters
     ----------
@@ -97,11 +95,6 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
         Plain data: strings, finite numbers, booleans, None, and lists and dicts of these.
     arrays : dict of str to ndarray
         Arrays of booleans, integers, floats up to 64 bits, or strings.
-
-    Raises
-    ------
-    ValueError
-        If the header is not plain data, or an array has another dtype or a name that is not allowed.
 
     See Also
     --------
@@ -116,10 +109,11 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
     >>> file.kind, file.header, file.arrays["coef"]
     ('example', {'C': 1.0}, array([ 0.5, -1. ]))
     """
-    parts = {name: _plain(name, array) for name, array in sorted(arrays.items())}
+    stored = {name: _storable(name, array) for name, array in sorted(arrays.items())}
+    contents = {name: npy_bytes(array) for name, array in stored.items()}
     listed = [
-        {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": _digest(array)}
-        for name, array in parts.items()
+        {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": _digest(contents[name])}
+        for name, array in stored.items()
     ]
     document = {
         "format": FORMAT,
@@ -129,30 +123,15 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
         "header": dict(header),
         "arrays": listed,
     }
-    text = _as_json(document)
-    with open_atomic(path) as file, _archive(file) as archive:
-        with _member(archive, _HEADER, len(text)) as member:
-            member.write(text)
-        for name, array in parts.items():
-            start = npy_header(array)
-            with _member(archive, f"arrays/{name}.npy", len(start) + array.nbytes) as member:
-                member.write(start)
-                member.write(_bytes_of(array))
+    members = {_HEADER: _as_json(document)} | {f"arrays/{name}.npy": part for name, part in contents.items()}
+    with open_atomic(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            info = zipfile.ZipInfo(name)  # always dated 1980, for equal bytes
+            info.create_system, info.external_attr = 3, 0o644 << 16
+            archive.writestr(info, content)
 
 
-@contextmanager
-def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    """Open an archive for writing. If it is interrupted, it is not finished, because its file is discarded."""
-    archive = zipfile.ZipFile(file, "w")
-    try:
-        yield archive
-    except BaseException:
-        archive.fp = None  # so that closing does nothing, now or at garbage collection
-        raise
-    archive.close()
-
-
-def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """Return an array as it is stored: little-endian, in C order."""
     if not _ARRAY_NAME.fullmatch(name):
         raise ValueError(f"arrays: {shown(name)} is not a valid array name; use letters, digits and ._-")
@@ -164,14 +143,8 @@ def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
-def _bytes_of(array: NDArray[Any]) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
-
-
-def _digest(array: NDArray[Any]) -> str:
-    digest = hashlib.sha256(npy_header(array))
-    digest.update(_bytes_of(array))
-    return digest.hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _version() -> str:
@@ -195,12 +168,6 @@ def _as_json(document: dict[str, Any]) -> bytes:
     return text.encode("ascii")
 
 
-def _member(archive: zipfile.ZipFile, name: str, size: int) -> IO[bytes]:
-    info = zipfile.ZipInfo(name)  # always dated 1980, for equal bytes
-    info.create_system, info.external_attr, info.file_size = 3, 0o644 << 16, size
-    return archive.open(info, "w")
-
-
 def read_model(path: str | Path) -> ModelFile:
     """Read a model file.
 
@@ -214,12 +181,7 @@ def read_model(path: str | Path) -> ModelFile:
     Returns
     -------
     ModelFile
-        The contents.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, damaged, not a model, or written by a newer version.
+        The contents. What is damaged, foreign or of a newer version is refused with a ModelFileError.
 
     See Also
     --------
@@ -253,7 +215,7 @@ def read_model(path: str | Path) -> ModelFile:
     except PermissionError:
         raise ModelFileError(f"{path}: no permission to read it; change its mode or its owner") from None
     except (*ARCHIVE_ERRORS, MemoryError) as error:
-        raise ModelFileError(f"{path}: damaged ({told(error)}); {_AGAIN}") from None
+        raise ModelFileError(f"{path}: damaged ({message_of(error)}); {_AGAIN}") from None
 
 
 def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
@@ -274,12 +236,10 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
         raise ModelFileError(f"{path}: its arrays differ from those listed in {_HEADER}; {_AGAIN}")
     arrays = {}
     for entry, info in zip(listed, members[1:], strict=True):
-        with archive.open(info) as member:
-            hashed = _Hashed(member)
-            array = read_npy(hashed, info.file_size)
-            member.read(1)  # compares the checksum at the end
-        stored = array.dtype.newbyteorder("<").str
-        if [stored, list(array.shape), hashed.sha256.hexdigest()] != [entry["dtype"], entry["shape"], entry["sha256"]]:
+        content = archive.read(info)
+        array = read_npy(io.BytesIO(content), len(content))
+        found = [array.dtype.newbyteorder("<").str, list(array.shape), _digest(content)]
+        if found != [entry["dtype"], entry["shape"], entry["sha256"]]:
             raise ModelFileError(f"{path}: array {shown(entry['name'])} has changed since it was written; {_AGAIN}")
         arrays[entry["name"]] = array
     return ModelFile(document["kind"], document["header"], arrays, document["rankwise"])
@@ -309,16 +269,3 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{_HEADER} holds {name}, which is not a JSON number")
-
-
-class _Hashed:
-    """A stream that hashes everything read from it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.sha256 = hashlib.sha256()
-
-    def read(self, size: int) -> bytes:
-        content = self._stream.read(size)
-        self.sha256.update(content)
-        return content

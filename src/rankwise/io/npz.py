@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import zipfile
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.memory import TooLargeError
-from rankwise.io.npy import ARCHIVE_ERRORS, Npy, read_header, read_npy
-from rankwise.io.quoting import shown, told
+from rankwise.io.npy import ARCHIVE_ERRORS, Header, read_header, read_npy
+from rankwise.io.quoting import message_of, shown
 from rankwise.io.sources import Source
-from rankwise.io.tables import Dataset, Wanted, as_float, check_size, choose_columns, find_not_finite
+from rankwise.io.tables import Dataset, Wanted, check_size, checked, choose_columns
 
 _SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
 _KNOWN = ("X", *_SPARSE, "y", "qid", "feature_names")
@@ -25,36 +26,25 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples. No pickled object is ever loaded."""
     arrays = _arrays(source)
     name = source.name
-    X = _matrix(name, arrays)
-    n, d = X.shape
-    check_size(name, n, d, Wanted())
-    source.limit.check(8 * d)  # the coefficients of a model: a sparse X may have any width
-    y = arrays.get("y")
+    X = arrays["X"] if "X" in arrays else _sparse(name, arrays)
+    if X.ndim == 2:
+        source.limit.check(8 * X.shape[1])  # the coefficients of a model: a sparse X may have any width
+    y, named = arrays.get("y"), arrays.get("feature_names")
+    if named is not None and (named.ndim != 1 or named.dtype.kind != "U"):
+        raise ValueError(f"{name}: feature_names must be strings, got {named.dtype} of shape {shown(named.shape)}")
+    data = checked(name, X, y, arrays.get("qid"), None if named is None else named.tolist(), where=f"{name}: ")
     if y is None and wanted.require_labels:
         raise ValueError(f"{name}: no array 'y'; store the labels as y")
-    for key in ("y", "qid"):
-        if key in arrays and arrays[key].shape != (n,):
-            raise ValueError(
-                f"{name}: X has {n} rows but {key} has shape {shown(arrays[key].shape)}; their lengths must agree"
-            )
-    if found := find_not_finite(X):
-        raise ValueError(f"{name}: X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
-    if y is not None:
-        y = _numbers(name, "y", y).astype(np.float64)
-        if found := find_not_finite(y[:, None]):
-            raise ValueError(f"{name}: y[{found[0]}] is {found[2]}; give every sample a finite label")
-    qid = arrays.get("qid")
-    if qid is not None and qid.dtype.kind not in "iuU":
-        raise ValueError(f"{name}: qid has dtype {qid.dtype}; queries must be whole numbers or strings")
-    names = _names(name, arrays, d)
+    n, d = data.X.shape
+    names = data.feature_names
     if names is None or wanted.feature_names is None:
         check_size(name, n, d, wanted)
     if names is not None:
         plain = Wanted(feature_names=wanted.feature_names, require_labels=False)
         chosen = choose_columns(names, plain, f"{name}: feature_names").features
         if chosen != list(range(d)):
-            X, names = X[:, chosen], [names[k] for k in chosen]
-    return Dataset(X, y, qid, names, None, name)
+            return replace(data, X=data.X[:, chosen], feature_names=[names[k] for k in chosen])
+    return data
 
 
 def _arrays(source: Source) -> dict[str, NDArray[Any]]:
@@ -85,13 +75,13 @@ def _arrays(source: Source) -> dict[str, NDArray[Any]]:
         raise
     except ARCHIVE_ERRORS as error:
         where = f", array {shown(key)}" if key else ""
-        raise ValueError(f"{source.name}{where}: {told(error)}; write it again with np.savez") from None
+        raise ValueError(f"{source.name}{where}: {message_of(error)}; write it again with np.savez") from None
     return arrays
 
 
-def _memory(key: str, header: Npy) -> int:
+def _memory(key: str, header: Header) -> int:
     """Return the bytes that an array takes, including the copy as floats that some need."""
-    dtype, _, by_columns, n = header
+    dtype, by_columns, n = header
     floats = 0 if key not in ("X", "X_data", "y") else n * (4 if dtype.kind == "f" and dtype.itemsize <= 4 else 8)
     copied = key == "y" or by_columns or dtype.kind != "f" or dtype.itemsize < 4 or not dtype.isnative
     return n * dtype.itemsize + floats * copied
@@ -105,17 +95,7 @@ def _check_directory(stream: BinaryIO, n_members: int) -> None:
         raise ValueError("the archive's directory is damaged")
 
 
-def _numbers(name: str, key: str, array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: {key} has dtype {array.dtype}; it must hold numbers")
-    return as_float(array)
-
-
-def _matrix(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    if "X" in arrays:
-        if arrays["X"].ndim != 2:
-            raise ValueError(f"{name}: X has shape {shown(arrays['X'].shape)}; it must be two-dimensional")
-        return _numbers(name, "X", arrays["X"])
+def _sparse(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if missing := [key for key in _SPARSE if key not in arrays]:
         raise ValueError(f"{name}: no array 'X', and no {', '.join(missing)}; store the samples as X")
     from scipy.sparse import csr_array
@@ -124,21 +104,11 @@ def _matrix(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
         raise ValueError(f"{name}: X_indices, X_indptr and X_shape (two numbers) must be whole numbers")
     try:
-        X = csr_array((_numbers(name, "X_data", data), indices, indptr), shape=tuple(map(int, shape)))
+        X = csr_array((data, indices, indptr), shape=tuple(map(int, shape)))
         X.check_format(full_check=True)
-        X.sum_duplicates()
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError(f"{name}: X_data, X_indices, X_indptr and X_shape make no CSR matrix: {told(error)}") from None
+        raise ValueError(f"{name}: {', '.join(_SPARSE)} make no CSR matrix: {message_of(error)}") from None
     return X
-
-
-def _names(name: str, arrays: dict[str, NDArray[Any]], d: int) -> list[str] | None:
-    names = arrays.get("feature_names")
-    if names is None:
-        return None
-    if names.dtype.kind != "U" or names.shape != (d,):
-        raise ValueError(f"{name}: feature_names must be {d} strings, got {names.dtype} of shape {shown(names.shape)}")
-    return [str(part) for part in names]
 
 
 def write(stream: BinaryIO, data: Dataset) -> None:

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.quoting import shown, told
+from rankwise.io.quoting import message_of, shown
 from rankwise.io.sources import Source
 from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns, find_not_finite
 
@@ -15,7 +15,6 @@ from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_
 def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples: a label column, a query column, and features in all other columns."""
     import pyarrow
-    from pyarrow import types
     from pyarrow.parquet import ParquetFile
 
     broken = (pyarrow.ArrowException, OSError, ValueError)
@@ -33,11 +32,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
             _check_type(schema.field(k), source.name, is_query=k == columns.query)
         source.limit.check(_memory(file, columns, n))
         try:
-            if columns.query is not None and not types.is_integer(schema.types[columns.query]):
-                # Each query name is kept only once, even if it is very long and on very many rows.
-                stream.seek(0)
-                file = ParquetFile(stream, page_checksum_verification=True, read_dictionary=[names[columns.query]])
-            table = file.read(columns=[names[k] for k in kept]) if columns.ignored else file.read()
+            table = file.read(columns=[names[k] for k in kept])
         except broken as error:
             raise ValueError(_not_whole(source.name, error)) from None
     if table.num_rows != n:
@@ -64,7 +59,7 @@ def _not_finite(name: str, row: int, column: str, value: float) -> str:
 
 
 def _not_whole(name: str, error: Exception) -> str:
-    return f"{name} is not a complete Parquet file ({told(error).rstrip('.')}); write it again"
+    return f"{name} is not a complete Parquet file ({message_of(error).rstrip('.')}); write it again"
 
 
 def _n_rows(metadata: Any) -> int:
@@ -75,20 +70,10 @@ def _n_rows(metadata: Any) -> int:
 
 def _memory(file: Any, columns: Columns, n: int) -> int:
     """Return the bytes that the columns take as they are read, plus those of the samples made from them."""
-    metadata, schema = file.metadata, file.schema_arrow
-    packed = 0
-    for k in range(metadata.num_row_groups):
-        group = metadata.row_group(k)
-        packed += sum(group.column(j).total_uncompressed_size for j in range(metadata.num_columns))
-    widths = [max(1, _bits(schema.types[k]) // 8) for k in range(len(schema.names))]
-    return max(packed, n * sum(widths)) + 8 * n * (len(columns.features) + 1)
-
-
-def _bits(kind: Any) -> int:
-    try:
-        return int(kind.bit_width)
-    except ValueError:  # strings: their codes have 32 bits
-        return 32
+    metadata = file.metadata
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    packed = sum(group.column(j).total_uncompressed_size for group in groups for j in range(metadata.num_columns))
+    return int(max(packed, 8 * n * metadata.num_columns)) + 8 * n * (len(columns.features) + 1)
 
 
 def _check_type(field: Any, name: str, *, is_query: bool) -> None:
@@ -98,17 +83,12 @@ def _check_type(field: Any, name: str, *, is_query: bool) -> None:
     kind, where = field.type, f"{name}, column {shown(field.name)}"
     if not is_query:
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise ValueError(f"{where}: its type is {_named(kind)}; convert it to numbers, or name it with ignore=")
+            raise ValueError(f"{where}: its type is {kind!s:.40}; convert it to numbers, or name it with ignore=")
         return
     if types.is_dictionary(kind):
         kind = kind.value_type
     if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
-        raise ValueError(f"{where}: its type is {_named(kind)}; queries must be whole numbers or strings")
-
-
-def _named(kind: Any) -> str:
-    text = str(kind)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+        raise ValueError(f"{where}: its type is {kind!s:.40}; queries must be whole numbers or strings")
 
 
 def _numbers(table: Any, column_name: str, name: str) -> NDArray[Any]:

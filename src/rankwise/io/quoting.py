@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 # For packages that extend rankwise.
-__all__ = ["shown", "told"]
+__all__ = ["message_of", "shown"]
 
 _SHOWN = 40
-_TOLD = 160
+_LONGEST = 160
 _QUOTED = re.compile(rf"'([^']{{{_SHOWN}}})[^']{{8,}}'")
 
 
@@ -30,10 +30,10 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the message of another library's error in one line, with long quotations cut."""
     text = shorten(" ".join(str(error).split())) or type(error).__name__
-    return text if len(text) <= _TOLD else f"{text[:_TOLD]}…"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def shorten(message: str) -> str:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
-from rankwise.io.memory import Limit, available, size_of
-from rankwise.io.quoting import told
+from rankwise.io.memory import FLOOR, Limit, size_of
+from rankwise.io.quoting import message_of
 
 READ = "SVMlight/LETOR, CSV and TSV (each also gzipped), NPZ and Parquet are read"
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
@@ -25,12 +25,7 @@ GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 BLOCK = 1 << 16
 LONGEST_LINE = 1 << 26
 _CHUNK = 1 << 20
-# Deflate compresses by a factor of at most 1,032.
-_MOST_PACKED = 1040
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
-# Between two lines with content: blank lines, or (SVMlight) also comments. A tab may be an empty cell of CSV.
-BLANK = re.compile(rb"[ \r\n]*")
-COMMENTS = re.compile(rb"(?:\s*#[^\n]*\n)*\s*")
 
 
 @dataclass(frozen=True)
@@ -70,17 +65,8 @@ class Source:
                 raise ValueError(f"{self.name}: the gzip data end too early; download the file again") from None
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
-                    f"{self.name}: the gzip data are damaged ({told(error)}); download the file again"
+                    f"{self.name}: the gzip data are damaged ({message_of(error)}); download the file again"
                 ) from None
-
-    def check_unpacked(self) -> None:
-        """Refuse packed text that is too large, before any of it is parsed. This unpacks it once."""
-        with self.raw() as raw:
-            packed = raw.read(len(GZIP)) == GZIP
-        if packed and _MOST_PACKED * self.limit.packed > self.limit.most_unpacked:
-            with self.open() as stream:
-                while stream.read(_CHUNK):
-                    pass
 
     def head(self) -> bytes:
         """Return the first bytes, unpacked."""
@@ -126,11 +112,11 @@ def _kept(name: str, stream: BinaryIO, max_memory: int | None) -> Source:
     head = stream.read(BLOCK)
     if not head.startswith((GZIP, ZIP, PARQUET)):
         check_text(name, head)
-    most = available() if max_memory is None else max_memory
+    most = FLOOR if max_memory is None else max_memory
     content = io.BytesIO()
     while head:
         content.write(head)
-        if most is not None and content.tell() > most:
+        if content.tell() > most:
             raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory=")
         head = stream.read(_CHUNK)
     return Source(name, content.getvalue(), max_memory)
@@ -150,49 +136,14 @@ def check_text(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is not text: byte 0x{found[0][0]:02x} at offset {found.start()}; {READ}")
 
 
-def lines_of(name: str, stream: BinaryIO, between: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a stream with their numbers, from 1, each with a line end; refuse lines that are too long.
-
-    between: matches what may be skipped between lines; without it, every line is yielded. A file with nothing else is
-    skipped in few steps.
-    """
+def lines_of(name: str, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a stream with their numbers, from 1; refuse lines that are too long."""
     number = 0
-    for block in _whole_lines(name, stream):
-        at = 0
-        while at < len(block):
-            if between is not None:
-                run = block.rfind(b"\n", at, between.match(block, at).end()) + 1  # type: ignore[union-attr]
-                if run:
-                    number, at = number + block.count(b"\n", at, run), run
-                    continue
-            end = block.index(b"\n", at) + 1
-            number += 1
-            if end - at > LONGEST_LINE:
-                _refuse_long(name, number)
-            yield number, block[at:end]
-            at = end
-
-
-def _whole_lines(name: str, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the stream in blocks of whole lines."""
-    number, begun, size = 1, [b""], 0
-    while block := stream.read(BLOCK):
-        end = block.rfind(b"\n") + 1
-        if not end:
-            begun.append(block)
-            size += len(block)
-            if size > LONGEST_LINE:
-                _refuse_long(name, number)
-            continue
-        whole = b"".join([*begun, block[:end]])
-        yield whole
-        number += whole.count(b"\n")
-        begun, size = [block[end:]], len(block) - end
-    if last := b"".join(begun):
-        yield last + b"\n"
-
-
-def _refuse_long(name: str, number: int) -> NoReturn:
-    raise ValueError(
-        f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that it is text with one sample per line"
-    )
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise ValueError(
+                f"{name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that it is text with one sample "
+                "per line"
+            )
+        yield number, line

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rankwise.arguments import first_true
-from rankwise.io.quoting import shown, told
-from rankwise.io.sources import COMMENTS, Source, check_text, lines_of
+from rankwise.io.quoting import message_of, shown
+from rankwise.io.sources import Source, check_text, lines_of
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite
 
 _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -37,7 +37,9 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         except (ValueError, OverflowError) as error:
             if not lines.current:  # the error is not about a line
                 raise
-            raise ValueError(f"{source.name}, line {lines.number}: {_fault(lines.current) or told(error)}") from None
+            raise ValueError(
+                f"{source.name}, line {lines.number}: {_fault(lines.current) or message_of(error)}"
+            ) from None
     _check_values(source, X, y)
     first = wanted.first_index
     if first is None:
@@ -68,7 +70,7 @@ class _Lines:
         self.current = b""
         self.qid = array("q")
         self._source, self._taken, self._most = source, 0, source.limit.most
-        self._lines = lines_of(source.name, stream, COMMENTS)
+        self._lines = lines_of(source.name, stream)
 
     def read(self) -> bytes:
         raise NotImplementedError  # its presence marks this as a file

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.arguments import is_whole
+from rankwise.arguments import as_array, is_whole
 from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
@@ -190,7 +190,45 @@ def find_not_finite(X: Any) -> tuple[int, int, float] | None:
     return row, column, float(values.ravel()[k])
 
 
-def as_float(array: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers as native float64, or as float32 if they are no wider."""
-    narrow = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
+def checked(source: str, X: Any, y: Any = None, qid: Any = None, feature_names: Any = None, where: str = "") -> Dataset:
+    """Return arrays as a Dataset. where: what errors begin with, such as the name of a file."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    else:
+        X = as_array(X, "X")
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"{where}X must be a two-dimensional array of numbers, got {_described(X)}")
+    X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
+    X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+    n, d = X.shape
+    check_size(source, n, d, Wanted())
+    if found := find_not_finite(X):
+        raise ValueError(f"{where}X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
+    if y is not None:
+        y = as_array(y, "y")
+        if y.shape != (n,) or y.dtype.kind not in "biuf":
+            raise ValueError(f"{where}y must be {n} numbers, one per row of X, got {_described(y)}")
+        y = y.astype(np.float64)
+        if found := find_not_finite(y[:, None]):
+            raise ValueError(f"{where}y[{found[0]}] is {found[2]}; give every sample a finite label")
+    if qid is not None:
+        qid = as_array(qid, "qid")
+        if qid.dtype.kind == "O" and all(isinstance(part, str) for part in qid):
+            qid = qid.astype(str)
+        if qid.shape != (n,) or qid.dtype.kind not in "iuU":
+            raise ValueError(f"{where}qid must be {n} whole numbers or strings, got {_described(qid)}")
+    if feature_names is not None:
+        feature_names = list(feature_names)
+        if len(feature_names) != d:
+            raise ValueError(
+                f"{where}feature_names has {len(feature_names)} names but X has {d} columns; name each column"
+            )
+        check_names(feature_names, f"{where}feature_names")
+    return Dataset(X, y, qid, feature_names, None, source)
+
+
+def _described(array: Any) -> str:
+    return f"{array.dtype} of shape {shown(array.shape)}"

@@ -1,13 +1,8 @@
-"""Bags of candidates: samples whose position, pose or decisive part is not known.
-
-A bag is a range of rows of one feature matrix. The matrix may be in memory, sparse or dense, in a memory map (`.npy`),
-or in an HDF5 or Zarr dataset. Nothing is copied: a subset of bags refers to the same matrix, and a pass over the
-candidates reads it block by block.
-"""
+"""Bags of candidates: samples whose position, pose or decisive part is not known, as rows of one feature matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from rankwise.arguments import as_array, first_true
-from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
+from rankwise.latent.blocks import candidate_scores, take_rows
 
 Indices = NDArray[np.int64]
 _KINDS = "fiub"
@@ -46,13 +41,6 @@ class Bags:
     stops : ndarray of int of shape (n_bags,)
         Row after the last one of each bag.
 
-    Raises
-    ------
-    TypeError
-        If the features are not real numbers of at most 64 bits.
-    ValueError
-        If the features are not a matrix, or if the offsets do not match them.
-
     See Also
     --------
     LatentRankSVM : Linear ranker of bags.
@@ -80,57 +68,27 @@ class Bags:
 
     @property
     def shape(self) -> tuple[int]:
-        """Shape of the bags, as scikit-learn asks for it.
-
-        Returns
-        -------
-        tuple of int
-            The number of bags, as a tuple.
-        """
+        """Shape of the bags, as scikit-learn asks for it."""
         return (len(self),)
 
     @property
     def width(self) -> int:
-        """Number of features of a candidate.
-
-        Returns
-        -------
-        int
-            Number of columns of the feature matrix.
-        """
+        """Number of features of a candidate."""
         return int(self.features.shape[1])
 
     @property
     def sizes(self) -> Indices:
-        """Number of candidates in each bag.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags,)
-            Sizes of the bags.
-        """
+        """Number of candidates in each bag."""
         return self.stops - self.starts
 
     @property
     def n_candidates(self) -> int:
-        """Number of candidates in all bags.
-
-        Returns
-        -------
-        int
-            Sum of the sizes.
-        """
+        """Number of candidates in all bags."""
         return int(self.sizes.sum())
 
     @property
     def offsets(self) -> Indices:
-        """Where each bag begins if the candidates of all bags are concatenated.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags + 1,)
-            Offsets, from 0 to the number of candidates.
-        """
+        """Where each bag begins if the candidates of all bags are concatenated."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def __getitem__(self, key: Any) -> Any:
@@ -150,27 +108,11 @@ class Bags:
             key = key.astype(np.int64) if key.size == 0 else key
         return Bags._of(self.features, self.starts[key], self.stops[key])
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_candidates} candidates, {self.width} features)"
 
-    def rows(self) -> Indices:
-        """Return the row of every candidate in the feature matrix.
-
-        Returns
-        -------
-        ndarray of int of shape (n_candidates,)
-            Row numbers, bag after bag.
-        """
-        sizes = self.sizes
-        return np.repeat(self.starts - self.offsets[:-1], sizes) + np.arange(int(sizes.sum()))
-
     def scores(self, coef: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]:
-        """Score every candidate by its features times coefficients.
-
-        Features are read block by block.
+        """Score every candidate by its features times coefficients, and refuse features that are not finite.
 
         Parameters
         ----------
@@ -183,53 +125,18 @@ class Bags:
         -------
         ndarray of shape (n_candidates,)
             Scores, bag after bag.
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite. The error names the bag and the candidate.
         """
         scores = candidate_scores(self.features, self.starts, self.stops, coef, n_threads)
         if not np.isfinite(scores).all():
             self._refuse(int(np.argmin(np.isfinite(scores))))
         return scores
 
-    def read(self, i: int) -> NDArray[np.float64]:
-        """Read the candidates of one bag.
-
-        Parameters
-        ----------
-        i : int
-            Number of the bag.
-
-        Returns
-        -------
-        ndarray of shape (n_candidates_of_bag, n_features)
-            A new dense array in float64.
-        """
-        return read_rows(self.features, int(self.starts[i]), int(self.stops[i]))
-
-    def take(self, rows: Indices) -> Any:
-        """Read some rows of the feature matrix.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (k,)
-            Row numbers, in any order.
-
-        Returns
-        -------
-        ndarray or CSR matrix of shape (k, n_features)
-            The rows, as a CSR matrix if the features are one.
-        """
-        return take_rows(self.features, rows)
-
     def _refuse(self, candidate: int) -> None:
         """Raise an error about a candidate whose score is not finite."""
         offsets = self.offsets
         bag = int(np.searchsorted(offsets, candidate, side="right")) - 1
         row = int(self.starts[bag]) + candidate - int(offsets[bag])
-        found = self.take(np.array([row]))
+        found = take_rows(self.features, np.array([row]))
         values = np.asarray(found.toarray() if issparse(found) else found, np.float64)[0]
         where = f"bag {bag}, candidate {candidate - int(offsets[bag])}"
         if (k := first_true(~np.isfinite(values))) is not None:

@@ -7,7 +7,7 @@ memory map are released once a block is multiplied, so a pass holds only a few b
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -48,19 +48,10 @@ def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vecto
             for block in blocks:
                 work(block)
         else:
-            _in_threads(work, blocks, n_threads)
+            with ThreadPoolExecutor(n_threads) as pool:
+                for _ in pool.map(work, blocks):  # an error cancels the blocks that have not begun
+                    pass
     return scores
-
-
-def _in_threads(work: Callable[[_Block], None], blocks: list[_Block], n_threads: int) -> None:
-    with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(work, block) for block in blocks]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def read_rows(features: Any, start: int, stop: int) -> Vector:

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.latent.bags import Bags
-from rankwise.latent.state import OuterStep, State
 from rankwise.latent.working_set import WorkingSet, best_of
-from rankwise.linear.bundle import Bundle
+from rankwise.linear.bundle import Bundle, Planes
 from rankwise.linear.features import Vector, with_intercept
 from rankwise.linear.objective import Clock, Objective, Task, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
@@ -33,19 +32,17 @@ from rankwise.linear.solvers.result import ROUNDING_RULES
 Indices = NDArray[np.int64]
 # A working set is solved to this fraction of the current gap, or to this fraction of the wanted gap if that is larger.
 _OF_OPEN, _OF_WANTED = 0.1, 0.5
-# Self-paced: factor by which the fraction of positives in use grows in a step.
-_GROWTH = 1.3
 # If candidates have at most this many entries, all of them are in the working set.
 _SMALL = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The problem, and when to stop. task: of the bags in use, by a mask. intercept: value of its column, or 0."""
+    """The problem, and when to stop. task: of the bags. intercept: value of its column, or 0."""
 
     bags: Bags
     relevant: NDArray[np.bool_]
-    task: Callable[[NDArray[np.bool_]], Task]
+    task: Task
     C: float
     intercept: float
     tol: float
@@ -59,8 +56,69 @@ class Problem:
         """Dimension of v."""
         return self.bags.width + (self.intercept != 0.0)
 
+    def value(self, v: Vector, scores: Vector, clock: Clock) -> float:
+        """Return ½‖v‖² + C·risk of scores by bag."""
+        return 0.5 * float(v @ v) + self.C * max(risk_of(self.task, scores, clock).value, 0.0)
 
-def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pace: float) -> State:
+
+class OuterStep(NamedTuple):
+    """One line of history: the objective after an outer step, and how well its convex problem was solved.
+
+    objective: with each positive at its best candidate. primal, dual, gap: of the convex problem. changed: positives
+    whose best candidate has changed.
+    """
+
+    objective: float
+    primal: float
+    dual: float
+    gap: float
+    changed: int
+    rounds: int
+    passes: int
+    calls: int
+    seconds: float
+
+
+@dataclass(eq=False)
+class State:
+    """Best coefficients of the current convex problem, the scores of all candidates there, and the progress so far.
+
+    coef: v. fixed: (bags,) the row that represents each positive bag. best, best_rows: (bags,) at coef, the score of
+    each bag and its row. primal: of the convex problem at coef. dual: its lower bound, from `planes`. objective: at the
+    end of the last outer step. working, owner, last: rows of the working set, their bags, and the round in which they
+    were last used. tight: whether to solve the working set to the wanted gap, because the last pass found nothing to
+    add. learnt: whether coef comes from data.
+    """
+
+    coef: Vector
+    fixed: Indices
+    best: Vector
+    best_rows: Indices
+    working: Indices
+    owner: Indices
+    last: Indices
+    planes: Planes
+    primal: float
+    dual: float = 0.0
+    objective: float = np.inf
+    round: int = 0
+    rounds: int = 0
+    passes: int = 0
+    seconds: float = 0.0
+    finished: bool = False
+    learnt: bool = False
+    tight: bool = False
+    reason: str = ""
+    clock: Clock = field(default_factory=Clock)
+    history: list[OuterStep] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual)/primal of the current convex problem."""
+        return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
+
+
+def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> State:
     """Return the state before the first round: positives at given rows and v = 0, or at their best for given v."""
     bags, n = problem.bags, len(problem.bags)
     if coef is None:  # every score is 0, so the first candidate is the best
@@ -70,22 +128,24 @@ def begin(problem: Problem, candidates: Indices | None, coef: Vector | None, pac
         best, best_rows, _ = _pass(problem, v, bags.starts)
     candidates = best_rows if candidates is None else candidates
     small = _is_small(bags)
-    working, owner = (bags.rows(), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
+    working, owner = (_rows(bags), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
     negative = ~problem.relevant[owner]
     positives = np.flatnonzero(problem.relevant)
     working = np.concatenate([working[negative], candidates[positives]])
     owner = np.concatenate([owner[negative], positives])
-    planes = Bundle(problem.n_coefs).planes
     # Candidates of a small set are never dropped: they count as used in a round that never comes.
     last = np.full(working.size, np.iinfo(np.int64).max if small else 0)
-    active = np.ones(n, np.bool_)
-    state = State(v, candidates, best, best_rows, active, working, owner, last, planes, np.inf)
-    state.pace, state.passes = max(pace, 1.0 / positives.size), int(coef is not None)
-    state.tight = small
-    state.primal = _value_in_use(problem, state)
+    planes = Bundle(problem.n_coefs).planes
+    state = State(v, candidates, best, best_rows, working, owner, last, planes, np.inf, tight=small)
+    state.primal = problem.value(v, best, state.clock)
     if coef is not None:
-        state.objective, state.learnt = state.primal, True
+        state.objective, state.learnt, state.passes = state.primal, True, 1
     return state
+
+
+def _rows(bags: Bags) -> Indices:
+    """Return the row of every candidate, bag after bag."""
+    return np.repeat(bags.starts - bags.offsets[:-1], bags.sizes) + np.arange(bags.n_candidates)
 
 
 def _is_small(bags: Bags) -> bool:
@@ -107,17 +167,17 @@ def minimise(problem: Problem, state: State, after: Callable[[State], None]) -> 
 def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     """Minimise over the working set, score all candidates there, and end the outer step if the gap is small."""
     working.round = state.round = state.round + 1
-    objective = _objective(problem, state, working)
     bundle = Bundle.of(state.planes)
     tol = _OF_WANTED * problem.tol
     tol = tol if state.tight else max(tol, _OF_OPEN * min(state.gap, 1.0))
-    result = cutting_plane(objective, problem.C, Settings(tol, problem.max_iter, state.coef), bundle)
+    result = cutting_plane(
+        _objective(problem, state, working), problem.C, Settings(tol, problem.max_iter, state.coef), bundle
+    )
     if result.interrupted:
         raise KeyboardInterrupt
     best, best_rows, fixed = _pass(problem, result.coef, state.fixed)
     negatives = np.flatnonzero(~problem.relevant)
-    scores = np.where(problem.relevant, fixed, best)
-    primal = _value(problem, objective.task, result.coef, scores, state.clock)
+    primal = problem.value(result.coef, np.where(problem.relevant, fixed, best), state.clock)
     added = working.add(best_rows[negatives], negatives)
     state.passes += 1
     state.rounds += 1
@@ -138,80 +198,30 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
 
 def _close(problem: Problem, state: State, working: WorkingSet) -> None:
     """End an outer step: move every positive bag to its best candidate."""
-    value = min(_value_in_use(problem, state), state.primal)
+    after = problem.value(state.coef, state.best, state.clock)
+    value = min(after, state.primal)
     positives = np.flatnonzero(problem.relevant)
-    in_use = positives[state.active[positives]]
-    changed = int(np.count_nonzero(state.best_rows[in_use] != state.fixed[in_use]))
-    state.history.append(
-        OuterStep(
-            value,
-            state.primal,
-            state.dual,
-            state.gap,
-            in_use.size,
-            changed,
-            state.rounds,
-            state.passes,
-            state.clock.calls,
-            state.seconds,
-        )
-    )
-    paced = state.pace < 1.0 or not state.active.all()
+    changed = int(np.count_nonzero(state.best_rows[positives] != state.fixed[positives]))
+    bounds = (value, state.primal, state.dual, state.gap)
+    counts = (changed, state.rounds, state.passes, state.clock.calls)
+    state.history.append(OuterStep(*bounds, *counts, state.seconds))
     settled = changed == 0 or state.objective - value <= problem.outer_tol * value
-    whole = sum(step.positives == positives.size for step in state.history)
     state.objective = value
-    if not paced and (settled or whole >= problem.max_outer):
+    if settled or len(state.history) >= problem.max_outer:
         state.finished = True
         if not settled and not state.reason:
             state.reason = f"max_outer={problem.max_outer} reached; raise it"
         return
-    if paced:
-        _choose_easy(problem, state)
     state.fixed = np.where(problem.relevant, state.best_rows, state.fixed)
     working.fix(state.fixed[positives], positives)
-    state.planes, state.dual, state.rounds = Bundle(problem.n_coefs).planes, 0.0, 0
+    state.planes, state.primal, state.dual, state.rounds = Bundle(problem.n_coefs).planes, after, 0.0, 0
     state.tight = _is_small(problem.bags)
-    state.primal = _value_in_use(problem, state)
-    if paced:
-        state.objective = state.primal if state.active.all() else np.inf
-
-
-def _choose_easy(problem: Problem, state: State) -> None:
-    """Self-paced: use the fraction of positives with the highest scores, and let this fraction grow."""
-    if state.pace == 1.0:
-        state.active = np.ones(problem.relevant.size, np.bool_)
-        return
-    positives = np.flatnonzero(problem.relevant & _counted(problem.task(np.ones(problem.relevant.size, np.bool_))))
-    n = max(round(state.pace * positives.size), 1)
-    order = positives[np.argsort(-state.best[positives], kind="stable")]
-    state.active = ~problem.relevant
-    state.active[order[:n]] = True
-    state.pace = min(state.pace * _GROWTH, 1.0)
-
-
-def _counted(task: Task) -> NDArray[np.bool_]:
-    """Return the bags of queries that have positives, negatives and a positive weight."""
-    counted = np.zeros(task.relevant.size, np.bool_)
-    order = np.arange(task.relevant.size) if task.order is None else task.order
-    counted[order[np.repeat(task.weights > 0, task.inference.queries.sizes)]] = True
-    return counted
-
-
-def value_at(problem: Problem, state: State) -> float:
-    """Return F at the state's coefficients, over all bags."""
-    everything = problem.task(np.ones(problem.relevant.size, np.bool_))
-    return _value(problem, everything, state.coef, state.best, Clock())
-
-
-def _value_in_use(problem: Problem, state: State) -> float:
-    """Return F at the state's coefficients, over the bags in use."""
-    return _value(problem, problem.task(state.active), state.coef, state.best, state.clock)
 
 
 def _objective(problem: Problem, state: State, working: WorkingSet) -> Objective:
     """Return the convex objective over the working set."""
-    part: Any = working  # its method `rows` is not needed
-    return Objective(with_intercept(part, problem.intercept), problem.task(state.active), clock=state.clock)
+    features: Any = working  # its method `rows` is not needed
+    return Objective(with_intercept(features, problem.intercept), problem.task, clock=state.clock)
 
 
 def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices, Vector]:
@@ -223,8 +233,3 @@ def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices,
     offsets = bags.offsets[:-1]
     best, at = best_of(scores, offsets)
     return best, bags.starts + at - offsets, scores[offsets + fixed - bags.starts]
-
-
-def _value(problem: Problem, task: Task, v: Vector, scores: Vector, clock: Clock) -> float:
-    """Return ½‖v‖² + C·risk of scores by bag."""
-    return 0.5 * float(v @ v) + problem.C * max(risk_of(task, scores, clock).value, 0.0)

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import warnings
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from rankwise.arguments import as_threads, is_number, is_whole
-from rankwise.latent.base import BagRanker
-from rankwise.latent.cccp import Problem
-from rankwise.latent.initial import as_starts, bag_means
-from rankwise.latent.state import OuterStep
-from rankwise.latent.training import Training
-from rankwise.linear.base import check_counts, check_numbers
-from rankwise.linear.features import INTERCEPT, as_features
-from rankwise.linear.objective import Objective, Task
+from rankwise.arguments import as_threads, is_whole
+from rankwise.latent.bags import Bags, as_bags
+from rankwise.latent.cccp import OuterStep, Problem, State
+from rankwise.latent.initial import as_start, bag_means
+from rankwise.latent.training import train
+from rankwise.latent.working_set import best_of
+from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
+from rankwise.linear.features import INTERCEPT, Vector, as_features
+from rankwise.linear.labels import two_classes
+from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import usual_C
 from rankwise.linear.posing import pose
 from rankwise.metrics.loss import Loss
@@ -31,6 +34,105 @@ from rankwise.surrogates import Hinge
 
 # Default C divided by the natural C of the bags' means: the middle of what cross-validation chose on real data.
 _USUAL = 3.0
+
+
+@dataclass(eq=False, repr=False)
+class BagRanker(BaseLinearRanker):
+    """Base class of the linear rankers of bags."""
+
+    _: KW_ONLY
+    init: Any = "mean"
+    outer_tol: float = 1e-3
+    max_outer: int = 50
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int = 0
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    fit_intercept: bool = True
+    n_threads: int = 1
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        self._stop: threading.Event | None = None  # if set by another thread, a fit stops after the current round
+
+    def decision_function(self, bags: Any) -> NDArray[np.float64]:
+        """Score bags by their best candidates.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags, as for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_bags,)
+            The highest score of the candidates of each bag. `predict` returns classes_[1] for scores above 0.
+        """
+        return self._best(bags)[0]
+
+    def best_candidate(self, bags: Any) -> NDArray[np.int64]:
+        """Find the best candidate of each bag.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags, as for `fit`.
+
+        Returns
+        -------
+        ndarray of int of shape (n_bags,)
+            Number of the candidate with the highest score, counted from 0 in each bag. Of equal ones, the first.
+        """
+        return self._best(bags)[1]
+
+    def candidate_scores(self, bags: Any) -> NDArray[np.float64]:
+        """Score every candidate.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags, as for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_candidates,)
+            Score of every candidate, its features times coef_, plus intercept_; bag after bag.
+        """
+        check_is_fitted(self, "coef_")
+        checked = as_bags(bags)
+        if checked.width != self.n_features_in_:
+            raise ValueError(
+                f"bags have {checked.width} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        scores: Vector = checked.scores(self.coef_[0], as_threads(self.n_threads)) + self.intercept_[0]
+        return scores
+
+    def _best(self, bags: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        bags = as_bags(bags)
+        scores = self.candidate_scores(bags)
+        if not len(bags):
+            return np.zeros(0), np.zeros(0, np.int64)
+        best, at = best_of(scores, bags.offsets[:-1])
+        return best, at - bags.offsets[:-1]
+
+    def _checked_bags(self, bags: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
+        checked = as_bags(bags)
+        if not len(checked):
+            raise ValueError("there are no bags; pass positive and negative bags")
+        labels = column_or_1d(y, warn=True)
+        if labels.size != len(checked):
+            raise ValueError(f"there are {len(checked)} bags, but {labels.size} labels; pass one label per bag")
+        self.classes_, relevant = two_classes(labels)
+        self.n_features_in_ = checked.width
+        return checked, relevant
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -51,74 +153,41 @@ class LatentRankSVM(BagRanker):
         Weight of the loss against the penalty. A larger C fits the training data more closely. The default is a
         multiple of the natural C of the bags' means, see `rankwise.linear.natural_C`. Use `LatentRankSVMCV` to choose
         it by cross-validation.
-    init : str, array-like, estimator or list of them, default "mean"
+    init : str, array-like or estimator, default "mean"
         How to choose the first candidate of each positive bag. "mean" fits a ranker to the means of the bags and takes
         the best candidate under it. "first" takes the first candidate, "centre" the one nearest the mean of its bag,
         "random" a random one. You can also pass the candidates' numbers, an array of shape (n_bags,); or a fitted
         linear model or its coefficients, which choose them. The start matters, because the objective has many local
-        minima. If you pass a list, all starts are tried and the lowest objective wins.
-    self_paced : float, optional
-        Fraction of the positive bags to learn from after the first step: those with the highest scores. It grows by a
-        factor of 1.3 per step until all are used. Try 0.5 if a few positive bags are outliers. By default all positive
-        bags are used from the start.
-    method : str, default "auto"
-        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
-        all exact methods, so "auto" is the right choice except in benchmarks.
-    tol : float, default 1e-3
-        Relative duality gap at which each convex problem is solved.
+        minima.
     outer_tol : float, default 1e-3
         The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
         candidate.
     max_outer : int, default 50
-        Maximum number of steps of the alternation with all positive bags in use.
-    max_iter : int, default 10000
-        Maximum number of iterations of the convex solver in a round.
-    scale : float, default 1.0
-        Weight of the loss against the margin within the structured hinge. Few users need to change it.
-    fit_intercept : bool, default True
-        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
-        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
-        intercept and learns it, almost without penalty.
+        Maximum number of steps of the alternation.
     checkpoint : str or Path, optional
         Folder for checkpoints. If a fit is stopped, the same fit continues from there; if it was finished, the result
         is read. By default there are no checkpoints.
-    n_threads : int, default 1
-        Number of threads for passes over the features and for the search of most violating rankings. -1 uses all
-        processors. The result does not depend on it.
     random_state : int, default 0
         Seed for the start "random".
-    verbose : int, default 0
-        If 1, show progress on the terminal.
+    method, tol, max_iter, scale, fit_intercept, n_threads, verbose : optional
+        As in `RankSVM`, for each convex problem. Threads also share the passes over the features.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients of the ranker.
-    intercept_ : ndarray of shape (1,)
-        Intercept, which sets the threshold of `predict`.
-    classes_ : ndarray of shape (2,)
-        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
-    C_ : float
-        Value of C that was used.
+    coef_, intercept_, classes_, C_, n_features_in_ : ndarray, float or int
+        As in `RankSVM`. Coefficients and features are those of a candidate.
     objective_ : float
         Value of the objective at the solution, with every bag at its best candidate.
-    dual_ : float
-        Lower bound of the minimum of the last convex problem.
-    gap_ : float
-        Certified relative duality gap of the last convex problem.
+    dual_, gap_ : float
+        Lower bound of the minimum of the last convex problem, and its certified relative duality gap.
     converged_ : bool
         Whether the alternation ended by itself and every gap is at most `tol`.
     n_iter_ : int
         Number of outer steps: choices of candidates, each followed by a convex problem.
     history_ : dict of str to ndarray
-        Progress with one entry per outer step, for the start that won.
-    starts_ : ndarray of shape (n_starts,)
-        Final objective for each start in `init`.
+        Progress with one entry per outer step.
     timing_ : dict of str to float
-        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
-        with features). "calls" counts how many queries were searched, "passes" the passes over all candidates.
-    n_features_in_ : int
-        Number of features of a candidate, seen during `fit`.
+        As in `RankSVM`, and "passes", how often all candidates were scored.
 
     See Also
     --------
@@ -129,9 +198,8 @@ class LatentRankSVM(BagRanker):
     Notes
     -----
     Training alternates between choosing the best candidate of each positive bag and solving the convex problem that
-    remains (CCCP, see Behl et al. 2014). The objective never rises. It has many local minima, so the start matters. If
-    no candidate of the start tells positives from negatives, w = 0 is a minimum and all scores are 0: then try another
-    `init`.
+    remains (CCCP, see Behl et al. 2014), and the objective never rises. If no candidate of the start tells positives
+    from negatives, w = 0 is a minimum and all scores are 0: then try another `init`.
 
     Examples
     --------
@@ -149,27 +217,14 @@ class LatentRankSVM(BagRanker):
 
     loss: LossLike = "ap"
     C: float | None = None
-    _: KW_ONLY
-    init: Any = "mean"
-    self_paced: float | None = None
-    method: str = "auto"
-    tol: float = 1e-3
-    outer_tol: float = 1e-3
-    max_outer: int = 50
-    max_iter: int = 10_000
-    scale: float = 1.0
-    fit_intercept: bool = True
-    checkpoint: str | os.PathLike[str] | None = None
-    n_threads: int = 1
-    random_state: int = 0
-    verbose: int = 0
 
     def fit(
         self, bags: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> LatentRankSVM:
         """Fit the ranker to labelled bags.
 
-        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt.
+        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt. A
+        ConvergenceWarning says if the alternation or a convex problem stops early, or if all coefficients are 0.
 
         Parameters
         ----------
@@ -188,115 +243,55 @@ class LatentRankSVM(BagRanker):
         -------
         LatentRankSVM
             The fitted ranker itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid.
-        KeyboardInterrupt
-            After Ctrl-C.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the alternation or a convex problem stops early, or if all coefficients are 0.
         """
         started = time.perf_counter()
-        loss = self.validated()
+        loss = self._validated()
         checked, relevant = self._checked_bags(bags, y)
-        inference: dict[str, Any] = {
-            "surrogate": Hinge(self.scale, self.method),
-            "n_threads": as_threads(self.n_threads),
-        }
-
-        @lru_cache(maxsize=2)  # for all bags, and for those in use
-        def posed(mask: bytes) -> Task:
-            active = np.frombuffer(mask, np.bool_)
-            rows = None if active.all() else np.flatnonzero(active)
-            return pose(relevant, loss, qid, query_weight, rows, **inference)
-
-        def task(active: NDArray[np.bool_]) -> Task:
-            return posed(active.tobytes())
-
-        if self.C is None:
-            whole = task(np.ones(len(checked), np.bool_))
-            self.C_ = usual_C(Objective(as_features(bag_means(checked)), whole), _USUAL)
-        else:
-            self.C_ = float(self.C)
+        start = as_start(self.init, checked.sizes, checked.width)
+        hinge, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
+        task = pose(relevant, loss, qid, query_weight, surrogate=hinge, n_threads=n_threads)
+        C = usual_C(Objective(as_features(bag_means(checked)), task), _USUAL) if self.C is None else self.C
+        self.C_ = float(C)
         problem = Problem(
             checked,
             relevant,
             task,
-            C=self.C_,
-            intercept=INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0,
-            tol=float(self.tol),
-            outer_tol=float(self.outer_tol),
-            max_outer=int(self.max_outer),
-            max_iter=int(self.max_iter),
-            n_threads=inference["n_threads"],
+            self.C_,
+            INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0,
+            *(float(self.tol), float(self.outer_tol), int(self.max_outer), int(self.max_iter)),
+            n_threads,
         )
-        progress = Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
-        training = Training(
-            problem,
-            as_starts(self.init, checked.sizes, checked.width),
-            pace=1.0 if self.self_paced is None else float(self.self_paced),
-            seed=int(self.random_state),
-            settings={"loss": repr(loss), "method": self.method, "scale": inference["surrogate"].scale},
-            checkpoint=self.checkpoint,
-            report=None if progress is None else progress.say,
-            stop=self._stop,
-        )
-        try:
-            interrupted = training.run()
-        finally:
-            if progress is not None:
-                progress.close()
-        self._keep(training, relevant, started, interrupted)
+        settings = {"loss": repr(loss), "method": self.method, "scale": hinge.scale, "seed": int(self.random_state)}
+        with closing(Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
+            report = progress.say if self.verbose else None
+            state, interrupted = train(problem, start, settings, self.checkpoint, report, self._stop)
+        self._keep(problem, state, started, interrupted)
         return self
 
-    def validated(self) -> Loss:
-        """Check all parameters.
-
-        Returns
-        -------
-        Loss
-            The loss that the parameter `loss` means.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid.
-        """
+    def _validated(self) -> Loss:
+        """Check all parameters, and return the loss that is meant."""
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol, outer_tol=self.outer_tol)
         check_counts(max_outer=self.max_outer, max_iter=self.max_iter)
         Hinge(self.scale, self.method).accepts(loss)
-        share = self.self_paced
-        if share is not None and (not is_number(share) or not 0.0 < share <= 1.0):
-            raise ValueError(f"self_paced must be a fraction above 0 and at most 1, got {share!r}")
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
         return loss
 
-    def _keep(self, training: Training, relevant: NDArray[np.bool_], started: float, interrupted: bool) -> None:
-        states, self.starts_ = training.states, training.objectives
-        if not np.isfinite(self.starts_).any():
+    def _keep(self, problem: Problem, state: State, started: float, interrupted: bool) -> None:
+        if not state.learnt:
             raise KeyboardInterrupt
-        chosen = states[int(np.argmin(self.starts_))]
-        self._adopt(chosen.coef, lambda learnt: chosen.best, relevant)
-        self.objective_, self.dual_, self.gap_ = float(self.starts_.min()), chosen.dual, chosen.gap
-        self.n_iter_ = len(chosen.history)
-        columns = zip(*chosen.history, strict=True) if chosen.history else [[]] * len(OuterStep._fields)
-        self.history_ = {name: np.array(values) for name, values in zip(OuterStep._fields, columns, strict=True)}
-        self.converged_ = chosen.finished and not chosen.reason
-        clocks = [vars(state.clock) | {"passes": state.passes} for state in states]
-        clocks[0]["passes"] += 1  # the first look at every feature
-        self.timing_ = {"total": time.perf_counter() - started}
-        self.timing_ |= {part: sum(clock[part] for clock in clocks) for part in clocks[0]}
+        self._adopt(state.coef, lambda learnt: state.best, problem.relevant)
+        self.objective_ = problem.value(state.coef, state.best, Clock())
+        self.dual_, self.gap_, self.n_iter_ = state.dual, state.gap, len(state.history)
+        self.history_ = {name: np.array([getattr(step, name) for step in state.history]) for name in OuterStep._fields}
+        self.converged_ = state.finished and not state.reason
+        self.timing_ = {"total": time.perf_counter() - started} | vars(state.clock)
+        self.timing_["passes"] = state.passes + 1  # the first look at every feature
         if interrupted:
             raise KeyboardInterrupt
         if not self.converged_:
-            self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {chosen.reason}")
+            self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {state.reason}")
         if not self.coef_.any():
             self._warn("found only coefficients of 0, so all scores are equal; try another init or C")
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from rankwise.latent.bags import Bags
+from rankwise.latent.blocks import take_rows
 from rankwise.linear.features import Vector, as_features
 
 Indices = NDArray[np.int64]
@@ -39,7 +40,7 @@ class WorkingSet:
         self._bags = bags
         self.n_samples, self.n_coefs = len(bags), bags.width
         self.round = round
-        self._take(rows, owner, last, bags.take(rows))
+        self._take(rows, owner, last, take_rows(bags.features, rows))
 
     def _take(self, rows: Indices, owner: Indices, last: Indices, matrix: Any) -> None:
         order = np.lexsort((rows, owner))
@@ -77,7 +78,7 @@ class WorkingSet:
 
     def _join(self, keep: NDArray[np.bool_], rows: Indices, owner: Indices) -> None:
         """Keep some rows and add others."""
-        parts = [self._matrix[keep], self._bags.take(rows)]
+        parts = [self._matrix[keep], take_rows(self._bags.features, rows)]
         self._take(
             np.concatenate([self.rows[keep], rows]),
             np.concatenate([self.owner[keep], owner]),

@@ -17,12 +17,14 @@ from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import as_loss
 
 # Fitted attributes that are stored as arrays, and those stored as numbers, booleans or dictionaries.
-_ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_", "starts_")
+_ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
 _PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "metric_", "best_score_", "best_by_")
 _BY = "scores_by_"  # in the order of the names in best_by_, sorted
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
+# Parameters of 0.2.0 that are gone.
+_GONE = {"self_paced"}
 _POSITIVE = ("tol",)
 _LONGEST_WORD = 10_000
 _AGAIN = "copy it again, or save the model again"
@@ -65,6 +67,7 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
     if not is_whole(d) or d < 1:
         raise ModelFileError(f"{path}: n_features_in_ is {shown(d)}, not a number of features; {_AGAIN}")
     _check_arrays(arrays, d, path)
+    params = {name: value for name, value in params.items() if name not in _GONE}
     strange = sorted(set(params) - known)
     if strange:
         raise ModelFileError(

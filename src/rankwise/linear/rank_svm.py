@@ -26,6 +26,8 @@ from rankwise.surrogates import Hinge
 
 # Default C divided by the natural C: the middle of what cross-validation chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
+# A gap below this may be rounding: where 0 has it, no other coefficients are measurably better.
+_ROUNDING = 1e-12
 
 
 @dataclass(eq=False, repr=False)
@@ -194,7 +196,8 @@ class RankSVM(BaseLinearRanker):
             If the solver stops before the gap is at most `tol`.
         UserWarning
             If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
-            coefficients, so a feature of a much smaller scale hardly counts.
+            coefficients, so a feature of a much smaller scale hardly counts. Or if C is so small for features of this
+            scale that all coefficients are 0.
         """
         loss, solve = self.validated()
         X, labels = self._checked_both(X, y, qid)
@@ -273,6 +276,13 @@ class RankSVM(BaseLinearRanker):
             raise KeyboardInterrupt
         if not result.converged:
             warn_of_gap(result, self.tol, stacklevel=5)
+        elif self.C is not None and self.prior is None and result.gap < _ROUNDING and not result.coef.any():
+            warnings.warn(
+                f"RankSVM learnt coefficients of 0, so all scores are equal: C={self.C_:.3g} is too small for features "
+                "of this scale, or none tells positives from negatives; leave out C, or scale the features",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def warn_of_gap(result: SolverResult, tol: float, stacklevel: int = 4) -> None:

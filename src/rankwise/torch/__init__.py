@@ -21,18 +21,15 @@ except ModuleNotFoundError as error:
     ) from None
 
 from rankwise.torch import functional
-from rankwise.torch.detector_modules import ALRPLoss, RankSortLoss
-from rankwise.torch.embedding_memory import EmbeddingMemory
 from rankwise.torch.memory import IndexedDataset, ScoreMemory
 from rankwise.torch.modules import APHingeLoss, NDCGHingeLoss, RankHingeLoss
-from rankwise.torch.retrieval_module import RetrievalLoss
+from rankwise.torch.rank_sort import RankSortLoss
+from rankwise.torch.retrieval import RetrievalLoss
 from rankwise.torch.surrogate_modules import DirectLoss, ErrorDrivenLoss, SmoothRankLoss
 
 __all__ = [
-    "ALRPLoss",
     "APHingeLoss",
     "DirectLoss",
-    "EmbeddingMemory",
     "ErrorDrivenLoss",
     "IndexedDataset",
     "NDCGHingeLoss",

@@ -12,9 +12,9 @@ from torch import Tensor
 from rankwise.arguments import check_empty, check_known, is_whole
 from rankwise.torch import operator
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
-from rankwise.torch.memory import ScoreMemory
+from rankwise.torch.memory import ScoreMemory, check_batch, place, write
 from rankwise.torch.operator import BACKENDS
-from rankwise.torch.outcome import Options
+from rankwise.torch.options import Options
 
 REDUCTIONS = ("mean", "sum", "none")
 Gather = bool | Literal["ddp"]
@@ -35,7 +35,7 @@ def loss_of_batch(
 ) -> Tensor:
     """Check, join, solve and reduce a batch, alone or among all samples of a memory."""
     if memory is not None and torch.compiler.is_compiling():
-        from rankwise.torch.uncompiled import loss_among_samples
+        from rankwise.torch.compiling import loss_among_samples
 
         among: Tensor = loss_among_samples(batch, options, dim, gather, memory)
         return among
@@ -57,7 +57,7 @@ def loss_of_batch(
             return together
         batch = Batch(*distributed.join(*batch, ranked, gather == "ddp"))
     if memory is not None and batch.at is not None:
-        whole, labels, seen, entries = memory.place(*batch[:3], batch.at, ignore_index)
+        whole, labels, seen, entries = place(memory, *batch[:3], batch.at, ignore_index)
         batch, options = Batch(whole, labels, seen, None, None), options._replace(ignore_index=None)
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
     scores, target, mask = (as_rows(one, ranked) for one in batch[:3])
@@ -65,7 +65,7 @@ def loss_of_batch(
     function: Any = operator.function_for(scores)
     value: Tensor = function.apply(scores, target, mask, batch.qid, *options)[0]
     if memory is not None:
-        memory.write(entries)
+        write(memory, entries)
     if reduction == "none" and batch.scores.dim() > 2:
         return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
     return value
@@ -78,14 +78,12 @@ def _check(batch: Batch, dim: int | None, memory: ScoreMemory | None) -> int:
         raise ValueError("index and memory must be given together; pass both or neither")
     if memory is None or batch.at is None:
         return ranked
-    if not isinstance(memory, ScoreMemory):
-        raise TypeError(f"memory must be a ScoreMemory, got {type(memory).__name__}")
     if batch.qid is not None:
         raise ValueError(
             "qid and memory cannot be combined, because a memory holds one query per output; pass only one of them"
         )
     refuse_transforms()
-    memory.check(batch.scores, batch.at, ranked)
+    check_batch(memory, batch.scores, batch.at, ranked)
     return ranked
 
 

@@ -1,4 +1,4 @@
-"""CPU tensors: the compiled core, which reads contiguous float32 and float64 scores without a copy."""
+"""The compiled core. It reads contiguous float32 and float64 scores on the CPU without a copy; others are copied."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 from rankwise.arguments import NotFiniteError
 from rankwise.metrics.loss import Loss
 from rankwise.queries import as_queries, group
-from rankwise.torch.layout import Samples, compute_dtype, not_finite
-from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.layout import Samples, compute_dtype, not_finite, precise
+from rankwise.torch.options import Goal, Outcome
 
 
 def solve_batch(
@@ -47,9 +47,14 @@ def solve_batch(
     if grouping is not None:
         gradient = grouping.scatter(gradient)
         query = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
-    filled = torch.from_numpy(queries.can_rank)
-    outcome = Outcome(torch.from_numpy(values), filled, torch.from_numpy(gradient.reshape(tuple(scores.shape))))
-    return outcome, None if query is None else torch.from_numpy(query)
+    slope, filled = torch.from_numpy(gradient.reshape(tuple(scores.shape))), torch.from_numpy(queries.can_rank)
+    outcome = Outcome(torch.from_numpy(values), filled, slope)
+    of_samples = None if query is None else torch.from_numpy(query)
+    device = scores.device
+    if device.type == "cpu":
+        return outcome, of_samples
+    outcome = Outcome(outcome.values.to(device, precise(device)), filled.to(device), slope.to(device))
+    return outcome, None if of_samples is None else of_samples.to(device)
 
 
 def _starts(scores: Tensor) -> NDArray[np.int64]:
@@ -59,9 +64,9 @@ def _starts(scores: Tensor) -> NDArray[np.int64]:
 
 
 def _array(values: Tensor) -> NDArray[Any]:
-    """A flat view of a tensor if it is contiguous and of a type that the core takes, otherwise a copy."""
+    """A flat view of a tensor if it is contiguous, on the CPU and of a type that the core takes, otherwise a copy."""
     if values.is_floating_point():
         values = values.detach()
         if values.dtype != compute_dtype(values):
             values = values.to(compute_dtype(values))
-    return np.ascontiguousarray(values.numpy()).reshape(-1)
+    return np.ascontiguousarray(values.cpu().numpy()).reshape(-1)

@@ -69,20 +69,17 @@ def join(
 
 
 @torch.compiler.disable
-def join_embeddings(
-    embeddings: Tensor, labels: Tensor, are_queries: bool, has_memory: bool
-) -> tuple[Tensor, Tensor, int]:
+def join_embeddings(embeddings: Tensor, labels: Tensor, are_queries: bool) -> tuple[Tensor, Tensor, int]:
     """Embeddings (n, d) and labels (n,) of all processes, and where those of this one begin.
 
-    are_queries: whether these are the queries themselves, in all processes or in none; likewise has_memory. Every
-    process must run backward, because the gradients of all processes are added up.
+    are_queries: whether these are the queries themselves, in all processes or in none. Every process must run
+    backward, because the gradients of all processes are added up.
     """
     needs_gradient = embeddings.requires_grad and torch.is_grad_enabled()
     alike = {
         "dtype": (embeddings.dtype, _SCORES),
         "need of a gradient": (needs_gradient, _NO_YES),
         "use of reference=": (not are_queries, _NO_YES),
-        "use of memory=": (has_memory, _NO_YES),
     }
     shapes, _ = _meet(embeddings, alike)
     if len({shape[1:] for shape in shapes}) > 1:

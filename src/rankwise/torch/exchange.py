@@ -24,8 +24,7 @@ from rankwise.parts.smooth import solve_smooth_parts
 from rankwise.surrogates import Smooth
 from rankwise.torch.distributed import gather_parts, tell_all
 from rankwise.torch.layout import compute_dtype
-from rankwise.torch.outcome import Options
-from rankwise.torch.registry import loss_of
+from rankwise.torch.options import Options, loss_of
 
 __all__ = ["Processes", "rank_together"]
 

@@ -55,7 +55,6 @@ class ScoreMemory(torch.nn.Module):
     See Also
     --------
     IndexedDataset : A data set that also returns the index of each sample.
-    EmbeddingMemory : A queue of embeddings, for `RetrievalLoss`.
 
     Notes
     -----
@@ -111,98 +110,7 @@ class ScoreMemory(torch.nn.Module):
         """Forget all samples, for example when labels have changed."""
         self.seen.zero_()
 
-    def check(self, scores: Tensor, index: Tensor, dim: int) -> None:
-        """
-        Check that a batch fits this memory. Losses call this.
-
-        Parameters
-        ----------
-        scores : Tensor of shape (b,) or (b, n_outputs)
-            Scores of the batch.
-        index : Tensor of shape (b,)
-            Position of each sample in the data set.
-        dim : int
-            Dimension that is ranked.
-
-        Raises
-        ------
-        ValueError
-            If shapes or devices do not agree.
-        TypeError
-            If index is not a tensor of integers.
-        """
-        n_outputs, n = self.scores.shape
-        if dim % scores.dim() != 0 or scores.dim() > 2:
-            raise ValueError(f"a memory needs scores (b,), or (b, C) with dim=0; got {tuple(scores.shape)}, {dim=}")
-        if scores.shape[1:] != (n_outputs,) and (n_outputs > 1 or scores.dim() > 1):
-            raise ValueError(
-                f"scores have shape {tuple(scores.shape)} but the memory has n_outputs={n_outputs}; create it with "
-                f"ScoreMemory({n}, n_outputs={scores.shape[1] if scores.dim() > 1 else 1})"
-            )
-        if self.scores.device != scores.device:
-            raise ValueError(f"memory is on {self.scores.device} but scores are on {scores.device}; move it with .to()")
-        _check_index(scores, index)
-
-    def place(
-        self, scores: Tensor, target: Tensor, mask: Tensor | None, index: Tensor, ignore_index: int | None
-    ) -> tuple[Tensor, Tensor, Tensor | None, Entries]:
-        """
-        Put a batch among all samples. Losses call this.
-
-        Parameters
-        ----------
-        scores : Tensor of shape (b,) or (b, n_outputs)
-            Scores of the batch.
-        target : Tensor of the same shape as scores
-            Labels of the batch, binary.
-        mask : Tensor of the same shape as scores or None
-            True where an entry counts.
-        index : Tensor of shape (b,)
-            Position of each sample in the data set.
-        ignore_index : int or None
-            Value of target that means "no label".
-
-        Returns
-        -------
-        scores : Tensor of shape (n,) or (n, n_outputs)
-            Scores of all samples.
-        target : Tensor of the same shape as scores
-            Labels of all samples.
-        mask : Tensor of the same shape as scores or None
-            True where a sample has been seen, or None if all have been.
-        entries : Entries
-            The changes, for `write`.
-
-        Raises
-        ------
-        ValueError
-            If an index is out of range or repeated, a label differs from that of an earlier batch, or a score is not
-            finite.
-        """
-        flat, index = scores.dim() == 1, index.long()
-        _refuse_index(index, self.scores.shape[1])
-        relevant, valid, _ = samples(target.t(), None if mask is None else mask.t(), ignore_index)
-        rows = scores.to(compute_dtype(scores)).t().reshape(self.scores.shape[0], -1)
-        relevant = relevant.reshape(rows.shape)
-        valid = torch.ones_like(relevant) if valid is None else valid.reshape(rows.shape)
-        refuse_scores(rows.detach(), valid)
-        known, labels = self.seen[:, index], self.labels[:, index]
-        self._refuse_labels(valid & known & (labels != relevant), index, relevant)
-        kept = torch.where(valid, rows.detach().to(self.scores.dtype), self.scores[:, index])
-        if not bool(kept.isfinite().all()):
-            raise ValueError(f"a score is too large for a memory of type {self.scores.dtype}; use memory.float()")
-        entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
-        labels, seen = self.labels, None
-        if not self._all_seen():  # else no label changes
-            labels, seen = labels.index_copy(1, index, entries.labels), self.seen.index_copy(1, index, entries.seen)
-        n_seen = self.scores.shape[1] if seen is None else seen.sum(1)
-        # The quotient of integers would have PyTorch's default type.
-        factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
-        whole = _Place.apply(rows, self.scores.to(rows.dtype), index, valid, factor)
-        if flat:
-            return whole[0], labels[0], None if seen is None else seen[0], entries
-        return whole.t(), labels.t(), None if seen is None else seen.t(), entries
-
+    @property
     def _all_seen(self) -> bool:
         """Whether all samples were seen. Once they were, the buffer is read again only after a write to it."""
         if self.seen.is_inference():  # inference tensors do not count writes
@@ -212,35 +120,80 @@ class ScoreMemory(torch.nn.Module):
             self._full = seen, version = self.seen, self.seen._version
         return seen is self.seen and version == self.seen._version
 
-    def write(self, entries: Entries) -> None:
-        """
-        Write the entries found by `place`, except in evaluation mode. Losses call this.
 
-        Parameters
-        ----------
-        entries : Entries
-            The changes that `place` returned.
-        """
-        if not self.training:
-            return
-        # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
-        self.scores.index_copy_(1, entries.at, entries.scores)
-        if self._all_seen():
-            return
-        self.labels.index_copy_(1, entries.at, entries.labels)
-        self.seen.index_copy_(1, entries.at, entries.seen)
-
-    def _refuse_labels(self, wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
-        if not bool(wrong.any()):
-            return
-        output, row = wrong.nonzero()[0].tolist()
-        place = f"target[{row}]" if self.scores.shape[0] == 1 else f"target[{row}, {output}]"
-        now, sample = int(relevant[output, row]), int(index[row])
+def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
+    """Raise if a batch, scores (b,) or (b, C) and its samples (b,), does not fit the memory."""
+    if not isinstance(memory, ScoreMemory):
+        raise TypeError(f"memory must be a ScoreMemory, got {type(memory).__name__}")
+    n_outputs, n = memory.scores.shape
+    if dim % scores.dim() != 0 or scores.dim() > 2:
+        raise ValueError(f"a memory needs scores (b,), or (b, C) with dim=0; got {tuple(scores.shape)}, {dim=}")
+    if scores.shape[1:] != (n_outputs,) and (n_outputs > 1 or scores.dim() > 1):
         raise ValueError(
-            f"{place} is {now}, but the memory has {1 - now} for sample {sample}; an index must mean the same sample "
-            "in every batch. Check where the indices come from (IndexedDataset returns them). If labels have changed, "
-            "call memory.reset()"
+            f"scores have shape {tuple(scores.shape)} but the memory has n_outputs={n_outputs}; create it with "
+            f"ScoreMemory({n}, n_outputs={scores.shape[1] if scores.dim() > 1 else 1})"
         )
+    if memory.scores.device != scores.device:
+        raise ValueError(f"memory is on {memory.scores.device} but scores are on {scores.device}; move it with .to()")
+    _check_index(scores, index)
+
+
+def place(
+    memory: ScoreMemory, scores: Tensor, target: Tensor, mask: Tensor | None, index: Tensor, ignore_index: int | None
+) -> tuple[Tensor, Tensor, Tensor | None, Entries]:
+    """Scores, target and mask of all samples, (n,) or (n, C), those of a batch being new; and what is to be written.
+
+    mask is None if all samples have been seen. Raises if an index is out of range or repeated, a label differs from
+    that of an earlier batch, or a score is not finite.
+    """
+    flat, index = scores.dim() == 1, index.long()
+    _refuse_index(index, memory.scores.shape[1])
+    relevant, valid, _ = samples(target.t(), None if mask is None else mask.t(), ignore_index)
+    rows = scores.to(compute_dtype(scores)).t().reshape(memory.scores.shape[0], -1)
+    relevant = relevant.reshape(rows.shape)
+    valid = torch.ones_like(relevant) if valid is None else valid.reshape(rows.shape)
+    refuse_scores(rows.detach(), valid)
+    known, labels = memory.seen[:, index], memory.labels[:, index]
+    _refuse_labels(valid & known & (labels != relevant), index, relevant)
+    kept = torch.where(valid, rows.detach().to(memory.scores.dtype), memory.scores[:, index])
+    if not bool(kept.isfinite().all()):
+        raise ValueError(f"a score is too large for a memory of type {memory.scores.dtype}; use memory.float()")
+    entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
+    labels, seen = memory.labels, None
+    if not memory._all_seen:  # else no label changes
+        labels, seen = labels.index_copy(1, index, entries.labels), memory.seen.index_copy(1, index, entries.seen)
+    n_seen = memory.scores.shape[1] if seen is None else seen.sum(1)
+    # The quotient of integers would have PyTorch's default type.
+    factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
+    whole = _Place.apply(rows, memory.scores.to(rows.dtype), index, valid, factor)
+    if flat:
+        return whole[0], labels[0], None if seen is None else seen[0], entries
+    return whole.t(), labels.t(), None if seen is None else seen.t(), entries
+
+
+def write(memory: ScoreMemory, entries: Entries) -> None:
+    """Write what `place` returned, except in evaluation mode."""
+    if not memory.training:
+        return
+    # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
+    memory.scores.index_copy_(1, entries.at, entries.scores)
+    if memory._all_seen:
+        return
+    memory.labels.index_copy_(1, entries.at, entries.labels)
+    memory.seen.index_copy_(1, entries.at, entries.seen)
+
+
+def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
+    if not bool(wrong.any()):
+        return
+    output, row = wrong.nonzero()[0].tolist()
+    where = f"target[{row}]" if wrong.shape[0] == 1 else f"target[{row}, {output}]"
+    now, sample = int(relevant[output, row]), int(index[row])
+    raise ValueError(
+        f"{where} is {now}, but the memory has {1 - now} for sample {sample}; an index must mean the same sample "
+        "in every batch. Check where the indices come from (IndexedDataset returns them). If labels have changed, "
+        "call memory.reset()"
+    )
 
 
 class _Place(torch.autograd.Function):

@@ -12,9 +12,10 @@ from rankwise.metrics.gains import Gain
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.torch.batches import Batch, Gather, check_options, loss_of_batch
+from rankwise.torch.documented import documented_like
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Goal, Options
-from rankwise.torch.registry import key_of
+from rankwise.torch.options import Goal, Options, key_of
+from rankwise.torch.score_functions import structured_hinge
 
 
 class RankLoss(torch.nn.Module):
@@ -45,6 +46,7 @@ class ScoresLoss(RankLoss):
     def _goal(self) -> Goal:
         raise NotImplementedError
 
+    @documented_like(structured_hinge)
     def forward(
         self,
         scores: Tensor,
@@ -60,26 +62,14 @@ class ScoresLoss(RankLoss):
 
         Parameters
         ----------
-        scores : Tensor of shape (n,) or (...)
-            Raw outputs of a model, in floating point. Shape (n,) is one query, or several with qid. More dimensions
-            need the option dim.
+        As in `structured_hinge`: scores.
         target : Tensor of the same shape as scores
             Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, where the loss takes grades.
-        mask : Tensor of the same shape as scores, optional
-            True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
-        qid : Tensor of shape (n,), optional
-            Integer query id of each sample, in any order, for queries of different lengths in flat scores.
-        index : Tensor of shape (b,), optional
-            Position of each sample of the batch in the data set. Required with memory.
-        memory : ScoreMemory, optional
-            Last scores of all samples of the data set. The batch is ranked among them and then written to the memory.
-            Cannot be combined with qid.
+        As in `structured_hinge`: mask, qid, index, memory.
 
         Returns
         -------
-        Tensor
-            The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
-            for float64 scores.
+        As in `structured_hinge`: Tensor.
         """
         asked = self.options
         rest = (asked["empty"], asked["reduction"], asked["backend"])
@@ -88,6 +78,7 @@ class ScoresLoss(RankLoss):
         return loss_of_batch(batch, options, asked["dim"], asked["gather"], memory)
 
 
+@documented_like(structured_hinge)
 class RankHingeLoss(ScoresLoss):
     """
     Structured hinge of any rank loss.
@@ -102,29 +93,7 @@ class RankHingeLoss(ScoresLoss):
 
     Parameters
     ----------
-    loss : str or Loss, default "ap"
-        Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr", "auc" or "f1", or a `rankwise.Loss`.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    scale : float, default 1.0
-        Weight of Δ against the scores: how large a margin an error is worth. About a third of the difference between
-        the mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+    As in `structured_hinge`: loss, dim, scale, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------
@@ -177,6 +146,7 @@ class RankHingeLoss(ScoresLoss):
         return Goal(as_scale(self.options["scale"]), "")
 
 
+@documented_like(structured_hinge)
 class APHingeLoss(RankHingeLoss):
     """
     Structured hinge of average precision (AP).
@@ -189,27 +159,7 @@ class APHingeLoss(RankHingeLoss):
 
     Parameters
     ----------
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    scale : float, default 1.0
-        Weight of the AP loss against the scores: how large a margin an error is worth. About a third of the difference
-        between the mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+    As in `structured_hinge`: dim, scale, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------
@@ -270,6 +220,7 @@ class APHingeLoss(RankHingeLoss):
         )  # fmt: skip
 
 
+@documented_like(structured_hinge)
 class NDCGHingeLoss(RankHingeLoss):
     """
     Structured hinge of normalised discounted cumulative gain (NDCG).
@@ -285,27 +236,7 @@ class NDCGHingeLoss(RankHingeLoss):
         Cut-off: only the first k places count. None counts all places.
     gain : {"exp2", "linear"} or callable, default "exp2"
         What a grade is worth, as in `rankwise.NDCG`. "exp2" is 2^grade − 1.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    scale : float, default 1.0
-        Weight of the NDCG loss against the scores: how large a margin an error is worth. About a third of the
-        difference between the mean scores of positives and negatives works well.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+    As in `structured_hinge`: dim, scale, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from rankwise.torch import core_backend, tensor_backend
 from rankwise.torch.layout import compute_dtype, samples
-from rankwise.torch.outcome import Goal, Options, refuse_empty, share_of_query
-from rankwise.torch.registry import loss_of
+from rankwise.torch.options import Goal, Options, loss_of, refuse_empty, share_of_query
 
 BACKENDS = ("auto", "core", "tensor")
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -33,10 +32,15 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     ignore_index, key, scale, update, empty, reduction, backend = options
     loss, goal = loss_of(key), Goal(scale, update)
     labelled = samples(target, mask, ignore_index, goal.takes_grades)
-    if backend == "core" and scores.device.type != "cpu":
-        raise ValueError(f"backend='core' runs on the CPU but scores are on {scores.device}; use backend='auto'")
-    on_host = scores.device.type == "cpu" and backend != "tensor"
-    solver = core_backend if on_host else tensor_backend
+    in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
+    if not in_core and not tensor_backend.can_solve(loss, goal):
+        if backend == "tensor":
+            raise ValueError(
+                f"backend='tensor' has no operations for {goal.name} of {loss.name!r}; use backend='auto', which takes "
+                "the core for it on every device"
+            )
+        in_core = True
+    solver = core_backend if in_core else tensor_backend
     outcome, query = solver.solve_batch(scores, labelled, qid, loss, goal)
     query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
     if empty == "error":

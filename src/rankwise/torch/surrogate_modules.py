@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from rankwise.metrics.registry import LossLike
 from rankwise.torch.batches import Gather
-from rankwise.torch.functional import check_update
+from rankwise.torch.documented import documented_like
 from rankwise.torch.modules import ScoresLoss
-from rankwise.torch.outcome import Goal, error_driven_way, soft_goal
+from rankwise.torch.options import Goal, direct_goal, error_driven_way, soft_goal
+from rankwise.torch.score_functions import direct_loss, structured_hinge
+from rankwise.torch.soft_functions import error_driven_loss, smooth_loss
 
 
+@documented_like(structured_hinge, smooth_loss)
 class SmoothRankLoss(ScoresLoss):
     """
     Rank loss with softened comparisons and its true gradient.
@@ -21,28 +24,8 @@ class SmoothRankLoss(ScoresLoss):
 
     Parameters
     ----------
-    loss : str or DiscountedLoss, default "ap"
-        Rank loss: "ap", "ndcg", "ndcg@10", "mrr", "auc", "f1", or a `rankwise.DiscountedLoss`.
-    width : float, default 1.0
-        Half the width of the ramp, in units of the scores. 1 suits logits, 0.05 to 0.1 cosines.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+    As in `smooth_loss`: loss, width.
+    As in `structured_hinge`: dim, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------
@@ -93,6 +76,7 @@ class SmoothRankLoss(ScoresLoss):
         return soft_goal(self.loss, self.options["width"], "smooth")
 
 
+@documented_like(structured_hinge, error_driven_loss)
 class ErrorDrivenLoss(ScoresLoss):
     """
     Error-driven loss: AP-loss of Chen et al. (2019) for "ap", and its like for other losses.
@@ -105,32 +89,8 @@ class ErrorDrivenLoss(ScoresLoss):
 
     Parameters
     ----------
-    loss : str or DiscountedLoss, default "ap"
-        Rank loss: "ap", "ndcg", "ndcg@10", "mrr", "auc", or a `rankwise.DiscountedLoss`.
-    width : float, default 1.0
-        Half the width of the ramp by which scores are compared, in units of the scores. 1 suits logits, 0.05 to 0.1
-        cosines.
-    interpolate : bool, default True
-        Whether the precision of a positive counts as the highest precision among positives that score no higher. A
-        loss whose discount is not positive, such as "auc", has no precision and is not interpolated.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+    As in `error_driven_loss`: loss, width, interpolate.
+    As in `structured_hinge`: dim, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------
@@ -185,6 +145,7 @@ class ErrorDrivenLoss(ScoresLoss):
         return soft_goal(self.loss, self.options["width"], error_driven_way(self.options["interpolate"]))
 
 
+@documented_like(structured_hinge, direct_loss)
 class DirectLoss(ScoresLoss):
     """
     Rank loss itself, with the gradient of direct loss minimisation (Song et al., 2016).
@@ -198,31 +159,11 @@ class DirectLoss(ScoresLoss):
 
     Parameters
     ----------
-    loss : str or Loss, default "ap"
-        Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
-    epsilon : float, default 1.0
-        Weight of Δ in the second ranking, positive. Larger values move more samples per step.
+    As in `direct_loss`: loss, epsilon.
     update : {"positive", "negative"}, default "positive"
         "positive" moves away from a worse ranking, and "negative" towards a better one. The negative update is slower:
         its time grows with the number of misordered pairs.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives and so nothing to rank. "zero" counts them
-        as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together. True gives each score the gradient
-        that a single process would compute. "ddp" multiplies it by the number of processes, because
-        DistributedDataParallel averages gradients.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
+    As in `structured_hinge`: dim, ignore_index, empty, reduction, gather, backend.
 
     See Also
     --------
@@ -265,8 +206,7 @@ class DirectLoss(ScoresLoss):
             "reduction": reduction, "gather": gather, "backend": backend,
         }  # fmt: skip
         super().__init__(loss, options)
-        check_update(loss, epsilon, update)
+        self._goal()
 
     def _goal(self) -> Goal:
-        update = self.options["update"]
-        return Goal(check_update(self.loss, self.options["epsilon"], update), update)
+        return direct_goal(self.loss, self.options["epsilon"], self.options["update"])

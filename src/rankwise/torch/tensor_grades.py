@@ -14,7 +14,7 @@ from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, level_gains, level_norms, sums_of, weigh_levels
 from rankwise.surrogates.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, precise, refuse_scores
-from rankwise.torch.outcome import Goal, Outcome
+from rankwise.torch.options import Goal, Outcome
 from rankwise.torch.tensor_loss import DiscountedTensors
 from rankwise.torch.tensor_rows import sort_rows
 from rankwise.torch.tensor_soft import Among, among

@@ -7,7 +7,6 @@ the counts of each query (Q, 1).
 from __future__ import annotations
 
 import math
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,34 +15,15 @@ from torch import Tensor
 
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, Tail
-from rankwise.metrics.step_loss import StepLoss
 from rankwise.torch.layout import precise
 
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
 
 
-class TensorLoss(Protocol):
-    """What the search needs from a loss.
-
-    rises: whether Δ is known never to fall as negatives pass positives. largest (Q, 1): a bound on the size of gains.
-    """
-
-    largest: Tensor
-
-    @property
-    def rises(self) -> bool: ...
-
-    def gain(self, k: Tensor, m: Tensor) -> Tensor:
-        """Δ's growth when the m-th negative passes the k-th positive: −(δ_m(k+1) − δ_m(k))."""
-
-    def lost(self, above: Tensor, counts: Tensor) -> Tensor:
-        """Δ (Q,) of rankings with above (Q, P) negatives above each positive, of which counts (Q, 1) are real."""
-
-
 class DiscountedTensors:
     """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), from tables of w and D kept on the device.
 
-    weight: w_1, …. norm: (Q, 1) C of each query.
+    weight: w_1, …. norm: (Q, 1) C of each query. largest (Q, 1): a bound on the size of gains.
     """
 
     def __init__(self, loss: DiscountedLoss, n_pos: Tensor, n_neg: Tensor, most: tuple[int, int]) -> None:
@@ -61,16 +41,13 @@ class DiscountedTensors:
         """Whether only the first places count."""
         return self._loss.k is not None
 
-    @property
-    def rises(self) -> bool:
-        return bool((self._discount[1:].diff() <= 0).all())
-
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
-        """w_k (D(k + m − 1) − D(k + m)) / C."""
+        """Δ's growth when the m-th negative passes the k-th positive: w_k (D(k + m − 1) − D(k + m)) / C."""
         at = (k + m).clamp(1, self._discount.shape[0] - 1)
         return self.weight[k - 1] * (self._discount[at - 1] - self._discount[at]) / self.norm
 
     def lost(self, above: Tensor, counts: Tensor) -> Tensor:
+        """Δ (Q,) of rankings with above (Q, P) negatives above each positive, of which counts (Q, 1) are real."""
         k = torch.arange(1, above.shape[1] + 1, device=above.device)
         terms = self.weight[k - 1] * (self._discount[k] - self._discount[(k + above)])
         return (torch.where(k <= counts, terms, 0.0) / self.norm).sum(1)
@@ -125,42 +102,3 @@ def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> t
         )
         weight, discount = kept[device]
     return weight[:n_pos], discount[: n + 1]
-
-
-class StepTensors:
-    """A loss given by its step function, for a single query; the function is called with tensors."""
-
-    rises = False
-
-    def __init__(self, loss: StepLoss, n_pos: int, n_neg: int, device: torch.device, has_c2: bool) -> None:
-        self._loss, self._n_pos, self._n_neg, self._device = loss, n_pos, n_neg, device
-        k, j = torch.arange(1, n_pos + 1, device=device), torch.arange(1, n_neg + 1, device=device)
-        if has_c2:  # steps do not fall as j grows: the largest is the first or the last
-            sizes = [self._steps(k, torch.full_like(k, end)).abs().amax() for end in (1, n_neg)]
-        else:
-            sizes = [self._steps(torch.full_like(j, one), j).abs().amax() for one in range(1, n_pos + 1)]
-        self.largest = torch.stack(sizes).amax().view(1, 1)
-
-    def gain(self, k: Tensor, m: Tensor) -> Tensor:
-        """−step(k, m)."""
-        return -self._steps(k, m.clamp(1, self._n_neg))
-
-    def lost(self, above: Tensor, counts: Tensor) -> Tensor:
-        j = torch.arange(1, self._n_neg + 1, device=self._device)
-        total = torch.zeros(1, dtype=precise(self._device), device=self._device)
-        for k in range(1, self._n_pos + 1):  # δ_j(r_j) = −Σ_{i ≥ r_j} step; the c_i highest negatives have r_j ≤ i
-            sums = torch.nn.functional.pad(self._steps(torch.full_like(j, k), j).cumsum(0), (1, 0))
-            total = total - sums[above[:, k - 1]]
-        return total
-
-    def _steps(self, k: Tensor, m: Tensor) -> Tensor:
-        dtype = precise(self._device)  # the quotient of integers would be float32 in PyTorch
-        try:
-            steps = self._loss.step(k.to(dtype), m.to(dtype), self._n_pos, self._n_neg)
-            steps = torch.as_tensor(steps, dtype=dtype, device=self._device)
-        except (TypeError, RuntimeError, IndexError) as error:
-            raise TypeError(
-                f"the loss {self._loss.name!r} cannot be computed on {self._device}: its step function fails for "
-                f"tensors ({error}); use operators that take both arrays and tensors, or move the scores to the CPU"
-            ) from error
-        return steps.expand(k.shape)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from rankwise.torch.layout import Samples
-from rankwise.torch.outcome import Goal
+from rankwise.torch.options import Goal
 from rankwise.torch.tensor_loss import DiscountedTensors
 from rankwise.torch.tensor_rows import SortedRows, sort_rows
 

@@ -24,10 +24,10 @@ warnings.simplefilter("error")
 sys.path.append(sys.argv[1])
 import numpy as np
 import rankwise as rw
-from rankwise.surrogates.rank_sort import solve_alrp, solve_rank_sort
 from rankwise.kernels.grouping import order_by_key
 from rankwise.kernels.predicted import predict
 from rankwise.queries import single_query
+from rankwise.rank_sort import solve_rank_sort
 from hostile import FAMILIES, LOSSES, SWITCHES, problem
 from rank_losses import PUSH
 
@@ -81,8 +81,7 @@ for k, family in enumerate(FAMILIES):
         function = (rw.smooth_loss, rw.error_driven_loss)[k % 2]
         attempt(f"{function.__name__} {one.told}", lambda: function(one.scores, one.relevant, width=width))
         given = one.scores, single_query(one.relevant), np.where(one.relevant, (np.arange(1, n + 1) % 7 + 1) / 7, 0.0)
-        for function in (solve_rank_sort, solve_alrp):
-            attempt(f"{function.__name__} {one.told}", lambda: function(*given, width))
+        attempt(f"rank_sort {one.told}", lambda: solve_rank_sort(*given, width))
 for k, n in enumerate([5, 17, 64, 257, 1025, 4097, 65_535, 65_536, 70_000, 131_073] * 4):
     rng = np.random.default_rng(k)
     scores, relevant = rng.normal(size=n).astype((np.float32, np.float64)[k % 2]), rng.random(n) < 0.1

@@ -28,7 +28,7 @@ from rankwise.kernels.grouping import order_by_key
 print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist())
 """
 PRINTED = "[1, 0, 2]\n"
-SAID = "rankwise: compiling its kernels for this machine, about "
+SAID = "rankwise: compiling its kernels for this machine, about half a minute ("
 
 where_folders_have_owners = pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no os.getuid")
 
@@ -136,12 +136,14 @@ def test_processes_that_compile_at_once_find_the_kernels_of_each_other(folder: P
     assert sum(later.stats.cache_misses.values()) == 2  # it forgot all, and compiled both again
 
 
-def test_a_file_that_was_cut_off_is_written_again(folder: Path) -> None:
+def test_a_file_that_was_cut_off_or_damaged_is_written_again(folder: Path) -> None:
     assert compiled.kernel(add_one)(1) == 2
     (name,) = kernels_in(folder)
     whole = Path(name).read_bytes()
-    for size in (0, 10, len(whole) - 1):
-        Path(name).write_bytes(whole[:size])
+    middle = len(whole) // 2
+    damaged = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    for content in (b"", whole[:10], whole[:-1], damaged):
+        Path(name).write_bytes(content)
         again = compiled.kernel(add_one)
         assert again(1) == 2
         assert not again.stats.cache_hits
@@ -159,6 +161,7 @@ FOREIGN = {
     "nothing": pickle.dumps(None),
     "as many parts as a kernel has": pickle.dumps((None,) * 9),
     "noise": bytes(range(256)),
+    "code that ends the process": b"cbuiltins\nexit\n(tR.",
 }
 
 

@@ -16,7 +16,7 @@ import pytest
 import rankwise as rw
 from rankwise.cli.main import main
 from rankwise.io import ModelFileError, read_model, write_model
-from rankwise.io.npy import npy_header
+from rankwise.io.npy import npy_bytes
 
 Document, Arrays = dict[str, Any], dict[str, Any]
 
@@ -27,9 +27,7 @@ Y = np.arange(24) % 2
 
 def write_raw(path: Path, document: Any, arrays: Arrays, *, members: dict[str, bytes] | None = None) -> None:
     """A file of any header whatever, its sums right; an array that cannot be written as one is written as bytes."""
-    parts = {
-        name: part if isinstance(part, bytes) else npy_header(part) + part.tobytes() for name, part in arrays.items()
-    }
+    parts = {name: part if isinstance(part, bytes) else npy_bytes(part) for name, part in arrays.items()}
     if isinstance(document, dict) and isinstance(document.get("arrays"), list):
         document = document | {
             "arrays": [

@@ -27,21 +27,31 @@ BAD_NPZ: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "structured": ({"X": np.zeros(2, "f8,f8")}, r"array 'X': an array of dtype '\|V16'"),
     "complex": ({"X": np.zeros((2, 2), complex)}, r"array 'X': an array of dtype '<c16'"),
-    "strings": ({"X": np.array([["a"]])}, r"X has dtype <U1; it must hold numbers"),
-    "a vector": ({"X": np.zeros(2)}, r"X has shape \(2,\); it must be two-dimensional"),
+    "strings": ({"X": np.array([["a"]])}, r"X must be a two-dimensional array of numbers, got <U1 of shape"),
+    "a vector": ({"X": np.zeros(2)}, r"X must be a two-dimensional array of numbers, got float64 of shape \(2,\)"),
     "no X": ({"y": np.zeros(2)}, r"no array 'X', and no X_data, X_indices, X_indptr, X_shape; store the samples as X"),
     "nan": ({"X": np.array([[1, 2], [3, np.nan]]), "y": np.zeros(2)}, r"X\[1, 1\] is nan; remove or replace it"),
-    "y too short": ({"X": np.eye(2), "y": np.zeros(1)}, r"X has 2 rows but y has shape \(1,\)"),
+    "y too short": (
+        {"X": np.eye(2), "y": np.zeros(1)},
+        r"y must be 2 numbers, one per row of X, got float64 of shape \(1,\)",
+    ),
     "y inf": ({"X": np.eye(2), "y": np.array([0, np.inf])}, r"y\[1\] is inf; give every sample a finite label"),
-    "y strings": ({"X": np.eye(2), "y": np.array(["a", "b"])}, r"y has dtype <U1; it must hold numbers"),
-    "qid too long": ({"X": np.eye(2), "y": np.zeros(2), "qid": np.zeros(3, int)}, r"qid has shape \(3,\)"),
+    "y strings": ({"X": np.eye(2), "y": np.array(["a", "b"])}, r"y must be 2 numbers, one per row of X, got <U1"),
+    "qid too long": (
+        {"X": np.eye(2), "y": np.zeros(2), "qid": np.zeros(3, int)},
+        r"qid must be 2 whole numbers or strings, got int64 of shape \(3,\)",
+    ),
     "qid floats": (
         {"X": np.eye(2), "y": np.zeros(2), "qid": np.zeros(2)},
-        r"qid has dtype float64; queries must be whole",
+        r"qid must be 2 whole numbers or strings, got float64",
     ),
     "few names": (
         {"X": np.eye(2), "y": np.zeros(2), "feature_names": np.array(["a"])},
-        r"feature_names must be 2 strin",
+        r"feature_names has 1 names but X has 2 columns",
+    ),
+    "numbers as names": (
+        {"X": np.eye(2), "y": np.zeros(2), "feature_names": np.ones(2)},
+        r"names must be strings, got",
     ),
     "unknown": ({"X": np.eye(2), "weights": np.zeros(2)}, r"array 'weights': unknown or duplicate; an archive of"),
     "no rows": ({"X": np.empty((0, 2)), "y": np.empty(0)}, r"x\.npz holds no samples"),
@@ -100,35 +110,26 @@ NO_HEADERS: dict[str, tuple[str, str]] = {
 }
 
 
-def stored(header: str, version: int) -> bytes:
+def stored(header: str, version: int = 1) -> bytes:
     """Two numbers after a header, in NumPy's format 1.0 or 2.0."""
     length = struct.pack("<H" if version == 1 else "<I", len(header))
     return b"\x93NUMPY" + bytes([version, 0]) + length + header.encode() + np.array([1.0, 2.0]).tobytes()
 
 
 @pytest.mark.parametrize("kind", NO_HEADERS)
-@pytest.mark.parametrize("version", [1, 2])
-def test_headers_of_no_plain_array_are_refused(kind: str, version: int) -> None:
-    good = stored(HEADER, version)
+def test_headers_of_no_plain_array_are_refused(kind: str) -> None:
+    good = stored(HEADER)
     assert read_npy(io.BytesIO(good), len(good)).tolist() == [[1.0], [2.0]]
     text, said = NO_HEADERS[kind]
-    content = stored(text, version)
+    content = stored(text)
     with pytest.raises(ValueError, match=said):
         read_npy(io.BytesIO(content), len(content))
 
 
-def test_a_header_that_claims_to_be_long_is_not_read() -> None:
-    class Endless:
-        largest = 0
-
-        def read(self, size: int, /) -> bytes:
-            self.largest = max(self.largest, size)
-            return (b"\x93NUMPY\x02\x00" if size == 8 else b"\xff\xff\xff\xff")[:size]
-
-    stream = Endless()
-    with pytest.raises(ValueError, match="not the header of a plain array"):
-        read_npy(stream, 2**33)
-    assert stream.largest == 8
+def test_a_format_whose_headers_have_any_length_is_not_read() -> None:
+    content = stored(HEADER, version=2)
+    with pytest.raises(ValueError, match=r"not an array of NumPy's format 1\.0"):
+        read_npy(io.BytesIO(content), len(content))
 
 
 def test_damaged_npz_is_refused_or_read_as_it_was(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -36,7 +36,7 @@ _CHIEF = METRICS[0]
 class Plan(pieces.Plan):
     """The network, how long it is trained, and on which alphabets.
 
-    characters, drawings: in a batch, and of each character; memory: how many embeddings arms with a memory keep.
+    characters, drawings: in a batch, and of each character.
     """
 
     train: tuple[str, ...] = ("Balinese", "Early_Aramaic", "Greek", "Latin")
@@ -46,13 +46,12 @@ class Plan(pieces.Plan):
     embedding: int = 64
     characters: int = 16
     drawings: int = 4
-    memory: int = 512
     steps: int = 500
     learning_rates: tuple[float, ...] = (1e-3, 3e-3)
 
     @classmethod
     def quick(cls) -> Plan:
-        return cls(channels=8, embedding=16, memory=128, steps=5)
+        return cls(channels=8, embedding=16, steps=5)
 
     def settled(self) -> dict[str, Any]:
         return {"benchmark": "retrieval", **super().settled()}
@@ -111,7 +110,7 @@ def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Pat
     began = time.perf_counter()
     omniglot = load_omniglot(archive, cache_dir)
     together = joined(omniglot, plan.train)
-    shape = Shape(int(together.characters.max()) + 1, plan.embedding, plan.memory)
+    shape = Shape(int(together.characters.max()) + 1, plan.embedding)
     models = []
     for rate in plan.learning_rates:
         with one_thread(seed):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rankwise.torch import EmbeddingMemory, RetrievalLoss
+from rankwise.torch import RetrievalLoss
 from rankwise_lab.benchmarks.arms import Arm
 from rankwise_lab.benchmarks.torch_peers import METRIC_LEARNING, metric_learning, pairwise_smooth_ap
 
@@ -20,16 +20,14 @@ _WIDTH = 0.05
 
 
 class Shape(NamedTuple):
-    """What a loss may need: the number of characters, the length of embeddings, and how many to remember."""
+    """What a loss may need: the number of characters, and the length of embeddings."""
 
     characters: int
     embedding: int
-    memory: int
 
 
-def _ours(surrogate: str, remembers: bool, shape: Shape) -> Any:
-    loss = RetrievalLoss("ap", surrogate=surrogate, width=_WIDTH)
-    return partial(loss, memory=EmbeddingMemory(shape.memory, shape.embedding)) if remembers else loss
+def _ours(surrogate: str, shape: Shape) -> Any:
+    return RetrievalLoss("ap", surrogate=surrogate, width=_WIDTH)
 
 
 def _proxy_anchor(shape: Shape) -> Any:
@@ -59,9 +57,5 @@ ARMS = (
     Arm("ProxyAnchor", _proxy_anchor, ours=False, package=METRIC_LEARNING),
     # Not pytorch-metric-learning's, which mixes up rows if a batch has more classes than members per class.
     Arm("SmoothAP", partial(_same, smooth_ap), ours=False),
-    *(
-        Arm(f"{surrogate}{'-memory' if remembers else ''}", partial(_ours, surrogate, remembers), ours=True)
-        for surrogate in ("hinge", "smooth", "error-driven")
-        for remembers in (False, True)
-    ),
+    *(Arm(surrogate, partial(_ours, surrogate), ours=True) for surrogate in ("hinge", "smooth", "error-driven")),
 )

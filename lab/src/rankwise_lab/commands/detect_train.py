@@ -22,8 +22,6 @@ from rankwise.cli import (
     counted,
     file_name,
     is_standard,
-    positive,
-    real,
     whole,
     write_document,
 )
@@ -37,9 +35,8 @@ _INIT_HELP = (
 _EPILOG = """\
 training:
   Training knows which images contain the class, not where. It alternates between two steps: choose one window in each
-  image that contains the class, and solve the convex problem for these windows. The result depends on the start. With
-  several --init, the result with the lowest objective is kept. Images in which every object of the class is marked
-  difficult are left out.
+  image that contains the class, and solve the convex problem for these windows. The result depends on the start. Images
+  in which every object of the class is marked difficult are left out.
 
 choice of C:
   With --C auto, the chosen C is the one whose detector ranks held-out images best (average precision over images). The
@@ -53,7 +50,7 @@ interrupting:
 examples:
   rankwise detect train features/ --class scallop -o scallop.rw
   rankwise detect train features/ --class scallop -o scallop.rw --val val --loss zero-one
-  rankwise detect train features/ --class scallop -o scallop.rw --C 100 --init mean whole centre --json -
+  rankwise detect train features/ --class scallop -o scallop.rw --C 100 --init whole --json -
 """
 
 
@@ -75,14 +72,7 @@ def add_command(steps: Any) -> None:
     model.add_argument(
         "--set", nargs="+", default=["trainval"], metavar="NAME", help="image sets to train on (default: trainval)"
     )
-    model.add_argument("--init", nargs="+", choices=_STARTS, default=["mean"], help=_INIT_HELP)
-    model.add_argument(
-        "--self-paced",
-        type=_share,
-        metavar="F",
-        help="learn first from this fraction of the images that contain the class, those with the highest scores; the "
-        "others join later (default: all from the start)",
-    )
+    model.add_argument("--init", choices=_STARTS, default="mean", help=_INIT_HELP)
     choice = parser.add_argument_group("choice of C, with --C auto")
     choice.add_argument("--Cs", type=whole(1), metavar="N", help=f"number of values to try (default: {_N_CS})")
     which = choice.add_mutually_exclusive_group()
@@ -90,7 +80,7 @@ def add_command(steps: Any) -> None:
     which.add_argument("--val", metavar="SET", help="image set to use instead of folds (default: see below)")
     solver = parser.add_argument_group("solver")
     add_solver(solver, threads="scoring windows and for the search for most violating rankings")
-    add_seed(solver, "the split into folds and for random starts")
+    add_seed(solver, "the split into folds and for --init random")
     solver.add_argument(
         "--max-outer", type=whole(1), default=50, metavar="N", help="largest number of alternations (default: 50)"
     )
@@ -103,11 +93,6 @@ def add_command(steps: Any) -> None:
     report = parser.add_argument_group("report")
     add_json(report, "the summary")
     add_quiet(report)
-
-
-def _share(text: str) -> float:
-    positive(text)  # which has an error of its own
-    return real(text, lambda value: value <= 1.0, "is not a fraction; use a number above 0 and at most 1")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -132,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"interrupted: {arguments.output} was not written; run the same command to continue from {checkpoint}"
         )
         return INTERRUPTED
-    note = {"sets": arguments.set, "starts": arguments.init, "choice": choice}
+    note = {"sets": arguments.set, "start": arguments.init, "choice": choice}
     write_detector(arguments.output, model, arguments.name, store.settings, note)
     if own:
         shutil.rmtree(checkpoint, ignore_errors=True)
@@ -149,8 +134,7 @@ def _trained(
 
     recipe = Recipe(
         arguments.loss,
-        tuple(arguments.init),
-        arguments.self_paced,
+        arguments.init,
         arguments.method,
         arguments.tol,
         max_outer=arguments.max_outer,
@@ -231,7 +215,6 @@ def _document(
         "C": model.C_,
         "choice": choice,
         "init": arguments.init,
-        "self_paced": arguments.self_paced,
         "objective": model.objective_,
         "dual": model.dual_,
         "gap": model.gap_,
@@ -239,7 +222,6 @@ def _document(
         "converged": model.converged_,
         "outer_steps": model.n_iter_,
         "objectives": model.history_["objective"],
-        "starts": model.starts_,
         "passes": timing["passes"],
         "inference_calls": timing["calls"],
         "seconds": {name: timing[name] for name in ("total", "inference", "products")},

@@ -37,13 +37,10 @@ class Recipe:
     ----------
     loss : str or Loss, default "ap"
         Rank loss of the images: a name such as "ap" or "auc", or a `rankwise.Loss`.
-    starts : tuple of str, default ("mean",)
+    start : {"mean", "whole", "centre", "random"}, default "mean"
         Which window represents a positive image at the start: the best window under a ranker of the images' mean
         windows ("mean"), the whole image ("whole"), the window nearest the centre ("centre"), or a random one
-        ("random"). With several starts, the lowest objective wins.
-    self_paced : float, optional
-        Share of positive images to learn from after the first step, those with the highest scores. It grows by a factor
-        of 1.3 per step until all are used. None uses all from the start.
+        ("random").
     method : str, default "auto"
         How the most violating ranking is found, as in `rankwise.RankSVM`.
     tol : float, default 1e-3
@@ -55,7 +52,7 @@ class Recipe:
     n_threads : int, default 1
         Number of threads.
     seed : int, default 0
-        Seed for random starts.
+        Seed for the start "random".
 
     See Also
     --------
@@ -66,13 +63,12 @@ class Recipe:
     --------
     >>> from rankwise_lab.detection import Recipe, train
     >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> recipe = Recipe(starts=("mean", "centre"), max_outer=20)
+    >>> recipe = Recipe(start="centre", max_outer=20)
     >>> model = train(shapes_store(), "disc", recipe=recipe, C=10.0)
     """
 
     loss: LossLike = "ap"
-    starts: tuple[str, ...] = ("mean",)
-    self_paced: float | None = None
+    start: str = "mean"
     method: str = "auto"
     tol: float = 1e-3
     outer_tol: float = 1e-3
@@ -89,16 +85,16 @@ class Recipe:
         store : FeatureStore
             Images with the features of their windows.
         images : ndarray of shape (m,)
-            Indices of the training images, for starts that depend on them.
+            Indices of the training images, for a start that depends on them.
 
         Returns
         -------
         dict
             Keyword arguments of `rankwise.latent.LatentRankSVM`.
         """
-        names = ("loss", "self_paced", "method", "tol", "outer_tol", "max_outer", "n_threads")
+        names = ("loss", "method", "tol", "outer_tol", "max_outer", "n_threads")
         shared = {name: getattr(self, name) for name in names}
-        return shared | {"init": _init(self.starts, store, images), "random_state": self.seed}
+        return shared | {"init": _init(self.start, store, images), "random_state": self.seed}
 
 
 class Labelled(NamedTuple):
@@ -527,20 +523,15 @@ def central_window(boxes: ArrayLike, width: int, height: int) -> int:
     return int(np.argmax(iou(as_boxes(boxes), middle)[:, 0]))
 
 
-def _init(starts: Sequence[str], store: FeatureStore, images: NDArray[np.intp]) -> Any:
-    """Starts in the form that `LatentRankSVM` takes."""
-    unknown = [start for start in starts if start not in STARTS]
-    if unknown or not starts:
-        raise ValueError(f"unknown start {unknown[0] if unknown else starts!r}; use {', '.join(STARTS)}")
-    init: list[Any] = []
-    for start in starts:
-        if start == "centre":
-            sizes = store.sizes[images].tolist()
-            windows = (store.windows(int(i)) for i in images)
-            init.append(np.array([central_window(part, *size) for part, size in zip(windows, sizes, strict=True)]))
-        else:
-            init.append("first" if start == "whole" else start)
-    return init[0] if len(init) == 1 else init
+def _init(start: str, store: FeatureStore, images: NDArray[np.intp]) -> Any:
+    """A start in the form that `LatentRankSVM` takes."""
+    if start not in STARTS:
+        raise ValueError(f"unknown start {start!r}; use {', '.join(STARTS)}")
+    if start != "centre":
+        return "first" if start == "whole" else start
+    windows = (store.windows(int(i)) for i in images)
+    sizes = store.sizes[images].tolist()
+    return np.array([central_window(part, *size) for part, size in zip(windows, sizes, strict=True)])
 
 
 def _ranked(model: Any, store: FeatureStore, held: Labelled) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rankwise.arguments import is_whole
 from rankwise.io import ModelFile, ModelFileError, read_model, write_model
-from rankwise.io.quoting import shown, told
+from rankwise.io.quoting import message_of, shown
 from rankwise_lab.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
 _KIND = "plcnn"
@@ -227,7 +227,7 @@ class PLCNN(nn.Sequential):
             AssertionError,
         ) as error:
             raise ModelFileError(
-                f"{path}: damaged ({told(error)}); copy it again, or train the network again"
+                f"{path}: damaged ({message_of(error)}); copy it again, or train the network again"
             ) from None
         return net.eval()
 

@@ -44,8 +44,7 @@ class Plan(pieces.Plan):
     """What both losses share. Cs: values of C to choose from. least: the fewest images of train with a class."""
 
     Cs: tuple[float, ...] = (1e2, 3e2, 1e3, 3e3, 1e4, 3e4)
-    starts: tuple[str, ...] = ("mean",)
-    self_paced: float | None = None
+    start: str = "mean"
     tol: float = 1e-3
     least: int = 10
     seed: int = 0
@@ -56,7 +55,7 @@ class Plan(pieces.Plan):
 
     def recipe(self, loss: str, method: str = "auto") -> Recipe:
         """How a detector is trained."""
-        return Recipe(loss, self.starts, self.self_paced, method, self.tol, seed=self.seed)
+        return Recipe(loss, self.start, method, self.tol, seed=self.seed)
 
 
 class Experiment:

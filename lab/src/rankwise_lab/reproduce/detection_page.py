@@ -233,9 +233,7 @@ def facts(found: Mapping[str, Any]) -> list[str]:
         + ". The detector that is trained on train and ranks the "
         "images of val best decides. This uses only labels of images, no boxes. The final detector is trained on train "
         "and val.",
-        f"Start: {' and '.join(plan['starts'])}"
-        + ("" if plan["self_paced"] is None else f"; self-paced from {plan['self_paced']:g} of the positives")
-        + f". Convex problems are solved to a relative gap of {plan['tol']:g}.",
+        f"Start: {plan['start']}. Convex problems are solved to a relative gap of {plan['tol']:g}.",
         "Windows that overlap a better one of the same image by an IoU over 0.3 are dropped; 100 per image are kept.",
     ]
     if data["left_out"]:

@@ -39,6 +39,7 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
             lowest, dual = bundle.solve(C, _MODEL_TOL * wanted)
             track.bound(dual)
             if track.done:
+                track.leave_zero(lowest)
                 track.record(bundle.n_used)
                 break
             bundle.prune()

@@ -202,6 +202,11 @@ class Track:
         """Use a new lower bound."""
         self.dual = max(self.dual, dual)
 
+    def leave_zero(self, v: Vector) -> None:
+        """Take v, if it is better, where coefficients of 0 are within the tolerance: they give equal scores."""
+        if not self.coef.any():
+            self.offer(v, self.objective.evaluate(v).risk)
+
     def record(self, planes: int) -> None:
         """Close an iteration."""
         step = Step(

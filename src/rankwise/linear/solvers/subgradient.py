@@ -29,6 +29,8 @@ def subgradient(objective: LinearRisk, C: float, settings: Settings) -> SolverRe
             v = (1.0 - step) * v - step * C * evaluation.cut.normal
             offset = (1.0 - step) * offset + step * evaluation.cut.offset
             track.bound(C * offset - 0.5 * float(v @ v))
+            if track.done:
+                track.leave_zero(v)
             track.record(1)
             if track.done:
                 break

@@ -6,11 +6,13 @@ from torch import Tensor
 
 from rankwise.metrics.registry import LossLike
 from rankwise.torch.batches import Batch, Gather, loss_of_batch
+from rankwise.torch.documented import documented_like
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.outcome import Options, error_driven_way, soft_goal
-from rankwise.torch.registry import key_of
+from rankwise.torch.options import Options, error_driven_way, key_of, soft_goal
+from rankwise.torch.score_functions import structured_hinge
 
 
+@documented_like(structured_hinge)
 def smooth_loss(
     scores: Tensor,
     target: Tensor,
@@ -38,9 +40,7 @@ def smooth_loss(
 
     Parameters
     ----------
-    scores : Tensor of shape (n,) or (...)
-        Raw outputs of a model, in floating point. Shape (n,) is one query, or several queries of any lengths with qid.
-        Scores with more dimensions are ranked along dim.
+    As in `structured_hinge`: scores.
     target : Tensor of the same shape as scores
         Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, finite and at least 0. A query with
         grade 0 and one other grade is binary; one with more grades takes soft ranks of all samples.
@@ -49,47 +49,17 @@ def smooth_loss(
         condition (C2) of the hinge.
     width : float, default 1.0
         Half the width of the ramp, in units of the scores. 1 suits logits, 0.05 to 0.1 cosines.
-    mask : Tensor of the same shape as scores, optional
-        True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
-    qid : Tensor of shape (n,), optional
-        Integer query id of each sample, in any order, for queries of different lengths in flat scores.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension.
-        True gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of
-        processes, because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh
-        the values alike.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
-    index : Tensor of shape (b,), optional
-        Position of each sample of the batch in the data set. Required with memory.
-    memory : ScoreMemory, optional
-        Last scores of all samples of the data set. The batch is ranked among them and then written to the memory.
-        Cannot be combined with qid.
+    As in `structured_hinge`: mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory.
 
     Returns
     -------
-    Tensor
-        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
-        float64 scores.
+    As in `structured_hinge`: Tensor.
 
     Raises
     ------
     ValueError
         If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
-        finite, or a target is not allowed, or width is not
-        positive, or the loss has no discount.
+        finite, a target is not allowed, width is not positive, or the loss has no discount.
     TypeError
         If an argument has the wrong type.
 
@@ -118,6 +88,7 @@ def smooth_loss(
     return loss_of_batch(Batch(scores, target, mask, qid, index), options, dim, gather, memory)
 
 
+@documented_like(structured_hinge)
 def error_driven_loss(
     scores: Tensor,
     target: Tensor,
@@ -145,9 +116,7 @@ def error_driven_loss(
 
     Parameters
     ----------
-    scores : Tensor of shape (n,) or (...)
-        Raw outputs of a model, in floating point. Shape (n,) is one query, or several queries of any lengths with qid.
-        Scores with more dimensions are ranked along dim.
+    As in `structured_hinge`: scores.
     target : Tensor of the same shape as scores
         Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, finite and at least 0.
     loss : str or DiscountedLoss, default "ap"
@@ -159,47 +128,17 @@ def error_driven_loss(
     interpolate : bool, default True
         Whether the precision of a positive counts as the highest precision among positives that score no higher. A
         loss whose discount is not positive, such as "auc", has no precision and is not interpolated.
-    mask : Tensor of the same shape as scores, optional
-        True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
-    qid : Tensor of shape (n,), optional
-        Integer query id of each sample, in any order, for queries of different lengths in flat scores.
-    dim : int, optional
-        Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-        samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per
-        row.
-    ignore_index : int, optional
-        Value of target that means "no label". Such samples are left out, as if masked.
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-        "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
-    gather : bool or "ddp", default False
-        Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension.
-        True gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of
-        processes, because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh
-        the values alike.
-    backend : {"auto", "core", "tensor"}, default "auto"
-        Implementation. "core" is compiled code for the CPU and "tensor" runs on any device. "auto" takes "core" for CPU
-        tensors and "tensor" for others.
-    index : Tensor of shape (b,), optional
-        Position of each sample of the batch in the data set. Required with memory.
-    memory : ScoreMemory, optional
-        Last scores of all samples of the data set. The batch is ranked among them and then written to the memory.
-        Cannot be combined with qid.
+    As in `structured_hinge`: mask, qid, dim, ignore_index, empty, reduction, gather, backend, index, memory.
 
     Returns
     -------
-    Tensor
-        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
-        float64 scores.
+    As in `structured_hinge`: Tensor.
 
     Raises
     ------
     ValueError
         If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
-        finite, or a target is not allowed, or width is not
-        positive, or the loss has no discount.
+        finite, a target is not allowed, width is not positive, or the loss has no discount.
     TypeError
         If an argument has the wrong type.
 
