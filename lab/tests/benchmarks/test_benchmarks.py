@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import inference, processes, small
+from rankwise_lab.benchmarks import inference, processes, small, tight
 from rankwise_lab.benchmarks.plan import Row, Sizes, Target, at_least, at_most
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
@@ -194,6 +194,17 @@ def test_memory_is_measured_in_a_process_of_its_own() -> None:
         assert found is not None
         assert found["scores"] == 4 * (QUICK.n_pos + QUICK.large)
         assert found["growth"] >= found["scores"], "the gradient alone is as large as the scores"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is not reported")
+def test_soft_losses_of_as_many_positives_are_measured_in_time_and_memory() -> None:
+    rows = list(tight._equal(50_000, 1))
+    assert [(row.target, set(row.parts)) for row in rows] == [
+        (at_most(bound), {name, "hinge"}) for name in ("smooth", "error-driven") for bound in (3, 2)
+    ]
+    for row in rows[1::2]:
+        assert row.parts["hinge"] >= 4 * 100_000, "the gradient alone"
 
 
 def test_sorting_without_avx512_is_timed_in_a_process_of_its_own() -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.bucket_maps import choose
 from rankwise.kernels.engine import cuts_of, runs_between
+from rankwise.kernels.merging import draw_sorted, soften_sorted
 from rankwise.kernels.softening import conclude_large, lay_gaps, place_part, prepare_large, soft_places, soften_small
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.spreading import draw_part, lines_large, running_maximum, share_ties, spread_small
@@ -22,6 +23,8 @@ LARGE = 1 << 15
 # Large queries are counted in parts of at least so many samples, and at most so many parts: by their size alone, so
 # that the number of threads changes no sum.
 _PART, _PARTS = 1 << 19, 8
+# From so many positives to a negative on, to sort the negatives too takes less time and memory than gaps do.
+_SORTED = 0.125
 # Up to so many gaps, each part counts in several rows.
 _FEW_GAPS, _ROWS = 1 << 12, 4
 
@@ -33,7 +36,8 @@ class Softened(NamedTuple):
     """Soft counts of all positives, query by query, in ascending order of score within a query.
 
     starts: (Q + 1,) where the positives of each query begin. level: their scores. order: their positions. above: c, the
-    soft number of negatives above. near: negatives within width. gaps: (n,) by sample, for `spread`.
+    soft number of negatives above. near: negatives within width. gaps: (n,) by sample, for `spread`; where a large
+    query's negatives are sorted, their positions instead.
     """
 
     width: float
@@ -73,19 +77,38 @@ def _soften_large(scores: NDArray[np.floating], queries: Queries, q: int, soft: 
         if not (np.abs(own) <= limit).all():
             raise NotFiniteError
         return
-    where = np.flatnonzero(queries.relevant[begin:end])
-    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
-        values = own[where].astype(np.float64)
-        if where.size != n_pos or not (np.abs(values) <= limit).all():
-            raise NotFiniteError
-    ascending = order_descending(-values)[1]
-    level = values[ascending]
-    soft.level[p:p_end], soft.order[p:p_end] = level, begin + where[ascending]
+    flags = queries.relevant[begin:end]
+    where = np.flatnonzero(flags)
+    if where.size != n_pos:
+        raise NotFiniteError  # somebody writes to it
+    by_search = not _is_sorted(n_pos, end - begin)
+    jobs = [(own, where)] if by_search else [(own, where), (own, np.flatnonzero(~flags))]
+    (level, order), *negatives = _run_parts(_ascending, jobs, worth(end - begin, n_threads))
+    soft.level[p:p_end], soft.order[p:p_end] = level, begin + order
     if n_pos == end - begin:
         soft.above[p:p_end] = soft.near[p:p_end] = 0.0
         return
+    if negatives:
+        soften_sorted(level, negatives[0][0], soft.width, soft.above[p:p_end], soft.near[p:p_end])
+        soft.gaps[begin : end - n_pos] = negatives[0][1]
+        return
     sums = count_gaps(own, where, level, soft.width, soft.gaps[begin:end], n_threads)
     conclude_gaps(level, soft.width, sums, soft.above[p:p_end], soft.near[p:p_end])
+
+
+def _is_sorted(n_pos: int, n: int) -> bool:
+    """Whether a large query's negatives are sorted, too."""
+    return n_pos < n and n_pos >= _SORTED * (n - n_pos)
+
+
+def _ascending(own: NDArray[np.floating], where: Ints) -> tuple[Floats, Ints]:
+    """The scores at these positions, ascending, and their positions."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
+        values = own[where].astype(np.float64)
+        if not (np.abs(values) <= limit_of(own)).all():
+            raise NotFiniteError
+    values, order = order_descending(np.negative(values, out=values))
+    return np.negative(values, out=values), where[order]
 
 
 def count_gaps(
@@ -168,8 +191,12 @@ def spread(
     for q in large:
         part, positives = slice(*queries.starts[q : q + 2]), slice(*soft.starts[q : q + 2])
         if 0 < positives.stop - positives.start < part.stop - part.start:
-            how = (soft.level[positives], soft.width, ramp, weight[positives])
-            draw_gaps(scores[part], soft.gaps[part], *how, gradient[part], n_threads)
+            how = (soft.level[positives], soft.width, ramp, weight[positives], gradient[part])
+            gaps, n_pos = soft.gaps[part], positives.stop - positives.start
+            if _is_sorted(n_pos, gaps.size):
+                draw_sorted(scores[part], gaps[: gaps.size - n_pos], *how)
+            else:
+                draw_gaps(scores[part], gaps, *how, n_threads)
             gradient[soft.order[positives]] = own[positives]
         else:
             gradient[part] = 0.0

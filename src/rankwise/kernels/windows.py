@@ -129,13 +129,41 @@ def add_above(place, weight, level, width, out):
             for e in range(n):
                 out[i] += weight[e] * min(max((place[e] - level[i]) * rate + 0.5, 0.0), 1.0)
         return
-    first, stop = np.empty(level.shape[0], np.int64), np.empty(level.shape[0], np.int64)
-    find_windows(place, level, width, first, stop)
-    inside, moment = np.empty(level.shape[0]), np.empty(level.shape[0])
-    sum_windows(weight, np.zeros(n), place, first, stop, level, inside, moment, np.empty((2, n)))
-    beyond, e = 0.0, n - 1
+    slide(place, weight, level, width, out, np.empty(level.shape[0]))
+
+
+@part
+def slide(place, weight, level, width, above, inside):
+    """above[i] += Σ_e weight[e]·H(place[e] − level[i]), inside[i] = Σ weight[e] within width of level i.
+
+    `find_windows` and `sum_windows` in one, from the top down: what a window loses above is beyond it from then on.
+    """
+    rate, front = 0.5 / width, np.empty((2, place.shape[0]))
+    low = high = begun = np.int64(place.shape[0])
+    anchor = beyond = back_weight = back_moment = 0.0
     for i in range(level.shape[0] - 1, -1, -1):
-        while e >= stop[i]:
-            beyond += weight[e]
-            e -= 1
-        out[i] += beyond + 0.5 * inside[i] + moment[i] * rate
+        at = level[i]
+        while high > 0 and place[high - 1] - at >= width:
+            high -= 1
+            beyond += weight[high]
+        added = min(low, high)
+        while low > 0 and place[low - 1] - at > -width:
+            low -= 1
+        if low >= high:
+            above[i] += beyond
+            inside[i] = 0.0
+            continue
+        if high <= begun:
+            begun = added = low
+            anchor, back_weight, back_moment = at, 0.0, 0.0
+            for e in range(low, high):
+                back_weight += weight[e]
+                back_moment += weight[e] * (place[e] - anchor)
+                front[0, e], front[1, e] = back_weight, back_moment
+            back_weight = back_moment = 0.0
+        for e in range(added - 1, low - 1, -1):
+            back_weight += weight[e]
+            back_moment += weight[e] * (place[e] - anchor)
+        inside[i] = front[0, high - 1] + back_weight
+        moment = front[1, high - 1] + back_moment + inside[i] * (anchor - at)
+        above[i] += beyond + 0.5 * inside[i] + moment * rate

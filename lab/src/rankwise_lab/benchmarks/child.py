@@ -15,7 +15,7 @@ import numpy as np
 import rankwise as rw
 from rankwise_lab.benchmarks.plan import PAPER
 from rankwise_lab.measuring.machine import growth_of, own_growth_of
-from rankwise_lab.measuring.opponents import hinge
+from rankwise_lab.measuring.opponents import task_of
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, compare
 
@@ -42,12 +42,13 @@ def first_call(n_pos: str, n_neg: str) -> None:
     print(time.perf_counter() - start)
 
 
-def memory(loss: str, n_pos: str, n_neg: str) -> None:
+def memory(loss: str, n_pos: str, n_neg: str, what: str) -> None:
     """Print by how much one call raises peak memory, after a small call has loaded the kernels."""
-    hinge(normal(*PAPER), loss)()
-    hinge(normal(int(n_pos), max(int(n_neg) // 20, 1)), loss)()  # enough for every kernel, a twentieth of the memory
+    few = max(int(n_neg) // 20, 1)
+    for size in (PAPER, (min(int(n_pos), few), few)):  # enough for every kernel, a twentieth of the memory
+        task_of(what, normal(*size), loss)()
     sample = normal(int(n_pos), int(n_neg))
-    growth = growth_of(hinge(sample, loss))
+    growth = growth_of(task_of(what, sample, loss))
     print(json.dumps(None if growth is None else {"scores": sample.scores.nbytes, "growth": growth}))
 
 

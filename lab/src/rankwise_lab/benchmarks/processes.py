@@ -36,9 +36,9 @@ def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
     return float(_run(child("first-call", n_pos, n_neg), extra))
 
 
-def memory(loss: str, n_pos: int, n_neg: int) -> dict[str, float] | None:
+def memory(loss: str, n_pos: int, n_neg: int, what: str = "hinge") -> dict[str, float] | None:
     """Return the bytes of the scores and those that one call adds to peak memory; None if they are not reported."""
-    found: dict[str, float] | None = json.loads(_run(child("memory", loss, n_pos, n_neg), {}))
+    found: dict[str, float] | None = json.loads(_run(child("memory", loss, n_pos, n_neg, what), {}))
     return found
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import rankwise as rw
+from rankwise_lab.benchmarks import processes
 from rankwise_lab.benchmarks.plan import Case, Row, Sizes, at_least, at_most, over
 from rankwise_lab.benchmarks.small import equal_queries
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.opponents import hinge
-from rankwise_lab.measuring.scores import Sample
-from rankwise_lab.measuring.timing import THREADS, Task, compare
+from rankwise_lab.measuring.opponents import hinge, task_of
+from rankwise_lab.measuring.timing import Task, compare
 
 __all__ = ["all_pairs", "tight"]
 
@@ -33,6 +33,7 @@ def tight(sizes: Sizes) -> list[Case]:
     denser = {f"P = {n:,}": (n, sizes.medium) for n in (few, many)}
     return [
         *cases,
+        Case("as many positives", partial(_equal, sizes.large, min(sizes.repeats, 3))),
         Case("many queries", partial(_queries, sizes)),
         Case("all pairs", partial(_over_all_pairs, *pairs, sizes.repeats)),
         Case("more negatives", partial(_growth, f"P = {sizes.n_pos:,}, N up", more, 12, sizes.repeats)),
@@ -40,19 +41,30 @@ def tight(sizes: Sizes) -> list[Case]:
     ]
 
 
-def _call(function: Callable[..., Any], sample: Sample, width: float) -> Task:
-    return partial(function, *sample, "ap", width=width, n_threads=THREADS)
-
-
 def _over_hinge_and_sort(n_pos: int, n_neg: int, dtype: str, repeats: int) -> Iterator[Row]:
     sample = scores.normal(n_pos, n_neg, dtype=dtype)
     tasks: dict[str, Task] = {"hinge": hinge(sample, "ap"), "np.sort": partial(np.sort, sample.negatives)}
-    tasks |= {f"{name}, width {w:g}": _call(_FUNCTIONS[name], sample, w) for name in _FUNCTIONS for w in (1.0, 0.01)}
+    tasks |= {f"{name}, width {w:g}": task_of(name, sample, "ap", width=w) for name in _FUNCTIONS for w in (1.0, 0.01)}
     found = compare(tasks, repeats)
     for name in list(tasks)[2:]:
         label = f"AP, {name}, N = {n_neg:,}, {dtype}"
         yield over(f"{label}: over hinge", found, name, "hinge", target=at_most(1.5))
         yield over(f"{label}: over np.sort", found, name, "np.sort", target=at_most(2))
+
+
+def _equal(n: int, repeats: int) -> Iterator[Row]:
+    """As many positives as negatives: time, and peak memory beyond the inputs, each in a process of its own."""
+    sample = scores.normal(n, n)
+    found = compare({name: task_of(name, sample, "ap") for name in ("hinge", *_FUNCTIONS)}, repeats)
+    growth = {name: processes.memory("ap", n, n, name) for name in found}
+    for name in _FUNCTIONS:
+        label = f"AP, {name}, P = N = {n:,}, float32"
+        yield over(f"{label}: over hinge", found, name, "hinge", target=at_most(3))
+        what, bytes_of = f"{label}: peak extra memory over hinge", {k: v["growth"] for k, v in growth.items() if v}
+        if name in bytes_of:
+            yield over(what, bytes_of, name, "hinge", target=at_most(2))
+        else:
+            yield Row(what, None, target=at_most(2))
 
 
 def _queries(sizes: Sizes) -> Iterator[Row]:
@@ -69,13 +81,13 @@ def _queries(sizes: Sizes) -> Iterator[Row]:
 def _over_all_pairs(n_pos: int, n_neg: int, repeats: int) -> Iterator[Row]:
     sample = scores.normal(n_pos, n_neg, dtype="float64")
     tasks: dict[str, Task] = {"all pairs": partial(all_pairs(), sample.scores, sample.relevant, 1.0)}
-    found = compare(tasks | {"smooth": _call(rw.smooth_loss, sample, 1.0)}, repeats)
+    found = compare(tasks | {"smooth": task_of("smooth", sample, "ap")}, repeats)
     what = f"AP, smooth, P = {n_pos:,}, N = {n_neg:,}: all pairs over ours"
     yield over(what, found, "all pairs", "smooth", target=at_least(50))
 
 
 def _growth(what: str, of: dict[str, tuple[int, int]], bound: float, repeats: int) -> Iterator[Row]:
-    found = compare({name: _call(rw.smooth_loss, scores.normal(*size), 1.0) for name, size in of.items()}, repeats)
+    found = compare({name: task_of("smooth", scores.normal(*size), "ap") for name, size in of.items()}, repeats)
     fewer, more = found
     yield over(f"AP, smooth, {what}", found, more, fewer, target=at_most(bound))
 

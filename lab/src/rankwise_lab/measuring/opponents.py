@@ -14,12 +14,20 @@ from rankwise.metrics import LossLike
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import THREADS, Task
 
-__all__ = ["hinge", "zero_one_hinge"]
+__all__ = ["hinge", "task_of", "zero_one_hinge"]
+
+_CALLS = {"hinge": rw.structured_hinge, "smooth": rw.smooth_loss, "error-driven": rw.error_driven_loss}
 
 
 def hinge(sample: Sample, loss: LossLike, method: str = "auto", n_threads: int = THREADS) -> Task:
     """Return a task: one whole call of `structured_hinge`, value and gradient."""
     return partial(rw.structured_hinge, *sample, loss, method=method, n_threads=n_threads)
+
+
+def task_of(what: str, sample: Sample, loss: LossLike, **options: Any) -> Task:
+    """Return a task: one whole call of the "hinge", "smooth" or "error-driven" loss, value and gradient."""
+    call: Any = _CALLS[what]
+    return partial(call, *sample, loss, n_threads=THREADS, **options)
 
 
 def zero_one_hinge(sample: Sample) -> tuple[float, NDArray[Any]]:
