@@ -186,8 +186,9 @@ def test_rows_meet_their_targets_or_not() -> None:
     assert Row("r", None, target=at_least(25)).met is None
 
 
-def test_memory_is_measured_in_a_process_of_its_own() -> None:
-    found = processes.memory("ap", QUICK.n_pos, QUICK.large)
+@pytest.mark.parametrize("loss", ["ap", "f1"])
+def test_memory_is_measured_in_a_process_of_its_own(loss: str) -> None:
+    found = processes.memory(loss, QUICK.n_pos, QUICK.large)
     if not Path("/proc/self/status").exists():
         assert found is None
     else:

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.compiled import part
+from rankwise.kernels.compiled import inline, part
 from rankwise.kernels.sorting import slots, sort_descending
 
 GRID = 1 << 20
+# Running sums are kept of every fourth score, where there are so many that memory counts.
+_FOURTH, _MANY = np.uint64(2), 1 << 16
 # So many steps are looked at together, and so many more for each positive; so many share a cell.
 FEW_STEPS, A_POSITIVE, A_CELL = 64, 4, 32
 # Fractions of a small denominator, up to this, have few levels rounded up: one of them is often the best.
@@ -35,36 +37,61 @@ _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 _HALVINGS, _STACK = 64, 128
 
 
-@part
-def sums_of(neg, ref, high, low):
-    """high + low = Σ_{j ≤ c} (s_j − ref) at c = 0..N, to twice the digits: no far-off score blurs the others."""
-    high[0] = low[0] = 0.0
-    for j in range(neg.shape[0]):
-        x, s = neg[j] - ref, high[j]
-        total = s + x
-        back = total - s
-        high[j + 1], low[j + 1] = total, low[j] + ((s - (total - back)) + (x - back))
+@inline
+def add(high, low, x):
+    """high + low + x as a sum of two numbers, to twice the digits."""
+    total = high + x
+    back = total - high
+    return total, low + ((high - (total - back)) + (x - back))
+
+
+@inline
+def block_bits(n_neg):
+    """Every how many scores, as a power of two, running sums are kept."""
+    return _FOURTH if n_neg >= _MANY else np.uint64(0)
 
 
 @part
-def cost_between(level, ref, high, low, a, b):
-    """Σ {level − s_j : a < j ≤ b}."""
-    return float(b - a) * (level - ref) - ((high[b] - high[a]) + (low[b] - low[a]))
+def sums_of(neg, ref, places):
+    """Σ {s_j − ref : j ≤ c} at c*_k; in rows from P on, each c or each fourth. Two numbers each, for far-off scores."""
+    n_pos, n_neg, k = places.shape[0], neg.shape[0], 0
+    bits, high, low = np.int64(block_bits(n_neg)), 0.0, 0.0
+    sums = np.empty((n_pos + (n_neg >> bits) + 1, 2))
+    for c in range(n_neg + 1):
+        if (c >> bits) << bits == c:
+            sums[n_pos + (c >> bits), 0], sums[n_pos + (c >> bits), 1] = high, low
+        while k < n_pos and places[k] == c:
+            sums[k, 0], sums[k, 1] = high, low
+            k += 1
+        if c < n_neg:
+            high, low = add(high, low, neg[c] - ref)
+    return sums
+
+
+@inline
+def cost_to(k, c, pos, neg, ref, sums, places):
+    """Σ {s⁺_k − s_j : c*_k < j ≤ c}."""
+    stop, bits = np.uint64(c), block_bits(neg.shape[0])
+    at = np.uint64(pos.shape[0]) + (stop >> bits)
+    high, low = sums[at, 0], sums[at, 1]
+    for j in range((stop >> bits) << bits, stop):
+        high, low = add(high, low, neg[j] - ref)
+    return float(c - places[k - 1]) * (pos[k - 1] - ref) - ((high - sums[k - 1, 0]) + (low - sums[k - 1, 1]))
 
 
 @part
-def cost_at(pos, ref, high, low, places, num, den, after):
+def cost_at(pos, neg, ref, sums, places, num, den, after):
     """K(t) of t = num/den; just after that if after = 1, else 0."""
     total, n_pos = 0.0, pos.shape[0]
     for k in range(1, n_pos + 1):
         c = (k * num + (den - 1) * (1 - after)) // den + after - n_pos
         if c > places[k - 1]:
-            total += cost_between(pos[k - 1], ref, high, low, places[k - 1], c)
+            total += cost_to(k, c, pos, neg, ref, sums, places)
     return total
 
 
 @part
-def relaxed(pos, neg, ref, high, low, places, scale, unit, t):
+def relaxed(pos, neg, ref, sums, places, scale, unit, t):
     """The concave function that is nowhere below g, at any t, and its slope to the right."""
     n_pos, last = pos.shape[0], neg.shape[0] - 1
     cost = slope = 0.0
@@ -73,14 +100,14 @@ def relaxed(pos, neg, ref, high, low, places, scale, unit, t):
         if c >= least and least <= last:
             j = min(max(np.int64(c), least), last)
             gap = pos[k - 1] - neg[j]
-            cost += cost_between(pos[k - 1], ref, high, low, least, j) + (c - j) * gap
+            cost += cost_to(k, j, pos, neg, ref, sums, places) + (c - j) * gap
             slope += k * gap
     return scale * ((t - 1.0) / (t + 1.0)) - unit * cost, scale * (2.0 / (t + 1.0) ** 2) - unit * slope
 
 
 @part
-def best_level(pos, neg, high, low, places, scale):
-    """The best t as a fraction. pos, neg: in descending order. places: c*_k. high, low: N + 1 numbers to work in."""
+def best_level(pos, neg, places, scale):
+    """The best t as a fraction. pos, neg: in descending order. places: c*_k."""
     n_pos, n_neg = pos.shape[0], neg.shape[0]
     ref, unit = pos[n_pos // 2], 2.0 / (float(n_pos) * float(n_neg))
     num, den = places[0] + n_pos, np.int64(1)  # the lowest: K is 0 up to here
@@ -89,19 +116,19 @@ def best_level(pos, neg, high, low, places, scale):
             num, den = places[k - 1] + n_pos, np.int64(k)
     if scale == 0.0 or num * n_pos >= (n_pos + n_neg) * den:
         return num, den
-    sums_of(neg, ref, high, low)
-    of_query = (pos, neg, ref, high, low, places, scale, unit)
+    sums = sums_of(neg, ref, places)
+    of_query = (pos, neg, ref, sums, places, scale, unit)
     best = scale * (float(num - den) / float(num + den))
     first, last = num * GRID // den, -(-(n_pos + n_neg) * GRID // n_pos)
     if steps_between(pos, n_neg, places, first, last) <= FEW_STEPS:
-        cost = cost_at(pos, ref, high, low, places, first, GRID, 1)
+        cost = cost_at(pos, neg, ref, sums, places, first, GRID, 1)
         best, num, den = look_through(*of_query, first, last, cost, best, num, den)
         return num, den
     top = highest_relaxed(*of_query, float(num) / den, float(n_pos + n_neg) / n_pos)
     best, num, den = try_fractions(*of_query, top, best, num, den)
     middle, wide = np.int64(GRID * top), GRID * few_steps(n_pos) // (n_pos * n_pos) + 1  # K has P²/2 steps for 1 of t
     left, right = max(first, middle - wide), min(last, middle + wide)
-    cost = cost_at(pos, ref, high, low, places, left, GRID, 1)
+    cost = cost_at(pos, neg, ref, sums, places, left, GRID, 1)
     best, num, den = look_through(*of_query, left, right, cost, best, num, den)
     first = max(first, np.int64(GRID * edge_of(*of_query, top, float(first) / GRID, best)))
     last = min(last, np.int64(GRID * edge_of(*of_query, top, float(last) / GRID, best)) + 1)
@@ -109,13 +136,13 @@ def best_level(pos, neg, high, low, places, scale):
 
 
 @part
-def highest_relaxed(pos, neg, ref, high, low, places, scale, unit, least, most):
+def highest_relaxed(pos, neg, ref, sums, places, scale, unit, least, most):
     """Where the concave function is greatest, about."""
     for _ in range(_HALVINGS):
         t = 0.5 * (least + most)
         if (most - least) * GRID <= 1.0:
             break
-        if relaxed(pos, neg, ref, high, low, places, scale, unit, t)[1] > 0.0:
+        if relaxed(pos, neg, ref, sums, places, scale, unit, t)[1] > 0.0:
             least = t
         else:
             most = t
@@ -123,14 +150,14 @@ def highest_relaxed(pos, neg, ref, high, low, places, scale, unit, least, most):
 
 
 @part
-def edge_of(pos, neg, ref, high, low, places, scale, unit, top, outer, best):
+def edge_of(pos, neg, ref, sums, places, scale, unit, top, outer, best):
     """A t between top and outer beyond which the concave function is not above the best; outer if there is none."""
-    if relaxed(pos, neg, ref, high, low, places, scale, unit, outer)[0] > best:
+    if relaxed(pos, neg, ref, sums, places, scale, unit, outer)[0] > best:
         return outer
     inner = top
     while abs(outer - inner) * GRID > 1.0 and 16.0 * abs(outer - inner) > abs(inner - top):
         t = 0.5 * (inner + outer)
-        if relaxed(pos, neg, ref, high, low, places, scale, unit, t)[0] > best:
+        if relaxed(pos, neg, ref, sums, places, scale, unit, t)[0] > best:
             inner = t
         else:
             outer = t
@@ -138,7 +165,7 @@ def edge_of(pos, neg, ref, high, low, places, scale, unit, top, outer, best):
 
 
 @part
-def try_fractions(pos, neg, ref, high, low, places, scale, unit, top, best, num, den):
+def try_fractions(pos, neg, ref, sums, places, scale, unit, top, best, num, den):
     """The best g at fractions of small denominators around top, and at the highest t of all."""
     n_pos, n_neg = pos.shape[0], neg.shape[0]
     least, below = num, den
@@ -149,34 +176,32 @@ def try_fractions(pos, neg, ref, high, low, places, scale, unit, top, best, num,
                 a, b = np.int64(n_pos + n_neg), np.int64(n_pos)
             if a * below > least * b and a * n_pos <= (n_pos + n_neg) * b:
                 value = scale * (float(a - b) / float(a + b))
-                value -= unit * cost_at(pos, ref, high, low, places, a, b, 0)
+                value -= unit * cost_at(pos, neg, ref, sums, places, a, b, 0)
                 if value > best:
                     best, num, den = value, a, b
     return best, num, den
 
 
 @part
-def branch(pos, neg, ref, high, low, places, scale, unit, first, last, best, num, den):
+def branch(pos, neg, ref, sums, places, scale, unit, first, last, best, num, den):
     """The best t in (first, last]/GRID, or num/den, if its g, best, is no less."""
     few = few_steps(pos.shape[0])
     ends, costs, depth = np.empty((_STACK, 2), np.int64), np.empty(_STACK), 1
     ends[0, 0], ends[0, 1] = first, last
-    costs[0] = cost_at(pos, ref, high, low, places, first, GRID, 1)
+    costs[0] = cost_at(pos, neg, ref, sums, places, first, GRID, 1)
     while depth > 0:
         depth -= 1
         a, b, cost = ends[depth, 0], ends[depth, 1], costs[depth]
         if scale * (float(b - GRID) / float(b + GRID)) - unit * cost <= best + _ROUNDING * scale:
             continue
         if b - a == 1 or steps_between(pos, neg.shape[0], places, a, b) <= few:
-            best, num, den = look_through(
-                pos, neg, ref, high, low, places, scale, unit, a, b, cost, best, num, den
-            )  # fmt: skip
+            best, num, den = look_through(pos, neg, ref, sums, places, scale, unit, a, b, cost, best, num, den)
             continue
         middle = (a + b) >> 1
         ends[depth, 0], ends[depth, 1], costs[depth] = a, middle, cost
         depth += 1
         ends[depth, 0], ends[depth, 1] = middle, b
-        costs[depth] = cost_at(pos, ref, high, low, places, middle, GRID, 1)
+        costs[depth] = cost_at(pos, neg, ref, sums, places, middle, GRID, 1)
         depth += 1
     return num, den
 
@@ -205,7 +230,7 @@ def steps_between(pos, n_neg, places, first, last):
 
 
 @part
-def look_through(pos, neg, ref, high, low, places, scale, unit, first, last, cost, best, num, den):
+def look_through(pos, neg, ref, sums, places, scale, unit, first, last, cost, best, num, den):
     """The best t among all steps in (first, last]/GRID, or num/den, if its g, best, is no less. cost: K after first.
 
     Steps are counted in cells of t; only those of cells in which g may exceed the best are sorted.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.kernels.buckets import FOLDED, KEYED, LINEAR, BucketMap, order_of, place
+from rankwise.kernels.buckets import FOLDED, KEYED, LINEAR, NEARER, BucketMap, order_of, place
 from rankwise.kernels.compiled import kernel, part
+from rankwise.kernels.edges import stands_alone
 
 SAMPLE = 2048
 # Positions of a sample: so many strides, and so far into a stride.
@@ -15,9 +16,12 @@ _IRREGULAR = _STEPS * 2654435761
 _CELLS = np.int64(256)
 # Mean crowding (1 if even, 2 for normal scores) from which other maps than the plain one are tried.
 _CROWDED = 4.0
-# Frequent scores get buckets of their own where so large a part of a sample is tied, in so many cells, or a quarter.
-_TIED = 1 / 16
+# Frequent scores get buckets of their own where a score of a sample has so many equals there on average, not counting
+# those alone in their cell anyway; with so many cells, or a quarter.
+_TIED = 1.0
 _TIED_CELLS = 1 << 14
+# Cells of a folded map keep distances from an end apart down to this part of the farthest.
+_NEAREST = 2.0**-52
 
 
 def choose(scores: NDArray[np.floating], n_pos: int, limit: float) -> tuple[BucketMap, NDArray[np.floating]]:
@@ -56,12 +60,17 @@ def suit(scores, n, sample, n_pos, limit):
     no_pivot = np.empty(0, scores.dtype)
     if m == 0:
         return range_map(0.0, 0.0, np.int64(1), scores), no_pivot
-    tied = 0
-    for k in range(m):
-        same_as_next, same_as_last = k + 1 < m and sample[k] == sample[k + 1], k > 0 and sample[k] == sample[k - 1]
-        tied += np.int64(same_as_next or same_as_last)
+    buckets, typed, tied = least_crowded(sample, m, wanted, scores), np.empty(2, scores.dtype), 0
+    typed[1] = buckets.last
+    last = typed[1]
+    begin = 0
+    for k in range(1, m + 1):
+        if k == m or sample[k] != sample[begin]:
+            if k - begin > 1 and not stands_alone(sample[begin], buckets, no_pivot, last, typed):
+                tied += (k - begin) * (k - begin - 1)
+            begin = k
     if tied < _TIED * m:
-        return least_crowded(sample, m, wanted, scores), no_pivot
+        return buckets, no_pivot
     buckets = least_crowded(sample, m, min(wanted, max(_TIED_CELLS, wanted >> 2)), scores)
     return buckets, frequent(sample, m, buckets, limit, scores)
 
@@ -124,12 +133,13 @@ def folded_map(sample, m, cells, scores):
     typed[0], typed[1], typed[2], typed[3] = sample[0], 0.0, sample[m // 2], sample[m - 1]
     low, middle, high = np.float64(typed[0]), np.float64(typed[2]), np.float64(typed[3])
     nearest, farthest = np.inf, max(middle - low, high - middle)
-    for k in range(m):
+    for k in range(m // 128, m - m // 128):  # who is nearer to an end shares a cell there
         distance = sample[k] - low if sample[k] < middle else high - sample[k]
         if distance > 0.0:
             nearest = min(nearest, distance)
-    key, shift, last = keys_between(min(nearest, farthest), farthest, cells >> 1)
-    return BucketMap(FOLDED, typed[0], typed[1], typed[2], typed[3], key, shift, 2 * last + 1)
+    nearest = min(max(nearest, _NEAREST * farthest), farthest)
+    key, shift, last = keys_between(nearest, farthest, (cells >> 1) - NEARER)
+    return BucketMap(FOLDED, typed[0], typed[1], typed[2], typed[3], key, shift, 2 * (last + NEARER) + 1)
 
 
 @part

@@ -4,7 +4,8 @@
     keyed    (order(s) − key) >> shift, order(s) being half the bits of s as an integer that orders like the scores:
              it keeps magnitudes apart
     folded   the same of s − low below `middle`, and of high − s, mirrored, from there on: it keeps apart what crowds at
-             either end, as saturated sigmoids do
+             either end, as saturated sigmoids do; two more cells at an end hold what is beyond it, and what is nearer
+             to it than the others
 
 All are clipped to cells 0..last. A cell is a bucket, or, where `pivot` has entries, three: the scores below the cell's
 pivot, equal to it, above it, so that a frequent score has a bucket of its own.
@@ -28,6 +29,8 @@ _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _SIGN, _HALF = np.int64(63), np.int64(1)
 # Kinds of map.
 LINEAR, KEYED, FOLDED = np.int64(0), np.int64(1), np.int64(2)
+# Cells at either end of a folded map before the cell of `key`.
+NEARER = np.int64(2)
 
 
 class BucketMap(NamedTuple):
@@ -77,8 +80,9 @@ def folded_cell(score, low, middle, high, key, shift, last):
     """The cell under a folded map; an end for NaN. last is odd: as many cells for either end."""
     is_low = score < middle
     distance = np.float64(score) - np.float64(low) if is_low else np.float64(high) - np.float64(score)
-    t = keyed_cell(distance, key, shift, last >> _HALF)
-    return t if is_low else np.int32(last) - t
+    t = ((order_of(distance) >> _HALF) - key) >> shift
+    t = min(max(t, np.int64(-1)), (last >> _HALF) - NEARER) + np.int64(1) + np.int64(distance >= 0.0)
+    return np.int32(t if is_low else last - t)
 
 
 @part

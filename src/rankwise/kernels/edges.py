@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.buckets import KEYED, LINEAR, number_of, order_of, place
+from rankwise.kernels.buckets import KEYED, LINEAR, NEARER, number_of, order_of, place
 from rankwise.kernels.compiled import inline, kernel, part
 from rankwise.kernels.positives import middle_by_weight
 from rankwise.kernels.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
@@ -21,6 +21,8 @@ from rankwise.kernels.steps import best_of_many, drop
 _INFINITE = np.int64(0x7FF0_0000_0000_0000)
 _SINGLE = np.int64(1 << 29)
 _LARGEST_STEP = np.int64(1 << 61)
+# A bucket of so many members may hold a tie alone, which is looked for.
+_CROWD = 48
 # Positives whose homes are looked for together.
 _TOGETHER = 32
 
@@ -136,16 +138,15 @@ def edge(buckets, pivot, b, typed):
     From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
     unit there is the difference of two neighbours of the scores' type.
     """
-    typed[0], typed[1] = 1.0 / 3.0, buckets.last
-    last = typed[1]
-    unit = np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
+    typed[1] = buckets.last
+    last, unit = typed[1], unit_of(typed)
     cell = b // 3 if pivot.shape[0] > 0 else b
     if buckets.kind == LINEAR:
         guess = order_of(np.float64(buckets.low) + cell / np.float64(buckets.rate))
     elif buckets.kind == KEYED:
         guess = (buckets.key + (cell << buckets.shift)) << np.int64(1)
     else:
-        guess = order_of(buckets.middle)
+        guess = order_of(folded_edge(cell, buckets))
     high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
     step = unit
     if reaches(low, b, buckets, pivot, last, typed):
@@ -170,6 +171,33 @@ def edge(buckets, pivot, b, typed):
 
 
 @inline
+def unit_of(typed):
+    """How far two neighbours of the scores' type are apart in the order of all float64 numbers."""
+    typed[0] = 1.0 / 3.0
+    return np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
+
+
+@inline
+def folded_edge(cell, buckets):
+    """About where a cell of a folded map begins."""
+    is_low = cell <= buckets.last >> np.int64(1)
+    from_end = (cell if is_low else buckets.last - cell + np.int64(1)) - NEARER
+    distance = number_of((buckets.key + (from_end << buckets.shift)) << np.int64(1)) if from_end >= 0 else 0.0
+    return np.float64(buckets.low) + distance if is_low else np.float64(buckets.high) - distance
+
+
+@inline
+def stands_alone(score, buckets, pivot, last, typed):
+    """Whether no other number of the scores' type can lie in the bucket of this one; False if in doubt."""
+    order, unit = order_of(score), unit_of(typed)
+    typed[0] = score
+    b = place(typed[0], buckets, last, pivot)
+    return not reaches(order - unit, b, buckets, pivot, last, typed) and reaches(
+        order + unit, b + 1, buckets, pivot, last, typed
+    )
+
+
+@inline
 def reaches(order, b, buckets, pivot, last, typed):
     """Whether the number there in the order of all numbers lies in bucket b or above."""
     typed[0] = number_of(order)
@@ -190,7 +218,7 @@ def reference(pos, above, home):
 
 
 @kernel
-def settle(weight, discount, tail, pos, low, high, j, pivot, above, home, unit, ref, value, at_rank):
+def settle(weight, discount, tail, pos, low, high, j, buckets, pivot, above, home, unit, ref, value, at_rank):
     """Settle in value and at_rank (negatives per rank) all that needs no look at members, list the regions.
 
     Negatives are j, j + 1, … and have ranks low … high. Returns the regions, and what Σ gradient·(score − ref) lacks
@@ -199,6 +227,8 @@ def settle(weight, discount, tail, pos, low, high, j, pivot, above, home, unit, 
     n_buckets, typed = above.shape[0] - 1, np.empty(2, value.dtype)
     regions = np.empty((min(home.shape[0], n_buckets), REGION_COLUMNS), np.int64)
     n_regions, gathered, rank, worst = 0, 0, low, pos.shape[0] + 1
+    typed[1] = buckets.last
+    last = typed[1]
     done = n_buckets  # buckets from here on are settled
     lack = 0.0
     value[n_buckets:] = 0  # of positives
@@ -213,8 +243,14 @@ def settle(weight, discount, tail, pos, low, high, j, pivot, above, home, unit, 
         done = b
         if size == 0:
             value[b] = 0
-        elif pivot.shape[0] > 0 and b % 3 == 1:
+            continue
+        is_tie, score = pivot.shape[0] > 0 and b % 3 == 1, 0.0
+        if is_tie:
             score = np.float64(pivot[b // 3])
+        elif pivot.shape[0] == 0 and size >= _CROWD and b > 0:
+            score = edge(buckets, pivot, b, typed)
+            is_tie = stands_alone(score, buckets, pivot, last, typed)
+        if is_tie:
             mean = solve_tie(weight, discount, tail, pos, score, begin, size, first, rank, at_rank)
             value[b] = mean
             lack += unit * (mean - np.float64(value[b])) * size * (score - ref)

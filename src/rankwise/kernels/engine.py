@@ -1,4 +1,4 @@
-"""The fast engine: queries of a loss with a discount, small ones by a sort and large ones by buckets."""
+"""The fast engine: queries of a loss with a discount, or of f1, small ones by a sort and large ones by buckets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
-from rankwise.kernels.contract import AnyLoss, LossTables
+from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.cutoff import solve_large_cut, solve_small_cut
+from rankwise.kernels.f_measure import solve_large_f, solve_queries
 from rankwise.kernels.large import solve_large
 from rankwise.kernels.small import solve_small
 from rankwise.kernels.threads import run, worth
@@ -19,7 +20,17 @@ from rankwise.queries import FoundRanking, Queries, Solved, single_query
 
 # A query of so many samples, and so many more for each positive, takes less time by buckets than by a sort.
 LARGE, A_POSITIVE = 1 << 13, 12
+# One of f1 is sorted either way; from here on by itself, which takes less memory.
+_LARGE_F = 1 << 16
 _NO_RANKING = np.empty((0, 0), np.int64)
+
+
+def solve(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
+) -> Solved:
+    """Solve queries of a loss with a discount, or of f1."""
+    one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
+    return (solve_one if one else solve_many)(scores, queries, loss, scale, n_threads, k)
 
 
 def solve_one(
@@ -27,16 +38,18 @@ def solve_one(
 ) -> Solved:
     """Solve a single query with positives and negatives. k: the last place that counts, of a loss without (C2)."""
     n, n_pos = scores.shape[0], queries.n_pos
-    if k is None:
-        loss.check(n_pos, n - n_pos, thorough=False)
-    else:
+    if k is not None:
         loss.normaliser(n_pos, n - n_pos)
-    tables = loss.tables(n_pos, n)
-    if n >= LARGE + A_POSITIVE * n_pos:
+    elif loss.has_discount:
+        loss.check(n_pos, n - n_pos, thorough=False)
+    if n >= _least(loss) + A_POSITIVE * n_pos:
+        if not loss.has_discount:
+            return solve_large_f(scores, queries, scale)
+        tables = loss.tables(n_pos, n)
         if k is None:
             return solve_large(scores, queries, tables, scale, n_threads)
         return solve_large_cut(scores, queries, tables, k, scale, n_threads)
-    solve, how = _kernel_of(tables, k)
+    solve, how = _kernel_of(loss, n_pos, n, k)
     gradient, out, counts = np.empty_like(scores), np.empty((2, 1)), np.empty((2, 1), np.int64)
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
     found = (gradient, out, counts, above, positives)
@@ -52,19 +65,19 @@ def solve_many(
     n_queries = queries.starts.shape[0] - 1
     out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
     solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
-    large = np.flatnonzero(queries.sizes >= LARGE)
+    large = np.flatnonzero(queries.sizes >= _least(loss))
     for q in large:
         _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
     if k is not None:
         loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    elif not loss.proven:
+    elif loss.has_discount and not loss.proven:
         loss.check_many(*queries.counts)
     found = (solved.gradient, out, counts, _NO_RANKING, _NO_RANKING)
     for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
         whole = (scores, queries.relevant, queries.starts)
-        solve, tables = _kernel_of(loss.tables(most, most), k)
+        solve, tables = _kernel_of(loss, most, most, k)
         how = (limit_of(scores), *tables, scale, *found)
         if len(cuts) == 2:
             if solve(*whole, first, last, *how, *room(most)) < last:
@@ -76,8 +89,16 @@ def solve_many(
     return solved
 
 
-def _kernel_of(tables: LossTables, k: int | None) -> tuple[Callable[..., int], tuple[Any, ...]]:
+def _least(loss: AnyLoss) -> int:
+    """From how many samples on a query with few positives is large."""
+    return LARGE if loss.has_discount else _LARGE_F
+
+
+def _kernel_of(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Callable[..., int], tuple[Any, ...]]:
     """The kernel for small queries, and what it is told of the loss."""
+    if not loss.has_discount:
+        return solve_queries, ()
+    tables = loss.tables(n_pos, n)
     return (solve_small, tables) if k is None else (solve_small_cut, (k, *tables))
 
 

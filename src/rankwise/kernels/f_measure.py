@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,28 +9,114 @@ from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.best_threshold import best_level
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.cutoff import place_by_score
-from rankwise.kernels.engine import cuts_of, room
+from rankwise.kernels.positives import finish_positives, middle_by_weight
 from rankwise.kernels.small import begin_query, conclude_query, note_ranking
-from rankwise.kernels.sorting import slots
-from rankwise.kernels.threads import run
+from rankwise.kernels.sorting import interval_of, order_descending, slots
 from rankwise.queries import FoundRanking, Queries, Solved
 
+# Intervals a bar: in most of them is none; and how many in all, so that they stay in the caches.
+_INTERVALS, _MOST_INTERVALS = 16, 1 << 16
 
-def solve(scores: NDArray[np.floating], queries: Queries, scale: float, n_threads: int) -> Solved:
-    """Solve queries one after the other, evenly divided among threads."""
-    starts, n_pos = queries.starts, queries.n_pos
-    n_queries = starts.shape[0] - 1
-    out, counts, gradient = np.empty((2, n_queries)), np.empty((2, n_queries), np.int64), np.empty_like(scores)
-    one = int(n_queries == 1 and 0 < n_pos < scores.shape[0])
-    above, positives = np.empty((one, n_pos + 1), np.int64), np.empty((one, n_pos), np.int64)
-    how = (limit_of(scores), scale, gradient, out, counts, above, positives)
-    cuts = cuts_of(starts, 0, n_queries, n_threads)
-    most = int(queries.sizes.max(initial=0))
-    jobs = [(scores, queries.relevant, starts, a, b, *how, *room(most)) for a, b in pairwise(cuts)]
-    if any(stop < b for stop, b in zip(run(solve_queries, jobs), cuts[1:], strict=True)):
+
+def solve_large_f(scores: NDArray[np.floating], queries: Queries, scale: float) -> Solved:
+    """Solve a single large query: its negatives are sorted without their positions, to save memory."""
+    n_pos, limit = queries.n_pos, limit_of(scores)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is looked at
+        where, neg = np.flatnonzero(queries.relevant), scores[~queries.relevant]
+        np.negative(neg, out=neg)
+        neg.sort()
+        np.negative(neg, out=neg)
+        pos, by_score = order_descending(scores[where].astype(np.float64))
+    if pos.size != n_pos or not (np.abs(np.concatenate([pos, neg[[0, -1]]])) <= limit).all():  # a NaN would be last
         raise NotFiniteError
-    ranking = FoundRanking(gradient, above[0], positives[0]) if one else None
-    return Solved(out[0], out[1], counts[0], counts[1], gradient, ranking)
+    n_neg, order = neg.size, where[by_score]
+    at_rank, bars, below = np.zeros(n_pos + 2, np.int64), np.empty(2 * n_pos), np.empty(2 * n_pos + 1)
+    total, ref, n_bars = rank_sorted(pos, neg, scale, at_rank, bars, below)
+    del neg  # before there is a gradient
+    gradient = np.empty_like(scores)
+    of_pos, lost = write_by_bars(scores, bars[:n_bars], below, pos, order, at_rank, ref, gradient)
+    return Solved.of_one(
+        scale * lost + total + of_pos, lost, n_neg, FoundRanking(gradient, at_rank[: n_pos + 1], order)
+    )
+
+
+@kernel
+def rank_sorted(pos, neg, scale, at_rank, bars, below):
+    """Negatives per rank, and what they have by score: Σ gradient·(score − ref), ref, and how many bars there are.
+
+    pos, neg: in descending order. The mean of P + 1 − rank of the negatives of one score is below[b] if b bars, which
+    descend, are at least that score.
+    """
+    n_pos, n_neg = pos.shape[0], neg.shape[0]
+    places, unit, total, at = np.empty(n_pos, np.int64), 2.0 / (float(n_pos) * float(n_neg)), 0.0, np.int64(0)
+    place_by_score(pos, neg, places)
+    raise_places(pos, neg, scale, places)
+    ref = middle_by_weight(pos, places)
+    for k in range(n_pos):
+        in_all = 0.0
+        for j in range(at, places[k]):
+            in_all += neg[j] - ref
+        total += unit * float(n_pos - k) * in_all
+        at_rank[k + 1], at = places[k] - at, places[k]
+    return total, ref, find_bars(neg, places, bars, below)
+
+
+@part
+def find_bars(neg, places, bars, below):
+    """Fill bars and below, see `rank_sorted`; how many bars."""
+    n_pos, n_neg, n_bars, k = places.shape[0], neg.shape[0], 0, 0
+    below[0] = n_pos
+    while k < n_pos and places[k] < n_neg:
+        first = last = c = places[k]
+        if c > 0 and neg[c - 1] == neg[c]:  # ranks change amid a tie, which shares its mean
+            while first > 0 and neg[first - 1] == neg[c]:
+                first -= 1
+            while last < n_neg and neg[last] == neg[c]:
+                last += 1
+            total = 0
+            while k < n_pos and places[k] < last:
+                total += places[k] - first
+                k += 1
+            bars[n_bars], below[n_bars + 1] = neg[c], (n_pos - k) + float(total) / float(last - first)
+            n_bars += 1
+        else:
+            while k < n_pos and places[k] == c:
+                k += 1
+        if last < n_neg:
+            bars[n_bars], below[n_bars + 1] = neg[last], n_pos - k
+            n_bars += 1
+    return n_bars
+
+
+@kernel
+def write_by_bars(scores, bars, below, pos, order, at_rank, ref, gradient):
+    """Gradients of the negatives by their scores, then those of the positives; Σ gradient·(score − ref) of these, Δ.
+
+    c_k replaces at_rank[k].
+    """
+    n_pos, n_bars, one = pos.shape[0], bars.shape[0], np.uint64(1)
+    n_neg = scores.shape[0] - n_pos
+    n_intervals, high, rate = min(_INTERVALS * n_bars, _MOST_INTERVALS) + 1, 0.0, 0.0
+    unit, last = 2.0 / (float(n_pos) * float(n_neg)), float(n_intervals - 1)
+    if n_bars > 0 and bars[0] > bars[-1]:
+        high, rate = bars[0], last / (bars[0] - bars[-1])
+    begin = np.zeros(n_intervals + 1, np.int32)  # how many bars are in the intervals before one
+    for b in range(n_bars):
+        begin[interval_of(bars[b], high, rate, last) + 1] += 1
+    for b in range(n_intervals):
+        begin[b + 1] += begin[b]
+    for k in range(scores.shape[0]):
+        score = np.float64(scores[k])
+        interval = np.uint64(interval_of(score, high, rate, last))
+        at = np.uint64(begin[interval])
+        size = np.uint64(begin[interval + one]) - at
+        while size > np.uint64(0):
+            half = (size + one) >> one
+            at += half * np.uint64(bars[at + half - one] >= score)
+            size -= half
+        gradient[k] = unit * below[at]
+    total = finish_positives(pos, order, n_pos, at_rank, n_neg, ref, gradient)
+    return total, f_loss(at_rank, n_pos)
 
 
 @kernel
@@ -41,7 +125,7 @@ def solve_queries(
 ):
     """`solve_small` of small.py for the F-measure."""
     val, idx, spare, idx_spare, at_rank = numbers[0], counters[0], numbers[1], counters[1], counters[2]
-    places, high, low = idx_spare, spare, np.empty(numbers.shape[1] + 1)  # once all is sorted
+    places = idx_spare  # once all is sorted
     slot = slots(numbers.shape[1] + 1)
     for q in range(first, last):
         part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
@@ -55,7 +139,7 @@ def solve_queries(
         neg, neg_idx = val[:n_neg], idx[:n_neg]
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
         place_by_score(level, neg, places)
-        raise_places(level, neg, high, low, scale, places)
+        raise_places(level, neg, scale, places)
         total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
         lost = f_loss(at_rank, n_pos)
         out[0, q], out[1, q] = scale * lost + total, lost
@@ -64,10 +148,10 @@ def solve_queries(
 
 
 @part
-def raise_places(pos, neg, high, low, scale, places):
-    """From c*_k to the best c_k, in places. high, low: N + 1 numbers to work in."""
+def raise_places(pos, neg, scale, places):
+    """From c*_k to the best c_k, in places."""
     n_pos = pos.shape[0]
-    num, den = best_level(pos, neg, high, low, places[:n_pos], scale)
+    num, den = best_level(pos, neg, places[:n_pos], scale)
     for k in range(1, n_pos + 1):
         places[k - 1] = max(places[k - 1], -(-k * num // den) - n_pos)
 

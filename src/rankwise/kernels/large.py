@@ -112,7 +112,9 @@ def _passes(
     if ref != ref:
         ref = reference(levels, above, home)
     value = np.empty(n_buckets + OWN, scores.dtype)
-    regions, total = settle(*query[:4], low, high, j, pivot, above, home, query.unit, ref, value, query.at_rank)
+    regions, total = settle(
+        *query[:4], low, high, j, buckets, pivot, above, home, query.unit, ref, value, query.at_rank
+    )
     # Pass 2: gradients of settled buckets, members of the others.
     cursor, ends = _shares(regions, of_part)
     gathered = int(regions[-1, STOP]) if regions.size else 0

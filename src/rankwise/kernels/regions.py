@@ -58,6 +58,13 @@ def solve_regions(
                 partial[r] = total
                 continue
         a, b = np.int64(start), np.int64(stop)
+        if are_equal(mixed, start, stop):
+            mean = solve_tie(weight, discount, tail, pos, mixed[start], j, b - a, low, high, at_rank)
+            g = unit * mean
+            for q in range(start, stop):
+                gradient[np.uint64(index[q])] = g
+            partial[r] = g * float(b - a) * (mixed[start] - ref)
+            continue
         if stop - start <= FEW_MEMBERS:
             sort_few(mixed, index, start, stop)
         else:
@@ -65,6 +72,15 @@ def solve_regions(
             merge_sort(mixed[a:b], index[a:b], b - a, spare, index_spare)
         walk(weight, discount, tail, pos, mixed, places, a, b, j, low, high)
         partial[r] = conclude_sorted(mixed, index, places, a, b, low, high, unit, ref, worst, at_rank, gradient)
+
+
+@inline
+def are_equal(mixed, start, stop):
+    """Whether all members of a region have one score."""
+    q = start + np.uint64(1)
+    while q < stop and mixed[q] == mixed[start]:
+        q += np.uint64(1)
+    return q == stop
 
 
 @inline

@@ -115,9 +115,9 @@ class FMeasure(Loss):
             from rankwise.kernels.contract import Method
 
             return methods.solve(scores, queries, self, scale, Method("exhaustive"))
-        from rankwise.kernels import f_measure
+        from rankwise.kernels import engine
 
-        return f_measure.solve(scores, queries, scale, n_threads)
+        return engine.solve(scores, queries, self, scale, n_threads)
 
 
 @documented

@@ -137,7 +137,7 @@ class _Search:
             straighten(*seen, above, home)
         self._ref = float(reference(self._pos, above, home))
         value, loss = np.empty(hist.shape[0]), (self._weight, discount, tail, self._pos)
-        whole = (1, n_pos + 1, 1, self._pivot, above, home, self._unit, self._ref)
+        whole = (1, n_pos + 1, 1, self._buckets, self._pivot, above, home, self._unit, self._ref)
         regions, _ = settle(*loss, *whole, value, self._at_rank)
         self._stretches = np.ascontiguousarray(
             np.stack([regions[:, LOW], regions[:, HIGH], regions[:, J] - 1, regions[:, STOP] - regions[:, START]], 1)

@@ -95,10 +95,8 @@ class Hinge(Surrogate):
                 method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
         if not (loss.has_discount and method.is_fast):
             found: Solved = methods.solve(scores, queries, loss, self.scale, method)
-        elif queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]:
-            found = engine.solve_one(scores, queries, loss, self.scale, n_threads, k)
         else:
-            found = engine.solve_many(scores, queries, loss, self.scale, n_threads, k)
+            found = engine.solve(scores, queries, loss, self.scale, n_threads, k)
         return found
 
 

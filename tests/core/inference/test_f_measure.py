@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from rank_losses import slack
 
 import rankwise as rw
+from rankwise.kernels import engine
 from rankwise.metrics.registry import as_loss
 
 Array = NDArray[Any]
@@ -121,6 +124,50 @@ def test_equal_scores_are_ranked_worst_and_a_wide_margin_first(n_pos: int, n_neg
     assert (apart.value, apart.loss, np.abs(apart.gradient).max()) == (0.0, 0.0, 0.0)
     enormous = rw.structured_hinge(np.where(y, 1e6, 0.0), y, "f1", scale=1e300)
     assert enormous.loss == pytest.approx(worst, rel=RTOL)
+
+
+@pytest.mark.parametrize("scores", [*SCORES, "float16", "saturated"])
+def test_a_large_query_is_solved_as_a_small_one(
+    scores: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    for n_pos, scale in ((1, 1.0), (50, 0.05), (300, 1.0), (300, 20.0)):
+        y = rng.permutation(np.arange(70_000) < n_pos)
+        normal = rng.normal(size=y.size) + y
+        s = {
+            "float16": normal.astype(np.float16).astype(np.float32),
+            "saturated": (1 / (1 + np.exp(-8 * normal))).astype(np.float32),
+        }.get(scores)
+        s = SCORES[scores](rng, y.size) if s is None else s
+        large = rw.structured_hinge(s, y, "f1", scale=scale)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "_LARGE_F", s.size)
+            small = rw.structured_hinge(s, y, "f1", scale=scale)
+        assert large.value == pytest.approx(small.value, rel=RTOL)
+        assert np.array_equal(large.interleaving.above, small.interleaving.above)
+        np.testing.assert_allclose(large.gradient, small.gradient, rtol=GRADIENT_RTOL)
+        assert_consistent(large, s, y, scale)
+
+
+PEAK = """
+import numpy as np
+import rankwise as rw
+def status(field):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(field)) * 1024
+s = np.random.default_rng(0).normal(size=2_000_000).astype(np.float32)
+y = np.arange(s.size) % 2000 == 0
+rw.structured_hinge(s[:100_000], y[:100_000], "f1")
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
+rw.structured_hinge(s, y, "f1")
+print((status("VmHWM") - before) / s.nbytes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux counts it")
+def test_a_large_query_takes_no_more_memory_than_four_times_its_scores() -> None:
+    done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    assert 1.0 <= float(done.stdout) <= 4.0, "the gradient takes 1"
 
 
 @pytest.mark.usefixtures("threads_for_few")

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import rankwise as rw
-from rankwise.kernels import bucket_maps, quicksort
+from rankwise.inference import bucket_maps, quicksort
 from rankwise.kernels.bucketed import COPIES, OWN, count, few_positions
 from rankwise.kernels.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.edges import edge
+from rankwise.kernels.edges import edge, settle
 from rankwise.kernels.flags import all_within, positions
 from rankwise.kernels.grouping import order_by_key
 from rankwise.kernels.half import from_half, to_half
@@ -341,9 +341,8 @@ def test_the_map_suits_the_scores(rng: np.random.Generator) -> None:
     assert kind_of(normal) == (LINEAR, 0)
     assert kind_of(10.0 ** rng.uniform(-300, 299, 100_000)) == (KEYED, 0)
     saturated = (1 / (1 + np.exp(-12 * normal))).astype(np.float32)
-    kind, n_pivots = kind_of(saturated)
-    assert kind == FOLDED
-    assert n_pivots > 0
+    assert kind_of(saturated) == (FOLDED, 0), "what is tied is alone in its bucket"
+    assert kind_of(normal.astype(np.float16).astype(np.float32)) == (LINEAR, 0), "few are tied with any one"
     assert kind_of(np.round(normal, 1))[1] > 0
 
 
@@ -355,6 +354,24 @@ def test_frequent_scores_have_buckets_of_their_own(rng: np.random.Generator) -> 
     equal = hist[0][1::3]
     assert equal.sum() == scores.size
     assert np.array_equal(np.sort(equal[equal > 0]), np.sort(np.unique(scores, return_counts=True)[1]))
+
+
+def test_a_tie_that_is_alone_in_its_bucket_is_settled_by_counts(rng: np.random.Generator) -> None:
+    """A tenth of the negatives is tied at 1, where positives have their places: nothing of it is gathered."""
+    s = np.r_[1 / (1 + np.exp(-12 * rng.normal(size=100_000))), np.full(5, 1 - 2.0**-10)].astype(np.float32)
+    s[:10_000] = 1.0
+    buckets, pivot = bucket_maps.choose(s, 5, 1e30)
+    n_buckets = buckets.last + 1
+    hist, where = np.zeros((1, n_buckets + OWN), np.uint32), np.arange(100_000, 100_005)
+    assert count(s, 0, s.size, where, 1e30, buckets, pivot, hist)
+    above = np.r_[np.cumsum(hist[0, :n_buckets][::-1].astype(np.int64))[::-1], 0]
+    home = np.full(5, cells_and_buckets(np.ones(1, np.float32), buckets, np.float32(buckets.last), pivot)[2][0])
+    value, at_rank = np.empty(n_buckets + OWN, np.float32), np.zeros(7, np.int64)
+    pos, none = np.full(5, 1 - 2.0**-10), np.zeros(1)
+    regions, _ = settle(np.ones(5), none, 0, pos, 1, 6, 1, buckets, pivot, above, home, 1.0, 1.0, value, at_rank)
+    assert hist[0, home[0]] >= 10_000
+    assert regions.size == 0
+    assert at_rank.sum() == 100_000
 
 
 def test_half_precision_is_converted_as_numpy_does(rng: np.random.Generator) -> None:

@@ -32,6 +32,7 @@ _KINDS = {
     "1,000 values": Kind(partial(scores.few_values, 1000), "float32", 1.5),
     "all equal": Kind(scores.constant, "float32", 1.5),
     "saturated sigmoids": Kind(scores.saturated, "float32", 1.5),
+    "sigmoids of 8 deviations": Kind(partial(scores.saturated, steepness=8.0), "float32", 1.5),
     "float16": Kind(partial(scores.normal, dtype="float16"), "float32", 2.0),
     "Cauchy": Kind(scores.heavy_tailed, "float32", 2.0),
     "1e-300 to 1e300, float64": Kind(scores.all_magnitudes, "float64", 2.0),

@@ -120,10 +120,10 @@ def few_values(n_values: int, n_pos: int, n_neg: int, seed: int = 0) -> Sample:
     return Sample((draws / n_values).astype(np.float32), relevant)
 
 
-def saturated(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
-    """Sigmoids of large numbers: a fifth of them are 1 in float32, and as many below 10⁻⁷."""
+def saturated(n_pos: int, n_neg: int, seed: int = 0, steepness: float = 20.0) -> Sample:
+    """Sigmoids of large numbers: by default, a fifth of them are 1 in float32, and as many below 10⁻⁷."""
     scores, relevant = normal(n_pos, n_neg, seed, dtype="float64")
-    return Sample((1 / (1 + np.exp(-20 * scores))).astype(np.float32), relevant)
+    return Sample((1 / (1 + np.exp(-steepness * scores))).astype(np.float32), relevant)
 
 
 def all_magnitudes(n_pos: int, n_neg: int, seed: int = 0) -> Sample:
