@@ -25,7 +25,10 @@ from rankwise_lab import pieces
 from rankwise_lab.benchmarks.finetune_model import one_thread
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least, at_most
 from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
-from rankwise_lab.layerwise import LWSVM, PLCNN, BlockLoss, Blocks, in_mode, objective
+from rankwise_lab.layerwise import LWSVM, PLCNN
+from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.blocks import Blocks
+from rankwise_lab.layerwise.evaluation import in_mode, objective
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.reproduce.cifar_data import split
 

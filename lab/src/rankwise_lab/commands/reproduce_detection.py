@@ -82,7 +82,8 @@ def _workers(arguments: argparse.Namespace) -> int:
 
 def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, Path], str]:
     """Return the features, the image files by id, and why there are no files, if so."""
-    from rankwise_lab.detection import FeatureStore, read_voc
+    from rankwise_lab.detection.store import FeatureStore
+    from rankwise_lab.detection.voc import read_voc
     from rankwise_lab.progress import Progress
     from rankwise_lab.reproduce.detection_data import SETS, default_year, featured, find_devkit, smaller
 
@@ -114,7 +115,7 @@ def _store(arguments: argparse.Namespace, voice: Voice) -> tuple[Any, dict[str, 
 
 def _pictured(store: Any, arguments: argparse.Namespace) -> tuple[dict[str, Path], str]:
     """Return the image files of a features folder if they are available; if not, why there are no pictures."""
-    from rankwise_lab.detection import read_voc
+    from rankwise_lab.detection.voc import read_voc
     from rankwise_lab.reproduce.detection_data import SETS, default_year, find_devkit
 
     try:

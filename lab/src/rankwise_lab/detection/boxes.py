@@ -12,29 +12,7 @@ _LARGEST = 1e8
 
 
 def area(boxes: ArrayLike) -> NDArray[np.float64]:
-    """
-    Compute the number of pixels in each box, (x2 − x1 + 1)(y2 − y1 + 1).
-
-    Parameters
-    ----------
-    boxes : array-like of shape (n, 4)
-        Boxes x1, y1, x2, y2 in pixels, counted from 1 with both ends inside.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Area of each box.
-
-    See Also
-    --------
-    iou : Overlap of boxes.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import area
-    >>> area([[1, 1, 1, 1], [11, 21, 20, 25]])
-    array([ 1., 50.])
-    """
+    """The number of pixels in each box (n, 4): (x2 − x1 + 1)(y2 − y1 + 1)."""
     return _area(as_boxes(boxes))
 
 

@@ -21,50 +21,14 @@ _NORMALISED_IN_BLOCK = {"_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_pro
 
 
 class CropFeatures:
-    """
-    Features of image windows by a convolutional network.
+    """Features f / ‖f‖₂ of windows by a convolutional network: each is cut out and scaled to crop × crop pixels.
 
-    Each window is cut out, scaled to crop × crop pixels and passed through the network. Rows are normalised to length
-    1, f / ‖f‖₂.
+    model: "efficientnet-lite0" (trained on ImageNet; its last block, averaged over the window: 320 features), or a
+    module that maps (b, 3, crop, crop), red, green and blue from 0 to 1, to (b, d) or (b, d, h, w), which is averaged
+    over h and w; a copy is used, in evaluation mode. batch: windows per pass. context: margin around a window that the
+    network also sees, as a fraction of its sides, within the image. dim: the number of features. digest: SHA-256 of the
+    weights.
 
-    Parameters
-    ----------
-    model : nn.Module or str, default "efficientnet-lite0"
-        Network. "efficientnet-lite0" is trained on ImageNet; its last block is averaged over the window, which gives
-        320 features. A module must map (b, 3, crop, crop), with red, green and blue from 0 to 1, to (b, d) or to (b, d,
-        h, w), which is averaged over h and w. A copy of it is used, in evaluation mode.
-    crop : int, default 64
-        Side of the scaled windows in pixels, at least 8.
-    batch : int, default 32
-        Number of windows per pass through the network.
-    context : float, default 0.0
-        Margin around a window that the network also sees, as a fraction of the window's sides, within the image.
-
-    Attributes
-    ----------
-    dim : int
-        Number of features.
-    name : str
-        Name of the network.
-    digest : str
-        SHA-256 of the weights of the network.
-    crop : int
-        Side of the scaled windows in pixels.
-    batch : int
-        Number of windows per pass through the network.
-    context : float
-        Margin around a window.
-
-    See Also
-    --------
-    prepare : Writes the features of all images of a VOC folder.
-    selective_search : Finds windows in an image.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from torch import nn
-    >>> from rankwise_lab.detection import CropFeatures
     >>> features = CropFeatures(nn.AdaptiveAvgPool2d(1), crop=8)  # the mean colour of a window
     >>> image = np.full((20, 30, 3), [0, 60, 80], np.uint8)
     >>> features(image, [[1, 1, 10, 10], [5, 5, 30, 20]]).round(3)
@@ -95,46 +59,14 @@ class CropFeatures:
         self.dim = int(self._rows(np.zeros((1, crop, crop, 3), np.uint8)).shape[1])
 
     def __call__(self, image: NDArray[np.uint8], boxes: ArrayLike) -> NDArray[np.float32]:
-        """
-        Compute the features of the windows of an image.
-
-        Parameters
-        ----------
-        image : ndarray of shape (h, w, 3)
-            Image, RGB, uint8.
-        boxes : array-like of shape (n, 4)
-            Windows.
-
-        Returns
-        -------
-        ndarray of shape (n, dim)
-            One row of length 1 per window.
-        """
+        """Features (n, dim) of the windows (n, 4) of an RGB image (h, w, 3), uint8."""
         return self.of_crops(self.crops(image, boxes))
 
     def crops(self, image: NDArray[np.uint8], boxes: ArrayLike) -> NDArray[np.uint8]:
-        """
-        Cut out the windows as the network sees them.
+        """The windows as the network sees them, (n, crop, crop, 3), uint8.
 
-        Scaling is bilinear over all pixels that fall on one pixel of the result. At the border of a window, the pixels
-        next to it contribute too.
-
-        Parameters
-        ----------
-        image : ndarray of shape (h, w, 3)
-            Image, RGB, uint8.
-        boxes : array-like of shape (n, 4)
-            Windows.
-
-        Returns
-        -------
-        ndarray of shape (n, crop, crop, 3)
-            Scaled windows, uint8.
-
-        Raises
-        ------
-        ValueError
-            If a window lies outside the image.
+        Scaling is bilinear over all pixels that fall on one pixel of the result, at a window's border also over those
+        next to it.
         """
         from PIL import Image
 
@@ -157,19 +89,7 @@ class CropFeatures:
         return crops
 
     def of_crops(self, crops: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """
-        Compute the features of windows that are already cut out.
-
-        Parameters
-        ----------
-        crops : ndarray of shape (n, crop, crop, 3)
-            Windows, as `crops` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, dim)
-            One row of length 1 per window.
-        """
+        """Features (n, dim) of windows that are cut out already."""
         rows = [self._rows(crops[k : k + self.batch]) for k in range(0, len(crops), self.batch)]
         features = np.concatenate([np.empty((0, self.dim), np.float32), *rows])
         if (k := first_true(~np.isfinite(features).all(axis=1))) is not None:

@@ -76,26 +76,6 @@ class Recipe:
     n_threads: int = 1
     seed: int = 0
 
-    def parameters(self, store: FeatureStore, images: NDArray[np.intp]) -> dict[str, Any]:
-        """
-        Convert the recipe to parameters of the estimators.
-
-        Parameters
-        ----------
-        store : FeatureStore
-            Images with the features of their windows.
-        images : ndarray of shape (m,)
-            Indices of the training images, for a start that depends on them.
-
-        Returns
-        -------
-        dict
-            Keyword arguments of `rankwise.latent.LatentRankSVM`.
-        """
-        names = ("loss", "method", "tol", "outer_tol", "max_outer", "n_threads")
-        shared = {name: getattr(self, name) for name in names}
-        return shared | {"init": _init(self.start, store, images), "random_state": self.seed}
-
 
 class Labelled(NamedTuple):
     """Indices of images, (m,), and whether the class is in each, (m,)."""
@@ -118,43 +98,7 @@ class Choice(NamedTuple):
 
 
 def labelled(store: FeatureStore, name: str, sets: Sets) -> Labelled:
-    """
-    Return the images of some sets with their labels for one class.
-
-    Images whose only objects of the class are difficult are left out.
-
-    Parameters
-    ----------
-    store : FeatureStore
-        Images with the features of their windows.
-    name : str
-        Class.
-    sets : str or sequence of str
-        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
-
-    Returns
-    -------
-    Labelled
-        Named tuple of images (m,), their indices in the store, and relevant (m,), whether each has the class.
-
-    Raises
-    ------
-    ValueError
-        If all images have the class, or none has.
-
-    See Also
-    --------
-    FeatureStore.labels : The same without the check.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import labelled
-    >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> images, relevant = labelled(shapes_store(), "disc", "test")
-    >>> images.tolist(), relevant.astype(int).tolist()
-    ([16, 17, 18, 19, 20, 21, 22, 23], [0, 1, 0, 1, 0, 1, 0, 1])
-    """
+    """The images of some sets with their labels for a class; those with only difficult objects of it are left out."""
     images, y = store.labels(name, sets)
     _check_both(y == 1, name, sets)
     return Labelled(images, y == 1)
@@ -183,8 +127,7 @@ def train(
     name : str
         Class to detect.
     sets : str or sequence of str, default "trainval"
-        Training images: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
+        One or several sets of the store; "trainval" is train and val.
     recipe : Recipe, optional
         Settings of training. None takes the defaults.
     C : float, optional
@@ -208,12 +151,10 @@ def train(
 
     Examples
     --------
-    >>> from rankwise_lab.detection import image_ap, train
+    >>> from rankwise_lab.detection import train
     >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> store = shapes_store()
-    >>> model = train(store, "disc", C=10.0)
-    >>> image_ap(model, store, "disc", "test")
-    1.0
+    >>> train(shapes_store(), "disc", C=10.0).coef_.shape
+    (1, 3)
     """
     return _fit(store, labelled(store, name, sets), recipe or Recipe(), C, checkpoint, verbose)
 
@@ -231,7 +172,7 @@ def train_cv(
 ) -> LatentRankSVMCV:
     """Train a detector whose C is chosen on folds of the images, by the average precision of their ranking."""
     known = labelled(store, name, sets)
-    parameters = (recipe or Recipe()).parameters(store, known.images)
+    parameters = _parameters(recipe or Recipe(), store, known.images)
     model = LatentRankSVMCV(Cs=Cs, cv=cv, scoring="ap", checkpoint=checkpoint, verbose=verbose, **parameters)
     return model.fit(store.bags[known.images], known.relevant)
 
@@ -267,8 +208,7 @@ def choose_C(
     name : str
         Class to detect.
     sets : str or sequence of str
-        Training images: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
+        One or several sets of the store; "trainval" is train and val.
     val : str or sequence of str
         Validation images, as sets of the store.
     Cs : array-like of shape (k,)
@@ -314,7 +254,7 @@ def choose_C(
 def _fit(
     store: FeatureStore, known: Labelled, recipe: Recipe, C: float | None, checkpoint: Folder | None, verbose: int
 ) -> LatentRankSVM:
-    parameters = recipe.parameters(store, known.images)
+    parameters = _parameters(recipe, store, known.images)
     model = LatentRankSVM(C=C, checkpoint=checkpoint, verbose=verbose, **parameters)
     return model.fit(store.bags[known.images], known.relevant)
 
@@ -332,8 +272,7 @@ def detect(
     store : FeatureStore
         Images with the features of their windows.
     sets : str or sequence of str, default "test"
-        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
+        One or several sets of the store.
     threshold : float, default 0.3
         Largest IoU of a detection with a better one in its image, as in `nms`.
     max_per_image : int, default 100
@@ -394,8 +333,7 @@ def evaluate(
     name : str
         Class to detect.
     sets : str or sequence of str, default "test"
-        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
+        One or several sets of the store.
     overlap : float, default 0.5
         Smallest IoU of a true detection with its object.
     kind : {"area", "2007"}, default "area"
@@ -413,7 +351,6 @@ def evaluate(
     See Also
     --------
     detect : Returns the detections themselves.
-    image_ap : Evaluates the ranking of whole images.
 
     Examples
     --------
@@ -429,79 +366,12 @@ def evaluate(
 
 
 def image_ap(model: Any, store: FeatureStore, name: str, sets: Sets = "test") -> float:
-    """
-    Compute the average precision of images, ranked by the score of their best window.
-
-    No box is used: this measures which images have the class, not where.
-
-    Parameters
-    ----------
-    model : LatentRankSVM
-        Detector of the class, such as `train` returns.
-    store : FeatureStore
-        Images with the features of their windows.
-    name : str
-        Class to detect.
-    sets : str or sequence of str, default "test"
-        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
-
-    Returns
-    -------
-    float
-        Average precision in [0, 1].
-
-    See Also
-    --------
-    evaluate : Evaluates boxes by the rules of VOC.
-    localised : Evaluates the best window of each positive image.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import image_ap, train
-    >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> store = shapes_store()
-    >>> image_ap(train(store, "square", C=10.0), store, "square")
-    1.0
-    """
+    """Average precision of images, ranked by the score of their best window: which have the class, not where."""
     return _ranked(model, store, labelled(store, name, sets))
 
 
 def localised(model: Any, store: FeatureStore, name: str, sets: Sets = "trainval", *, overlap: float = 0.5) -> float:
-    """
-    Compute the share of positive images whose best window overlaps an object of the class.
-
-    Parameters
-    ----------
-    model : LatentRankSVM
-        Detector of the class, such as `train` returns.
-    store : FeatureStore
-        Images with the features of their windows.
-    name : str
-        Class to detect.
-    sets : str or sequence of str, default "trainval"
-        Images to use: a set of the store, or several. "trainval" is train and val together if the store has no such
-        set.
-    overlap : float, default 0.5
-        Smallest IoU of the best window with an object.
-
-    Returns
-    -------
-    float
-        Share of images in [0, 1], also known as CorLoc.
-
-    See Also
-    --------
-    evaluate : Evaluates boxes by the rules of VOC.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import localised, train
-    >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> store = shapes_store()
-    >>> localised(train(store, "disc", C=10.0), store, "disc", overlap=0.3)
-    0.375
-    """
+    """CorLoc: the share of positive images whose best window overlaps an object of the class by at least `overlap`."""
     known = labelled(store, name, sets)
     images = known.images[known.relevant]
     best = model.best_candidate(store.bags[images])
@@ -521,6 +391,13 @@ def central_window(boxes: ArrayLike, width: int, height: int) -> int:
     left, top = 0.25 * width + 1.0, 0.25 * height + 1.0
     middle = [[left, top, max(0.75 * width, left), max(0.75 * height, top)]]
     return int(np.argmax(iou(as_boxes(boxes), middle)[:, 0]))
+
+
+def _parameters(recipe: Recipe, store: FeatureStore, images: NDArray[np.intp]) -> dict[str, Any]:
+    """The keyword arguments of `LatentRankSVM`; images (m,): those of training, on which a start may depend."""
+    names = ("loss", "method", "tol", "outer_tol", "max_outer", "n_threads")
+    shared = {name: getattr(recipe, name) for name in names}
+    return shared | {"init": _init(recipe.start, store, images), "random_state": recipe.seed}
 
 
 def _init(start: str, store: FeatureStore, images: NDArray[np.intp]) -> Any:

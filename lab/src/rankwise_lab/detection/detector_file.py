@@ -49,18 +49,12 @@ class Detector(NamedTuple):
     note: dict[str, Any]
 
     def check(self, store: FeatureStore) -> None:
-        """
-        Check that a store has features of the kind that the detector was trained on.
+        """Raise unless a store has features of the kind that the detector was trained on.
 
         Parameters
         ----------
         store : FeatureStore
             Images with the features of their windows.
-
-        Raises
-        ------
-        ValueError
-            If the features were prepared with other settings.
         """
         settings = store.settings
         differ = [key for key in _ROW if self.features.get(key) != settings.get(key)]

@@ -39,45 +39,10 @@ def draw(
     classes: Sequence[str] | None = None,
     side: int | None = None,
 ) -> Image:
-    """
-    Draw boxes on an image, with scores and labels on tags.
+    """Draw boxes (n, 4) on an RGB image (h, w, 3), uint8, with scores and labels on tags; the best is on top.
 
-    The box with the highest score is on top.
-
-    Parameters
-    ----------
-    image : ndarray of shape (h, w, 3) and dtype uint8, or PIL.Image.Image
-        Image to draw on; it is not changed.
-    boxes : array-like of shape (n, 4)
-        Boxes as x1, y1, x2, y2, counted from 1, both corners included.
-    scores : array-like of shape (n,)
-        Score of each box.
-    labels : sequence of str, optional
-        Label of each box.
-    truth : array-like of shape (k, 4), optional
-        True boxes, drawn as thin dashed white frames.
-    classes : sequence of str, optional
-        All labels that can occur, so that a label has the same colour in every picture. Default: the labels given.
-    side : int, optional
-        Pixels of the longer side of the picture. Default: that of the image, but at least 960.
-
-    Returns
-    -------
-    PIL.Image.Image
-        New picture.
-
-    See Also
-    --------
-    contact_sheet : Puts several pictures side by side.
-    encode : Turns a picture into the bytes of a file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise_lab.detection import draw
-    >>> image = np.zeros((40, 60, 3), dtype=np.uint8)
-    >>> draw(image, [[5, 5, 30, 30]], [0.9], ["disc"], side=120).size
-    (120, 80)
+    truth (k, 4): true boxes, drawn as thin dashed white frames. classes: all labels that can occur, so that a label has
+    the same colour in every picture. side: pixels of the longer side; by default that of the image, but at least 960.
     """
     boxes = as_boxes(boxes)
     scores = as_scores(scores, len(boxes))
@@ -110,37 +75,7 @@ def contact_sheet(
     *,
     cell: int = 480,
 ) -> Image:
-    """
-    Put images side by side on white, row by row, with captions below.
-
-    Parameters
-    ----------
-    images : sequence of ndarray of shape (h, w, 3) or of PIL.Image.Image
-        Images, at least one.
-    columns : int, default 3
-        Images per row.
-    captions : sequence of str, optional
-        Text below each image.
-    cell : int, default 480
-        Width of each image in pixels.
-
-    Returns
-    -------
-    PIL.Image.Image
-        Picture of all images.
-
-    See Also
-    --------
-    draw : Draws boxes on an image.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise_lab.detection import contact_sheet
-    >>> image = np.zeros((40, 60, 3), dtype=np.uint8)
-    >>> contact_sheet([image, image], columns=2, cell=60).size
-    (132, 48)
-    """
+    """Put images side by side on white, row by row, each `cell` pixels wide, with captions below."""
     pictures = [_as_picture(image) for image in images]
     if not pictures:
         raise ValueError("images is empty; pass at least one")
@@ -160,34 +95,7 @@ def contact_sheet(
 
 
 def encode(picture: Image, kind: Literal["png", "jpeg"] = "png") -> bytes:
-    """
-    Encode a picture as the bytes of a file, without metadata.
-
-    The same picture always gives the same bytes.
-
-    Parameters
-    ----------
-    picture : PIL.Image.Image
-        Picture.
-    kind : {"png", "jpeg"}, default "png"
-        File format.
-
-    Returns
-    -------
-    bytes
-        Content of the file.
-
-    See Also
-    --------
-    draw : Draws boxes on an image.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise_lab.detection import contact_sheet, encode
-    >>> encode(contact_sheet([np.zeros((4, 6, 3), dtype=np.uint8)]))[1:4]
-    b'PNG'
-    """
+    """The bytes of a PNG or JPEG file without metadata: the same for the same picture."""
     if kind not in ("png", "jpeg"):
         raise ValueError(f"unknown kind={kind!r}; use 'png' or 'jpeg'")
     buffer = io.BytesIO()

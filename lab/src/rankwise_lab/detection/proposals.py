@@ -39,53 +39,15 @@ def windows_of(
 def selective_search(
     image: NDArray[np.uint8], mode: str = "fast", max_windows: int | None = None, min_side: int = 12
 ) -> NDArray[np.float64]:
-    """
-    Find windows that may hold objects by selective search (Uijlings et al., 2013).
+    """Windows (n, 4) that may hold objects, by selective search (Uijlings et al., 2013), the whole image first.
 
-    It needs OpenCV with its contributed modules. The search sees a copy with sides of at most 384 pixels. In that copy
-    each channel is stretched so that its 1st and 99th percentiles become 0 and 255, which gives murky pictures edges.
+    It needs OpenCV with its contributed modules. The search sees a copy with sides of at most 384 pixels, in which each
+    channel is stretched so that its 1st and 99th percentiles become 0 and 255, which gives murky pictures edges.
+    Windows with a side below min_side, or an IoU above 0.6 with an earlier one, are dropped.
 
-    Parameters
-    ----------
-    image : ndarray of shape (h, w, 3) and dtype uint8
-        Red, green and blue.
-    mode : {"fast", "quality"}, default "fast"
-        Mode of the search; "quality" finds more windows and takes longer.
-    max_windows : int, optional
-        Most windows to return. Default: no limit.
-    min_side : int, default 12
-        Windows with a smaller side, in pixels, are dropped.
-
-    Returns
-    -------
-    ndarray of shape (n, 4)
-        Boxes as x1, y1, x2, y2, counted from 1, the whole image first. No two have an IoU above 0.6.
-
-    Raises
-    ------
-    ValueError
-        If OpenCV has no selective search, or an argument is out of range.
-
-    See Also
-    --------
-    sliding_windows : Needs no OpenCV.
-    prepare : Finds and describes the windows of many images.
-
-    Notes
-    -----
     OpenCV's order differs from run to run, so the order is our own: the whole image, then the others by u · level. u is
     drawn by a seeded generator, uniform in [0, 1), and level = log₂(side / min_side) + ½ takes the place of the level
-    of the hierarchy. So max_windows keeps windows of all sizes, with a preference for small ones, and the same image
-    always has the same windows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise_lab.detection import selective_search
-    >>> image = np.zeros((60, 80, 3), dtype=np.uint8)
-    >>> image[20:50, 30:60] = 255
-    >>> selective_search(image, max_windows=5)[0]
-    array([ 1.,  1., 80., 60.])
+    of the hierarchy. So max_windows keeps windows of all sizes, with a preference for small ones.
     """
     import cv2
 
@@ -122,39 +84,9 @@ def find_segmentation() -> Any:
 
 
 def sliding_windows(height: int, width: int, max_windows: int | None = None, min_side: int = 12) -> NDArray[np.float64]:
-    """
-    List windows of three shapes on grids.
+    """Windows (n, 4) of three shapes on grids half a window apart, in the order of `selective_search`.
 
-    Each size is √2 times the last, and windows of a grid are half a window apart.
-
-    Parameters
-    ----------
-    height, width : int
-        Size of the image in pixels.
-    max_windows : int, optional
-        Most windows to return. Default: no limit.
-    min_side : int, default 12
-        Smallest side of a window in pixels.
-
-    Returns
-    -------
-    ndarray of shape (n, 4)
-        Boxes as x1, y1, x2, y2, counted from 1, in the order of `selective_search`: the whole image first.
-
-    Raises
-    ------
-    ValueError
-        If the image has no pixels, or an argument is out of range.
-
-    See Also
-    --------
-    selective_search : Looks at the image to find windows.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import sliding_windows
-    >>> sliding_windows(60, 80, max_windows=5)[0]
-    array([ 1.,  1., 80., 60.])
+    Each size is √2 times the last.
     """
     if min(height, width) < 1:
         raise ValueError(f"an image of {width} × {height} pixels has no windows")

@@ -22,58 +22,11 @@ _BOTH = ("train", "val")
 
 
 class FeatureStore:
-    """
-    Images as bags of windows with features, on disk.
+    """Images as bags of windows with features, on disk: a folder that `prepare` wrote, opened with `FeatureStore.open`.
 
-    Open a folder that `prepare` wrote with `FeatureStore.open`.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the files.
-    manifest : mapping
-        Settings, classes, sets and images, as in manifest.json.
-    features : ndarray of shape (rows, dim)
-        Features of all windows.
-    boxes : ndarray of shape (rows, 4)
-        Boxes of all windows.
-    offsets : ndarray of shape (n + 1,)
-        Image i has the rows offsets[i]:offsets[i + 1].
-
-    Attributes
-    ----------
-    folder : Path
-        Folder of the files.
-    images : list of str
-        Ids of the n images.
-    sizes : ndarray of shape (n, 2)
-        Width and height of each image in pixels.
-    features : ndarray of shape (rows, dim)
-        Features of all windows, as a memory map.
-    boxes : ndarray of shape (rows, 4)
-        Boxes of all windows, as a memory map.
-    offsets : ndarray of shape (n + 1,)
-        Image i has the rows offsets[i]:offsets[i + 1].
-    classes : tuple of str
-        Names of the classes, sorted.
-    sets : dict
-        Indices of the images of each set, by name.
-    settings : dict
-        How the folder was prepared.
-
-    See Also
-    --------
-    prepare : Writes the folder.
-    train : Trains a detector on a store.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> store = shapes_store()  # a small store in memory
-    >>> len(store), store.classes, list(store.sets)
-    (24, ('disc', 'square'), ['train', 'val', 'test'])
-    >>> store.windows(0).shape, [thing.name for thing in store.objects(3)]
-    ((60, 4), ['disc', 'square'])
+    Image i has the rows offsets[i]:offsets[i + 1] of features (rows, dim) and boxes (rows, 4), its windows. images: ids
+    (n,). sizes: width and height (n, 2). classes: names, sorted. sets: indices of images, by name. settings: how it was
+    prepared.
     """
 
     def __init__(
@@ -95,19 +48,7 @@ class FeatureStore:
 
     @staticmethod
     def is_finished(folder: str | Path) -> bool:
-        """
-        Return whether a folder holds the features of all its images.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder that `prepare` writes.
-
-        Returns
-        -------
-        bool
-            True if `open` can read it.
-        """
+        """Whether a folder holds the features of all its images."""
         return (Path(folder) / OFFSETS).exists()
 
     @property
@@ -117,26 +58,7 @@ class FeatureStore:
 
     @classmethod
     def open(cls, folder: str | Path) -> FeatureStore:
-        """
-        Open a folder that `prepare` or `rankwise detect prepare` wrote.
-
-        Only offsets and names are read into memory.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder of the features.
-
-        Returns
-        -------
-        FeatureStore
-            The store, with features and boxes as memory maps.
-
-        Raises
-        ------
-        ValueError
-            If the folder is not finished, is damaged, or is not a features folder.
-        """
+        """Open a folder, with features and boxes as memory maps; one that is not whole raises an error."""
         root = Path(folder)
         manifest = _manifest(root)
         if not cls.is_finished(root):
@@ -172,57 +94,17 @@ class FeatureStore:
         return Bags(self.features, self.offsets)
 
     def windows(self, i: int) -> NDArray[np.float32]:
-        """
-        Return the windows of an image.
-
-        Parameters
-        ----------
-        i : int
-            Index of the image.
-
-        Returns
-        -------
-        ndarray of shape (m, 4)
-            Boxes, in the order of its bag.
-        """
+        """The windows of an image, (m, 4), in the order of its bag."""
         return self.boxes[self.offsets[i] : self.offsets[i + 1]]
 
     def objects(self, i: int) -> tuple[Object, ...]:
-        """
-        Return the objects of an image, for evaluation.
-
-        Training uses only which classes are in an image.
-
-        Parameters
-        ----------
-        i : int
-            Index of the image.
-
-        Returns
-        -------
-        tuple of Object
-            Objects with their classes and boxes.
-        """
+        """The objects of an image, for evaluation: training uses only which classes are in it."""
         return self._objects[i]
 
     def members(self, sets: str | Sequence[str]) -> NDArray[np.intp]:
-        """
-        Return the images of some sets, each once, in the order of the folder.
+        """Indices (m,) of the images of a set, or of several: each once, in the order of the folder.
 
-        Parameters
-        ----------
-        sets : str or sequence of str
-            Name of a set, or several. "trainval" is train and val together if there is no set of that name.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Indices of the images.
-
-        Raises
-        ------
-        ValueError
-            If there is no such set.
+        "trainval" is train and val together if there is no set of that name.
         """
         names = [sets] if isinstance(sets, str) else list(sets)
         if "trainval" in names and "trainval" not in self.sets and set(_BOTH) <= set(self.sets):
@@ -235,24 +117,9 @@ class FeatureStore:
         return np.unique(np.concatenate([self.sets[name] for name in names]))
 
     def labels(self, name: str, sets: str | Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """
-        Return the images of some sets and whether they have a class.
+        """Indices (m,) of the images of some sets, and 1 (m,) for those with a class, otherwise 0.
 
         An image whose only objects of the class are difficult is left out.
-
-        Parameters
-        ----------
-        name : str
-            Class.
-        sets : str or sequence of str
-            Name of a set, or several. "trainval" is train and val together if there is no set of that name.
-
-        Returns
-        -------
-        images : ndarray of shape (m,)
-            Indices of the images.
-        labels : ndarray of shape (m,)
-            1 for images with the class, otherwise 0.
         """
         self._check_class(name)
         found = {int(i): [o.difficult for o in self._objects[i] if o.name == name] for i in self.members(sets)}
@@ -260,21 +127,7 @@ class FeatureStore:
         return np.array(list(kept), np.intp), np.array([int(bool(d)) for d in kept.values()], np.int64)
 
     def truth(self, name: str, sets: str | Sequence[str]) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """
-        Return the boxes of a class in the images of some sets.
-
-        Parameters
-        ----------
-        name : str
-            Class.
-        sets : str or sequence of str
-            Name of a set, or several. "trainval" is train and val together if there is no set of that name.
-
-        Returns
-        -------
-        list of (boxes, difficult)
-            For every image of `members(sets)`, boxes (k, 4) and whether each is difficult (k,).
-        """
+        """For every image of `members(sets)`, the boxes (k, 4) of a class, and whether each is difficult (k,)."""
         self._check_class(name)
         there = ([o for o in self._objects[i] if o.name == name] for i in self.members(sets))
         return [

@@ -26,50 +26,12 @@ _BAD_ID = re.compile(r"[/\\:\x00-\x1f\x7f]")
 
 
 class VocError(ValueError):
-    """
-    Error in a VOC folder.
-
-    The message names the file, says what is wrong with it, and what to do.
-
-    See Also
-    --------
-    read_voc : Raises this error.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import VocError, read_voc
-    >>> try:
-    ...     read_voc("no/such/folder")
-    ... except VocError as error:
-    ...     print(error)
-    no/such/folder: no such folder; pass a VOCdevkit folder, or its VOC2007
-    """
+    """Error in a VOC folder: which file, what is wrong with it, and what to do."""
 
 
 @dataclass(frozen=True)
 class Object:
-    """
-    Object in an image.
-
-    Parameters
-    ----------
-    name : str
-        Class of the object.
-    box : tuple of float
-        Box x1, y1, x2, y2 in pixels, counted from 1 with both ends inside.
-    difficult : bool
-        Whether it is hard to recognise. Difficult objects do not count in evaluation.
-
-    See Also
-    --------
-    Annotated : An image with its objects.
-
-    Examples
-    --------
-    >>> from rankwise_lab.detection import Object
-    >>> Object("fish", (1.0, 1.0, 40.0, 20.0), difficult=False).name
-    'fish'
-    """
+    """An object of a class in a box x1, y1, x2, y2; difficult ones do not count in evaluation."""
 
     name: str
     box: tuple[float, float, float, float]
@@ -78,33 +40,7 @@ class Object:
 
 @dataclass(frozen=True)
 class Annotated:
-    """
-    Image of a VOC folder with its objects.
-
-    Parameters
-    ----------
-    image_id : str
-        Name of the image without extension.
-    path : Path
-        File of the image.
-    width : int
-        Width in pixels by the XML, or 0 if it does not say.
-    height : int
-        Height in pixels by the XML, or 0 if it does not say.
-    objects : tuple of Object
-        Objects in the image.
-
-    See Also
-    --------
-    read_voc : Reads a VOC folder.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from rankwise_lab.detection import Annotated
-    >>> Annotated("000001", Path("JPEGImages/000001.jpg"), 353, 500, ()).path.name
-    '000001.jpg'
-    """
+    """An image with its objects. width, height: by the XML, 0 if it does not say."""
 
     image_id: str
     path: Path
@@ -115,34 +51,7 @@ class Annotated:
 
 @dataclass(frozen=True)
 class Devkit:
-    """
-    One year of a VOC devkit.
-
-    Parameters
-    ----------
-    name : str
-        Name of the year, such as "VOC2007".
-    images : tuple of Annotated
-        Every image once, in the order of the sets.
-    sets : mapping
-        Image ids of each set, by name.
-    classes : tuple of str
-        Names of the classes, sorted.
-
-    See Also
-    --------
-    read_voc : Reads a VOC folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from rankwise_lab.detection import read_voc
-    >>> from rankwise_lab.detection.shapes import write_shapes
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     devkit = read_voc(write_shapes(folder, {"train": 4, "test": 2}))
-    >>> devkit.name, devkit.classes, devkit.sets["test"]
-    ('VOC2007', ('disc', 'square'), ('000004', '000005'))
-    """
+    """One year of a devkit. images: each once, in the order of the sets. sets: ids by name. classes: sorted."""
 
     name: str
     images: tuple[Annotated, ...]
@@ -151,37 +60,12 @@ class Devkit:
 
 
 def read_voc(devkit: str | Path, year: str | None = None, sets: Sequence[str] | None = None) -> Devkit:
-    """
-    Read a VOCdevkit folder, or one of its years.
+    """Read a VOCdevkit folder, or one of its years.
 
-    Parameters
-    ----------
-    devkit : str or Path
-        VOCdevkit folder, or the folder of a year in it.
-    year : str, optional
-        Year, such as "VOC2007" or "2007". Required if the devkit has several.
-    sets : sequence of str, optional
-        Names of files in ImageSets/Main without .txt. None reads all: train, val, trainval and test, then others by
-        name. Only images of these sets are read.
+    year: such as "VOC2007" or "2007", needed if there are several. sets: names of files in ImageSets/Main without .txt;
+    None reads all: train, val, trainval and test, then others by name.
 
-    Returns
-    -------
-    Devkit
-        Images with their objects, sets and classes.
-
-    Raises
-    ------
-    VocError
-        If a file is missing or wrong.
-
-    See Also
-    --------
-    prepare : Computes the features of a VOC folder.
-
-    Examples
-    --------
     >>> import tempfile
-    >>> from rankwise_lab.detection import read_voc
     >>> from rankwise_lab.detection.shapes import write_shapes
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     devkit = read_voc(write_shapes(folder, {"train": 4, "test": 2}))

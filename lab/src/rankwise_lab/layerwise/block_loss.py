@@ -26,47 +26,12 @@ _WORTH_THREADS = 100_000
 
 
 class BlockLoss:
-    """
-    Loss of a block of samples, with its gradient.
+    """Loss of a block of samples, from scores (B, C), with its gradient; it counts its calls and their seconds.
 
-    Each class is a query that ranks the samples of the block; those with its label are the positives. The loss is the
-    mean over classes. A class with no positives or no negatives in the block counts as 0. The object counts its calls
-    and the seconds they take.
+    loss: of a ranking, or "hinge" for the multi-class hinge. scale: weight of the loss against the scores. method: how
+    the most violating ranking is found, as in `rankwise.RankSVM`.
 
-    Parameters
-    ----------
-    loss : str or Loss
-        Rank loss ("ap", "ndcg", "mrr", "auc", "zero-one" or a `rankwise.Loss`), or "hinge" for the multi-class hinge,
-        (1/B) Σ max_y (scale·[y ≠ label] + s_y − s_label).
-    n_classes : int
-        Number of classes.
-    scale : float, default 1.0
-        Weight of the loss against the scores.
-    method : str, default "auto"
-        How the most violating ranking is found, as in `rankwise.RankSVM`.
-
-    Attributes
-    ----------
-    n_classes : int
-        Number of classes.
-    scale : float
-        Weight of the loss against the scores.
-    calls : int
-        Number of calls of `solve`.
-    seconds : float
-        Seconds spent in `solve`.
-
-    See Also
-    --------
-    Blocks : Samples in blocks.
-    rankwise.torch.APHingeLoss : A loss for any optimiser.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise_lab.layerwise import BlockLoss
-    >>> loss = BlockLoss("hinge", 2)
-    >>> values, gradient = loss.solve(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), torch.tensor([0, 1]))
+    >>> values, gradient = BlockLoss("hinge", 2).solve(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), torch.tensor([0, 1]))
     >>> values.tolist(), gradient.tolist()
     ([0.25], [[-0.5, 0.5], [0.0, 0.0]])
     """
@@ -98,28 +63,9 @@ class BlockLoss:
         return self._loss is not None
 
     def solve(self, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """
-        Compute the loss of a block and its gradient.
+        """The terms of the loss, (C,) or (1,), in float64, and its gradient (B, C) in the scores (B, C); labels (B,).
 
-        Parameters
-        ----------
-        scores : Tensor of shape (B, C)
-            Scores of the samples of a block.
-        labels : Tensor of shape (B,)
-            Class of each sample.
-
-        Returns
-        -------
-        values : Tensor of shape (C,) or (1,)
-            Terms of the loss in float64, which sum to the loss of the block: one per class, or a single one for the
-            multi-class hinge.
-        gradient : Tensor of shape (B, C)
-            Gradient of the loss of the block in the scores.
-
-        Raises
-        ------
-        FloatingPointError
-            If a score is not finite.
+        The terms sum to the loss of the block: one per class, or a single one for the multi-class hinge.
         """
         began = time.perf_counter()
         scores = scores.detach()
@@ -158,42 +104,16 @@ class BlockLoss:
         return values.detach().double().cpu() / self.n_classes, gradient
 
     def as_function(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """
-        Compute the loss of a block as a tensor, for autograd.
-
-        Parameters
-        ----------
-        scores : Tensor of shape (B, C)
-            Scores of the samples of a block.
-        labels : Tensor of shape (B,)
-            Class of each sample.
-
-        Returns
-        -------
-        Tensor
-            The loss as a scalar tensor.
-        """
+        """The loss of a block as a scalar tensor, for autograd."""
         values, gradient = self.solve(scores, labels)
         found: Tensor = _WithGradient.apply(scores, values.sum().to(scores), gradient)
         return found
 
     def bounds(self, labels: Tensor) -> Tensor:
-        """
-        Bound the gradient of every ranking, or labelling, in absolute value.
+        """Bounds (B, C) on the size of every entry of the gradient, float64.
 
-        The bound is 2/P for a positive and 2/N for a negative of a ranking, and 1 for a sample of the hinges, each
-        divided by the number of terms in the mean. Gradients of positives are at most 0 and those of negatives at least
-        0.
-
-        Parameters
-        ----------
-        labels : Tensor of shape (B,)
-            Class of each sample.
-
-        Returns
-        -------
-        Tensor of shape (B, C)
-            Largest size of each entry of the gradient, float64.
+        2/P for a positive and 2/N for a negative of a ranking, and 1 for a sample of the hinges, each divided by the
+        number of terms in the mean. Gradients of positives are at most 0 and those of negatives at least 0.
         """
         count, classes = labels.shape[0], self.n_classes
         if self._loss is None:

@@ -18,55 +18,9 @@ _AT_ONCE = 500
 
 
 class Blocks:
-    """
-    Samples divided at random into fixed blocks, each of which is ranked by itself.
+    """Images (n, …) and labels (n,) divided at random into ⌈n/block_size⌉ fixed blocks, sizes differing by at most one.
 
-    There are ceil(n/block_size) blocks, whose sizes differ by at most one.
-
-    Parameters
-    ----------
-    images : array-like or Tensor of shape (n, …)
-        Images in floating point. They are kept as they are, and blocks are moved to device and dtype when needed.
-    labels : array-like or Tensor of shape (n,)
-        Integer class of each image, from 0 to n_classes − 1.
-    n_classes : int
-        Number of classes.
-    block_size : int, default 200
-        Largest number of samples in a block.
-    seed : int, default 0
-        Seed for the division into blocks.
-    dtype : torch.dtype, default torch.float32
-        Type of the images that are returned.
-    device : torch.device or str, default "cpu"
-        Device of the images and labels that are returned.
-    name : str, default "train"
-        Name of the samples in errors.
-
-    Attributes
-    ----------
-    n : int
-        Number of samples.
-    n_classes : int
-        Number of classes.
-    dtype : torch.dtype
-        Type of the images that are returned.
-    device : torch.device
-        Device of the images and labels that are returned.
-    name : str
-        Name of the samples in errors.
-
-    See Also
-    --------
-    BlockLoss : The loss of a block.
-    objective : The objective of a network over all blocks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise_lab.layerwise import Blocks
-    >>> blocks = Blocks(np.zeros((5, 1, 2, 2)), [0, 1, 2, 1, 0], 3, block_size=2)
-    >>> len(blocks), blocks.n, [blocks.size(b) for b in range(3)], blocks.share(0)
-    (3, 5, [2, 2, 1], 0.4)
+    Images are kept as they are; blocks are moved to device and dtype when needed. name: of the samples, in errors.
     """
 
     def __init__(
@@ -104,31 +58,7 @@ class Blocks:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
     ) -> Blocks:
-        """
-        Divide a pair (images, labels) or a data set into blocks.
-
-        Parameters
-        ----------
-        data : tuple (images, labels) or Dataset
-            Samples. A data set of (image, label) pairs is read once, in order.
-        n_classes : int
-            Number of classes.
-        name : str, default "train"
-            Name of the samples in errors.
-        block_size : int, default 200
-            Largest number of samples in a block.
-        seed : int, default 0
-            Seed for the division into blocks.
-        dtype : torch.dtype, default torch.float32
-            Type of the images that are returned.
-        device : torch.device or str, default "cpu"
-            Device of the images and labels that are returned.
-
-        Returns
-        -------
-        Blocks
-            The samples in blocks.
-        """
+        """Blocks of a pair (images, labels), or of a data set of (image, label), which is read once, in order."""
         images, labels = _pair(data, name)
         return cls(images, labels, n_classes, block_size=block_size, seed=seed, dtype=dtype, device=device, name=name)
 
@@ -136,85 +66,23 @@ class Blocks:
         return len(self._rows)
 
     def size(self, b: int) -> int:
-        """
-        Return the number of samples in a block.
-
-        Parameters
-        ----------
-        b : int
-            Number of the block, from 0.
-
-        Returns
-        -------
-        int
-            Number of samples n_b.
-        """
+        """The number of samples of a block, n_b."""
         return len(self._rows[b])
 
     def share(self, b: int) -> float:
-        """
-        Return the weight of a block in the risk.
-
-        Parameters
-        ----------
-        b : int
-            Number of the block, from 0.
-
-        Returns
-        -------
-        float
-            The share n_b/n of the samples.
-        """
+        """The weight of a block in the risk, n_b/n."""
         return len(self._rows[b]) / self.n
 
     def images(self, b: int) -> Tensor:
-        """
-        Return the images of a block.
-
-        Parameters
-        ----------
-        b : int
-            Number of the block, from 0.
-
-        Returns
-        -------
-        Tensor of shape (n_b, …)
-            Images.
-        """
+        """The images of a block, (n_b, …)."""
         return self.take(self._rows[b])[0]
 
     def labels(self, b: int) -> Tensor:
-        """
-        Return the labels of a block.
-
-        Parameters
-        ----------
-        b : int
-            Number of the block, from 0.
-
-        Returns
-        -------
-        Tensor of shape (n_b,)
-            Labels, int64.
-        """
+        """The labels of a block, (n_b,), int64."""
         return self._labels[torch.from_numpy(self._rows[b])].to(self.device)
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """
-        Return images and labels of some samples.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m,)
-            Positions of the samples in the data.
-
-        Returns
-        -------
-        images : Tensor of shape (m, …)
-            Their images.
-        labels : Tensor of shape (m,)
-            Their labels, int64.
-        """
+        """The images (m, …) and labels (m,) of some samples, by their positions in the data."""
         at = torch.from_numpy(np.ascontiguousarray(rows, np.int64))
         images = self._images[at.to(self._images.device)].to(self.device, self.dtype)
         return images, self._labels[at].to(self.device)
@@ -225,25 +93,11 @@ class Blocks:
         return self._labels.numpy()
 
     def runs(self) -> list[NDArray[np.int64]]:
-        """
-        Divide all samples, in their order, into runs of a few hundred.
-
-        Returns
-        -------
-        list of ndarray
-            Positions of the samples of each run, for `take`.
-        """
+        """The positions of all samples in runs of a few hundred, for `take`."""
         return np.array_split(np.arange(self.n), -(-self.n // _AT_ONCE))
 
     def digest(self) -> str:
-        """
-        Compute a digest of all images and labels, in the type in which they are used.
-
-        Returns
-        -------
-        str
-            SHA-256 in hexadecimal.
-        """
+        """SHA-256 of all images and labels, in the type in which they are used."""
         found = hashlib.sha256(f"{tuple(self._images.shape)}{self.dtype}".encode())
         for rows in self.runs():
             found.update(self.take(rows)[0].cpu().contiguous().view(torch.uint8).numpy().tobytes())

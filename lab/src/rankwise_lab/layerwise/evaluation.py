@@ -24,38 +24,7 @@ ACCURACY = "accuracy"
 
 @contextmanager
 def in_mode(net: nn.Module, training: bool) -> Iterator[None]:
-    """
-    Put a network in training or inference mode within a with block.
-
-    Afterwards each part is again in the mode it was in before.
-
-    Parameters
-    ----------
-    net : nn.Module
-        Network.
-    training : bool
-        True for training mode, False for inference mode.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    See Also
-    --------
-    objective : Evaluates a network in inference mode.
-
-    Examples
-    --------
-    >>> from torch import nn
-    >>> from rankwise_lab.layerwise import in_mode
-    >>> net = nn.Dropout()
-    >>> with in_mode(net, False):
-    ...     net.training
-    False
-    >>> net.training
-    True
-    """
+    """Put a network in training or inference mode within a with block; each part is then again in its own mode."""
     before = [(part, part.training) for part in net.modules()]
     net.train(training)
     try:
@@ -75,43 +44,7 @@ def risk(net: PLCNN, blocks: Blocks, loss: BlockLoss) -> float:
 
 
 def objective(net: PLCNN, blocks: Blocks, loss: BlockLoss, lam: float) -> float:
-    """
-    Compute the objective of a network over blocks, in inference mode.
-
-        F = Σ_b (n_b/n)·J_b + (lam/2) Σ_layers ‖W_l‖²
-
-    Parameters
-    ----------
-    net : PLCNN
-        Network.
-    blocks : Blocks
-        Samples in blocks.
-    loss : BlockLoss
-        Loss of a block.
-    lam : float
-        Weight of the squared norm of the weights.
-
-    Returns
-    -------
-    float
-        The value of F.
-
-    See Also
-    --------
-    rankwise.torch.LWSVM : Minimises this objective.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from torch import nn
-    >>> from rankwise_lab.layerwise import PLCNN
-    >>> from rankwise_lab.layerwise import BlockLoss, Blocks, objective
-    >>> net = PLCNN(nn.Linear(2, 2, bias=False))
-    >>> _ = nn.init.eye_(net[0].weight)
-    >>> blocks = Blocks(torch.tensor([[1.0, 0.5], [0.0, 2.0]]), [0, 1], 2)
-    >>> objective(net, blocks, BlockLoss("hinge", 2), lam=0.5)
-    0.75
-    """
+    """F = Σ_b (n_b/n)·J_b + (lam/2) Σ_layers ‖W_l‖², in inference mode."""
     return risk(net, blocks, loss) + penalty(net, lam)
 
 

@@ -241,79 +241,16 @@ class LWSVM:
     def pretrain(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """
-        Run the first stage alone: softmax cross-entropy by Adadelta.
-
-        Parameters
-        ----------
-        train : tuple (images, labels) or Dataset
-            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
-            (image, label) pairs, which is read once.
-        val : tuple (images, labels) or Dataset, optional
-            Validation samples. With them, the stage ends with its best weights by score.
-        progress : bool, default False
-            Whether to show a line of progress on stderr.
-        checkpoint : path-like, optional
-            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run
-            resumes from it.
-
-        Returns
-        -------
-        LWSVM
-            The estimator itself.
-        """
         return self._run("pretrain", STAGES[:1], train, val, progress, checkpoint)
 
     def warm_up(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """
-        Run the second stage alone: the loss itself by Adadelta.
-
-        Parameters
-        ----------
-        train : tuple (images, labels) or Dataset
-            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
-            (image, label) pairs, which is read once.
-        val : tuple (images, labels) or Dataset, optional
-            Validation samples. With them, the stage ends with its best weights by score.
-        progress : bool, default False
-            Whether to show a line of progress on stderr.
-        checkpoint : path-like, optional
-            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run
-            resumes from it.
-
-        Returns
-        -------
-        LWSVM
-            The estimator itself.
-        """
         return self._run("warm_up", STAGES[1:2], train, val, progress, checkpoint)
 
     def fit_layers(
         self, train: Any, val: Any = None, *, progress: bool = False, checkpoint: str | os.PathLike[str] | None = None
     ) -> LWSVM:
-        """
-        Run the third stage alone: LW-SVM, layer by layer.
-
-        Parameters
-        ----------
-        train : tuple (images, labels) or Dataset
-            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
-            (image, label) pairs, which is read once.
-        val : tuple (images, labels) or Dataset, optional
-            Validation samples. With them, the stage ends with its best weights by score.
-        progress : bool, default False
-            Whether to show a line of progress on stderr.
-        checkpoint : path-like, optional
-            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run
-            resumes from it.
-
-        Returns
-        -------
-        LWSVM
-            The estimator itself.
-        """
         return self._run("fit_layers", STAGES[2:], train, val, progress, checkpoint)
 
     def decision_function(self, images: Any) -> NDArray[np.floating]:
@@ -418,3 +355,27 @@ class LWSVM:
             "network": network_identity(self.net, self._dtype),
             INITIAL: weights_digest(self.net.state_dict()),
         }
+
+
+_ONE_STAGE = """
+Run {what}
+
+Parameters
+----------
+train : tuple (images, labels) or Dataset
+    Training samples, as in `fit`.
+val : tuple (images, labels) or Dataset, optional
+    Validation samples. With them, the stage ends with its best weights by score.
+progress : bool, default False
+    Whether to show a line of progress on stderr.
+checkpoint : path-like, optional
+    Folder for the state of training, as in `fit`.
+
+Returns
+-------
+LWSVM
+    The estimator itself.
+"""
+LWSVM.pretrain.__doc__ = _ONE_STAGE.format(what="the first stage alone: softmax cross-entropy by Adadelta.")
+LWSVM.warm_up.__doc__ = _ONE_STAGE.format(what="the second stage alone: the loss itself by Adadelta.")
+LWSVM.fit_layers.__doc__ = _ONE_STAGE.format(what="the third stage alone: LW-SVM, layer by layer.")

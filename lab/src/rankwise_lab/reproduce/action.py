@@ -26,8 +26,6 @@ from rankwise_lab.measuring.machine import n_cores
 from rankwise_lab.measuring.timing import unconverged
 from rankwise_lab.reproduce.action_data import ActionData
 
-__all__ = ["LEVEL", "MEASURES", "ActionExperiment", "Plan"]
-
 # The measures that a loss is chosen and judged by. A measure's own loss has its name.
 MEASURES = {"zero-one": ("ap", "ndcg"), "ap": ("ap",), "ndcg": ("ndcg",)}
 

@@ -15,8 +15,6 @@ from rankwise_lab.data.voc_action import find_voc_action, read_voc_action
 from rankwise_lab.reproduce.cifar_data import in_turn, spaced
 from rankwise_lab.reproduce.patches import activations, learn_detectors
 
-__all__ = ["ActionData", "find_action"]
-
 # The paper's samples to train and to test with, and its 2,404 features: detectors × quadrants.
 _SIZES = (3_347, 3_363)
 _DETECTORS = 601

@@ -22,8 +22,6 @@ from rankwise_lab.reproduce.thumbnails import Gain, draw_gains
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["claims", "conclusions", "draw", "facts", "make_part"]
-
 _NAME = "action"
 # The most choices of C that a sentence names.
 _NAMED = 4

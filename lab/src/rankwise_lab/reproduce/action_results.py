@@ -13,19 +13,6 @@ from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.action import MEASURES, ActionExperiment
 from rankwise_lab.reproduce.beside import LOSSES, compared, ratio
 
-__all__ = [
-    "PAPER",
-    "PAPER_MEANS",
-    "SIGNIFICANT",
-    "as_csv",
-    "choices_table",
-    "document",
-    "measure_table",
-    "paper_table",
-    "same_classes",
-    "tests_table",
-]
-
 # Supplement, Tables 3 and 4: by class of VOC 2011 action, in %, for 0-1 loss and for the measure's own.
 PAPER: dict[str, dict[str, tuple[float, float]]] = {
     "ap": {

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from rankwise_lab.report.blocks import Paragraph, note
 from rankwise_lab.report.table import Table
 
-__all__ = ["COLUMNS", "LOSSES", "METHODS", "TITLES", "about_data", "beside", "compared", "data_tags", "ratio"]
-
 # Experiments, in the order of the report.
 TITLES = {
     "timing": "Tables 1 and 2: time in inference",

@@ -26,8 +26,6 @@ from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.layerwise import LWSVM, PLCNN, BlockLoss
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
 
-__all__ = ["METHODS", "Experiment", "Plan", "judge"]
-
 # Inference of the paper's competitor, of the paper, and of our own choice.
 METHODS = {"ap": ("yue", "quicksort", "auto"), "ndcg": ("chakrabarti", "quicksort", "auto")}
 _MEMORY = 4e9

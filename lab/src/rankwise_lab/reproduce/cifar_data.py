@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from rankwise.io import fingerprint
 from rankwise_lab.data.cifar10 import Cifar10
 
-__all__ = ["Part", "Parts", "digest", "in_turn", "spaced", "split"]
-
 _AT_ONCE = 1000
 
 

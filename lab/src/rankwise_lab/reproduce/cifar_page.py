@@ -19,8 +19,6 @@ from rankwise_lab.reproduce.thumbnails import Gain, draw_gains
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["claims", "conclusions", "draw", "facts", "make_part"]
-
 _NAME = "cifar"
 
 # Objectives closer than this differ only by rounding and by the order of ties.

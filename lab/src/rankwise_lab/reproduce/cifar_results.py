@@ -13,16 +13,6 @@ from rankwise_lab.intervals import LEVEL, student
 from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.beside import LOSSES, METHODS, ratio
 
-__all__ = [
-    "METRICS",
-    "PAPER",
-    "as_csv",
-    "differences_table",
-    "document",
-    "metric_table",
-    "time_table",
-]
-
 # Section 4.3: test means over the ten classes, in %, by the loss that was trained; and hours of training.
 PAPER: dict[str, Any] = {
     "ap": {"zero-one": 84.22, "ap": 85.28},

@@ -31,8 +31,6 @@ from rankwise_lab.detection import (
 )
 from rankwise_lab.measuring.timing import unconverged
 
-__all__ = ["LOSSES", "METHODS", "TRAIN", "Experiment", "Plan"]
-
 LOSSES = ("zero-one", "ap")
 # Inference of the paper's competitor, of the paper, and of our own choice.
 METHODS = ("yue", "quicksort", "auto")

@@ -16,8 +16,6 @@ from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
 from rankwise_lab.detection import Devkit, FeatureStore, read_voc
 from rankwise_lab.reproduce.cifar_data import spaced
 
-__all__ = ["ARCHIVE", "SETS", "default_year", "featured", "find_devkit", "smaller", "years_of"]
-
 ARCHIVE = "underwater-voc.tar.xz"
 SETS = ("train", "val", "test")
 _YEAR = "VOC2007"

@@ -19,8 +19,6 @@ from rankwise_lab.reproduce.beside import TITLES, data_tags
 from rankwise_lab.reproduce.detection import LOSSES
 from rankwise_lab.reproduce.thumbnails import Gain, draw_gains
 
-__all__ = ["Drawn", "claims", "conclusions", "draw_all", "facts", "make_part"]
-
 _NAME = "detection"
 # Pictures per class: images with the highest scores, images with the highest wrong scores, and boxes per image.
 _BEST, _FAILED, _BOXES = 3, 3, 4

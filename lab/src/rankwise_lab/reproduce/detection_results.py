@@ -15,21 +15,6 @@ from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce import beside
 from rankwise_lab.reproduce.detection import LOSSES, METHODS, TRAIN, Experiment
 
-__all__ = [
-    "KINDS",
-    "PAPER",
-    "PAPER_CLASSES",
-    "Judged",
-    "as_csv",
-    "beside_table",
-    "document",
-    "inference_table",
-    "judge",
-    "measures_table",
-    "redrawn",
-    "table5",
-]
-
 # Mean detection AP over the 20 classes of VOC 2007, and seconds in inference, averaged over them (section 4.2).
 PAPER = {"zero-one": 29.4995, "ap": 36.616, "yue": 7.623, "quicksort": 0.5214}
 # Table 5: detection AP for 0-1 loss and for AP loss, by the names that VOC gives the classes.

@@ -16,8 +16,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-__all__ = ["Detectors", "activations", "learn_detectors"]
-
 _SAMPLED = 60_000
 _ROUNDS = 20
 # Added to a patch's variance, grey values being 0 to 255, and to the variances of normalised patches in whitening.

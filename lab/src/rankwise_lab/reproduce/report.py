@@ -17,8 +17,6 @@ from rankwise_lab.report.page import as_html, page
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.beside import TITLES
 
-__all__ = ["INDEX", "check_out", "write_index", "write_part"]
-
 INDEX = "index.html"
 _CARD, _SECTION = "card.html", "section.html"
 _TITLE = "The paper's tables and figures, rerun"

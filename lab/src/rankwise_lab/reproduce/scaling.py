@@ -39,8 +39,6 @@ from rankwise_lab.reproduce.scaling_curves import (
     within,
 )
 
-__all__ = ["CLASS", "Plan", "ScalingExperiment", "draw_samples"]
-
 # The class of the paper's figures.
 CLASS = "phoning"
 

@@ -19,23 +19,6 @@ from rankwise_lab.report.figure import Drawing, draw_each
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "OURS",
-    "QS",
-    "ROWS",
-    "SORT",
-    "TITLES",
-    "ZERO_ONE",
-    "Axis",
-    "Curve",
-    "axes",
-    "draw",
-    "largest_of",
-    "plot",
-    "time_call",
-    "within",
-]
-
 # Positives where negatives vary, negatives where positives do, and negatives per positive where both do: the paper's.
 _POSITIVES, _NEGATIVES, _RATIO = 227, 200, 10
 # The first point of each axis: samples, negatives, positives.

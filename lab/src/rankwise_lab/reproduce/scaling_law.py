@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Law", "fit", "plain", "theorem"]
-
 
 class Law(NamedTuple):
     """t = a + b·work. factor: the largest between law and time. slowest, fastest: points furthest above and below."""

@@ -18,8 +18,6 @@ from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, TITLES, ZERO_ONE, draw
 from rankwise_lab.reproduce.thumbnails import Line, draw_lines
 
-__all__ = ["as_part", "claims", "conclusions", "facts", "make_part"]
-
 _NAME = "scaling"
 # The largest factor allowed between a time and the law, and between AP_QS or NDCG_QS and 0-1 loss.
 _TARGET = 2.0

@@ -13,20 +13,6 @@ from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, SORT, TITLES, ZERO_ONE
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 
-__all__ = [
-    "AXES",
-    "as_csv",
-    "call_table",
-    "document",
-    "law_table",
-    "milliseconds",
-    "moves",
-    "panel_of",
-    "sort_table",
-    "stops",
-    "training_table",
-]
-
 AXES = {"total": "all, 1:10", "negatives": "negatives", "positives": "positives"}
 # The law of N log P is for axes along which N grows.
 _PLAIN = ("total", "negatives")

@@ -12,8 +12,6 @@ from rankwise_lab.report.figure import Drawn, draw_each
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Gain", "Line", "SpeedUp", "draw_gains", "draw_lines", "draw_speed_ups"]
-
 _INCHES = (2.3, 1.08)
 _TEXT = 8.0
 _GRID = "#888888"

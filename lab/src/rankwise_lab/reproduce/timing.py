@@ -26,8 +26,6 @@ from rankwise_lab.measuring.opponents import LogarithmicNDCG
 from rankwise_lab.measuring.timing import THREADS, compare, no_collection, unconverged
 from rankwise_lab.reproduce.action import ActionExperiment
 
-__all__ = ["METHODS", "ROUNDS", "Method", "Plan", "TimingExperiment"]
-
 # Rounds in which the replays of all methods take turns.
 ROUNDS = 5
 

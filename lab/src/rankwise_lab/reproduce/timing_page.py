@@ -24,8 +24,6 @@ from rankwise_lab.reproduce.timing import METHODS, ROUNDS, Plan, TimingExperimen
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["claims", "conclusions", "draw", "facts", "make_part"]
-
 _NAME = "timing"
 # Letters per line of a label.
 _WIDTH = 20

@@ -13,20 +13,6 @@ from rankwise_lab.report.table import Table
 from rankwise_lab.reproduce.beside import COLUMNS, beside, ratio
 from rankwise_lab.reproduce.timing import METHODS, TimingExperiment
 
-__all__ = [
-    "PAPER",
-    "PAPER_SAMPLES",
-    "QUOTIENTS",
-    "Quotient",
-    "as_csv",
-    "classes_table",
-    "document",
-    "faster_table",
-    "table1",
-    "table2",
-    "verdict",
-]
-
 # Table 1 and the text of section 4.1: seconds per training. Table 2: milliseconds per call, and their deviation.
 PAPER: dict[str, dict[str, Any]] = {
     "total": {"zero_one": 0.0694, "ap": 0.7154, "ap_qs": 0.0625, "ap_2014": 0.0985, "ndcg": 6.8019, "ndcg_qs": 0.0473},
