@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -134,6 +134,7 @@ def test_values_are_those_of_a_plain_loop(kind: Literal["area", "2007"]) -> None
 
 
 A, B, C, FAR = [1, 1, 10, 10], [21, 1, 30, 10], [41, 1, 50, 10], [71, 71, 80, 80]
+ONE: list[Truth] = [([A], [False])]
 
 
 def detected(boxes: list[list[int]], scores: list[float] | None = None) -> Detections:
@@ -175,121 +176,88 @@ def test_flags_are_in_the_order_given_and_the_curve_in_that_of_scores() -> None:
     np.testing.assert_array_equal(ap.precision, [1, 1 / 2, 2 / 3])
 
 
-def test_of_equal_scores_the_first_given_comes_first() -> None:
-    truth: list[Truth] = [([A], [False])]
-    assert average_precision(detected([A, FAR], [1.0, 1.0]), truth).value == 1.0
-    assert average_precision(detected([FAR, A], [1.0, 1.0]), truth).value == 0.5
-    assert average_precision(detected([A, A], [1.0, 1.0]), truth).true.tolist() == [True, False]
+NEAR = [2, 1, 11, 10]  # overlaps A by 90 of 110 pixels, and another, [4, 1, 13, 10], less
+HITS: dict[str, tuple[list[list[int]], list[float] | None, Truth, list[bool]]] = {
+    "of equal scores the first": ([A, FAR, A], [1.0, 1.0, 1.0], ([A], [False]), [True, False, False]),
+    "no second choice": ([A, NEAR], None, ([A, [4, 1, 13, 10]], [False, False]), [True, False]),
+    "of equal overlaps the first": ([A], None, ([A, A], [False, True]), [True]),
+    "of equal overlaps a difficult one": ([A], None, ([A, A], [True, False]), [False]),
+}
 
 
-def test_a_detection_has_no_second_choice() -> None:
-    near = [2, 1, 11, 10]  # overlaps A most, and by 90 of 110 pixels
-    truth: list[Truth] = [([A, [4, 1, 13, 10]], [False, False])]
-    ap = average_precision(detected([A, near]), truth)
-    assert ap.true.tolist() == [True, False]
+@pytest.mark.parametrize("case", HITS)
+def test_which_detections_are_true(case: str) -> None:
+    boxes, scores, truth, true = HITS[case]
+    assert average_precision(detected(boxes, scores), [truth]).true.tolist() == true
 
 
-def test_of_truths_overlapped_alike_the_first_is_meant() -> None:
-    truth: list[Truth] = [([A, A], [False, True])]
-    assert average_precision(detected([A]), truth).true.tolist() == [True]
-    truth = [([A, A], [True, False])]
-    assert average_precision(detected([A]), truth).ignored.tolist() == [True]
+@pytest.mark.parametrize(
+    ("box", "overlap", "value"),
+    [
+        ([1, 1, 10, 5], 0.5, 1.0),  # an overlap of exactly the threshold is a find
+        ([1, 1, 10, 5], math.nextafter(0.5, 1), 0.0),
+        (A, 1.0, 1.0),
+        ([11, 1, 20, 10], 1e-9, 0.0),  # a touch is none
+        ([10, 10, 20, 20], 1e-9, 1.0),
+    ],
+)
+def test_an_overlap_is_a_find_from_the_threshold_on(box: list[int], overlap: float, value: float) -> None:
+    assert average_precision(detected([box]), ONE, overlap=overlap).value == value
 
 
-def test_an_overlap_of_exactly_the_threshold_is_a_find() -> None:
-    truth: list[Truth] = [([A], [False])]
-    half = detected([[1, 1, 10, 5]])
-    assert average_precision(half, truth, overlap=0.5).value == 1.0
-    assert average_precision(half, truth, overlap=math.nextafter(0.5, 1)).value == 0.0
-    assert average_precision(detected([A]), truth, overlap=1.0).value == 1.0
-
-
-def test_a_touch_is_no_find_however_low_the_threshold() -> None:
-    truth: list[Truth] = [([A], [False])]
-    assert average_precision(detected([[11, 1, 20, 10]]), truth, overlap=1e-9).value == 0.0
-    assert average_precision(detected([[10, 10, 20, 20]]), truth, overlap=1e-9).value == 1.0
-
-
-def test_a_truth_is_found_in_its_own_image_only() -> None:
-    truth: list[Truth] = [([A], [False]), ([], []), ([A], [False])]
-    ap = average_precision(Detections([1, 2, 0, 0], [A] * 4, [4, 3, 2, 1]), truth)
+def test_a_truth_is_found_in_its_own_image_only_and_arguments_stay() -> None:
+    boxes, scores, hard = np.array([A] * 4, float), np.array([4.0, 3.0, 2.0, 1.0]), np.array([False])
+    truth: list[Truth] = [(boxes[:1], hard), ([], []), (boxes[:1], hard)]
+    ap = average_precision(Detections(np.array([1, 2, 0, 0]), boxes, scores), truth)
     assert ap.true.tolist() == [False, True, True, False]
+    assert (boxes.tolist(), scores.tolist(), hard.tolist()) == ([A] * 4, [4.0, 3.0, 2.0, 1.0], [False])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_edges_of_the_definition(kind: Literal["area", "2007"]) -> None:
-    one: list[Truth] = [([A], [False])]
-    hard: list[Truth] = [([A], [True])]
-    assert average_precision(detected([]), one, kind=kind).value == 0.0
-    assert math.isnan(average_precision(detected([]), [], kind=kind).value)
-    assert math.isnan(average_precision(detected([A]), [([], [])], kind=kind).value)
-    assert math.isnan(average_precision(detected([A, B]), hard, kind=kind).value)
+    for nothing in ((detected([]), []), (detected([A]), [([], [])]), (detected([A, B]), [([A], [True])])):
+        assert math.isnan(average_precision(*nothing, kind=kind).value)
+    assert average_precision(detected([]), ONE, kind=kind).value == 0.0
     only_hard = average_precision(detected([A]), [([A, B], [True, False])], kind=kind)
     assert only_hard.value == 0.0  # MATLAB's is nan here, the largest of nothing but nan
     assert np.isnan(only_hard.precision).all()
-    nothing = average_precision(detected([FAR]), [([], [])], kind=kind)
-    assert nothing.n_positives == 0
-    assert np.isnan(nothing.recall).all()
-    assert nothing.precision.tolist() == [0.0]
+    nothing_there = average_precision(detected([FAR]), [([], [])], kind=kind)
+    assert np.isnan(nothing_there.recall).all()
+    assert nothing_there.precision.tolist() == [0.0]
 
 
 def test_no_order_of_images_or_detections_matters() -> None:
     for seed in range(20):
         made = scene(seed)
-        turned = Scene(made.overlap, made.n_images, made.truth, made.found[::-1])
         last = made.n_images - 1
-        moved = Scene(
-            made.overlap,
-            made.n_images,
-            [(last - image, *rest) for image, *rest in made.truth],
-            [(last - image, *rest) for image, *rest in made.found],
-        )
+        truth, found = ([(last - image, *rest) for image, *rest in of] for of in (made.truth, made.found))
+        turned = replace(made, truth=truth, found=found[::-1])
         for kind in KINDS:
             expected = value(made, 0, kind).value
             assert value(turned, 0, kind).value == pytest.approx(expected, abs=ATOL, nan_ok=True)
-            assert value(moved, 0, kind).value == pytest.approx(expected, abs=ATOL, nan_ok=True)
 
 
-def test_arguments_are_left_as_they_are() -> None:
-    boxes, scores, hard = np.array([A, B], float), np.array([1.0, 2.0]), np.array([False, True])
-    average_precision(Detections(np.array([0, 0]), boxes, scores), [(boxes, hard)])
-    assert boxes.tolist() == [A, B]
-    assert scores.tolist() == [1.0, 2.0]
-    assert hard.tolist() == [False, True]
+BAD: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
+    (Detections([0, 0], [A], [1]), ONE, {}, ValueError, r"detections\.image has shape \(2,\) but there are 1"),
+    (Detections([0.0], [A], [1]), ONE, {}, TypeError, r"detections\.image must be integers"),
+    (Detections([1], [A], [1]), ONE, {}, ValueError, r"detections\.image\[0\] is 1, but truth has 1 images"),
+    (Detections([-1], [A], [1]), ONE, {}, ValueError, r"detections\.image\[0\] is -1"),
+    (Detections([0], [A], [1, 2]), ONE, {}, ValueError, "one score per box"),
+    (Detections([0], [A], [np.nan]), ONE, {}, ValueError, r"scores\[0\] is nan"),
+    (Detections([0], [[9, 1, 2, 3]], [1]), ONE, {}, ValueError, r"detections\.boxes\[0\]"),
+    (detected([A]), [*ONE, ([[9, 1, 2, 3]], [False])], {}, ValueError, r"boxes of truth\[1\]\[0\]"),
+    (detected([A]), [([A], [False, True])], {}, ValueError, r"truth\[0\] has 1 boxes but .* shape \(2,\)"),
+    (detected([A]), [([A], [0.5])], {}, TypeError, r"difficult of truth\[0\] must be boolean"),
+    *((detected([A]), ONE, {"overlap": bad}, ValueError, "at most 1, got") for bad in (0.0, 1.1, math.nan)),
+    (detected([A]), ONE, {"overlap": "0.5"}, TypeError, "overlap must be a number"),
+    (detected([A]), ONE, {"kind": "2012"}, ValueError, "unknown kind='2012'; use one of 'area', '2007'"),
+    (detected([A]), ONE, {"kind": 2007}, ValueError, "unknown kind=2007"),
+]
 
 
-ONE: list[Truth] = [([A], [False])]
-
-
-@pytest.mark.parametrize(
-    ("detections", "truth", "options", "error", "says"),
-    [
-        (Detections([0, 0], [A], [1]), ONE, {}, ValueError, r"detections\.image has shape \(2,\) but there are 1"),
-        (Detections([0.0], [A], [1]), ONE, {}, TypeError, r"detections\.image must be integers"),
-        (Detections([1], [A], [1]), ONE, {}, ValueError, r"detections\.image\[0\] is 1, but truth has 1 images"),
-        (Detections([-1], [A], [1]), ONE, {}, ValueError, r"detections\.image\[0\] is -1"),
-        (Detections([0], [A], [1, 2]), ONE, {}, ValueError, "one score per box"),
-        (Detections([0], [A], [np.nan]), ONE, {}, ValueError, r"scores\[0\] is nan"),
-        (Detections([0], [[9, 1, 2, 3]], [1]), ONE, {}, ValueError, r"detections\.boxes\[0\]"),
-        (detected([A]), [([A], [False]), ([[9, 1, 2, 3]], [False])], {}, ValueError, r"boxes of truth\[1\]\[0\]"),
-        (
-            detected([A]),
-            [([A], [False, True])],
-            {},
-            ValueError,
-            r"truth\[0\] has 1 boxes but difficult has shape \(2,\)",
-        ),
-        (detected([A]), [([A], [0.5])], {}, TypeError, r"difficult of truth\[0\] must be boolean"),
-        (detected([A]), ONE, {"overlap": 0.0}, ValueError, "greater than 0 and at most 1"),
-        (detected([A]), ONE, {"overlap": 1.1}, ValueError, "greater than 0 and at most 1"),
-        (detected([A]), ONE, {"overlap": math.nan}, ValueError, "greater than 0 and at most 1"),
-        (detected([A]), ONE, {"overlap": "0.5"}, TypeError, "overlap must be a number"),
-        (detected([A]), ONE, {"kind": "2012"}, ValueError, "unknown kind='2012'; use one of 'area', '2007'"),
-        (detected([A]), ONE, {"kind": 2007}, ValueError, "unknown kind=2007"),
-    ],
-)
+@pytest.mark.parametrize(("detections", "truth", "options", "error", "says"), BAD)
 def test_bad_input_is_refused(
-    detections: Detections, truth: list[Truth], options: dict[str, Any], error: type[Exception], says: str
+    detections: Any, truth: Any, options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
         average_precision(detections, truth, **options)

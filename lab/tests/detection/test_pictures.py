@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ pillow = pytest.importorskip("PIL.Image")
 ORANGE, BLUE, PURPLE = (230, 159, 0), (86, 180, 233), (204, 121, 167)
 WHITE, INK = (255, 255, 255), (22, 24, 26)
 GREEN = (20, 90, 60)
+BOX = [[101, 201, 300, 400]]
 
 
 def plain(width: int = 960, height: int = 540) -> NDArray[np.uint8]:
@@ -33,28 +35,20 @@ def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     return int(x[0]), int(y[0]), int(x[-1]), int(y[-1])
 
 
-def test_a_frame_is_around_the_pixels_of_its_box() -> None:
-    picture = draw(plain(), [[101, 201, 300, 400]], [0.5])
+@pytest.mark.parametrize(("shape", "box"), [((960, 540), BOX), ((96, 54), [[11, 21, 30, 40]])])
+def test_a_frame_is_around_the_pixels_of_its_box_with_a_dark_rim_on_an_enlarged_image_too(
+    shape: tuple[int, int], box: list[list[int]]
+) -> None:
+    picture = draw(plain(*shape), box, [0.5])
+    assert picture.size == (960, 540)
     frame = where(picture, ORANGE)
     frame[:198] = False  # the tag is above
     assert extent(frame) == (99, 199, 300, 400)  # three pixels thick: one outside the box, its edge, one inside
     assert frame[200, 100:300].all()
     assert frame[200:400, 299].all()
-    assert where(picture, GREEN)[205:395, 105:295].all()
-
-
-def test_the_dark_rim_sets_the_frame_off() -> None:
-    picture = draw(plain(), [[101, 201, 300, 400]], [0.5])
     assert where(picture, INK)[401, 110:290].all()
     assert where(picture, GREEN)[402, 110:290].all()
-
-
-def test_a_small_image_is_enlarged_and_its_boxes_with_it() -> None:
-    picture = draw(plain(96, 54), [[11, 21, 30, 40]], [0.5])
-    assert picture.size == (960, 540)
-    frame = where(picture, ORANGE)
-    frame[:198] = False
-    assert extent(frame) == (99, 199, 300, 400)
+    assert where(picture, GREEN)[205:395, 105:295].all()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +57,6 @@ def test_a_small_image_is_enlarged_and_its_boxes_with_it() -> None:
         ((2000, 1000), None, (2000, 1000)),
         ((2000, 1000), 500, (500, 250)),
         ((100, 200), 500, (250, 500)),
-        ((480, 960), None, (480, 960)),
         ((1, 1), None, (960, 960)),
         ((1000, 1), 10, (10, 1)),
     ],
@@ -73,10 +66,8 @@ def test_the_longer_side_is_as_wanted(size: tuple[int, int], side: int | None, e
 
 
 def test_a_box_of_the_whole_image_is_seen_and_so_is_its_tag() -> None:
-    picture = draw(plain(), [[1, 1, 960, 540]], [0.5])
-    frame = where(picture, ORANGE)
-    assert frame[100:500, 1].all()
-    assert frame[100:500, 958].all()
+    frame = where(draw(plain(), [[1, 1, 960, 540]], [0.5]), ORANGE)
+    assert frame[100:500, [1, 958]].all()
     assert frame[538, 10:950].all()
     assert frame[:30, :60].sum() > 300
 
@@ -91,47 +82,30 @@ def test_the_best_is_on_top_whatever_the_order() -> None:
     for scores, colour in (([2.0, 1.0], ORANGE), ([1.0, 2.0], BLUE)):
         picture = draw(plain(), boxes, scores, names)
         assert where(picture, colour)[299, 200]  # where the frames cross
-        turned = draw(plain(), boxes[::-1], scores[::-1], names[::-1])
-        assert encode(turned) == encode(picture)
+        assert encode(draw(plain(), boxes[::-1], scores[::-1], names[::-1])) == encode(picture)
 
 
 def test_each_label_has_its_colour_in_all_pictures_of_the_classes() -> None:
-    box = [[101, 201, 300, 400]]
-    assert where(draw(plain(), box, [1.0], ["crab"]), ORANGE).any()
-    picture = draw(plain(), box, [1.0], ["crab"], classes=["ant", "bee", "crab"])
+    assert where(draw(plain(), BOX, [1.0], ["crab"]), ORANGE).any()
+    picture = draw(plain(), BOX, [1.0], ["crab"], classes=["ant", "bee", "crab"])
     assert where(picture, PURPLE).any()
     assert not where(picture, ORANGE).any()
-    many = [f"class {k}" for k in range(20)]
-    draw(plain(), box * 20, range(20), many)  # more than there are colours
+    draw(plain(), BOX * 20, range(20), [f"class {k}" for k in range(20)])  # more than there are colours
 
 
-def test_truth_is_thin_white_and_dashed() -> None:
-    picture = draw(plain(), [], [], truth=[[101, 201, 300, 400]])
-    white = where(picture, WHITE)
+def test_truth_is_thin_white_and_dashed_and_seen_on_the_frame_of_a_detection() -> None:
+    white = where(draw(plain(), [], [], truth=BOX), WHITE)
     assert extent(white) == (99, 199, 299, 399)  # two pixels at this size
     assert 0.4 < white[200, 100:300].mean() < 0.7
-    assert white[200, 100]
-    assert white[200, 299]
+    assert white[200, [100, 299]].all()
     assert not white[205:395, 105:295].any()
-
-
-def test_truth_is_seen_on_the_frame_of_a_detection_of_the_same_box() -> None:
-    box = [[101, 201, 300, 400]]
-    picture = draw(plain(), box, [1.0], truth=box)
-    assert where(picture, WHITE)[399, 100:300].any()
-    assert where(picture, ORANGE)[399, 100:300].any()
-
-
-def tag_of(picture: Any, above: int) -> tuple[int, int, int, int]:
-    mask = where(picture, ORANGE)
-    mask[above:] = False
-    return extent(mask)
+    both = draw(plain(), BOX, [1.0], truth=BOX)
+    assert where(both, WHITE)[399, 100:300].any()
+    assert where(both, ORANGE)[399, 100:300].any()
 
 
 def test_a_tag_is_as_wide_as_its_text_and_above_its_box() -> None:
-    box = [[101, 201, 300, 400]]
-    short = tag_of(draw(plain(), box, [0.5]), 195)
-    long = tag_of(draw(plain(), box, [0.5], ["holothurian"]), 195)
+    short, long = (extent(where(draw(plain(), BOX, [0.5], names), ORANGE)[:195]) for names in (None, ["holothurian"]))
     assert short[0] == long[0]
     assert short[3] >= 190
     assert long[2] - long[0] > 2 * (short[2] - short[0])
@@ -139,27 +113,31 @@ def test_a_tag_is_as_wide_as_its_text_and_above_its_box() -> None:
 
 
 def test_a_score_that_rounds_to_nothing_has_no_sign() -> None:
-    box = [[101, 201, 300, 400]]
-    assert encode(draw(plain(), box, [-0.001])) == encode(draw(plain(), box, [0.0]))
-    assert encode(draw(plain(), box, [-0.01])) != encode(draw(plain(), box, [0.01]))
+    signed, zero, small, large = (encode(draw(plain(), BOX, [score])) for score in (-0.001, 0.0, -0.01, 0.01))
+    assert signed == zero
+    assert small != large
 
 
-def test_tags_of_boxes_at_one_place_do_not_hide_each_other() -> None:
+def test_tags_do_not_hide_each_other_and_where_they_must_the_best_is_on_top() -> None:
     boxes = [[401, 201, 600, 400], [402, 201, 601, 400], [401, 202, 600, 401], [403, 203, 602, 402]]
-    one = where(draw(plain(), boxes[:1], [0.55]), ORANGE).sum() - where(draw(plain(), [], []), ORANGE).sum()
-    frame = 3 * 2 * (202 + 196)
-    names = ["a", "b", "c", "d"]
-    picture = draw(plain(), boxes, [0.55, 0.54, 0.53, 0.52], names)
+    one = where(draw(plain(), boxes[:1], [0.55]), ORANGE).sum()
+    picture = draw(plain(), boxes, [0.55, 0.54, 0.53, 0.52], ["a", "b", "c", "d"])
     for colour in (ORANGE, BLUE, PURPLE):
-        assert where(picture, colour).sum() > (one - frame) * 0.8
-
-
-def test_where_tags_must_overlap_the_best_is_on_top() -> None:
+        assert where(picture, colour).sum() > (one - 3 * 2 * (202 + 196)) * 0.8  # less its frame
     box = [401, 201, 420, 220]
-    alone = where(draw(plain(), [box], [2.0], ["a"]), ORANGE)
+    alone = where(draw(plain(), [box], [2.0], ["a"]), ORANGE)[:198]
     crowd = draw(plain(), [box] * 40, [2.0, *np.linspace(1, 0, 39)], ["a"] + ["b"] * 39)
-    assert alone[:198].sum() > 300
-    assert where(crowd, ORANGE)[:198][alone[:198]].all()
+    assert alone.sum() > 300
+    assert where(crowd, ORANGE)[:198][alone].all()
+
+
+@pytest.mark.parametrize(
+    "box", [[1, 1, 20, 15], [940, 1, 960, 15], [940, 530, 960, 540], [1, 530, 20, 540], [951, 200, 960, 220]]
+)
+def test_a_tag_stays_in_the_picture(box: list[int]) -> None:
+    middle = [401, 201, 401 + box[2] - box[0], 201 + box[3] - box[1]]
+    here, there = (where(draw(plain(), [one], [0.5], ["holothurian"]), ORANGE).sum() for one in (box, middle))
+    assert here > 0.9 * there
 
 
 def test_a_tag_hides_nothing_of_a_box_at_the_upper_edge() -> None:
@@ -168,46 +146,26 @@ def test_a_tag_hides_nothing_of_a_box_at_the_upper_edge() -> None:
     assert where(picture, ORANGE)[205:].any()
 
 
-def test_a_tag_stays_in_the_picture() -> None:
-    for box in ([1, 1, 20, 15], [940, 1, 960, 15], [940, 530, 960, 540], [1, 530, 20, 540], [951, 200, 960, 220]):
-        inside = where(draw(plain(), [box], [0.5], ["holothurian"]), ORANGE).sum()
-        middle = where(
-            draw(plain(), [[401, 201, 401 + box[2] - box[0], 201 + box[3] - box[1]]], [0.5], ["holothurian"]), ORANGE
-        )
-        assert inside > 0.9 * middle.sum()
-
-
 def test_arrays_and_pillow_images_of_any_mode_are_drawn_alike_and_left_as_they_are() -> None:
-    array = plain()
-    box = [[101, 201, 300, 400]]
-    expected = encode(draw(array, box, [0.5]))
-    assert (array == np.array(GREEN)).all()
-    image = pillow.fromarray(array)
-    assert encode(draw(image, box, [0.5])) == expected
-    assert (np.asarray(image) == np.array(GREEN)).all()
-    assert encode(draw(image.convert("RGBA"), box, [0.5])) == expected
-    assert draw(image.convert("L"), box, [0.5]).mode == "RGB"
-    assert encode(draw(np.asarray(image)[:, ::-1][:, ::-1], box, [0.5])) == expected
-    readonly = plain()
+    image, readonly = pillow.fromarray(plain()), plain()
     readonly.flags.writeable = False
-    assert encode(draw(readonly, box, [0.5])) == expected
+    expected = encode(draw(readonly, BOX, [0.5]))
+    for given in (image, image.convert("RGBA"), np.asarray(image)[:, ::-1][:, ::-1]):
+        assert encode(draw(given, BOX, [0.5])) == expected
+    assert (np.asarray(image) == np.array(GREEN)).all()
+    assert draw(image.convert("L"), BOX, [0.5]).mode == "RGB"
 
 
-def test_files_hold_no_metadata() -> None:
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_files_hold_no_metadata(kind: Any) -> None:
     image = pillow.fromarray(plain())
-    image.info["icc_profile"] = b"of some camera"
-    image.info["exif"] = b"Exif\x00\x00of some place"
-    for kind in ("png", "jpeg"):
-        content = encode(draw(image, [], []), kind)  # type: ignore[arg-type]
-        again = pillow.open(io.BytesIO(content))
-        assert not {"icc_profile", "exif"} & set(again.info)
-        assert again.format == kind.upper()
-        assert again.size == (960, 540)
-    with pytest.raises(ValueError, match="unknown kind='gif'"):
-        encode(image, "gif")  # type: ignore[arg-type]
+    image.info |= {"icc_profile": b"of some camera", "exif": b"Exif\x00\x00of some place"}
+    again = pillow.open(io.BytesIO(encode(draw(image, [], []), kind)))
+    assert not {"icc_profile", "exif"} & set(again.info)
+    assert (again.format, again.size) == (kind.upper(), (960, 540))
 
 
-def test_a_sheet_holds_its_images_row_by_row() -> None:
+def test_a_sheet_holds_its_images_row_by_row_in_their_shape() -> None:
     colours = [(250, 0, 0), (0, 250, 0), (0, 0, 250), (250, 250, 0), (0, 250, 250)]
     images = [np.full((60 + 40 * (k == 1), 120, 3), colour, np.uint8) for k, colour in enumerate(colours)]
     sheet = contact_sheet(images, 2, cell=120)
@@ -216,83 +174,54 @@ def test_a_sheet_holds_its_images_row_by_row() -> None:
     corners = [(0, 0), (124, 0), (0, 104), (124, 104), (0, 168)]
     for (x, y), colour, image in zip(corners, colours, images, strict=True):
         assert extent(where(sheet, colour)) == (gap + x, gap + y, gap + x + 119, gap + y + image.shape[0] - 1)
-
-
-def test_a_sheet_is_no_wider_than_its_images() -> None:
-    assert contact_sheet([plain()] * 2, 5, cell=300).size[0] == 2 * 300 + 3 * 10
-
-
-def test_images_of_a_sheet_keep_their_shape() -> None:
-    sheet = contact_sheet([plain(400, 200), plain(50, 100)], 2, cell=100)
-    assert extent(where(sheet, GREEN)) == (4, 4, 207, 203)
-    assert where(sheet, GREEN).sum() == 100 * 50 + 100 * 200
+    assert contact_sheet([plain()] * 2, 5, cell=300).size[0] == 2 * 300 + 3 * 10  # no wider than its images
+    scaled = where(contact_sheet([plain(400, 200), plain(50, 100)], 2, cell=100), GREEN)
+    assert scaled.sum() == 100 * 50 + 100 * 200
 
 
 def test_captions_are_below_and_broken_between_words() -> None:
-    image = plain(480, 270)
-    bare = contact_sheet([image], 1).size[1]
-    one = contact_sheet([image], 1, ["a caption"])
-    assert one.size[1] > bare
-    two = contact_sheet([image], 1, ["a caption that is much longer and has to go on in another line of its own"])
-    assert two.size[1] > one.size[1]
+    bare, empty, one, two = (
+        contact_sheet([plain(480, 270)], 1, captions)
+        for captions in (None, [""], ["a caption"], ["a caption that is much longer and goes on in another line of it"])
+    )
+    assert bare.size[1] == empty.size[1] < one.size[1] < two.size[1]
     below = np.asarray(two)[16 + 270 :]
     assert (below < 100).any(axis=2).sum() > 100
     assert (below[:, -16:] == 255).all()  # nothing runs out of the cell
-    assert contact_sheet([image], 1, [""]).size[1] == bare
 
 
-@pytest.mark.parametrize(
-    ("image", "says"),
-    [
-        (np.zeros((5, 5), np.uint8), r"shape \(5, 5\)"),
-        (np.zeros((5, 5, 4), np.uint8), r"shape \(5, 5, 4\)"),
-        (np.zeros((5, 5, 3)), "dtype float64"),
-        (np.zeros((0, 5, 3), np.uint8), r"shape \(0, 5, 3\)"),
-    ],
-)
-def test_what_is_no_image_is_refused(image: Any, says: str) -> None:
+NO_IMAGES = {
+    r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
+    r"shape \(5, 5, 4\)": np.zeros((5, 5, 4), np.uint8),
+    "dtype float64": np.zeros((5, 5, 3)),
+    r"shape \(0, 5, 3\)": np.zeros((0, 5, 3), np.uint8),
+}
+BAD: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
+    *((draw, (image, [], []), {}, says) for says, image in NO_IMAGES.items()),
+    *((contact_sheet, ([image],), {}, says) for says, image in NO_IMAGES.items()),
+    (draw, (plain(), [[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
+    (draw, (plain(), BOX, [1.0, 2.0]), {}, "one score per box"),
+    (draw, (plain(), BOX, [np.nan]), {}, r"scores\[0\] is nan"),
+    (draw, (plain(), BOX, [1.0], ["a", "b"]), {}, "2 labels and 1 boxes"),
+    (draw, (plain(), BOX, [1.0], None, [[5, 1, 1, 5]]), {}, r"truth\[0\]"),
+    (draw, (plain(), BOX, [1.0], ["a"]), {"classes": ["b"]}, "the label 'a' is not among classes"),
+    (draw, (plain(), BOX, [1.0]), {"side": 0}, "side must be a whole number from 1, got 0"),
+    (draw, (plain(), BOX, [1.0]), {"side": 1.5}, "side must be a whole number"),
+    (contact_sheet, ([],), {}, "images is empty"),
+    (contact_sheet, ([plain()],), {"columns": 0}, "columns must be a whole number from 1, got 0"),
+    (contact_sheet, ([plain()],), {"columns": True}, "columns must be a whole number from 1, got True"),
+    (contact_sheet, ([plain()],), {"cell": -1}, "cell must be"),
+    (contact_sheet, ([plain()],), {"captions": []}, "1 images but 0 captions"),
+    (encode, (pillow.fromarray(plain()), "gif"), {}, "unknown kind='gif'"),
+]
+
+
+@pytest.mark.parametrize(("function", "given", "options", "says"), BAD)
+def test_bad_arguments_are_refused(
+    function: Callable[..., Any], given: tuple[Any, ...], options: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
-        draw(image, [], [])
-    with pytest.raises(ValueError, match=says):
-        contact_sheet([image])
-    with pytest.raises(TypeError, match="image must be an array"):
-        draw("picture.png", [], [])  # type: ignore[arg-type]
-
-
-BOX = [[1, 1, 5, 5]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "says"),
-    [
-        (([[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
-        ((BOX, [1.0, 2.0]), {}, "one score per box"),
-        ((BOX, [np.nan]), {}, r"scores\[0\] is nan"),
-        ((BOX, [1.0], ["a", "b"]), {}, "2 labels and 1 boxes"),
-        ((BOX, [1.0], None, [[5, 1, 1, 5]]), {}, r"truth\[0\]"),
-        ((BOX, [1.0], ["a"]), {"classes": ["b"]}, "the label 'a' is not among classes"),
-        ((BOX, [1.0]), {"side": 0}, "side must be a whole number from 1, got 0"),
-        ((BOX, [1.0]), {"side": 1.5}, "side must be a whole number"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments: tuple[Any, ...], options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        draw(plain(), *arguments, **options)
-
-
-@pytest.mark.parametrize(
-    ("images", "options", "says"),
-    [
-        ([], {}, "images is empty"),
-        ([plain()], {"columns": 0}, "columns must be a whole number from 1, got 0"),
-        ([plain()], {"columns": True}, "columns must be a whole number from 1, got True"),
-        ([plain()], {"cell": -1}, "cell must be"),
-        ([plain()], {"captions": []}, "1 images but 0 captions"),
-    ],
-)
-def test_a_sheet_that_cannot_be_made_is_refused(images: Any, options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        contact_sheet(images, **options)
+        function(*given, **options)
 
 
 def test_without_pillow_the_remedy_is_named() -> None:

@@ -7,9 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -31,55 +30,39 @@ SEED = 5
 N_IMAGES = 12
 QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
 OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
-# Prepares again and again, each time in a child that is killed after a part of the time that a whole run takes; then by
-# the command, interrupted between the first image and the second.
+# Prepares again and again, each time in a child that is killed after its n-th write of rows or of a line (0 for never);
+# then by the command, interrupted between the first image and the second.
 KILLING = """
-import json, os, random, signal, sys, time
+import json, os, signal, sys
 from pathlib import Path
 import torch
 from rankwise.cli.main import main
+from rankwise_lab.detection import writing
 from rankwise_lab.detection.preparing import prepare
-from rankwise_lab.detection.writing import StoreWriter
 
 torch.set_num_threads(1)
-devkit, root, rounds, command = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+devkit, root, command = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
 torch.manual_seed(0)
 model = torch.nn.Conv2d(3, 5, 3)
-draw = random.Random(0)
 
-def lines(folder):
-    journal = folder / "journal.jsonl"
-    return journal.read_bytes().count(b"\\n") if journal.exists() else 0
-
-def attempt(folder, delay, at=None):
-    before, (reading, writing) = lines(folder), os.pipe()
+def attempt(folder, n):
     child = os.fork()
     if child == 0:
-        def told(done, total):
-            os.write(writing, b"%d\\n" % done)
-            if done == at:
+        write, left = writing._write, [n]
+        def counted(*given):
+            write(*given)
+            left[0] -= 1
+            if not left[0]:
                 os.kill(os.getpid(), signal.SIGKILL)
-        prepare(devkit, folder, model=model, max_windows=4, crop=8, min_side=6, workers=2, progress=told)
+        writing._write = counted
+        prepare(devkit, folder, model=model, max_windows=4, crop=8, min_side=6, workers=2)
         os._exit(0)
-    os.close(writing)
-    if delay is not None:
-        time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    with os.fdopen(reading) as told:
-        done = [int(line) for line in told]
-    return {"before": before, "told": done, "after": lines(folder), "ended": status == 0}
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return [ended, (folder / "journal.jsonl").read_bytes().count(b"\\n")]
 
-start = time.perf_counter()
-found = {"alone": [attempt(root / "alone", None)]}
-whole = time.perf_counter() - start
-for k in range(rounds):
-    found[f"killed{k}"] = tries = [attempt(root / f"killed{k}", None, at=2 * k + 1)]  # then at any moment
-    while not (tries and tries[-1]["ended"]):
-        late = len(tries) > 4
-        tries.append(attempt(root / f"killed{k}", None if late else draw.random() * whole))
-
-append = StoreWriter.append
+found = {"alone": [attempt(root / "alone", 0)]}
+found["killed"] = [attempt(root / "killed", n) for n in (1, 5, 9, 26, 0)]
+append = writing.StoreWriter.append
 
 def interrupted(writer, *parts):
     if writer.done == 1:
@@ -90,14 +73,13 @@ child = os.fork()
 if child == 0:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stderr = (root / "stderr").open("w")
-    StoreWriter.append = interrupted
+    writing.StoreWriter.append = interrupted
     status = main(command)
     sys.stderr.close()
     os._exit(status)
 found["status"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(json.dumps(found))
 """
-ROUNDS = 2
 
 
 def annotation(name: str, width: int, height: int) -> str:
@@ -141,32 +123,6 @@ def devkit(tmp_path: Path) -> Path:
     return write_devkit(tmp_path / "VOCdevkit")
 
 
-class Died(NamedTuple):
-    """Folders of features, what is known of every try, and the status of the command that was interrupted."""
-
-    root: Path
-    tries: dict[str, list[dict[str, Any]]]
-    status: int
-
-
-@pytest.fixture(scope="module")
-def died(tmp_path_factory: pytest.TempPathFactory) -> Died:
-    root = tmp_path_factory.mktemp("died")
-    devkit = write_devkit(root / "VOCdevkit")
-    command = ["detect", "prepare", str(devkit), str(root / "f"), *OPTIONS]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLING, str(devkit), str(root), str(ROUNDS), *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    tries = json.loads(done.stdout)
-    status = tries.pop("status")
-    return Died(root, tries, status)
-
-
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
@@ -184,8 +140,13 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_images_become_bags_of_windows_in_the_order_of_the_sets(devkit: Path, tmp_path: Path) -> None:
-    store = prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+def test_images_become_bags_of_windows_in_the_order_of_the_sets_with_progress_once(
+    devkit: Path, tmp_path: Path
+) -> None:
+    told: list[tuple[int, int]] = []
+    for _ in range(2):
+        store = prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda *at: told.append(at), **QUICK)
+    assert told == [(k, N_IMAGES) for k in range(N_IMAGES + 1)] + [(N_IMAGES, N_IMAGES)]
     assert store.images == [f"im{k:02d}" for k in [*range(4, 12), *range(4)]]
     assert store.sizes[0].tolist() == [28, 21]
     assert store.classes == ("crab", "fish")
@@ -196,45 +157,46 @@ def test_images_become_bags_of_windows_in_the_order_of_the_sets(devkit: Path, tm
         assert 1 <= len(windows) <= 4
         assert windows[0].tolist() == [1, 1, *store.sizes[i]]
     np.testing.assert_allclose(np.linalg.norm(store.features, axis=1), 1.0, atol=1e-6)
-
-
-def test_the_manifest_has_the_settings_and_nothing_of_the_machine(devkit: Path, tmp_path: Path) -> None:
-    prepare(devkit, tmp_path / "f", model=small_model(), proposals="sliding", context=0.25, **QUICK)
-    text = (tmp_path / "f" / "manifest.json").read_text("utf-8")
-    settings = json.loads(text)["settings"]
-    assert len(settings.pop("weights")) == 64
-    assert settings == {"proposals": "sliding", "model": "Conv2d", "context": 0.25, "dim": 5, **QUICK}
-    assert str(tmp_path) not in text
+    with pytest.raises(ValueError, match="was begun with weights"):
+        prepare(devkit, tmp_path / "f", model=nn.Conv2d(3, 5, 3), **QUICK)
 
 
 @pytest.mark.parametrize("proposals", ["fast", "sliding"])
-def test_the_files_are_the_same_with_any_number_of_workers(devkit: Path, tmp_path: Path, proposals: str) -> None:
+def test_files_are_the_same_with_any_number_of_workers_and_have_the_settings_and_nothing_of_the_machine(
+    devkit: Path, tmp_path: Path, proposals: str
+) -> None:
+    options = {"proposals": proposals, "context": 0.25, **QUICK}
     for workers in (1, 2, 5):
-        prepare(devkit, tmp_path / f"{workers}", model=small_model(), proposals=proposals, workers=workers, **QUICK)
+        prepare(devkit, tmp_path / f"{workers}", model=small_model(), workers=workers, **options)
     assert content(tmp_path / "1") == content(tmp_path / "2") == content(tmp_path / "5")
-
-
-def test_progress_counts_images_and_a_finished_folder_is_not_redone(devkit: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    for _ in range(2):
-        prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda *at: told.append(at), **QUICK)
-    assert told == [(k, N_IMAGES) for k in range(N_IMAGES + 1)] + [(N_IMAGES, N_IMAGES)]
+    text = (tmp_path / "1" / "manifest.json").read_text("utf-8")
+    settings = json.loads(text)["settings"]
+    assert len(settings.pop("weights")) == 64
+    assert settings == {"model": "Conv2d", "dim": 5, **options}
+    assert str(tmp_path) not in text
 
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_bytes(died: Died) -> None:
-    killed = [tries for name, tries in died.tries.items() if name != "alone"]
-    assert len(killed) == ROUNDS
-    assert [tries[1]["before"] for tries in killed] == [2 * k + 1 for k in range(ROUNDS)]
-    for attempt in (attempt for tries in died.tries.values() for attempt in tries):
-        told = attempt["told"]
-        assert attempt["after"] >= attempt["before"]
-        if told:
-            assert told == list(range(attempt["before"], told[-1] + 1))
-            assert attempt["after"] in (told[-1], told[-1] + 1)
-    for k in range(ROUNDS):
-        assert content(died.root / f"killed{k}") == content(died.root / "alone"), k
+def test_a_run_that_was_killed_goes_on_to_the_same_bytes_and_ctrl_c_says_how(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    devkit = write_devkit(tmp_path / "VOCdevkit")
+    command = ["detect", "prepare", str(devkit), str(folder), *OPTIONS]
+    given = [sys.executable, "-c", KILLING, str(devkit), str(tmp_path), *command]
+    done = subprocess.run(
+        given, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    # After rows of an image; after those of its windows too; after a line; when all is there but the last file.
+    assert found["killed"] == [[-9, 0], [-9, 1], [-9, 4], [-9, N_IMAGES], [0, N_IMAGES]]
+    assert found["alone"] == [[0, N_IMAGES]]
+    assert content(tmp_path / "killed") == content(tmp_path / "alone")
+    said = (tmp_path / "stderr").read_text()
+    assert found["status"] == 130, said
+    assert f"interrupted: 1 of 12 images are in {folder}; run the same command to continue" in said
+    assert (folder / "journal.jsonl").read_bytes().count(b"\n") == 1
+    assert "Traceback" not in said
 
 
 def run(devkit: Path, folder: Path, *options: str) -> int:
@@ -273,45 +235,40 @@ def test_a_bad_image_is_named_and_once_mended_the_run_goes_on(
     assert content(tmp_path / "f") == content(tmp_path / "alone")
 
 
-def test_the_command_names_a_bad_image_in_a_line(
-    devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    image_of(devkit, 4).write_bytes(jpeg(4)[:300])
-    assert run(devkit, tmp_path / "f", "--quiet") == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "im04.jpg cannot be read" in said
+SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no annotation": (lambda year: (year / "Annotations" / "im03.xml").unlink(), r"im03.xml: no such file"),
+    "a box outside the file, whatever the XML says of its size": (
+        lambda year: (year / "Annotations" / "im03.xml").write_text(annotation("fish", 90, 20)),
+        r"im03.jpg has 27 × 20 pixels, and a box of its XML \(fish\) is not inside",
+    ),
+}
 
 
-def test_a_missing_annotation_is_named(devkit: Path, tmp_path: Path) -> None:
-    (devkit / "VOC2007" / "Annotations" / "im03.xml").unlink()
-    with pytest.raises(VocError, match=r"im03.xml: no such file"):
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_bad_annotation_is_named(devkit: Path, tmp_path: Path, case: str) -> None:
+    spoil, says = SPOILT[case]
+    spoil(devkit / "VOC2007")
+    with pytest.raises(VocError, match=says):
         prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
     assert not (tmp_path / "f").exists()
 
 
-def test_a_box_outside_the_file_is_named_whatever_the_xml_says_of_the_size(devkit: Path, tmp_path: Path) -> None:
-    (devkit / "VOC2007" / "Annotations" / "im03.xml").write_text(annotation("fish", 90, 20))
-    with pytest.raises(VocError, match=r"im03.jpg has 27 × 20 pixels, and a box of its XML \(fish\) is not inside"):
-        prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
-
-
-def test_other_settings_in_the_same_folder_are_named(
+def test_other_settings_in_the_same_folder_and_a_bad_image_are_named_in_a_line(
     devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(devkit, tmp_path / "f", "--sets", "test", "--quiet") == 0
     before = content(tmp_path / "f")
-    assert run(devkit, tmp_path / "f", "--sets", "test", "--max-windows", "2") == 2
-    assert "was begun with max_windows 3, and not 2" in capsys.readouterr().err
-    assert run(devkit, tmp_path / "f") == 2
-    assert "was begun with other" in capsys.readouterr().err
+    for folder, options, kept, says in (
+        ("f", ["--sets", "test", "--max-windows", "2"], None, "was begun with max_windows 3, and not 2"),
+        ("f", [], None, "was begun with other"),
+        ("g", ["--quiet"], 300, "im04.jpg cannot be read"),
+    ):
+        image_of(devkit, 4).write_bytes(jpeg(4)[:kept])
+        assert run(devkit, tmp_path / folder, *options) == 2
+        said = capsys.readouterr().err
+        assert says in said
+        assert said.count("\n") == 1
     assert content(tmp_path / "f") == before
-
-
-def test_other_weights_are_other_settings(devkit: Path, tmp_path: Path) -> None:
-    prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
-    with pytest.raises(ValueError, match="was begun with weights"):
-        prepare(devkit, tmp_path / "f", model=nn.Conv2d(3, 5, 3), **QUICK)
 
 
 class Bursts(nn.Module):
@@ -351,41 +308,25 @@ def test_bad_settings_are_refused_before_anything_is_written(devkit: Path, tmp_p
     assert not (tmp_path / "f").exists()
 
 
-@pytest.mark.kill
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(died: Died) -> None:
-    folder, said = died.root / "f", (died.root / "stderr").read_text()
-    done = (folder / "journal.jsonl").read_bytes().count(b"\n")
-    assert died.status == 130, said
-    assert f"interrupted: {done} of 12 images are in {folder}; run the same command to continue" in said
-    assert done == 1
-    assert "Traceback" not in said
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-def test_progress_is_a_line_that_is_drawn_over_on_a_terminal() -> None:
-    stream = Terminal()
-    report = Report(False, stream)
-    report(2, 10)
-    report(3, 10)
-    report.close()
-    lines = stream.getvalue().split("\r\x1b[K")
-    assert lines[1] == "prepare: 2 of 10 images already done"
-    assert lines[-1].startswith("prepare: 3 of 10 images, ")
-    assert "images/s, 0:0" in lines[-1]
-    assert stream.getvalue().count("\n") == 1
-
-
-def test_progress_is_rare_lines_elsewhere_and_nothing_when_quiet() -> None:
-    for quiet, expected in ((False, 2), (True, 0)):
-        stream = io.StringIO()
+@pytest.mark.parametrize(("quiet", "lines"), [(False, 2), (True, 0)])
+def test_progress_is_a_line_drawn_over_on_a_terminal_rare_lines_elsewhere_and_nothing_when_quiet(
+    quiet: bool, lines: int
+) -> None:
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
         report = Report(quiet, stream)
-        for k in range(8):
+        for k in range(2, 8):
             report(k, 8)
         report.close()
-        assert stream.getvalue().count("\n") == expected
-        assert "\r" not in stream.getvalue()
+    assert file.getvalue().count("\n") == lines
+    assert "\r" not in file.getvalue()
+    drawn = terminal.getvalue().split("\r\x1b[K")
+    assert terminal.getvalue().count("\n") == (not quiet)
+    assert quiet or drawn[1] == "prepare: 2 of 8 images already done"
+    assert quiet or drawn[-1].startswith("prepare: 7 of 8 images, ")
+    assert quiet or "images/s, 0:0" in drawn[-1]

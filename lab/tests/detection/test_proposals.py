@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ cv2 = pytest.importorskip("cv2")
 SEED = 7
 # Discs on a murky ground: (x, y, radius) from 0.
 DISCS = ((16, 20, 8), (50, 14, 7), (62, 44, 12))
+DISC_BOXES = np.array([[x - r + 1, y - r + 1, x + r + 1, y + r + 1] for x, y, r in DISCS], float)
 
 
 def murky(height: int = 60, width: int = 80) -> NDArray[np.uint8]:
@@ -28,48 +29,27 @@ def murky(height: int = 60, width: int = 80) -> NDArray[np.uint8]:
     return image.clip(0, 255).astype(np.uint8)
 
 
-@cache
-def found_by(search: str) -> NDArray[np.float64]:
-    return windows_of(murky(), search)
-
-
-DISC_BOXES = np.array([[x - r + 1, y - r + 1, x + r + 1, y + r + 1] for x, y, r in DISCS], float)
-
-
 @pytest.mark.parametrize("search", SEARCHES)
-def test_the_whole_image_comes_first_and_all_windows_are_inside_it(search: str) -> None:
-    boxes = found_by(search)
+def test_windows_are_the_whole_image_and_others_inside_it_on_objects_and_none_nearly_twice(search: str) -> None:
+    image = murky()
+    before = image.copy()
+    boxes = windows_of(image, search)
+    assert np.array_equal(image, before)
     assert boxes[0].tolist() == [1, 1, 80, 60]
     assert boxes[:, :2].min() >= 1
-    assert boxes[:, 2].max() <= 80
-    assert boxes[:, 3].max() <= 60
+    assert (boxes[:, 2:] <= [80, 60]).all()
     assert (boxes == np.round(boxes)).all()
     assert (boxes[:, 2:] - boxes[:, :2] + 1).min() >= 12
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_no_window_is_nearly_another(search: str) -> None:
-    boxes = found_by(search)
     assert len(boxes) > 3
     overlap = iou(boxes, boxes)
     np.fill_diagonal(overlap, 0.0)
     assert overlap.max() <= 0.6
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_objects_of_little_contrast_are_found(search: str) -> None:
-    assert (iou(DISC_BOXES, found_by(search)).max(axis=1) >= 0.5).all()
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_fewer_windows_are_the_first_of_more(search: str) -> None:
-    assert np.array_equal(windows_of(murky(), search, 4), found_by(search)[:4])
+    assert (iou(DISC_BOXES, boxes).max(axis=1) >= 0.5).all()
+    assert np.array_equal(windows_of(murky(), search, 4), boxes[:4])  # fewer windows are the first of more
 
 
 def test_the_search_is_the_same_in_any_thread_and_order_of_calls() -> None:
-    image = murky()
-    expected = found_by("fast")
-    found: list[NDArray[np.float64]] = []
+    image, found = murky(), []
 
     def search() -> None:
         selective_search(image[::-1].copy())
@@ -82,19 +62,11 @@ def test_the_search_is_the_same_in_any_thread_and_order_of_calls() -> None:
         thread.join()
     assert len(found) == 3
     for boxes in found:
-        assert np.array_equal(boxes, expected)
-
-
-def test_the_search_leaves_the_image_as_it_is() -> None:
-    image = murky()
-    before = image.copy()
-    selective_search(image)
-    assert np.array_equal(image, before)
+        assert np.array_equal(boxes, selective_search(image))
 
 
 def test_a_large_image_is_searched_small_and_its_windows_are_in_its_own_pixels() -> None:
-    large = cv2.resize(murky(), (640, 480), interpolation=cv2.INTER_NEAREST)
-    boxes = selective_search(large)
+    boxes = selective_search(cv2.resize(murky(), (640, 480), interpolation=cv2.INTER_NEAREST))
     assert boxes[0].tolist() == [1, 1, 640, 480]
     expected = np.hstack([(DISC_BOXES[:, :2] - 1) * 8 + 1, DISC_BOXES[:, 2:] * 8])
     assert (iou(expected, boxes).max(axis=1) >= 0.5).all()
@@ -104,14 +76,12 @@ def test_a_large_image_is_searched_small_and_its_windows_are_in_its_own_pixels()
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_tiny_or_thin_image_is_a_window_itself(shape: tuple[int, int], search: str) -> None:
     image = np.random.default_rng(SEED).integers(0, 256, (*shape, 3), dtype=np.uint8)
-    boxes = windows_of(image, search)
-    assert boxes.tolist() == [[1, 1, shape[1], shape[0]]]
+    assert windows_of(image, search).tolist() == [[1, 1, shape[1], shape[0]]]
 
 
 @pytest.mark.parametrize("value", [0, 128, 255])
 def test_an_image_of_one_colour_has_windows(value: int) -> None:
-    boxes = selective_search(np.full((60, 80, 3), value, np.uint8))
-    assert boxes[0].tolist() == [1, 1, 80, 60]
+    assert selective_search(np.full((60, 80, 3), value, np.uint8))[0].tolist() == [1, 1, 80, 60]
 
 
 def test_min_side_is_kept_to() -> None:
@@ -129,29 +99,23 @@ def test_sliding_windows_cover_every_place_at_every_size() -> None:
                 assert iou([[x, y, x + side - 1, y + side - 1]], boxes).max() > 0.35, (side, x, y)
 
 
-@pytest.mark.parametrize(
-    ("image", "problem"),
-    [
-        (np.zeros((5, 5), np.uint8), "shape \\(5, 5\\)"),
-        (np.zeros((5, 5, 4), np.uint8), "\\(5, 5, 4\\)"),
-        (np.zeros((5, 5, 3)), "float64"),
-        (np.zeros((0, 5, 3), np.uint8), "\\(0, 5, 3\\)"),
-    ],
-)
-@pytest.mark.parametrize("search", SEARCHES)
-def test_what_is_no_image_is_refused(image: NDArray[np.uint8], problem: str, search: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        windows_of(image, search)
+NO_IMAGES = {
+    r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
+    r"\(5, 5, 4\)": np.zeros((5, 5, 4), np.uint8),
+    "float64": np.zeros((5, 5, 3)),
+    r"\(0, 5, 3\)": np.zeros((0, 5, 3), np.uint8),
+}
+BAD = [
+    *((windows_of, (image, search), says) for says, image in NO_IMAGES.items() for search in SEARCHES),
+    (windows_of, (murky(), "slow"), "search must be"),
+    (selective_search, (murky(), "slow"), "mode must be"),
+    (selective_search, (murky(), "fast", 0), "max_windows must be at least 1, got 0"),
+    (sliding_windows, (10, 10, None, 0), "min_side must be at least 1, got 0"),
+    (sliding_windows, (10, 0), "0 × 10 pixels"),
+]
 
 
-def test_bad_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="mode must be"):
-        selective_search(murky(), "slow")
-    with pytest.raises(ValueError, match="max_windows must be at least 1, got 0"):
-        selective_search(murky(), max_windows=0)
-    with pytest.raises(ValueError, match="min_side must be at least 1, got 0"):
-        sliding_windows(10, 10, min_side=0)
-    with pytest.raises(ValueError, match="0 × 10 pixels"):
-        sliding_windows(10, 0)
-    with pytest.raises(ValueError, match="search must be"):
-        windows_of(murky(), "slow")
+@pytest.mark.parametrize(("function", "given", "says"), BAD)
+def test_bad_images_and_settings_are_refused(function: Any, given: tuple[Any, ...], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        function(*given)

@@ -75,7 +75,7 @@ def whole(tmp_path: Path) -> Path:
     return tmp_path / "whole"
 
 
-def test_what_was_written_is_read(whole: Path) -> None:
+def test_what_was_written_is_read_and_rows_stay_on_disk(whole: Path) -> None:
     store = FeatureStore.open(whole)
     assert store.images == list(IDS)
     assert store.offsets.tolist() == [0, 3, 4, 8, 10]
@@ -88,29 +88,23 @@ def test_what_was_written_is_read(whole: Path) -> None:
     assert store.sizes.tolist() == [[20, 10], [21, 10], [22, 10], [23, 10]]
     assert {name: i.tolist() for name, i in store.sets.items()} == {"train": [0, 2], "val": [1], "test": [3, 0]}
     assert store.objects(0) == (Object("fish", (1.0, 2.0, 8.0, 9.0), False),)
-    assert len(store) == 4
-
-
-def test_rows_stay_on_disk(whole: Path) -> None:
-    store = FeatureStore.open(whole)
+    assert (len(store), store.bags.sizes.tolist(), store.bags.width) == (4, list(ROWS), DIM)
     assert isinstance(store.features, np.memmap)
     assert isinstance(store.boxes, np.memmap)
     assert not store.features.flags.writeable
 
 
-def test_bags_are_the_images(whole: Path) -> None:
-    bags = FeatureStore.open(whole).bags
-    assert len(bags) == 4
-    assert bags.sizes.tolist() == list(ROWS)
-    assert bags.width == DIM
-
-
-def test_a_finished_folder_has_five_files_that_numpy_reads(whole: Path) -> None:
-    assert sorted(content(whole)) == ["boxes.npy", "features.npy", "journal.jsonl", "manifest.json", "offsets.npy"]
+def test_a_finished_folder_has_five_files_that_numpy_reads_and_is_left_as_it_is(whole: Path) -> None:
+    before = content(whole)
+    assert sorted(before) == ["boxes.npy", "features.npy", "journal.jsonl", "manifest.json", "offsets.npy"]
     assert np.load(whole / "features.npy").shape == (10, DIM)
     assert np.load(whole / "boxes.npy").dtype == np.float32
-    lines = [json.loads(line) for line in (whole / "journal.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in before["journal.jsonl"].splitlines()]
     assert lines[2] == {"index": 2, "id": "ü", "first": 4, "rows": 4}
+    write(whole, 4)
+    with StoreWriter(whole, manifest()) as writer, pytest.raises(ValueError, match="has all its 4 images"):
+        writer.append(*windows(0))
+    assert content(whole) == before
 
 
 def test_a_set_or_several_name_images_once_in_order(whole: Path) -> None:
@@ -124,16 +118,16 @@ def test_a_set_or_several_name_images_once_in_order(whole: Path) -> None:
         store.members([])
 
 
-def test_images_with_only_difficult_objects_of_a_class_have_no_label(whole: Path) -> None:
-    store = FeatureStore.open(whole)
-    indices, y = store.labels("fish", ["train", "val", "test"])
-    assert indices.tolist() == [0, 2, 3]
-    assert y.tolist() == [1, 0, 1]
-    indices, y = store.labels("crab", "trainval")
-    assert indices.tolist() == [0, 1, 2]
-    assert y.tolist() == [0, 1, 0]
+@pytest.mark.parametrize(
+    ("name", "images", "labels"), [("fish", [0, 2, 3], [1, 0, 1]), ("crab", [0, 1, 2, 3], [0, 1, 0, 0])]
+)
+def test_images_with_only_difficult_objects_of_a_class_have_no_label(
+    whole: Path, name: str, images: list[int], labels: list[int]
+) -> None:
+    indices, y = FeatureStore.open(whole).labels(name, ["train", "val", "test"])
+    assert (indices.tolist(), y.tolist()) == (images, labels)
     with pytest.raises(ValueError, match=r"no class 'eel'; choose from crab, fish"):
-        store.labels("eel", "train")
+        FeatureStore.open(whole).labels("eel", "train")
 
 
 def test_truth_has_every_image_of_the_set_and_difficult_objects(whole: Path) -> None:
@@ -144,63 +138,55 @@ def test_truth_has_every_image_of_the_set_and_difficult_objects(whole: Path) -> 
     assert truth[3][0].tolist() == [BOX, [2, 2, 3, 3]]
 
 
-@pytest.mark.parametrize("done", range(5))
-def test_a_run_taken_up_after_any_image_ends_with_the_same_files(whole: Path, tmp_path: Path, done: int) -> None:
-    write(tmp_path / "again", 0, done, finish=False)
-    write(tmp_path / "again", done)
-    assert content(tmp_path / "again") == content(whole)
+def torn(cut: int) -> Callable[[Path], object]:
+    """The journal without all after that many bytes, from its start or its end."""
+    return lambda folder: os.truncate(folder / "journal.jsonl", cut % (folder / "journal.jsonl").stat().st_size)
 
 
-def test_a_journal_torn_in_a_line_costs_one_image_at_most(whole: Path, tmp_path: Path) -> None:
-    write(tmp_path / "begun", 0, 3, finish=False)
-    journal = (tmp_path / "begun" / "journal.jsonl").read_bytes()
-    second = journal[:-1].rindex(b"\n") + 1
-    for cut in (second, second + 1, second + 20, len(journal) - 2, len(journal) - 1, len(journal)):
-        torn = tmp_path / f"torn{cut}"
-        shutil.copytree(tmp_path / "begun", torn)
-        (torn / "journal.jsonl").write_bytes(journal[:cut])
-        write(torn, 3 if cut == len(journal) else 2)
-        assert content(torn) == content(whole), cut
+def longer(name: str, extra: int) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes() + b"\xff" * extra)
 
 
-@pytest.mark.parametrize("name", ["features.part", "boxes.part"])
-@pytest.mark.parametrize("extra", [1, 7, 24, 1000])
-def test_rows_without_a_line_are_cut_off(whole: Path, tmp_path: Path, name: str, extra: int) -> None:
-    write(tmp_path / "begun", 0, 2, finish=False)
-    with (tmp_path / "begun" / name).open("ab") as file:
-        file.write(b"\xff" * extra)
-    write(tmp_path / "begun", 2)
-    assert content(tmp_path / "begun") == content(whole)
-
-
-def _half_a_header(folder: Path) -> None:
+def half_a_header(folder: Path) -> None:
     with (folder / "features.part").open("r+b") as file:
         file.write(b"\x93NUMPY\x01\x00")
 
 
-def _one_of_two(folder: Path) -> None:
+def finished(folder: Path) -> None:
     with StoreWriter(folder, manifest()) as writer:
         writer.finish()
+    (folder / "offsets.npy").unlink()
+
+
+def one_of_two(folder: Path) -> None:
+    finished(folder)
     shutil.move(folder / "boxes.npy", folder / "boxes.part")
-    (folder / "offsets.npy").unlink()
 
 
-def _no_offsets(folder: Path) -> None:
-    with StoreWriter(folder, manifest()) as writer:
-        writer.finish()
-    (folder / "offsets.npy").unlink()
+def no_offsets(folder: Path) -> None:
+    finished(folder)
     (folder / ".offsets.npy.0123456789abcdef").write_bytes(b"half")
 
 
-@pytest.mark.parametrize("killed", [_half_a_header, _one_of_two, _no_offsets])
-def test_a_run_killed_while_it_finishes_is_finished_by_the_next(
-    whole: Path, tmp_path: Path, killed: Callable[[Path], None]
+LINE = len(b'{"index": 0, "id": "a", "first": 0, "rows": 3}\n')
+# How many images were done, what the kill left, and how many images are there when the run goes on.
+KILLED: list[tuple[int, Callable[[Path], object], int]] = [
+    *((done, lambda folder: None, done) for done in range(5)),
+    *((3, torn(cut), 2) for cut in (2 * LINE, 2 * LINE + 1, 2 * LINE + 20, -2, -1)),
+    *((2, longer(name, extra), 2) for name in ("features.part", "boxes.part") for extra in (1, 7, 24, 1000)),
+    *((4, killed, 4) for killed in (half_a_header, one_of_two, no_offsets)),
+]
+
+
+@pytest.mark.parametrize(("done", "kill", "left"), KILLED)
+def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_files(
+    whole: Path, tmp_path: Path, done: int, kill: Callable[[Path], object], left: int
 ) -> None:
-    write(tmp_path / "begun", finish=False)
-    killed(tmp_path / "begun")
+    write(tmp_path / "begun", 0, done, finish=False)
+    kill(tmp_path / "begun")
     with pytest.raises(ValueError, match="is not finished; run the same `rankwise detect prepare` again"):
         FeatureStore.open(tmp_path / "begun")
-    write(tmp_path / "begun", 4)
+    write(tmp_path / "begun", left)
     assert content(tmp_path / "begun") == content(whole)
 
 
@@ -210,14 +196,6 @@ def test_a_run_killed_before_its_manifest_was_there_is_begun_again(whole: Path, 
     (tmp_path / "begun" / ".manifest.json.0123456789abcdef").write_bytes(b"{")
     write(tmp_path / "begun")
     assert content(tmp_path / "begun") == content(whole)
-
-
-def test_a_finished_folder_is_left_as_it_is(whole: Path) -> None:
-    before = content(whole)
-    write(whole, 4)
-    assert content(whole) == before
-    with StoreWriter(whole, manifest()) as writer, pytest.raises(ValueError, match="has all its 4 images"):
-        writer.append(*windows(0))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of the system are POSIX")
@@ -242,20 +220,19 @@ def test_a_full_disk_leaves_whole_images_only(whole: Path, tmp_path: Path, room:
     assert content(begun) == content(whole)
 
 
-def test_other_settings_are_named(whole: Path) -> None:
-    with pytest.raises(ValueError, match=r"was begun with crop 64, and not 96; name another folder"):
-        StoreWriter(whole, manifest(crop=96))
-    with pytest.raises(ValueError, match=r"was begun with context None, and not 0.5"):
-        StoreWriter(whole, manifest(context=0.5))
+FEWER = [{**image, "objects": []} if image["id"] == "b" else image for image in manifest()["images"]]
+OTHERS = {
+    "was begun with crop 64, and not 96; name another folder": manifest(crop=96),
+    "was begun with context None, and not 0.5": manifest(context=0.5),
+    "was begun with other images or objects, first b;": manifest() | {"images": FEWER},
+    "was begun with other images or sets;": manifest() | {"sets": {"train": ["a"]}},
+}
 
 
-def test_other_images_and_sets_are_named(whole: Path) -> None:
-    other = manifest()
-    other["images"][1]["objects"] = []
-    with pytest.raises(ValueError, match="was begun with other images or objects, first b;"):
-        StoreWriter(whole, other)
-    with pytest.raises(ValueError, match="was begun with other images or sets;"):
-        StoreWriter(whole, {**manifest(), "sets": {"train": ["a"]}})
+@pytest.mark.parametrize("says", OTHERS)
+def test_other_settings_images_and_sets_are_named(whole: Path, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        StoreWriter(whole, OTHERS[says])
 
 
 def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
@@ -292,20 +269,18 @@ def test_a_journal_that_was_changed_is_refused(tmp_path: Path, line: str) -> Non
 
 @pytest.mark.parametrize("name", ["features", "boxes"])
 def test_rows_that_are_missing_are_noticed(whole: Path, tmp_path: Path, name: str) -> None:
+    part, rows = tmp_path / "begun" / f"{name}.part", whole / f"{name}.npy"
     write(tmp_path / "begun", 0, 3, finish=False)
-    part = tmp_path / "begun" / f"{name}.part"
-    os.truncate(part, part.stat().st_size - 1)
-    with pytest.raises(ValueError, match=rf"{name}.part is not as long as journal.jsonl says"):
-        StoreWriter(tmp_path / "begun", manifest())
-    part.unlink()
-    with pytest.raises(ValueError, match=rf"{name}.part is not as long as journal.jsonl says"):
-        StoreWriter(tmp_path / "begun", manifest())
-    os.truncate(whole / f"{name}.npy", 200)
+    for spoil in (lambda: os.truncate(part, part.stat().st_size - 1), part.unlink):
+        spoil()
+        with pytest.raises(ValueError, match=rf"{name}.part is not as long as journal.jsonl says"):
+            StoreWriter(tmp_path / "begun", manifest())
+    os.truncate(rows, 200)
     with pytest.raises(ValueError, match=rf"{name}.npy and journal.jsonl do not agree"):
         StoreWriter(whole, manifest())
     with pytest.raises(ValueError, match="is damaged"):
         FeatureStore.open(whole)
-    (whole / f"{name}.npy").unlink()
+    rows.unlink()
     with pytest.raises(ValueError, match=rf"{name}.npy: no such file; remove"):
         FeatureStore.open(whole)
 
@@ -317,24 +292,19 @@ def test_two_runs_do_not_write_one_folder(tmp_path: Path) -> None:
     write(tmp_path)
 
 
-def test_offsets_that_do_not_fit_are_refused(whole: Path) -> None:
-    np.save(whole / "offsets.npy", np.array([0, 3, 4, 10]))
-    with pytest.raises(ValueError, match=r"is damaged \(sizes do not agree\); remove it and prepare it again"):
+def test_a_folder_that_does_not_fit_or_is_none_is_refused(tmp_path: Path, whole: Path) -> None:
+    for offsets, says in (([0, 3, 4, 10], r"is damaged \(sizes do not agree\); remove"), ([0, 3, 3, 8, 10], "damaged")):
+        np.save(whole / "offsets.npy", np.array(offsets))
+        with pytest.raises(ValueError, match=says):
+            FeatureStore.open(whole)
+    (whole / "manifest.json").write_text(json.dumps({**manifest(), "version": 2}))
+    with pytest.raises(ValueError, match="has version 2, but this release reads version 1; prepare it again"):
         FeatureStore.open(whole)
-    np.save(whole / "offsets.npy", np.array([0, 3, 3, 8, 10]))
-    with pytest.raises(ValueError, match="is damaged"):
-        FeatureStore.open(whole)
-
-
-def test_what_is_no_features_folder_is_said(tmp_path: Path, whole: Path) -> None:
     with pytest.raises(ValueError, match=r"it has no manifest.json; create one with `rankwise detect prepare`"):
         FeatureStore.open(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": "letters"}')
     with pytest.raises(ValueError, match="is not a manifest of features"):
         FeatureStore.open(tmp_path)
-    (whole / "manifest.json").write_text(json.dumps({**manifest(), "version": 2}))
-    with pytest.raises(ValueError, match="has version 2, but this release reads version 1; prepare it again"):
-        FeatureStore.open(whole)
 
 
 def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rankwise_lab.detection.voc import Annotated, Object, VocError, read_voc
@@ -108,9 +109,10 @@ def test_every_image_comes_once_in_the_order_of_the_sets(year: Year) -> None:
     assert [image.image_id for image in kit.images] == ["c", "e", "d"]
 
 
-def test_labels_of_a_class_are_no_set(year: Year) -> None:
+def test_labels_of_a_class_are_no_set_and_hidden_files_none(year: Year) -> None:
     year.set("fish_train", "a  1\nb -1\n")
     year.set("fish_test", "c  0\n")
+    year.set("._train", b"\x00\x05\x16\x07")
     assert list(read_voc(year.root).sets) == ["train", "test"]
     with pytest.raises(VocError, match=r"fish_train\.txt labels images for one class"):
         read_voc(year.root, sets=["fish_train"])
@@ -122,56 +124,45 @@ def test_only_the_images_of_the_sets_that_are_asked_for_need_be_whole(year: Year
     assert len(read_voc(year.root, sets=["train"]).images) == 2
 
 
-def test_lines_may_end_as_on_windows_and_begin_with_a_byte_order_mark(year: Year) -> None:
-    year.set("train", b"\xef\xbb\xbfa\r\n\r\n  b  \r\n")
-    assert read_voc(year.root).sets["train"] == ("a", "b")
-
-
-def test_hidden_files_beside_the_sets_are_passed_over(year: Year) -> None:
-    year.set("._train", b"\x00\x05\x16\x07")
-    assert list(read_voc(year.root).sets) == ["train", "test"]
-
-
-def test_images_may_be_png_and_suffixes_in_capitals(year: Year) -> None:
+def test_lines_may_end_as_on_windows_and_images_be_png_with_suffixes_in_capitals(year: Year) -> None:
     year.image("d", suffix=".PNG")
     year.image("e.1", suffix=".JPEG")
-    year.set("train", "d\ne.1\n")
+    year.set("train", b"\xef\xbb\xbfd\r\n\r\n  e.1  \r\n")
     assert [image.path.name for image in read_voc(year.root, sets=["train"]).images] == ["d.PNG", "e.1.JPEG"]
 
 
-@pytest.mark.parametrize(
-    ("xml", "expected"),
-    [
-        (boxed("2.5", " 3 ", "20.75", "3.05e1"), Object("fish", (2.5, 3.0, 20.75, 30.5), False)),
-        (boxed("0", "0", "50", "40"), Object("fish", (0.0, 0.0, 50.0, 40.0), False)),
-        (boxed("7", "7", "7", "7"), Object("fish", (7.0, 7.0, 7.0, 7.0), False)),
-        (annotation(FISH.replace("<difficult>0</difficult>", "")), Object("fish", (2.0, 3.0, 20.0, 30.0), False)),
-        (annotation(FISH.replace(">0<", "><")), Object("fish", (2.0, 3.0, 20.0, 30.0), False)),
-        (annotation(FISH.replace(">0<", "> 1 <")), Object("fish", (2.0, 3.0, 20.0, 30.0), True)),
-        (annotation(FISH.replace("fish", "\n poisson-lune é \n")), Object("poisson-lune é", (2, 3, 20, 30), False)),
-        (
-            # The parts of a person, in VOC's layouts, have names and boxes of their own.
-            annotation(f"<object><part><name>head</name>{BOX.replace('20', '9')}</part>{FISH[8:]}"),
-            Object("fish", (2.0, 3.0, 20.0, 30.0), False),
-        ),
-    ],
-    ids=["decimals", "from 0", "one pixel", "not difficult", "empty difficult", "difficult", "spaces", "parts"],
-)
-def test_what_the_xml_may_say(year: Year, xml: str, expected: Object) -> None:
+def fish(x1: float, y1: float, x2: float, y2: float, name: str = "fish", difficult: bool = False) -> Object:
+    return Object(name, (x1, y1, x2, y2), difficult)
+
+
+SAID: dict[str, tuple[str, tuple[Object, ...]]] = {
+    "decimals": (boxed("2.5", " 3 ", "20.75", "3.05e1"), (fish(2.5, 3.0, 20.75, 30.5),)),
+    "from 0": (boxed("0", "0", "50", "40"), (fish(0, 0, 50, 40),)),
+    "one pixel": (boxed("7", "7", "7", "7"), (fish(7, 7, 7, 7),)),
+    "not difficult": (annotation(FISH.replace("<difficult>0</difficult>", "")), (fish(2, 3, 20, 30),)),
+    "empty difficult": (annotation(FISH.replace(">0<", "><")), (fish(2, 3, 20, 30),)),
+    "difficult": (annotation(FISH.replace(">0<", "> 1 <")), (fish(2, 3, 20, 30, difficult=True),)),
+    "spaces": (annotation(FISH.replace("fish", "\n poisson-lune é \n")), (fish(2, 3, 20, 30, "poisson-lune é"),)),
+    # The parts of a person, in VOC's layouts, have names and boxes of their own.
+    "parts": (
+        annotation(f"<object><part><name>head</name>{BOX.replace('20', '9')}</part>{FISH[8:]}"),
+        (fish(2, 3, 20, 30),),
+    ),
+    "no objects": (annotation(""), ()),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_what_the_xml_may_say(year: Year, case: str) -> None:
+    xml, expected = SAID[case]
     year.xml("a", xml)
-    assert read_voc(year.root).images[0].objects == (expected,)
-
-
-def test_an_image_may_have_no_objects(year: Year) -> None:
-    year.xml("a", annotation(""))
-    assert read_voc(year.root).images[0].objects == ()
+    assert read_voc(year.root).images[0].objects == expected
 
 
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
         ("", (0, 0)),
-        ("<size/>", (0, 0)),
         ("<size><width>0</width><height>0</height></size>", (0, 0)),
         ("<size><width/><height>40</height></size>", (0, 40)),
         ("<size><width>50.0</width><height> 40 </height></size>", (50, 40)),
@@ -193,14 +184,11 @@ def test_other_encodings_are_read_if_the_xml_says_so(year: Year, encoding: str) 
 BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]>'
 BAD_XML: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "is not XML"),
-    "text": ("nothing", "is not XML"),
     "cut": (annotation()[:-20], "is not XML"),
     "binary": (b"\xff\xd8\xff\xe0" + bytes(100), "is not XML"),
-    "two roots": (annotation() * 2, "is not XML"),
     "wrong bytes": (annotation(FISH.replace("fish", "é")).encode("latin-1"), "is not XML"),
     "unknown encoding": ('<?xml version="1.0" encoding="klingon"?>' + annotation(), "is not XML"),
     "many-byte encoding": (b'<?xml version="1.0" encoding="shift-jis"?><annotation/>', "is not XML"),
-    "undeclared entity": (annotation(FISH.replace("fish", "&fish;")), "is not XML"),
     "bomb": (BOMB + annotation(FISH.replace("fish", "&y;")), "<!DOCTYPE>"),
     "bomb in UTF-16": ((BOMB + annotation()).encode("utf-16"), "<!DOCTYPE>"),
     "file read": ('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]>' + annotation(), "<!DOCTYPE>"),
@@ -210,20 +198,16 @@ BAD_XML: dict[str, tuple[str | bytes, str]] = {
     "blank name": (annotation(FISH.replace("fish", "  ")), "object 1 has no <name>"),
     "name in two lines": (annotation(FISH.replace("fish", "a\nb")), "object 1 has an unprintable <name>"),
     "no box": (annotation(FISH + "<object><name>eel</name></object>"), r"object 2 \(eel\) has no <bndbox>"),
-    "no side": (annotation(FISH.replace("<xmax>20</xmax>", "")), r"<xmax> of object 1 \(fish\) is ''"),
     "word": (boxed("2", "three", "20", "30"), r"<ymin> of object 1 \(fish\) is 'three', not a number"),
     "nan": (boxed("nan", "3", "20", "30"), "'nan', not a number"),
     "infinite": (boxed("2", "3", "inf", "30"), "'inf', not a number"),
-    "overflow": (boxed("2", "3", "1e999", "30"), "'1e999', not a number"),
     "too large": ("<annotation>" + boxed("2", "3", "1e9", "30")[len(HEAD) :], "'1e9', not a number of pixels"),
     "underscore": (boxed("2", "3", "2_0", "30"), "'2_0', not a number"),
     "other digits": (boxed("2", "3", "٢٠", "30"), "not a number"),
     "x inverted": (boxed("21", "3", "20", "30"), "the box 21, 3, 20, 30 is inverted"),
     "y inverted": (boxed("2", "31", "20", "30"), "the box 2, 31, 20, 30 is inverted"),
     "negative": (boxed("-1", "3", "20", "30"), "is not inside the 50 × 40"),
-    "above": (boxed("1", "-0.5", "20", "30"), "is not inside the 50 × 40"),
     "too wide": (boxed("2", "3", "51", "30"), "the box 2, 3, 51, 30 is not inside the 50 × 40"),
-    "too high": (boxed("2", "3", "20", "40.5"), "is not inside the 50 × 40"),
     "negative, size unknown": (boxed("-2", "3", "4", "5").replace("50", "0"), "is not inside the image"),
     "difficult": (annotation(FISH.replace(">0<", ">yes<")), "<difficult> is 'yes'; write 0 or 1"),
     "width": (annotation().replace(">50<", ">wide<"), "the width is 'wide', not a number"),
@@ -266,84 +250,55 @@ def test_a_bad_set_is_refused_with_the_file_and_line(year: Year, kind: str) -> N
         read_voc(year.root)
 
 
-def missing_image(year: Year) -> None:
-    (year.root / "JPEGImages" / "b.jpg").unlink()
+def moved(year: Year, name: str) -> None:
+    (year.root / name).rename(year.root / "elsewhere")
 
 
-def missing_xml(year: Year) -> None:
-    (year.root / "Annotations" / "b.xml").unlink()
-
-
-def unknown_id(year: Year) -> None:
-    year.set("train", "a\nzebra\n")
-
-
-def folder_for_xml(year: Year) -> None:
-    missing_xml(year)
-    (year.root / "Annotations" / "b.xml").mkdir()
-
-
-def pipe_for_xml(year: Year) -> None:
-    missing_xml(year)
-    os.mkfifo(year.root / "Annotations" / "b.xml")
-
-
-def two_images(year: Year) -> None:
-    year.image("b", suffix=".png")
-
-
-def no_images(year: Year) -> None:
-    (year.root / "JPEGImages").rename(year.root / "elsewhere")
-
-
-def no_annotations(year: Year) -> None:
-    (year.root / "Annotations").rename(year.root / "elsewhere")
-
-
-def no_sets(year: Year) -> None:
+def without_sets(year: Year) -> None:
     for path in (year.root / "ImageSets" / "Main").iterdir():
         path.unlink()
 
 
-def only_labels(year: Year) -> None:
-    no_sets(year)
-    year.set("fish_train", "a 1\nb -1\n")
+def instead_of_xml(make: Callable[[Path], object]) -> Callable[[Year], object]:
+    def spoil(year: Year) -> None:
+        path = year.root / "Annotations" / "b.xml"
+        path.unlink()
+        make(path)
+
+    return spoil
 
 
-def no_main(year: Year) -> None:
-    (year.root / "ImageSets").rename(year.root / "elsewhere")
+SPOILT: dict[str, tuple[Callable[[Year], object], str]] = {
+    "image": (
+        lambda year: (year.root / "JPEGImages" / "b.jpg").unlink(),
+        r"JPEGImages.b\.jpg: no such image, but .*train\.txt names it; add it",
+    ),
+    "annotation": (
+        instead_of_xml(lambda path: None),
+        r"Annotations.b\.xml: no such file, but .*train\.txt names its image",
+    ),
+    "a link that leads nowhere": (instead_of_xml(lambda path: path.symlink_to("gone")), r"b\.xml: no such file"),
+    "a folder": (instead_of_xml(Path.mkdir), r"b\.xml is not a file"),
+    "a pipe": (instead_of_xml(os.mkfifo), r"b\.xml is not a file"),
+    "unknown id": (
+        lambda year: year.set("train", "a\nzebra\n"),
+        r"JPEGImages.zebra\.jpg: no such image, but .*names it",
+    ),
+    "two images": (lambda year: year.image("b", suffix=".png"), r"b\.jpg and b\.png have the same name"),
+    "images": (lambda year: moved(year, "JPEGImages"), "JPEGImages: no such folder"),
+    "annotations": (lambda year: moved(year, "Annotations"), "Annotations: no such folder"),
+    "sets": (without_sets, "Main has no set; write a file such as train.txt"),
+    "only labels": (lambda year: (without_sets(year), year.set("fish_train", "a 1\nb -1\n")), "Main has no set"),
+    "main": (lambda year: moved(year, "ImageSets"), "neither .* nor a folder in it has ImageSets.Main"),
+}
 
 
-@pytest.mark.parametrize(
-    ("spoil", "says"),
-    [
-        (missing_image, r"JPEGImages.b\.jpg: no such image, but .*train\.txt names it; add it"),
-        (missing_xml, r"Annotations.b\.xml: no such file, but .*train\.txt names its image"),
-        (unknown_id, r"JPEGImages.zebra\.jpg: no such image, but .*train\.txt names it"),
-        (folder_for_xml, r"b\.xml is not a file"),
-        pytest.param(
-            pipe_for_xml,
-            r"b\.xml is not a file",
-            marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here"),
-        ),
-        (two_images, r"b\.jpg and b\.png have the same name"),
-        (no_images, "JPEGImages: no such folder"),
-        (no_annotations, "Annotations: no such folder"),
-        (no_sets, "Main has no set; write a file such as train.txt"),
-        (only_labels, "Main has no set"),
-        (no_main, "neither .* nor a folder in it has ImageSets.Main"),
-    ],
-)
-def test_a_folder_with_something_missing_is_refused(year: Year, spoil: Callable[[Year], None], says: str) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="no named pipes here")
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_folder_with_something_missing_is_refused(year: Year, case: str) -> None:
+    spoil, says = SPOILT[case]
     spoil(year)
     with pytest.raises(VocError, match=says):
-        read_voc(year.root)
-
-
-def test_a_link_that_leads_nowhere_is_no_annotation(year: Year) -> None:
-    missing_xml(year)
-    (year.root / "Annotations" / "b.xml").symlink_to(year.root / "gone")
-    with pytest.raises(VocError, match=r"b\.xml: no such file"):
         read_voc(year.root)
 
 
@@ -359,19 +314,18 @@ def test_a_file_that_may_not_be_read_is_named(year: Year, monkeypatch: pytest.Mo
         read_voc(year.root)
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path, year: Year) -> None:
-    with pytest.raises(VocError, match="no such folder; pass a VOCdevkit folder"):
-        read_voc(tmp_path / "nowhere")
-    with pytest.raises(VocError, match="no such folder; pass a VOCdevkit folder"):
-        read_voc(year.root / "JPEGImages" / "a.jpg")
+BAD: dict[str, tuple[str, dict[str, Any], type[Exception]]] = {
+    "no such folder; pass a VOCdevkit folder": ("nowhere", {}, VocError),
+    "no such folder; pass a VOCdevkit": ("JPEGImages/a.jpg", {}, VocError),
+    r"no val\.txt; choose from test, train": ("", {"sets": ["val"]}, VocError),
+    "choose from test, train": ("", {"sets": ["../Main/train"]}, VocError),
+    "sets is empty": ("", {"sets": []}, VocError),
+    r"pass \['train'\]": ("", {"sets": "train"}, TypeError),
+}
 
 
-def test_sets_must_be_names_of_sets(year: Year) -> None:
-    with pytest.raises(VocError, match=r"no val\.txt; choose from test, train"):
-        read_voc(year.root, sets=["val"])
-    with pytest.raises(VocError, match="choose from test, train"):
-        read_voc(year.root, sets=["../Main/train"])
-    with pytest.raises(VocError, match="sets is empty"):
-        read_voc(year.root, sets=[])
-    with pytest.raises(TypeError, match=r"pass \['train'\]"):
-        read_voc(year.root, sets="train")
+@pytest.mark.parametrize("says", BAD)
+def test_bad_folders_and_names_of_sets_are_refused(year: Year, says: str) -> None:
+    path, options, error = BAD[says]
+    with pytest.raises(error, match=says):
+        read_voc(year.root / path, **options)
