@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rankwise_lab.explore.static import write_page
+from rankwise_lab.explore.page import write_page
 
 from rankwise.kernels import compiled
 
@@ -126,7 +126,7 @@ def _copy_notebooks(app: Any, config: Any) -> None:
 
 
 def _write_explorer(app: Any, error: Exception | None) -> None:
-    """Write the interactive page, made of the files that `rankwise explore` serves, beside the page that shows it."""
+    """Write the interactive page, the one that `rankwise explore` opens, beside the page that shows it."""
     if error is None and app.builder.format == "html":
         write_page(Path(app.outdir) / "explorer")
 

@@ -1,9 +1,9 @@
-// What is done on the page goes into the state; answers to it are computed elsewhere, and shown.
+// What is done on the page goes into the state; what it says of the loss is computed in local.js, and shown.
 
+import { explain } from "./local.js";
 import * as model from "./model.js";
 import { Rankings } from "./rankings.js";
 import { Recursion } from "./recursion.js";
-import { ORIGIN, answerTo } from "./remote.js";
 import { draw, html, resize, set, shown } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
@@ -12,8 +12,6 @@ const main = document.querySelector("main");
 let { state, problem } = model.parse(location.hash);
 let selected = null;
 let latest = null; // the last answer, and the samples it is about
-let asking = false;
-let changed = false;
 let saved = 0;
 
 const find = (id) => state.samples.find((one) => one.id === id);
@@ -67,20 +65,8 @@ function save() {
   saved = setTimeout(() => history.replaceState(null, "", model.format(state)), 120);
 }
 
-async function ask() {
-  changed = true;
-  main.setAttribute("aria-busy", "true");
-  if (asking) return;
-  asking = true;
-  while (changed) {
-    changed = false;
-    const ids = state.samples.map((one) => one.id);
-    const { found, error } = await answerTo(model.request(state));
-    if (error) say(error);
-    const same = ids.length === state.samples.length && ids.every((id, k) => id === state.samples[k].id);
-    if (found && same) show(found, ids);
-  }
-  asking = false;
+function ask() {
+  show(explain(model.request(state)), state.samples.map((one) => one.id));
   main.setAttribute("aria-busy", "false");
 }
 
@@ -268,6 +254,5 @@ window.addEventListener("resize", () => {
   if (latest) show(latest.answer, latest.ids);
 });
 
-$("origin").textContent = ORIGIN;
 update();
 say(problem);

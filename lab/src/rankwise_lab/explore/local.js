@@ -1,7 +1,5 @@
-// Where answers come from when the page has no server, as on the documentation site: this file, which computes what
-// solve.py asks of the library. Problems are small, so everything is written for clarity. Tests compare the two.
-
-export const ORIGIN = "Every number is computed inside this page. The tests of rankwise check that it gives the same.";
+// What the page says of a query: the library's numbers, computed anew. Problems are small, so everything is written for
+// clarity. Tests compare the two.
 
 const STRIDE = 0.25; // how far “Train a step” moves the sample that moves most
 const TIE = 1e-13; // a rank that loses by less than this fraction of what was summed up counts as equally good
@@ -14,11 +12,9 @@ const DISCOUNTED = {
   auc: { weight: () => 1, discount: (m) => -m, perPair: true },
 };
 
-export async function answerTo(request) {
-  return { found: explain(request) };
-}
-
-// What the page shows of a request; the fields of Explained in solve.py.
+// All that the page shows of a request. positives, negatives: positions by descending score; gap: F(R) − F(R*); downhill:
+// the scores after a step against the gradient; predicted, violating: the ranking by score and the most violating one;
+// calls: Algorithm 1 on the query, each with f_m(i) − f_m(low) at i = low..high, or null for the 0-1 loss.
 export function explain({ scores, relevant, loss, scale }) {
   const byScore = (wanted) =>
     scores.map((_, k) => k).filter((k) => relevant[k] === wanted).sort((a, b) => scores[b] - scores[a] || a - b);

@@ -1,7 +1,6 @@
-"""The page without a server: a folder that a browser can open from the web or from the disk.
+"""The interactive page: a folder that a browser can open from the web or from the disk.
 
-It is built from the files that the server sends. Browsers refuse to load modules from the disk, so the modules become
-one plain script. In it, `local.js` computes the answers that `remote.js` would ask the server for.
+Browsers refuse to load modules from the disk, so the modules become one plain script.
 """
 
 from __future__ import annotations
@@ -14,27 +13,21 @@ SCRIPT = "explore.js"
 # Each after those that it imports.
 MODULES = ("svg.js", "model.js", "layout.js", "local.js", "rankings.js", "recursion.js", "app.js", "embed.js")
 _IMPORT = re.compile(r'^import (?:\* as (\w+)|(\{ [\w, ]+ \})) from "\./(\w+\.js)";$', re.MULTILINE)
-_EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
-_MODULE_TAG = '<script type="module" src="app.js"></script>'
+_EXPORT = re.compile(r"^export (function|const|class) (\w+)", re.MULTILINE)
 
 
-def write_page(folder: Path) -> None:
-    """Write index.html, its styles and its script into a folder, which is made if need be."""
+def write_page(folder: Path) -> Path:
+    """Write index.html, its styles and its script into a folder, which is made if need be; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    page = _read("index.html")
-    if _MODULE_TAG not in page:
-        raise ValueError(f"index.html has no {_MODULE_TAG}, which the static page replaces; put it back")
-    (folder / "index.html").write_text(
-        page.replace(_MODULE_TAG, f'<script defer src="{SCRIPT}"></script>'), encoding="utf-8"
-    )
-    for name in ("style.css", "dark.css"):
+    for name in ("index.html", "style.css", "dark.css"):
         (folder / name).write_text(_read(name), encoding="utf-8")
     (folder / SCRIPT).write_text(script(), encoding="utf-8")
+    return folder / "index.html"
 
 
 def script() -> str:
     """All modules as one plain script: each becomes a function that returns what it exports."""
-    parts = [_as_function(name, _read(name).replace("./remote.js", "./local.js")) for name in MODULES]
+    parts = [_as_function(name, _read(name)) for name in MODULES]
     return '"use strict";\n(() => {\nconst modules = {};\n' + "".join(parts) + "})();\n"
 
 
