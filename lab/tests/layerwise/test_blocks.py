@@ -1,4 +1,4 @@
-"""Samples of LW-SVM: a fixed partition into blocks, the same from arrays, tensors and data sets; bad ones refused."""
+"""Samples of LW-SVM in blocks and their loss: a fixed partition, J by the definition, bad samples refused."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from block_losses import LOSSES, by_class
 
 torch = pytest.importorskip("torch")
 
+from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
 from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
-from torch.utils.data import TensorDataset  # noqa: E402
+from torch import nn  # noqa: E402
+
+losses = pytest.mark.parametrize("loss", LOSSES)
 
 
 def samples(n: int = 23, dtype: str = "float32") -> tuple[Any, Any]:
@@ -22,65 +26,22 @@ def samples(n: int = 23, dtype: str = "float32") -> tuple[Any, Any]:
 def test_blocks_part_the_samples_into_sizes_that_differ_by_at_most_one(n: int, block_size: int) -> None:
     images, labels = samples(n)
     images[:, 0, 0, 0] = np.arange(n)
-    blocks = Blocks(images, labels, 4, block_size=block_size, seed=3)
+    blocks = Blocks(images, labels.astype(np.uint8), 4, block_size=block_size, seed=3, dtype=torch.float64)
     sizes = [blocks.size(b) for b in range(len(blocks))]
     assert len(blocks) == -(-n // block_size)
     assert max(sizes) <= block_size
     assert max(sizes) - min(sizes) <= 1
     assert sum(blocks.share(b) for b in range(len(blocks))) == pytest.approx(1.0, abs=1e-12)
-    found = torch.cat([blocks.images(b)[:, 0, 0, 0] for b in range(len(blocks))]).long()
+    found = torch.cat([blocks.images(b)[:, 0, 0, 0] for b in range(len(blocks))])
+    assert found.dtype == torch.float64
     assert sorted(found.tolist()) == list(range(n))
-    assert torch.equal(torch.cat([blocks.labels(b) for b in range(len(blocks))]), found % 4)
+    assert torch.equal(torch.cat([blocks.labels(b) for b in range(len(blocks))]), found.long() % 4)
 
 
 def test_the_partition_is_drawn_by_the_seed_alone() -> None:
-    images, labels = samples()
-    first, again, other = (Blocks(images, labels, 4, block_size=6, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (Blocks(*samples(), 4, block_size=6, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(first.images(0), again.images(0))
     assert not torch.equal(first.images(0), other.images(0))
-
-
-def test_blocks_come_in_the_dtype_asked_for_with_labels_as_int64() -> None:
-    images, labels = samples()
-    blocks = Blocks(images, labels.astype(np.uint8), 4, dtype=torch.float64)
-    assert blocks.images(0).dtype == torch.float64
-    assert blocks.labels(0).dtype == torch.int64
-    assert torch.equal(blocks.take(np.arange(23))[0], torch.from_numpy(images).double())
-
-
-class Items:
-    """A data set of (image, label) that is neither a list nor a tensor."""
-
-    def __init__(self, images: Any, labels: Any) -> None:
-        self.images, self.labels = images, labels
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, k: int) -> tuple[Any, int]:
-        return self.images[k], int(self.labels[k])
-
-
-def test_pairs_and_data_sets_of_the_same_samples_are_the_same_blocks() -> None:
-    images, labels = samples()
-    tensors = torch.from_numpy(images), torch.from_numpy(labels)
-    given = {
-        "pair": (images, labels),
-        "list": [images, labels.tolist()],
-        "tensors": tensors,
-        "data set": TensorDataset(*tensors),
-        "items": Items(images, labels),
-        "list of pairs": list(zip(images, labels, strict=True)),
-    }
-    digests = {name: Blocks.of(data, 4).digest() for name, data in given.items()}
-    assert len(set(digests.values())) == 1, digests
-
-
-def test_a_list_of_two_pairs_is_two_samples() -> None:
-    images, _ = samples(2)
-    blocks = Blocks.of([(images[0], 1), (images[1], 3)], 4)
-    assert blocks.n == 2
-    assert blocks.all_labels.tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("layout", ["read-only", "reversed", "big-endian", "strided", "half"])
@@ -94,22 +55,23 @@ def test_arrays_of_any_layout_are_taken(layout: str) -> None:
         "half": images.astype(np.float16),
     }[layout]
     given.flags.writeable = layout != "read-only"
-    found = Blocks(given, labels, 4).take(np.arange(6))[0]
+    found = Blocks(given, labels.tolist(), 4).take(np.arange(6))[0]
     assert torch.equal(found, torch.from_numpy(given.astype(np.float32)))
 
 
-def test_the_digest_tells_images_labels_and_dtypes_apart() -> None:
+def test_the_digest_tells_images_labels_and_dtypes_apart_and_arrays_from_tensors_not() -> None:
     images, labels = samples()
     other = images.copy()
     other[5, 1, 2, 2] += 1e-3
-    digests = {
+    digests = [
         Blocks(images, labels, 4).digest(),
         Blocks(other, labels, 4).digest(),
         Blocks(images, labels[::-1], 4).digest(),
         Blocks(images, labels, 4, dtype=torch.float64).digest(),
         Blocks(images.reshape(23, 18), labels, 4).digest(),
-    }
-    assert len(digests) == 5
+    ]
+    assert len(set(digests)) == 5
+    assert Blocks(torch.from_numpy(images), torch.from_numpy(labels), 4).digest() == digests[0]
 
 
 def with_value(value: float) -> Any:
@@ -120,37 +82,71 @@ def with_value(value: float) -> Any:
 
 IMAGES, LABELS = samples(9)
 BAD = {
-    "negative": ((IMAGES, np.where(np.arange(9) == 4, -1, LABELS)), ValueError, r"val: labels\[4\] is -1"),
-    "too large": ((IMAGES, np.where(np.arange(9) == 5, 4, LABELS)), ValueError, r"labels\[5\] is 4, .*0 to 3"),
-    "float labels": ((IMAGES, LABELS.astype(float)), TypeError, "labels have dtype torch.float64"),
-    "bool labels": ((IMAGES, LABELS > 1), TypeError, "labels have dtype torch.bool"),
-    "word labels": ((IMAGES, ["cat"] * 9), TypeError, "labels must be an array or a tensor of numbers"),
-    "lengths": ((IMAGES, LABELS[:8]), ValueError, r"9 images but labels have shape \(8,\)"),
-    "two labels": ((IMAGES, np.eye(9, dtype=int)), ValueError, r"labels have shape \(9, 9\)"),
-    "bytes": (((IMAGES * 9).astype(np.uint8), LABELS), TypeError, r"images have dtype torch.uint8; scale them"),
-    "complex": ((IMAGES * 1j, LABELS), TypeError, "images have dtype torch.complex64"),
-    "nan": ((with_value(np.nan), LABELS), ValueError, "val: image 7 has a value that is NaN"),
-    "infinite": ((with_value(-np.inf), LABELS), ValueError, "image 7"),
-    "overflow": ((with_value(1).astype(np.float64) * 1e39, LABELS), ValueError, "image 0 .* too large for"),
-    "flat": ((IMAGES[:, 0, 0, 0], LABELS), ValueError, r"shape \(n, …\)"),
-    "empty": ((IMAGES[:0], LABELS[:0]), ValueError, "there are no images"),
-    "empty data set": ([], ValueError, "empty"),
-    "array alone": (IMAGES, TypeError, "a pair .* got ndarray"),
-    "nothing": (None, TypeError, "got NoneType"),
-    "triples": ([(IMAGES[0], 1, 2)] * 3, TypeError, "item 0 is tuple"),
-    "shapes": ([(IMAGES[0], 1), (IMAGES[1], 1), (IMAGES[2, :1], 1)], ValueError, "image 2 has shape"),
+    "negative": (IMAGES, np.where(np.arange(9) == 4, -1, LABELS), ValueError, r"labels\[4\] is -1"),
+    "too large": (IMAGES, np.where(np.arange(9) == 5, 4, LABELS), ValueError, r"labels\[5\] is 4, .*0 to 3"),
+    "float labels": (IMAGES, LABELS.astype(float), TypeError, "labels have dtype torch.float64"),
+    "bool labels": (IMAGES, LABELS > 1, TypeError, "labels have dtype torch.bool"),
+    "word labels": (IMAGES, ["cat"] * 9, TypeError, "labels must be an array or a tensor of numbers"),
+    "lengths": (IMAGES, LABELS[:8], ValueError, r"9 images but labels have shape \(8,\)"),
+    "two labels": (IMAGES, np.eye(9, dtype=int), ValueError, r"labels have shape \(9, 9\)"),
+    "bytes": ((IMAGES * 9).astype(np.uint8), LABELS, TypeError, r"images have dtype torch.uint8; scale them"),
+    "complex": (IMAGES * 1j, LABELS, TypeError, "images have dtype torch.complex64"),
+    "nan": (with_value(np.nan), LABELS, ValueError, "image 7 has a value that is NaN"),
+    "infinite": (with_value(-np.inf), LABELS, ValueError, "image 7"),
+    "overflow": (with_value(1).astype(np.float64) * 1e39, LABELS, ValueError, "image 0 .* too large for"),
+    "flat": (IMAGES[:, 0, 0, 0], LABELS, ValueError, r"shape \(n, …\)"),
+    "empty": (IMAGES[:0], LABELS[:0], ValueError, "there are no images"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_samples_are_refused_by_name(case: str) -> None:
-    data, error, match = BAD[case]
-    with pytest.raises(error, match=match) as caught:
-        Blocks.of(data, 4, name="val")
-    assert str(caught.value).startswith("val")
+    images, labels, error, match = BAD[case]
+    with pytest.raises(error, match=f"^val: .*{match}"):
+        Blocks(images, labels, 4, name="val")
 
 
 @pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
 def test_a_block_size_that_is_no_count_is_refused(block_size: Any) -> None:
     with pytest.raises(ValueError, match="block_size must be an integer"):
         Blocks(IMAGES, LABELS, 4, block_size=block_size)
+
+
+@losses
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_loss_of_a_block_is_the_mean_over_classes_of_J(loss: str, dtype: Any, rng: np.random.Generator) -> None:
+    for n, scale in ((1, 1.0), (2, 1.3), (9, 1.3), (30, 0.2)):
+        scores, labels = torch.from_numpy(rng.normal(size=(n, 4))).to(dtype), torch.from_numpy(rng.integers(3, size=n))
+        how = BlockLoss(LOSSES[loss], 4, scale=scale)
+        values, gradient = how.solve(scores, labels)
+        wanted = by_class(loss, scores, labels, scale)
+        assert values.dtype == torch.float64
+        assert gradient.dtype == dtype
+        np.testing.assert_allclose(values.numpy(), wanted, rtol=1e-6, atol=1e-7 if dtype == torch.float32 else 1e-12)
+        leaf = scores.clone().requires_grad_()
+        value = how.as_function(leaf, labels)
+        (2.0 * value).backward()
+        assert value.item() == pytest.approx(sum(wanted), rel=1e-5, abs=1e-6)
+        assert torch.equal(leaf.grad, 2.0 * gradient)
+        if loss != "hinge":
+            assert values[3] == 0.0
+            assert not gradient[:, 3].any()
+    assert how.calls == 2
+    assert how.seconds > 0.0
+
+
+@losses
+def test_bounds_are_the_least_that_no_gradient_exceeds(loss: str, rng: np.random.Generator) -> None:
+    labels = torch.from_numpy(rng.integers(3, size=12))
+    how = BlockLoss(LOSSES[loss], 4, scale=3.0)
+    bounds, positive = how.bounds(labels), nn.functional.one_hot(labels, 4).bool()
+    wrong = torch.where(positive, -1e3, 1e3 + torch.rand(12, 4, dtype=torch.float64))
+    drawn = [torch.from_numpy(size * rng.normal(size=(12, 4))) for size in np.repeat([0.1, 1.0, 10.0, 1e3], 10)]
+    largest = torch.zeros_like(bounds)
+    for scores in (*drawn, wrong):
+        slope = how.solve(scores, labels)[1]
+        assert (slope[positive] <= 0.0).all()
+        assert (slope[~positive] >= 0.0).all()
+        assert (slope.abs() <= bounds + 1e-15).all()
+        largest = largest.maximum(slope.abs())
+    torch.testing.assert_close(largest, bounds, rtol=1e-12, atol=0)

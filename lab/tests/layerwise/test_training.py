@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,14 @@ torch = pytest.importorskip("torch")
 from lwsvm_runs import LOSSES, QUICK, TRAIN, VAL, network, parts, rows_of, same, samples, weights  # noqa: E402
 from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
 from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
-from rankwise_lab.layerwise.evaluation import objective  # noqa: E402
+from rankwise_lab.layerwise.evaluation import as_score, objective  # noqa: E402
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver  # noqa: E402
 from rankwise_lab.layerwise.lwsvm import LWSVM  # noqa: E402
 from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
 from torch import nn  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
-
-# --- stages against their definitions
+from rankwise import metrics  # noqa: E402
 
 
 def test_pretraining_is_adadelta_on_softmax_over_shuffled_batches_in_training_mode() -> None:
@@ -101,23 +103,16 @@ def test_a_layer_ends_by_the_gain_of_its_dual_or_by_its_number_of_epochs() -> No
     assert [row["epoch"] for row in ends] == [sum(row["layer"] == end["layer"] for row in epochs) for end in ends]
 
 
-def test_passes_end_when_one_changes_nothing() -> None:
+def test_passes_end_when_one_changes_nothing_and_without_passes_the_network_is_only_judged() -> None:
     net = PLCNN(nn.Linear(4, 3)).double()
-    nn.init.zeros_(net[0].weight)
-    nn.init.zeros_(net[0].bias)
-    model = LWSVM(net, "ap", max_passes=50).fit_layers((np.zeros((30, 4)), np.arange(30) % 3))
-    assert model.n_passes_ == 1
-
-
-def test_without_passes_the_network_is_only_judged() -> None:
+    for parameter in net.parameters():
+        nn.init.zeros_(parameter)
+    assert LWSVM(net, "ap", max_passes=50).fit_layers((np.zeros((30, 4)), np.arange(30) % 3)).n_passes_ == 1
     net = network()
     before = weights(net)
     model = LWSVM(net, max_passes=0).fit_layers(TRAIN, VAL)
     assert same(weights(net), before)
     assert (len(model.history_), model.n_passes_) == (1, 0)
-
-
-# --- one call or three, the same bits
 
 
 @pytest.mark.parametrize("val", [None, VAL], ids=["alone", "validated"])
@@ -131,47 +126,36 @@ def test_the_recipe_in_one_call_or_in_three_gives_the_same_bits(val: Any) -> Non
     assert one.score_ == three.score_
 
 
-def test_the_same_seed_gives_the_same_bits_whatever_the_callers_random_state_which_stays() -> None:
+def test_the_same_seed_gives_the_same_bits_to_a_sequential_too_whatever_the_callers_random_state_which_stays() -> None:
     found = []
-    for state in (1, 2):
-        net = network(torch.float32)
+    for state, net in ((1, network()), (2, nn.Sequential(*parts()).double())):
         torch.manual_seed(state)
         np.random.seed(state)  # noqa: NPY002
         before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+        net[1].eval()
+        modes = [part.training for part in net.modules()]
         model = LWSVM(net, **QUICK).fit(TRAIN, VAL)
+        assert [part.training for part in net.modules()] == modes
         assert torch.equal(torch.get_rng_state(), before[0])
         assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
         found.append((weights(net), rows_of(model)))
     assert same(found[0][0], found[1][0])
     assert found[0][1] == found[1][1]
-    other = network(torch.float32)
+    other = network()
     LWSVM(other, seed=1, **QUICK).fit(TRAIN, VAL)
     assert not same(weights(other), found[0][0])
 
 
-def test_a_sequential_is_trained_in_place_as_a_plcnn_is_and_keeps_its_modes() -> None:
-    sequential, net = nn.Sequential(*parts()).double(), network()
-    sequential[1].eval()
-    modes = [part.training for part in sequential.modules()]
-    before = weights(sequential)
-    model = LWSVM(sequential, **QUICK).fit(TRAIN)
-    LWSVM(net, **QUICK).fit(TRAIN)
-    assert same(weights(sequential), weights(net))
-    assert not same(weights(sequential), before)
-    assert [part.training for part in sequential.modules()] == modes
-    torch.testing.assert_close(
-        torch.from_numpy(model.decision_function(VAL[0])), sequential.eval()(torch.from_numpy(VAL[0]).double())
-    )
-
-
-def test_a_frozen_layer_stays_as_it_is() -> None:
-    net = network()
-    net[0].requires_grad_(False)
-    before = net[0].weight.clone(), net[6].weight.clone()
-    model = LWSVM(net, **QUICK).fit(TRAIN)
-    assert torch.equal(net[0].weight, before[0])
-    assert not torch.equal(net[6].weight, before[1])
-    assert {row["layer"] for row in model.history_} == {None, 8, 6}
+def test_a_frozen_layer_stays_as_it_is_and_only_as_many_of_the_last_are_taken_as_asked_for() -> None:
+    for settings, freeze in (({}, [0]), ({"layers": 2}, [])):
+        net = network()
+        for k in freeze:
+            net[k].requires_grad_(False)
+        before = weights(net)
+        model = LWSVM(net, **settings, **QUICK).fit_layers(TRAIN)
+        assert {row["layer"] for row in model.history_} == {None, 8, 6}
+        changed = {name.partition(".")[0] for name, part in weights(net).items() if not torch.equal(part, before[name])}
+        assert changed == {"8", "6"}
 
 
 def test_a_class_without_positives_in_a_block_counts_as_nothing() -> None:
@@ -195,31 +179,114 @@ def test_scores_are_those_of_inference_in_batches() -> None:
     assert model.decision_function(images[:0]).shape == (0, 3)
 
 
-# --- when things go wrong
+def far() -> PLCNN:
+    """A network with large weights."""
+    net = PLCNN(*parts())
+    with torch.no_grad():
+        net[8].weight.mul_(1e6)
+    return net
 
 
-def test_a_warm_up_that_diverges_says_so_and_leaves_the_last_good_weights() -> None:
-    net = network(torch.float32)
-    model = LWSVM(net, learning_rate=1e38, **QUICK)
-    before = weights(net)
-    with pytest.raises(ValueError, match=r"warm_up, epoch 1: .* use a smaller learning_rate"):
-        model.warm_up(TRAIN)
+DIVERGING: dict[str, tuple[Any, str, float, str]] = {
+    "warm_up": (network(torch.float32), "warm_up", 1.0, r"warm_up, epoch 1: .* use a smaller learning_rate"),
+    "pretrain": (far(), "pretrain", 1e33, "pretrain, epoch 1: .*; scale the images"),
+}
+
+
+@pytest.mark.parametrize("case", DIVERGING)
+def test_a_stage_that_diverges_says_so_and_leaves_the_last_good_weights(case: str) -> None:
+    net, stage, scale, says = DIVERGING[case]
+    model, before = LWSVM(net, learning_rate=1e38, **QUICK), weights(net)
+    with pytest.raises(ValueError, match=says):
+        getattr(model, stage)((TRAIN[0] * np.float32(scale), TRAIN[1]))
     assert same(weights(net), before)
     assert model.history_ == []
 
 
-def test_pretraining_that_diverges_says_so() -> None:
-    net = PLCNN(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 3))
-    before = weights(net)
-    with pytest.raises(ValueError, match="pretrain, epoch 1: the loss is inf; scale the images"):
-        LWSVM(net).pretrain((TRAIN[0] * np.float32(1e38 / np.abs(TRAIN[0]).max()), TRAIN[1]))
-    assert same(weights(net), before)
-
-
-def test_only_the_last_layers_are_taken_if_so_many_are_asked_for() -> None:
+def test_passes_end_when_the_validation_score_falls_and_the_best_network_is_kept() -> None:
+    falling = iter(range(100, 0, -1))
     net = network()
     before = weights(net)
-    model = LWSVM(net, layers=2, **QUICK).fit_layers(TRAIN)
-    assert {row["layer"] for row in model.history_ if row["layer"] is not None} == {8, 6}
-    after = weights(net)
-    assert {name.partition(".")[0] for name in after if not torch.equal(after[name], before[name])} == {"8", "6"}
+    settings = QUICK | {"max_passes": 9}
+    model = LWSVM(net, score=lambda labels, scores: float(next(falling)), **settings).fit_layers(TRAIN, VAL)
+    assert model.n_passes_ == 1
+    assert model.score_ == 100.0
+    assert same(weights(net), before)
+    assert [row["score"] for row in model.history_ if row["score"] is not None] == [100.0, 99.0, 98.0, 97.0]
+
+
+@pytest.mark.parametrize("stage", ["pretrain", "warm_up"])
+def test_an_adadelta_stage_ends_with_its_best_epoch(stage: str) -> None:
+    told = iter([1.0, 3.0, 2.0])
+    settings = QUICK | {"pretrain_epochs": 3, "warmup_epochs": 3}
+    model = LWSVM(network(), score=lambda labels, scores: next(told), **settings)
+    getattr(model, stage)(TRAIN, VAL)
+    other = LWSVM(network(), **QUICK)  # of two epochs
+    getattr(other, stage)(TRAIN)
+    assert model.score_ == 3.0
+    assert same(weights(model.net), weights(other.net))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_score_is_the_metric_of_the_loss_of_the_network_that_is_kept(loss: str) -> None:
+    model = LWSVM(network(), loss, **QUICK).fit(TRAIN, VAL)
+    scores, labels = model.decision_function(VAL[0]), VAL[1]
+    metric = {"ap": metrics.average_precision, "ndcg": metrics.ndcg, "mrr": metrics.reciprocal_rank}.get(loss)
+    if metric is None:
+        expected = np.mean(model.predict(VAL[0]) == labels)
+    else:
+        expected = np.mean([metric(scores[:, c], labels == c) for c in range(3)])
+    assert model.score_ == pytest.approx(expected, abs=1e-12)
+    assert model.score_ == max(
+        row["score"] for row in model.history_ if row["stage"] == "fit_layers" and row["score"] is not None
+    )
+
+
+def test_a_class_that_no_sample_has_is_left_out_of_the_mean() -> None:
+    scores = np.random.default_rng(0).normal(size=(20, 4))
+    labels = np.arange(20) % 3
+    expected = np.mean([metrics.average_precision(scores[:, c], labels == c) for c in range(3)])
+    assert as_score("ap", "hinge")(labels, scores) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("val", [None, VAL], ids=["alone", "validated"])
+def test_ctrl_c_leaves_the_best_network_so_far_and_goes_on(monkeypatch: pytest.MonkeyPatch, val: Any) -> None:
+    whole = LWSVM(network(), **QUICK).fit(TRAIN, val)
+    epoch, calls = LayerSolver.epoch, [0]
+
+    def interrupted(solver: LayerSolver, order: Any) -> None:
+        epoch(solver, order)
+        calls[0] += 1
+        if calls[0] == 8:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(LayerSolver, "epoch", interrupted)
+    model = LWSVM(network(), **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(TRAIN, val)
+    done = rows_of(model)
+    assert done == rows_of(whole)[: len(done)]
+    assert len(done) > 7
+    assert model.timing_["calls"] == done[-1]["calls"]
+    blocks = Blocks(*TRAIN, 3, block_size=30, dtype=torch.float64)
+    layers = [row for row in done if row["stage"] == "fit_layers" and row["objective"] is not None]
+    kept = layers[-1] if val is None else max(layers, key=lambda row: row["score"])
+    assert objective(model.net, blocks, BlockLoss("ap", 3), 1e-3) == pytest.approx(kept["objective"], rel=1e-12)
+    assert model.score_ == kept["score"]
+
+
+def test_progress_is_a_line_on_stderr_and_the_log_holds_the_history(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    LWSVM(network(), **QUICK).warm_up(TRAIN)
+    assert capsys.readouterr().err == ""
+    model = LWSVM(network(), **QUICK).fit(TRAIN, VAL, progress=True, checkpoint=tmp_path)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"LWSVM ap: fit_layers, pass {model.n_passes_}, layer 0, epoch ")
+    assert f"objective {model.objective_:.6g}" in said
+    assert said.endswith(" s")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.csv", "lwsvm.rw"]
+    with (tmp_path / "log.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, kept in zip(rows, model.history_, strict=True):
+        assert row == {name: "" if value is None else str(value) for name, value in kept.items()}

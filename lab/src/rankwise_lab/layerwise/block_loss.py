@@ -16,6 +16,7 @@ from torch import Tensor
 
 from rankwise import Hinge, Loss
 from rankwise.arguments import NotFiniteError, as_scale
+from rankwise.io import fingerprint
 from rankwise.metrics import LossLike, as_loss
 from rankwise.queries import Queries, as_queries
 from rankwise.torch.functional import structured_hinge
@@ -141,6 +142,15 @@ def _multi_class(scores: Tensor, labels: Tensor, scale: float) -> tuple[Tensor, 
     gradient[rows, worst] += 1.0 / labels.shape[0]
     gradient[rows, labels] -= 1.0 / labels.shape[0]
     return value.view(1).cpu(), gradient
+
+
+def loss_identity(loss: LossLike, n_classes: int) -> str:
+    """A loss by its name and its values for some scores, which identify it however it is defined."""
+    rng = np.random.default_rng(0)
+    labels = torch.from_numpy(rng.integers(n_classes, size=50))
+    solver = BlockLoss(loss, n_classes)
+    found = [solver.solve(torch.from_numpy(size * rng.normal(size=(50, n_classes))), labels) for size in (0.1, 1)]
+    return f"{solver.name} {fingerprint({}, [part.numpy() for pair in found for part in pair])}"
 
 
 class _WithGradient(torch.autograd.Function):

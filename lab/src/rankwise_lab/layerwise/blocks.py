@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import TensorDataset
 
 from rankwise.arguments import is_whole
 
@@ -45,22 +44,6 @@ class Blocks:
         self._check_finite()
         order = np.random.default_rng([int(seed), 0]).permutation(self.n)
         self._rows = [np.sort(part) for part in np.array_split(order, -(-self.n // int(block_size)))]
-
-    @classmethod
-    def of(
-        cls,
-        data: Any,
-        n_classes: int,
-        *,
-        name: str = "train",
-        block_size: int = 200,
-        seed: int = 0,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> Blocks:
-        """Blocks of a pair (images, labels), or of a data set of (image, label), which is read once, in order."""
-        images, labels = _pair(data, name)
-        return cls(images, labels, n_classes, block_size=block_size, seed=seed, dtype=dtype, device=device, name=name)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -162,31 +145,3 @@ def _as_tensor(values: Any, what: str) -> Tensor:
     if not array.flags.writeable or not array.dtype.isnative or min(array.strides, default=0) < 0:
         array = array.astype(array.dtype.newbyteorder("="), copy=True)
     return torch.from_numpy(array)
-
-
-def _pair(data: Any, name: str) -> tuple[Any, Any]:
-    if isinstance(data, TensorDataset) and len(data.tensors) == 2:
-        return data.tensors
-    if isinstance(data, tuple | list) and len(data) == 2 and not isinstance(data[0], tuple):
-        return data[0], data[1]
-    if isinstance(data, np.ndarray | Tensor) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-        raise TypeError(
-            f"{name} must be a pair (images, labels) or a data set of (image, label), got {type(data).__name__}"
-        )
-    if not len(data):
-        raise ValueError(f"{name}: the data set is empty; pass at least one sample")
-    images: list[Tensor] = []
-    labels: list[Tensor] = []
-    for k in range(len(data)):
-        item = data[k]
-        if not isinstance(item, tuple | list) or len(item) != 2:
-            raise TypeError(f"{name}: item {k} is {type(item).__name__}; it must be a pair (image, label)")
-        image = _as_tensor(item[0], f"{name}: image {k}")
-        if images and image.shape != images[0].shape:
-            raise ValueError(
-                f"{name}: image {k} has shape {tuple(image.shape)} but image 0 has {tuple(images[0].shape)}; make "
-                "them equal"
-            )
-        images.append(image)
-        labels.append(_as_tensor(item[1], f"{name}: label {k}"))
-    return torch.stack(images), torch.stack([label.reshape(()) for label in labels])

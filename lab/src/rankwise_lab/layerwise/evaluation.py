@@ -115,3 +115,21 @@ def score_name(score: Any) -> str | None:
     if score is None or isinstance(score, str):
         return score
     return str(getattr(score, "__qualname__", type(score).__qualname__))
+
+
+def check_output(net: PLCNN, samples: Blocks) -> None:
+    """Raise unless the network takes these images and returns one score per class."""
+    image = samples.take(np.arange(1))[0]
+    try:
+        with in_mode(net, False), torch.no_grad():
+            shape = tuple(net(image).shape)
+    except (RuntimeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"{samples.name}: the network cannot process images of shape {tuple(image.shape[1:])}: {why}"
+        ) from None
+    if shape != (1, net.n_classes):
+        raise ValueError(
+            f"{samples.name}: the network returns shape {shape[1:]} per image; it must return one score per class, "
+            f"({net.n_classes},)"
+        )

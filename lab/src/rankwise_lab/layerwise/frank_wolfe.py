@@ -11,11 +11,15 @@ step raises. A step takes a block, finds its plane (G, ℓ) at W by inference, a
 If the problem is a sum over classes, each with its own row of W, each class has its own γ. If a plane costs a pass
 through a network, the last planes of a block are kept, and steps towards the best of them are taken between epochs, as
 in Shah, Kolmogorov and Lampert (CVPR 2015). These steps need no inference.
+
+At the end, `finish` moves the layer towards the solution as far as the true objective falls.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +32,8 @@ _MOST_KEPT = 10
 _MOST_ROUNDS = 20
 # Rounds over kept planes end when one gains less than this fraction of the gain of the epoch.
 _LEAST_ROUND = 0.05
+# How often a step that is not good enough is halved.
+_HALVINGS = 6
 
 
 class LayerSolver:
@@ -161,6 +167,54 @@ class LayerSolver:
         blocks = sorted(int(name.partition(".")[2]) for name in kept if name.startswith("offsets."))
         self._offsets = {b: kept[f"offsets.{b}"] for b in blocks}
         self._gradients = {b: kept[f"gradients.{b}"].to(start.device) for b in blocks}
+
+
+class LayerStep(NamedTuple):
+    """The result of a step of a layer. start, end: the true objective, (λ/2)‖W‖² + (μ/2)‖W − W₀‖² + loss; end ≤ start.
+
+    dual: a lower bound on the convex problem. primal: its value at the solution found if the problem is exact,
+    otherwise None. fraction: how far the step went from W₀ to that solution, 0 for none. loss: the risk at the end.
+    """
+
+    start: float
+    end: float
+    dual: float
+    primal: float | None
+    fraction: float
+    loss: float
+    seconds: float
+
+
+def finish(solver: LayerSolver, start_loss: float | None = None) -> LayerStep:
+    """Put new weights of the layer into the network such that its true objective does not rise.
+
+    The average of the iterates is tried first, or, in an exact problem, the last iterate if that is better. Then points
+    half as far from the start are tried, as long as they are better without the term in μ. start_loss: the risk at the
+    start, if known.
+    """
+    began = time.perf_counter()
+    problem, exact = solver.problem, solver.problem.kind == "exact"
+    origin = problem.start
+    loss = problem.loss(origin) if start_loss is None else start_loss
+    start = end = loss + solver.penalty(origin)
+    goals = [solver.average, solver.weights] if exact else [solver.average]
+    tried = [(problem.loss(W), W) for W in goals]
+    found, goal = min(tried, key=lambda one: one[0] + solver.penalty(one[1]))
+    primal = found + solver.penalty(goal) if exact else None
+    best, taken, least = origin, 0.0, float("inf")
+    for halving in range(_HALVINGS + 1):
+        W = goal if halving == 0 else origin + 0.5**halving * (goal - origin)
+        if halving > 0:
+            found = problem.loss(W)
+        objective = found + solver.penalty(W)
+        without = objective - 0.5 * solver.mu * float((W - origin).square().sum())
+        if without >= least:
+            break
+        if objective <= start:
+            best, taken, least, loss, end = W, 0.5**halving, without, found, objective
+    if taken > 0.0:
+        problem.put(best)
+    return LayerStep(start, end, solver.dual, primal, taken, loss, time.perf_counter() - began)
 
 
 def _copied(values: Tensor) -> NDArray[np.float64]:

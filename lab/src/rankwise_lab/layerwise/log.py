@@ -1,4 +1,4 @@
-"""The log of training: rows in memory, in a CSV file, for TensorBoard and as one line on the terminal."""
+"""The log of training: rows in memory, in a CSV file and as one line on the terminal."""
 
 from __future__ import annotations
 
@@ -47,11 +47,10 @@ def as_rows(array: NDArray[np.float64]) -> list[Row]:
 
 
 class Log:
-    """Writes rows to folder/log.csv and folder/tensorboard, if there is a folder, and to progress, if there is one."""
+    """Writes rows to folder/log.csv, if there is a folder, and to progress, if there is one."""
 
     def __init__(self, folder: Path | None, progress: Progress | None) -> None:
         self._folder, self._progress = folder, progress
-        self._writer: Any = None
         self._said = 0
 
     def begin(self, rows: Sequence[Row]) -> None:
@@ -59,23 +58,18 @@ class Log:
         self._said = len(rows)
         if self._folder is not None:
             self._write(rows)
-            self._writer = _tensorboard(self._folder / "tensorboard", len(rows))
 
     def show(self, rows: Sequence[Row]) -> None:
         """Write all rows to the file, and show the new ones."""
         if self._folder is not None:
             self._write(rows)
-        for at, row in enumerate(rows[self._said :], self._said):
-            if self._writer is not None:
-                _tell(self._writer, row, at)
-            if self._progress is not None:
+        if self._progress is not None:
+            for row in rows[self._said :]:
                 self._progress.say(line(row))
         self._said = len(rows)
 
     def close(self) -> None:
-        """Keep the last line on the terminal, and write all events."""
-        if self._writer is not None:
-            self._writer.close()
+        """Keep the last line on the terminal."""
         if self._progress is not None:
             self._progress.close()
 
@@ -94,18 +88,3 @@ def line(row: Mapping[str, Any]) -> str:
     parts += [f"{name} {row[name]}" for name in ("pass", "layer", "epoch") if row[name] is not None]
     parts += [f"{name} {row[name]:.6g}" for name in ("objective", "risk", "dual", "score") if row[name] is not None]
     return ", ".join([*parts, f"{row['seconds']:.1f} s"])
-
-
-def _tensorboard(folder: Path, step: int) -> Any:
-    """A writer of events from this step on, or None if TensorBoard is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(str(folder), purge_step=step)
-
-
-def _tell(writer: Any, row: Row, step: int) -> None:
-    for name in (*_MEASURED, "inference_seconds"):
-        if row[name] is not None:
-            writer.add_scalar(f"{row['stage']}/{name}", row[name], step)

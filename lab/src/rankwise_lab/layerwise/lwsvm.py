@@ -12,22 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from rankwise.arguments import check_whole
+from rankwise.arguments import check_whole, is_number
 from rankwise.metrics import LossLike
 from rankwise.progress import Progress
-from rankwise_lab.layerwise.block_loss import BlockLoss
+from rankwise_lab.layerwise.block_loss import BlockLoss, loss_identity
 from rankwise_lab.layerwise.blocks import Blocks, as_images
 from rankwise_lab.layerwise.checkpoint import INITIAL, Checkpoint, weights_digest
-from rankwise_lab.layerwise.evaluation import Score, as_score, score_name, scores_of
+from rankwise_lab.layerwise.evaluation import Score, as_score, check_output, score_name, scores_of
 from rankwise_lab.layerwise.log import STAGES, Log, Row
-from rankwise_lab.layerwise.network import PLCNN
-from rankwise_lab.layerwise.preparing import (
-    check_numbers,
-    check_output,
-    loss_identity,
-    network_identity,
-    place_of,
-)
+from rankwise_lab.layerwise.network import PLCNN, network_identity, place_of
 from rankwise_lab.layerwise.problem import DECOMPOSITIONS
 from rankwise_lab.layerwise.run import Run, Settings
 from rankwise_lab.layerwise.training import STAGE, placed
@@ -118,7 +111,6 @@ class LWSVM:
     See Also
     --------
     PLCNN : The network to train.
-    fit_last_layer : The solver for the last layer alone.
     APHingeLoss : The same loss for training with any optimiser.
 
     Notes
@@ -175,8 +167,8 @@ class LWSVM:
             raise TypeError(f"net must be a PLCNN or an nn.Sequential, got {type(net).__name__}")
         self.net = net if isinstance(net, PLCNN) else PLCNN(net)
         self._dtype, self._device = place_of(self.net)
-        check_numbers(0.0, lam=lam, mu=mu, tol=tol)
-        check_numbers(None, learning_rate=learning_rate, memory=memory)
+        _check_numbers(0.0, lam=lam, mu=mu, tol=tol)
+        _check_numbers(None, learning_rate=learning_rate, memory=memory)
         if lam + mu == 0.0:
             raise ValueError("lam and mu are both 0; make at least one of them positive")
         check_whole(1, block_size=block_size, batch_size=batch_size, max_epochs=max_epochs)
@@ -214,16 +206,15 @@ class LWSVM:
 
         Parameters
         ----------
-        train : tuple (images, labels) or Dataset
-            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1, or a data set of
-            (image, label) pairs, which is read once.
-        val : tuple (images, labels) or Dataset, optional
+        train : tuple (images, labels)
+            Training samples: images (n, …) in floating point and integer labels (n,) from 0 to C − 1.
+        val : tuple (images, labels), optional
             Validation samples. With them, each stage ends with the weights that had the best score in it; the last
             stage also considers the weights it began with. Without them, each stage ends with its last weights.
         progress : bool, default False
             Whether to show a line of progress on stderr.
         checkpoint : path-like, optional
-            Folder for the state of training, log.csv and, if TensorBoard is installed, events. An interrupted run that
+            Folder for the state of training and log.csv. An interrupted run that
             is started again, with a network of the same initial weights, resumes from there and reaches the same
             result. A finished run is only read.
 
@@ -333,8 +324,10 @@ class LWSVM:
         return BlockLoss(self.loss, self.net.n_classes, scale=self.scale, method=self.method)
 
     def _samples(self, data: Any, name: str) -> Blocks:
-        found = Blocks.of(
-            data, self.net.n_classes, name=name, block_size=self.block_size, seed=self.settings.seed,
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise TypeError(f"{name} must be a pair (images, labels), got {type(data).__name__}")
+        found = Blocks(
+            *data, self.net.n_classes, name=name, block_size=self.block_size, seed=self.settings.seed,
             dtype=self._dtype, device=self._device,
         )  # fmt: skip
         check_output(self.net, found)
@@ -357,14 +350,25 @@ class LWSVM:
         }
 
 
+def _check_numbers(least: float | None, **numbers: Any) -> None:
+    """Raise unless all are finite numbers of at least this size, or above 0 if it is None."""
+    for name, value in numbers.items():
+        if not is_number(value):
+            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+        above = value > 0.0 if least is None else value >= least
+        if not above or not np.isfinite(value):
+            what = "above 0" if least is None else f"at least {least:g}"
+            raise ValueError(f"{name} must be finite and {what}, got {value!r}")
+
+
 _ONE_STAGE = """
 Run {what}
 
 Parameters
 ----------
-train : tuple (images, labels) or Dataset
+train : tuple (images, labels)
     Training samples, as in `fit`.
-val : tuple (images, labels) or Dataset, optional
+val : tuple (images, labels), optional
     Validation samples. With them, the stage ends with its best weights by score.
 progress : bool, default False
     Whether to show a line of progress on stderr.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rankwise.arguments import is_whole
-from rankwise.io import ModelFile, ModelFileError, read_model, write_model
+from rankwise.io import ModelFile, ModelFileError, fingerprint, read_model, write_model
 from rankwise.io.quoting import message_of, shown
 from rankwise_lab.layerwise.pieces import KNOWN, WEIGHTED, flatten
 
@@ -230,6 +230,33 @@ class PLCNN(nn.Sequential):
                 f"{path}: damaged ({message_of(error)}); copy it again, or train the network again"
             ) from None
         return net.eval()
+
+
+def place_of(net: PLCNN) -> tuple[torch.dtype, torch.device]:
+    """The dtype and device that all weights of a network share."""
+    if not any(net[k].weight.requires_grad for k in net.trainable):
+        raise ValueError(
+            "no weights of the network require gradients, so there is nothing to train; call requires_grad_() on "
+            "a layer"
+        )
+    for k in net.trainable:
+        if len({one.requires_grad for one in net[k].parameters()}) > 1:
+            raise ValueError(
+                f"in part {k} only one of weight and bias requires gradients; set requires_grad alike for both"
+            )
+    found = {(part.dtype, part.device) for part in net.parameters()}
+    if len(found) > 1:
+        raise ValueError(f"the weights have several dtypes or devices, {found}; call net.to(device, dtype) first")
+    dtype, device = found.pop()
+    if dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"the weights are {dtype}; convert them to float32 or float64, for example with net.float()")
+    return dtype, device
+
+
+def network_identity(net: PLCNN, dtype: torch.dtype) -> str:
+    """A network by its parts and which of them are trained, not by its weights."""
+    parts = [str(dtype), *(f"{part!r} {[one.requires_grad for one in part.parameters()]}" for part in net)]
+    return fingerprint({"parts": parts}, [])
 
 
 def _refuse_shared(parts: list[nn.Module]) -> None:

@@ -15,8 +15,7 @@ from torch.nn import functional
 
 from rankwise_lab.layerwise.checkpoint import copied
 from rankwise_lab.layerwise.evaluation import in_mode, penalty, risk
-from rankwise_lab.layerwise.frank_wolfe import LayerSolver
-from rankwise_lab.layerwise.layer_step import LayerStep, finish
+from rankwise_lab.layerwise.frank_wolfe import LayerSolver, LayerStep, finish
 from rankwise_lab.layerwise.problem import LayerProblem
 from rankwise_lab.layerwise.run import Run, seeded
 
