@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from rankwise_lab.detection.pictures import contact_sheet, draw, encode
+from rankwise_lab.detection.pictures import draw, encode
 
 pillow = pytest.importorskip("PIL.Image")
 
@@ -165,31 +165,6 @@ def test_files_hold_no_metadata(kind: Any) -> None:
     assert (again.format, again.size) == (kind.upper(), (960, 540))
 
 
-def test_a_sheet_holds_its_images_row_by_row_in_their_shape() -> None:
-    colours = [(250, 0, 0), (0, 250, 0), (0, 0, 250), (250, 250, 0), (0, 250, 250)]
-    images = [np.full((60 + 40 * (k == 1), 120, 3), colour, np.uint8) for k, colour in enumerate(colours)]
-    sheet = contact_sheet(images, 2, cell=120)
-    gap = 4
-    assert sheet.size == (gap + 2 * (120 + gap), gap + (100 + gap) + 2 * (60 + gap))
-    corners = [(0, 0), (124, 0), (0, 104), (124, 104), (0, 168)]
-    for (x, y), colour, image in zip(corners, colours, images, strict=True):
-        assert extent(where(sheet, colour)) == (gap + x, gap + y, gap + x + 119, gap + y + image.shape[0] - 1)
-    assert contact_sheet([plain()] * 2, 5, cell=300).size[0] == 2 * 300 + 3 * 10  # no wider than its images
-    scaled = where(contact_sheet([plain(400, 200), plain(50, 100)], 2, cell=100), GREEN)
-    assert scaled.sum() == 100 * 50 + 100 * 200
-
-
-def test_captions_are_below_and_broken_between_words() -> None:
-    bare, empty, one, two = (
-        contact_sheet([plain(480, 270)], 1, captions)
-        for captions in (None, [""], ["a caption"], ["a caption that is much longer and goes on in another line of it"])
-    )
-    assert bare.size[1] == empty.size[1] < one.size[1] < two.size[1]
-    below = np.asarray(two)[16 + 270 :]
-    assert (below < 100).any(axis=2).sum() > 100
-    assert (below[:, -16:] == 255).all()  # nothing runs out of the cell
-
-
 NO_IMAGES = {
     r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
     r"shape \(5, 5, 4\)": np.zeros((5, 5, 4), np.uint8),
@@ -198,7 +173,6 @@ NO_IMAGES = {
 }
 BAD: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     *((draw, (image, [], []), {}, says) for says, image in NO_IMAGES.items()),
-    *((contact_sheet, ([image],), {}, says) for says, image in NO_IMAGES.items()),
     (draw, (plain(), [[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
     (draw, (plain(), BOX, [1.0, 2.0]), {}, "one score per box"),
     (draw, (plain(), BOX, [np.nan]), {}, r"scores\[0\] is nan"),
@@ -207,11 +181,6 @@ BAD: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (draw, (plain(), BOX, [1.0], ["a"]), {"classes": ["b"]}, "the label 'a' is not among classes"),
     (draw, (plain(), BOX, [1.0]), {"side": 0}, "side must be a whole number from 1, got 0"),
     (draw, (plain(), BOX, [1.0]), {"side": 1.5}, "side must be a whole number"),
-    (contact_sheet, ([],), {}, "images is empty"),
-    (contact_sheet, ([plain()],), {"columns": 0}, "columns must be a whole number from 1, got 0"),
-    (contact_sheet, ([plain()],), {"columns": True}, "columns must be a whole number from 1, got True"),
-    (contact_sheet, ([plain()],), {"cell": -1}, "cell must be"),
-    (contact_sheet, ([plain()],), {"captions": []}, "1 images but 0 captions"),
     (encode, (pillow.fromarray(plain()), "gif"), {}, "unknown kind='gif'"),
 ]
 

@@ -11,11 +11,6 @@ from rankwise.arguments import as_array, first_true, is_number
 _LARGEST = 1e8
 
 
-def area(boxes: ArrayLike) -> NDArray[np.float64]:
-    """The number of pixels in each box (n, 4): (x2 − x1 + 1)(y2 − y1 + 1)."""
-    return _area(as_boxes(boxes))
-
-
 def iou(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     """
     Compute the intersection over union |a ∩ b| / |a ∪ b| of every pair of boxes.

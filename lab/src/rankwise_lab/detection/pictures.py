@@ -1,10 +1,10 @@
-"""Pictures of detections: boxes with their scores on an image, and sheets of such images."""
+"""Pictures of detections: boxes with their scores on an image."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from itertools import product, repeat
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ Place = tuple[float, float, float, float]
 _SIDE = 960
 # Okabe and Ito's colours, for any kind of sight; those that stand out on water and grass first.
 _COLOURS = ("#e69f00", "#56b4e9", "#cc79a7", "#f0e442", "#d55e00", "#009e73", "#0072b2")
-_INK, _PAPER, _CAPTION = "#16181a", "#ffffff", "#33373b"
+_INK, _PAPER = "#16181a", "#ffffff"
 _JPEG_QUALITY = 90
 
 
@@ -66,32 +66,6 @@ def draw(
     for tag in reversed(tags):
         tag.write(canvas, font)
     return picture
-
-
-def contact_sheet(
-    images: Sequence[NDArray[np.uint8] | Image],
-    columns: int = 3,
-    captions: Sequence[str] | None = None,
-    *,
-    cell: int = 480,
-) -> Image:
-    """Put images side by side on white, row by row, each `cell` pixels wide, with captions below."""
-    pictures = [_as_picture(image) for image in images]
-    if not pictures:
-        raise ValueError("images is empty; pass at least one")
-    columns, cell = _as_count(columns, "columns"), _as_count(cell, "cell")
-    if captions is not None and len(captions) != len(pictures):
-        raise ValueError(f"there are {len(pictures)} images but {len(captions)} captions; pass one caption per image")
-    cells = [_captioned(picture, text, cell) for picture, text in zip(pictures, captions or repeat(""), strict=False)]
-    rows = [cells[start : start + columns] for start in range(0, len(cells), columns)]
-    heights, gap = [max(picture.height for picture in row) for row in rows], max(4, cell // 30)
-    sheet = _paper(gap + len(rows[0]) * (cell + gap), gap + sum(height + gap for height in heights))
-    top = gap
-    for row, height in zip(rows, heights, strict=True):
-        for column, picture in enumerate(row):
-            sheet.paste(picture, (gap + column * (cell + gap), top))
-        top += height + gap
-    return sheet
 
 
 def encode(picture: Image, kind: Literal["png", "jpeg"] = "png") -> bytes:
@@ -251,34 +225,3 @@ def _meet(a: Place, b: Place) -> bool:
 def _is_dark(colour: str) -> bool:
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue < 110.0
-
-
-def _captioned(picture: Image, text: str, width: int) -> Image:
-    """The picture at that width, and the text below it on white."""
-    picture, font = _scaled(picture, width / picture.width), _font(max(12.0, width / 26))
-    lines, line = _wrapped(text, font, width), round(1.35 * font.size)
-    gap = line // 4 if lines else 0
-    cell = _paper(width, picture.height + gap + line * len(lines))
-    cell.paste(picture)
-    canvas = _canvas(cell)
-    for number, words in enumerate(lines):
-        canvas.text((0, picture.height + gap + number * line), words, fill=_CAPTION, font=font)
-    return cell
-
-
-def _paper(width: int, height: int) -> Image:
-    from PIL import Image as pillow
-
-    return pillow.new("RGB", (width, height), _PAPER)
-
-
-def _wrapped(text: str, font: FreeTypeFont, width: int) -> list[str]:
-    """The text in lines that are no wider than that, broken between words where they fit."""
-    lines = [""] if text else []
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and font.getlength(longer) > width:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return lines
