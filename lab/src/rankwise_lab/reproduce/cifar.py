@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from rankwise.metrics import average_precision, ndcg
 from rankwise_lab import pieces
 from rankwise_lab.data.cifar10 import Cifar10
-from rankwise_lab.layerwise import LWSVM, PLCNN, BlockLoss
+from rankwise_lab.layerwise import LWSVM, PLCNN
+from rankwise_lab.layerwise.block_loss import BlockLoss
 from rankwise_lab.reproduce.cifar_data import Parts, digest, split
 
 # Inference of the paper's competitor, of the paper, and of our own choice.

@@ -17,18 +17,9 @@ import numpy as np
 
 from rankwise import structured_hinge
 from rankwise_lab import pieces
-from rankwise_lab.detection import (
-    FeatureStore,
-    Recipe,
-    choose_C,
-    evaluate,
-    image_ap,
-    labelled,
-    localised,
-    read_detector,
-    train,
-    write_detector,
-)
+from rankwise_lab.detection.detector import Recipe, choose_C, evaluate, image_ap, labelled, localised, train
+from rankwise_lab.detection.detector_file import read_detector, write_detector
+from rankwise_lab.detection.store import FeatureStore
 from rankwise_lab.measuring.timing import unconverged
 
 LOSSES = ("zero-one", "ap")

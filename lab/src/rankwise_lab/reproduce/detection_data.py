@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
-from rankwise_lab.detection import Devkit, FeatureStore, read_voc
+from rankwise_lab.detection.store import FeatureStore
+from rankwise_lab.detection.voc import Devkit, read_voc
 from rankwise_lab.reproduce.cifar_data import spaced
 
 ARCHIVE = "underwater-voc.tar.xz"

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise_lab.detection import FeatureStore, draw, encode
+from rankwise_lab.detection.pictures import draw, encode
+from rankwise_lab.detection.store import FeatureStore
 from rankwise_lab.report.blocks import Block, Heading, Paragraph
 from rankwise_lab.report.claims import Claim, gain_claim
 from rankwise_lab.report.figure import Gallery, Picture

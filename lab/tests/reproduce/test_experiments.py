@@ -1,0 +1,168 @@
+"""What all experiments share: runs that are cut off go on, other plans are refused, parts become pages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rankwise_lab.reproduce import action_page, cifar_page, scaling_page, timing_page
+from rankwise_lab.reproduce.action import MEASURES
+from rankwise_lab.reproduce.beside import TITLES
+from rankwise_lab.reproduce.scaling_curves import QS
+from rankwise_lab.reproduce.timing_results import QUOTIENTS
+
+experiments = pytest.mark.parametrize("name", TITLES)
+# Where times are not all there is, they are left out of a comparison of two runs.
+TIMES = ("timing", "inference", "seconds", "total", "products", "warm_seconds", "curve")
+
+
+def untimed(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: untimed(value) for key, value in found.items() if key not in TIMES}
+    return [untimed(value) for value in found] if isinstance(found, list | tuple) else found
+
+
+def pieces(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*.json")}
+
+
+@experiments
+def test_a_run_that_is_cut_off_keeps_what_is_finished_and_goes_on_to_the_same_results(
+    name: str, wholes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, whole, said = wholes.case(name), wholes.part(name), []
+    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)  # figures take the longest
+    if case.before is not None:
+        shutil.copytree(wholes.folder / case.before, tmp_path / case.before)
+
+    def stop(line: str) -> None:
+        said.append(line)
+        if len(said) in (2, 6, 11):
+            raise KeyboardInterrupt
+
+    kept: dict[Path, bytes] = {}
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            case.make(tmp_path, case.plan, stop)
+        assert kept.items() <= pieces(tmp_path).items()
+        kept = pieces(tmp_path)
+    part = case.make(tmp_path, case.plan, said.append)
+    assert kept.items() < pieces(tmp_path).items()
+    assert not list(tmp_path.rglob("*.checkpoint"))
+    if name not in ("timing", "scaling"):
+        assert untimed(part.found) == untimed(whole.found)
+    again = case.make(tmp_path, case.plan, lambda line: pytest.fail(line))
+    assert {**again.found, "machine": {}} == {**part.found, "machine": {}}
+
+
+@experiments
+def test_results_of_another_plan_are_not_mixed_in(name: str, wholes: Any) -> None:
+    wholes.part(name)
+    case = wholes.case(name)
+    with pytest.raises(
+        ValueError, match=r"another plan or of other \w+ \(plan\..* there, .* here.*\): name another --out"
+    ):
+        case.make(wholes.folder, case.other, lambda line: None)
+
+
+@experiments
+def test_a_part_becomes_a_page_with_its_tables_and_figures(
+    name: str, wholes: Any, page_of: Any, tmp_path: Path
+) -> None:
+    part = wholes.part(name)
+    page = page_of(part)
+    assert len(page.ids) == len(set(page.ids))
+    assert all(source.startswith("data:") for source in page.sources)  # nothing from elsewhere
+    for table in part.tables:
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert {cell for row in table.rows for cell in row if cell} <= set(page.cells)
+    for figure, drawing in part.figures.items():
+        assert drawing.png.startswith(b"\x89PNG")
+        assert (tmp_path / name / f"{figure}.png").read_bytes() == drawing.png
+        assert (tmp_path / name / f"{figure}.svg").read_bytes() == drawing.svg
+    rows = list(csv.reader(io.StringIO((tmp_path / f"{name}.csv").read_text(encoding="utf-8"))))
+    assert len(rows) > 2
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+@pytest.mark.parametrize("name", [name for name in TITLES if name != "detection"])
+def test_without_matplotlib_a_line_says_that_there_are_no_figures(
+    name: str, wholes: Any, page_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wholes.part(name)
+    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)
+    case = wholes.case(name)
+    part = case.make(wholes.folder, case.plan, lambda line: None)
+    assert part.figures == {}
+    page_of(part)
+    assert "No figures: Matplotlib is not installed" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def put(found: Any, path: Sequence[Any], value: Any) -> None:
+    """Change one number of a document."""
+    for key in path[:-1]:
+        found = found[key]
+    found[path[-1]] = value
+
+
+AP_MEAN, OLDER = ("difference", "ap", "mean"), ("faster", QUOTIENTS[3].name, "total")
+TESTS, LAW = ("tests", "ndcg", "ours"), ("laws", "ap", "all", "factor")
+INSIDE = [
+    (("classes", k, loss, metric, "at_edge"), False)
+    for k in range(3)
+    for loss, metrics in MEASURES.items()
+    for metric in metrics
+]
+# Experiment, what is changed to what, and what a sentence then says.
+SENTENCES: list[tuple[str, list[tuple[tuple[Any, ...], Any]], str]] = [
+    ("action", [(AP_MEAN, [0.01, 0.02])], "AP loss is better beyond chance, as in the paper"),
+    ("action", [(AP_MEAN, [-0.02, -0.01])], "0-1 loss is better beyond chance, unlike in the paper"),
+    ("action", [(AP_MEAN, [-0.02, 0.01])], "within chance"),
+    ("action", [((*TESTS, "p_t"), 0.01), ((*TESTS, "p_w"), 0.02)], "beyond chance;"),
+    ("action", [((*TESTS, "p_t"), 0.01), ((*TESTS, "p_w"), 0.2)], "by one test only;"),
+    ("action", [((*TESTS, "p_t"), 0.1), ((*TESTS, "p_w"), 0.2)], "within chance;"),
+    ("action", [*INSIDE, (("classes", 2, "zero-one", "ndcg", "at_edge"), True)], "for yak (0-1 loss by NDCG)."),
+    ("timing", [(OLDER, 0.5)], "2.0 times slower than Mohapatra et al. 2014"),
+    ("timing", [(OLDER, 1.04)], "AP_QS is as fast as Mohapatra et al. 2014"),
+    ("timing", [(("agreement", "ndcg", "bracketed"), False)], "do not all end at the same minimum"),
+    ("timing", [(("mean", key, "total"), time) for key, time in (("zero_one", 1.0), ("ap_qs", 2.0), ("ndcg_qs", 0.5))],
+     "Over a training, 0-1 loss takes longer than NDCG_QS."),
+    ("scaling", [(LAW, 1.9)], "within 1.90 × of all 9 times of a call, to 4,000 samples. This is within the limit"),
+    ("scaling", [(LAW, 2.5)], "This is over the limit of 2 ×. A separate law for each axis is within"),
+    ("scaling", [(("load",), [2.25]), (("machine", "cores"), 2)], "a load average of up to 2.2 on 2 cores"),
+    ("cifar", [(("differences", "ap", "final", "low"), 0.001), (("differences", "ap", "final", "high"), 0.002)],
+     "the paper's gain appears."),
+    ("cifar", [(("differences", "ap", "final", "low"), -0.2), (("differences", "ap", "final", "high"), -0.1)],
+     "the gain is negative"),
+    ("cifar", [(("differences", "ap", "final", "low"), -0.2), (("differences", "ap", "final", "high"), 0.1)],
+     "within chance"),
+    ("cifar", [(("differences", "ap", "final", "low"), None)], "too few seeds"),
+]  # fmt: skip
+PAGES: dict[str, Any] = {"action": action_page, "timing": timing_page, "scaling": scaling_page, "cifar": cifar_page}
+
+
+@pytest.mark.parametrize(("name", "changes", "said"), SENTENCES)
+def test_sentences_follow_the_numbers(
+    name: str, changes: list[tuple[tuple[Any, ...], Any]], said: str, wholes: Any
+) -> None:
+    found = deepcopy(wholes.found(name))
+    for path, value in changes:
+        put(found, path, value)
+    assert any(said in line for line in PAGES[name].conclusions(found))
+
+
+def test_a_faster_method_is_said_to_be_so_by_how_much_on_each_axis(wholes: Any) -> None:
+    found = deepcopy(wholes.found("scaling"))
+    for panel in found["panels"]:
+        if (panel["part"], panel["loss"], panel["axis"]) == ("training", "ap", "total"):
+            panel["curves"] = {key: curve | {"seconds": [1.0, 1.0]} for key, curve in panel["curves"].items()}
+            assert QS in panel["curves"]
+    (line,) = (line for line in scaling_page.conclusions(found) if line.startswith("AP over AP_QS"))
+    assert "all samples at 1:10: 1.0 × (1.0 × over ours)" in line
+    assert "not always faster" in line
