@@ -105,15 +105,15 @@ def write_features() -> Callable[..., Path]:
         ]
         sets = {name: list(ids) for name, ids in kit.sets.items()}
         head = {"format": FORMAT, "version": VERSION, "devkit": kit.name, "settings": settings}
-        with StoreWriter(folder, {**head, "classes": list(kit.classes), "sets": sets, "images": images}) as writer:
-            for image in kit.images:
-                boxes = sliding_windows(image.height, image.width, max_windows=windows)
-                features = noise * rng.normal(size=(len(boxes), dim))
-                for thing in image.objects:
-                    overlap = np.maximum(iou(boxes, [thing.box])[:, 0], 0.4 * (np.arange(len(boxes)) == 0))
-                    features[:, kit.classes.index(thing.name)] += overlap
-                writer.append(boxes, features)
-            writer.finish()
+        writer = StoreWriter(folder, {**head, "classes": list(kit.classes), "sets": sets, "images": images})
+        for image in kit.images:
+            boxes = sliding_windows(image.height, image.width, max_windows=windows)
+            features = noise * rng.normal(size=(len(boxes), dim))
+            for thing in image.objects:
+                overlap = np.maximum(iou(boxes, [thing.box])[:, 0], 0.4 * (np.arange(len(boxes)) == 0))
+                features[:, kit.classes.index(thing.name)] += overlap
+            writer.append(boxes, features)
+        writer.finish()
         return folder
 
     return write

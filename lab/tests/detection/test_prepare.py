@@ -30,39 +30,44 @@ SEED = 5
 N_IMAGES = 12
 QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
 OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
-# Prepares again and again, each time in a child that is killed after its n-th write of rows or of a line (0 for never);
-# then by the command, interrupted between the first image and the second.
+# Prepares again and again, each time in a child that is killed after the n-th file that it writes (0 for never); then
+# by the command, interrupted between the first image and the second.
 KILLING = """
 import json, os, signal, sys
 from pathlib import Path
 import torch
 from rankwise.cli.main import main
-from rankwise_lab.detection import writing
 from rankwise_lab.detection.preparing import prepare
+from rankwise_lab.detection.writing import StoreWriter
 
 torch.set_num_threads(1)
 devkit, root, command = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
 torch.manual_seed(0)
 model = torch.nn.Conv2d(3, 5, 3)
 
+def count(name, left):
+    write = getattr(StoreWriter, name)
+    def counted(*given):
+        write(*given)
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    setattr(StoreWriter, name, counted)
+
 def attempt(folder, n):
     child = os.fork()
     if child == 0:
-        write, left = writing._write, [n]
-        def counted(*given):
-            write(*given)
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-        writing._write = counted
+        left = [n]
+        count("append", left)
+        count("_join", left)
         prepare(devkit, folder, model=model, max_windows=4, crop=8, min_side=6, workers=2)
         os._exit(0)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return [ended, (folder / "journal.jsonl").read_bytes().count(b"\\n")]
+    return [ended, len(list(folder.glob("parts/*.npz")))]
 
 found = {"alone": [attempt(root / "alone", 0)]}
-found["killed"] = [attempt(root / "killed", n) for n in (1, 5, 9, 26, 0)]
-append = writing.StoreWriter.append
+found["killed"] = [attempt(root / "killed", n) for n in (1, 4, 8, 1, 0)]
+append = StoreWriter.append
 
 def interrupted(writer, *parts):
     if writer.done == 1:
@@ -73,7 +78,7 @@ child = os.fork()
 if child == 0:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stderr = (root / "stderr").open("w")
-    writing.StoreWriter.append = interrupted
+    StoreWriter.append = interrupted
     status = main(command)
     sys.stderr.close()
     os._exit(status)
@@ -188,14 +193,14 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes_and_ctrl_c_says_how(tmp
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    # After rows of an image; after those of its windows too; after a line; when all is there but the last file.
-    assert found["killed"] == [[-9, 0], [-9, 1], [-9, 4], [-9, N_IMAGES], [0, N_IMAGES]]
-    assert found["alone"] == [[0, N_IMAGES]]
+    # After the first image; after others; after the features, when all images are there; after them again.
+    assert found["killed"] == [[-9, 1], [-9, 5], [-9, N_IMAGES], [-9, N_IMAGES], [0, 0]]
+    assert found["alone"] == [[0, 0]]
     assert content(tmp_path / "killed") == content(tmp_path / "alone")
     said = (tmp_path / "stderr").read_text()
     assert found["status"] == 130, said
     assert f"interrupted: 1 of 12 images are in {folder}; run the same command to continue" in said
-    assert (folder / "journal.jsonl").read_bytes().count(b"\n") == 1
+    assert len(list(folder.glob("parts/*.npz"))) == 1
     assert "Traceback" not in said
 
 
@@ -283,7 +288,7 @@ def test_features_that_are_not_finite_name_the_image(devkit: Path, tmp_path: Pat
     Image.new("RGB", (30, 21), "white").save(image_of(devkit, 6))
     with pytest.raises(ValueError, match=r"im06.jpg: Bursts returns features that are not finite, first for window 0"):
         prepare(devkit, tmp_path / "f", model=Bursts(), **QUICK)
-    assert (tmp_path / "f" / "journal.jsonl").read_bytes().count(b"\n") == 2
+    assert len(list(tmp_path.glob("f/parts/*.npz"))) == 2
 
 
 def test_grey_and_transparent_pictures_are_read(devkit: Path, tmp_path: Path) -> None:

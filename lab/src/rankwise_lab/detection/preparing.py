@@ -135,16 +135,16 @@ def prepare(
         except ValueError as error:
             raise ValueError(f"{image.path}: {error}") from error
 
-    with StoreWriter(folder, _manifest(devkit, settings)) as writer:
-        left = devkit.images[writer.done :]
-        if progress is not None:
-            progress(writer.done, len(devkit.images))
-        with _one_thread_each():
-            for boxes, features in _in_order(describe, left, workers):
-                writer.append(boxes, features)
-                if progress is not None:
-                    progress(writer.done, len(devkit.images))
-        writer.finish()
+    writer = StoreWriter(folder, _manifest(devkit, settings))
+    left = devkit.images[writer.done :]
+    if progress is not None:
+        progress(writer.done, len(devkit.images))
+    with _one_thread_each():
+        for boxes, features in _in_order(describe, left, workers):
+            writer.append(boxes, features)
+            if progress is not None:
+                progress(writer.done, len(devkit.images))
+    writer.finish()
     return FeatureStore.open(folder)
 
 
