@@ -134,30 +134,6 @@ def test_the_dual_is_the_minimum_of_all_blocks_combinations_of_planes(kind: str,
 
 
 @pytest.mark.slow
-@losses
-@kinds
-def test_a_step_is_the_best_there_is_between_two_planes_for_each_class_by_itself(kind: str, loss: str) -> None:
-    problem = problem_of(kind, loss)
-    solver = LayerSolver(problem, 0.02, 0.05, memory=0.0)
-    for b in (0, 1, 2, 0, 1):
-        plane = problem.plane(b, solver.weights)
-        change = problem.expand(b, plane.gradient)
-        other = torch.zeros_like(plane.value)
-        if b in solver._gradients:
-            change, other = change - problem.expand(b, solver._gradients[b][0]), solver._offsets[b][0].clone()
-        offsets = sum((solver._offsets[k][0] for k in solver._offsets), torch.zeros_like(other))
-        rise, total = plane.value - plane.inner - other, solver._sum.clone()
-        solver.step(b)
-        found = torch.full_like(other, -torch.inf)
-        for gamma in np.linspace(0.0, 1.0, 21):
-            found = found.maximum(minimum(solver, offsets + gamma * rise, total + gamma * change))
-        reached = solver.dual
-        assert reached >= found.sum().item() - 1e-12
-        between = 0.5 * 0.025**2 * change.square().sum().item() / (solver.lam + solver.mu)  # two points of the grid
-        assert reached <= found.sum().item() + between + 1e-12
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "ap", "ndcg", "zero-one"])
 @kinds
 def test_dual_and_primal_meet(kind: str, loss: str) -> None:
@@ -302,14 +278,6 @@ def test_a_solver_restored_from_its_state_goes_on_with_the_same_bits(kind: str, 
     steps = finish(first), finish(second)
     assert steps[0][:-1] == steps[1][:-1]
     assert torch.equal(weights_in(first.problem), weights_in(second.problem))
-
-
-def test_blocks_of_which_only_some_are_smaller_than_the_layer_are_solved_together() -> None:
-    problem = problem_of("dc, in the middle", "ap", n=9, block_size=5)  # 5 and 4 samples, 4 inputs and a bias
-    assert [problem.blocks.size(b) for b in range(2)] == [5, 4]
-    solver, step = stepped(problem, 0.01, 0.02)
-    assert solver.primal() >= solver.dual
-    assert step.end <= step.start
 
 
 @pytest.mark.parametrize("label", [0, 2])

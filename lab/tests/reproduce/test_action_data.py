@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from rankwise_lab.data.cifar10 import Cifar10
 from rankwise_lab.data.cifar10_batches import FILES
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.reproduce import action_data, patches
 from rankwise_lab.reproduce.action_data import ActionData, find_action
 from rankwise_lab.reproduce.patches import activations, learn_detectors
-from sklearn.metrics import average_precision_score
 
 RTOL = 1e-4
 CLASSES = ["emu", "cat", "dog"]
@@ -85,13 +83,6 @@ def check_form(found: ActionData) -> None:
     assert "\n" not in found.what
 
 
-def mean_ap(found: ActionData) -> float:
-    """Of ridge regression, class against the rest."""
-    gram = found.X.T @ found.X + 300.0 * np.eye(found.X.shape[1])
-    scores = found.X_test @ np.linalg.solve(gram, found.X.T @ (found.Y - found.Y.mean(axis=0)))
-    return float(np.mean([average_precision_score(y, s) for y, s in zip(found.Y_test.T, scores.T, strict=True)]))
-
-
 def test_digits_are_there_where_nothing_else_is() -> None:
     found = find_action(quick=True)
     check_form(found)
@@ -101,7 +92,6 @@ def test_digits_are_there_where_nothing_else_is() -> None:
     assert (found.Y.sum(axis=1) == 1).all()
     assert found.stand_in
     assert "digits of scikit-learn: 800 images to train and 800 to test with, described by 404 features" in found.what
-    assert mean_ap(found) > 0.95
 
 
 @pytest.mark.usefixtures("few_patches")
@@ -130,21 +120,8 @@ def test_cifar_goes_before_digits_and_may_be_given_or_found(folders: Path, tmp_p
     assert found.classes == tuple(CLASSES)
     assert found.stand_in
     assert found.what.startswith("CIFAR-10: 200 images to train and 40 to test with")
-    assert mean_ap(found) > 0.9  # a third are of each class
     given = find_action(write_cifar(tmp_path / "mine"), quick=True)
     assert (given.digest, given.what) == (found.digest, found.what)
-
-
-@pytest.mark.usefixtures("few_patches")
-def test_images_as_jpeg_are_said_to_be_lossy(folders: Path) -> None:
-    Image = pytest.importorskip("PIL.Image")
-    for part in ("train", "test"):
-        for k, name in enumerate(CLASSES):
-            folder = folders / "cifar10" / part / name
-            folder.mkdir(parents=True)
-            for i in range(4):
-                Image.new("RGB", (32, 32), (60 * i, 100, 80 * k)).save(folder / f"{i}.jpg")
-    assert find_action(quick=True).what.startswith("CIFAR-10 (JPEG files, so slightly lossy): 12 images")
 
 
 def test_what_is_there_but_cannot_be_read_is_not_passed_over(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,20 +136,6 @@ def test_what_is_there_but_cannot_be_read_is_not_passed_over(folders: Path, monk
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ModuleNotFoundError, match="PIL"):
         find_action()
-
-
-def test_as_many_images_are_drawn_as_the_paper_has_samples_and_as_many_of_each_class(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    labels = np.repeat(np.arange(10), 400)
-    train, test = (np.full((4000, 1, 1, 1), value, np.uint8) for value in (1, 2))
-    cifar = Cifar10(train, labels, test, labels, tuple("abcdefghij"))
-    monkeypatch.setattr(action_data, "load_cifar10", lambda path: cifar)
-    drawn, *_ = action_data._cifar(Path("anywhere"), quick=False)
-    assert (drawn.train_images == 1).all()
-    assert (drawn.test_images == 2).all()
-    assert sorted(np.bincount(drawn.train_labels).tolist()) == [334] * 3 + [335] * 7
-    assert sorted(np.bincount(drawn.test_labels).tolist()) == [336] * 7 + [337] * 3
 
 
 @pytest.mark.parametrize("way", ["given", "year given", "found"])
@@ -213,15 +176,12 @@ def test_what_is_not_there_is_passed_over(lacking: str, folders: Path, monkeypat
     assert "digits" in find_action(quick=True).what
 
 
-def test_a_feature_that_changes_in_test_only_as_good_as_is_refused(tmp_path: Path) -> None:
+def test_a_feature_that_changes_in_test_only_is_refused(tmp_path: Path) -> None:
     year = write_voc(tmp_path / "mine")
-    X = np.ones((30, 1))
-    X[3] = 1.0 + 1e-30
+    X = np.zeros((30, 1))
+    X[3] = 1e-30
     np.save(year / "ActionFeatures" / "trainval.npy", X)
-    np.save(year / "ActionFeatures" / "test.npy", 1e18 * X)
-    assert (find_action(year).X_test == 0.0).all()  # constant in 32 bits
-    X[3], X[:3], X[4:] = 1e-30, 0.0, 0.0
-    np.save(year / "ActionFeatures" / "trainval.npy", X)
+    np.save(year / "ActionFeatures" / "test.npy", np.full((30, 1), 1e18))
     with pytest.raises(ValueError, match="feature 0 hardly varies in training, but widely in test"):
         find_action(year)
 

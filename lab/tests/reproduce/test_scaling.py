@@ -25,9 +25,7 @@ from rankwise_lab.reproduce.scaling_curves import (
     ZERO_ONE,
     Curve,
     axes,
-    draw,
     largest_of,
-    plot,
 )
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
@@ -113,12 +111,6 @@ def test_axes_of_a_class_use_all_it_has_and_no_more(n_pos: int, n_neg: int) -> N
     assert all(abs(n - 10 * p) <= 10 for p, n in total.sizes)
 
 
-@pytest.mark.parametrize(("n_pos", "n_neg", "what"), [(9, 200, "samples"), (50, 99, "samples"), (11, 99, "samples")])
-def test_a_class_with_too_few_samples_is_refused(n_pos: int, n_neg: int, what: str) -> None:
-    with pytest.raises(ValueError, match=f"the axis of {what} ends at"):
-        largest_of(n_pos, n_neg, 6)
-
-
 def times(sizes: list[tuple[int, int]], a: float, b: float, noise: float = 0.0) -> np.ndarray[Any, Any]:
     exact = np.array([a + b * theorem(*size) for size in sizes])
     return exact * np.exp(np.random.default_rng(3).uniform(-noise, noise, exact.size))
@@ -158,16 +150,11 @@ def test_work_is_that_of_the_theorem() -> None:
 @pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
 def test_times_that_do_not_grow_have_a_law_without_work(seconds: list[float]) -> None:
     law = fit([(227, 100), (227, 674), (227, 4000)], seconds, plain)
-    least, most = min(seconds), max(seconds)
-    assert law.factor == pytest.approx(math.sqrt(most / least))
-    assert law(plain(227, 100)) == pytest.approx(math.sqrt(most * least))
+    assert law.factor == pytest.approx(math.sqrt(max(seconds) / min(seconds)))
     assert law.b * plain(227, 4000) <= 1e-12 * law.a
-
-
-@pytest.mark.parametrize("seconds", [[1.0], [1.0, 0.0], [1.0, math.nan], [1.0, 2.0, 3.0]])
-def test_times_that_no_law_can_be_fitted_to_are_refused(seconds: list[float]) -> None:
-    with pytest.raises(ValueError, match="at least two times"):
-        fit([(1, 1), (2, 2)][: max(1, min(2, len(seconds)))], seconds, theorem)
+    for bad in (0.0, math.nan):
+        with pytest.raises(ValueError, match="at least two times"):
+            fit([(1, 1), (2, 2)], [1.0, bad], theorem)
 
 
 def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
@@ -281,22 +268,6 @@ def test_the_csv_has_a_line_for_each_time(found: dict[str, Any]) -> None:
     panel = panel_of(found, "calls", "ap", "negatives")
     assert float(row["seconds"]) == panel["curves"][OURS]["seconds"][0]
     assert sum(r["curve"] == SORT for r in rows) == 9
-
-
-def test_a_panel_has_a_line_for_each_curve_and_for_the_law(found: dict[str, Any]) -> None:
-    pytest.importorskip("matplotlib")
-    panels = [panel_of(found, part, "ndcg", "negatives") for part in ("training", "calls")]
-    assert list(draw({"panels": panels})) == ["training-ndcg-negatives", "calls-ndcg-negatives"]
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    panel = panels[1]
-    plot(figure.subplots(), {ROWS["ndcg"][name].label: (c["x"], c["seconds"]) for name, c in panel["curves"].items()})
-    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
-    assert set(lines) == {curve.label for curve in ROWS["ndcg"].values()}
-    shown = lines["NDCG_QS (Algorithm 1)"]
-    np.testing.assert_allclose(shown.get_ydata(), 1e3 * np.array(panel["curves"][QS]["seconds"]))
-    assert list(shown.get_xdata()) == panel["x"]
 
 
 def test_the_part_says_of_which_class_it_is_and_where_methods_stop(found: dict[str, Any]) -> None:
