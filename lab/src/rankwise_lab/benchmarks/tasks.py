@@ -49,9 +49,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io import read_data, write_bytes
+from rankwise.io import read_data
 from rankwise_lab.data.cifar10 import ARCHIVE, load_cifar10
-from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder, existing
+from rankwise_lab.data.folder import MissingDataError, cache_folder, cached, data_folder, existing
 
 __all__ = ["Data", "Task", "load_tasks", "of_names", "packaged", "w8a"]
 
@@ -231,15 +231,9 @@ def _stratified(y: NDArray[np.bool_], n_rows: int) -> NDArray[np.intp]:
 
 def _cifar(archive: Path, cache: Path, label: str) -> Data:
     """Load one class against the nine others, from cached features, which are computed if necessary."""
-    path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
-    if not path.exists():
-        features = hog(_cifar_images(existing(archive), cache))
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, features=features.astype(np.float32))
-        cache.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, buffer.getvalue())
-    with np.load(path) as kept:
-        X = kept["features"].astype(np.float64)
+    name = f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
+    kept = cached(name, lambda: {"features": hog(_cifar_images(existing(archive), cache)).astype(np.float32)}, cache)
+    X = kept["features"].astype(np.float64)
     return Data(X, np.repeat(_CIFAR_CLASSES, _CIFAR_PER_CLASS) == label)
 
 

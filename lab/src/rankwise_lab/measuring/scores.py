@@ -37,10 +37,10 @@ Scores = NDArray[np.float32]
 
 
 class Sample(NamedTuple):
-    """Scores (n,) and which of them belong to positives (n,)."""
+    """Scores (n,) and which of them belong to positives, or their grades (n,)."""
 
     scores: NDArray[Any]
-    relevant: NDArray[np.bool_]
+    relevant: NDArray[Any]
 
     @property
     def negatives(self) -> NDArray[Any]:
