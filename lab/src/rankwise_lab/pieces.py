@@ -18,8 +18,6 @@ from typing import Any, ClassVar, TypeVar
 from rankwise.io import write_bytes
 from rankwise_lab.progress import Progress
 
-__all__ = ["Pieces", "Plan", "write_json"]
-
 _P = TypeVar("_P", bound="Plan")
 _R = TypeVar("_R")
 # How many characters of the differences a message shows.

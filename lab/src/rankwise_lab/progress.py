@@ -9,8 +9,6 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-__all__ = ["Progress"]
-
 
 class _Bar(tqdm):  # type: ignore[misc]
     """A bar that is drawn only on updates: without a thread, or a lock that processes share."""

@@ -14,8 +14,6 @@ from rankwise_lab.benchmarks.tasks import of_names
 from rankwise_lab.intervals import interval_cells, student
 from rankwise_lab.report.table import Table
 
-__all__ = ["TORCH", "Arm", "Package", "arms_table", "asked", "compared", "of_whole_seeds"]
-
 
 class Package(NamedTuple):
     """A third-party package: the name to import, and how to install it."""

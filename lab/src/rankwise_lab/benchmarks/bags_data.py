@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from rankwise_lab.benchmarks.tasks import Data, Task, of_names, packaged
 
-__all__ = ["SETS", "BagSet", "load_sets", "read_csv"]
-
 SETS = ("musk1", "musk2", "corel_dogs", "protein", "elephant")
 _LABELS = {0.0: False, -1.0: False, 1.0: True}
 

@@ -21,7 +21,6 @@ import numpy as np
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.arms import arms_table, compared, of_whole_seeds
 from rankwise_lab.benchmarks.finetune_model import (
-    ARMS,
     REFERENCE,
     Arm,
     Labels,
@@ -37,8 +36,6 @@ from rankwise_lab.data.folder import data_folder, existing
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import as_text
 from rankwise_lab.reproduce.cifar_data import digest
-
-__all__ = ["ARMS", "Choice", "Plan", "Problem", "Record", "Sizes", "draw", "run", "summarise", "table"]
 
 
 @dataclass(frozen=True)

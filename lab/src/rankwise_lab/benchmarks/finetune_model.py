@@ -20,22 +20,6 @@ from rankwise.torch import APHingeLoss, DirectLoss, ErrorDrivenLoss, NDCGHingeLo
 from rankwise_lab.benchmarks import arms
 from rankwise_lab.benchmarks.torch_peers import LIBAUC, libauc
 
-__all__ = [
-    "ARMS",
-    "REFERENCE",
-    "Arm",
-    "Part",
-    "focal",
-    "mean_ap",
-    "network",
-    "one_thread",
-    "optimiser_of",
-    "plain",
-    "softmax",
-    "step",
-    "train",
-]
-
 Images = NDArray[np.uint8]
 Labels = NDArray[np.bool_]
 

@@ -32,8 +32,6 @@ from rankwise_lab.measuring.opponents import hinge
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import Task, compare
 
-__all__ = ["BENCHMARK"]
-
 
 def _against_sorting(sizes: Sizes) -> list[Case]:
     """Section 1: normal scores in both dtypes; separated ones and those of a nearly trained model in float32."""

@@ -29,8 +29,6 @@ from rankwise_lab.layerwise import LWSVM, PLCNN, BlockLoss, Blocks, in_mode, obj
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.reproduce.cifar_data import split
 
-__all__ = ["BENCHMARK", "Adadelta", "Sizes", "describe"]
-
 _LOSSES = {"ap": "AP", "ndcg": "NDCG", "hinge": "multi-class hinge"}
 # The rate of the warm-up comes first.
 _RATES = (0.1, 1.0)

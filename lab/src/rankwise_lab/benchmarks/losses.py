@@ -16,8 +16,6 @@ from rankwise_lab.measuring import scores
 from rankwise_lab.measuring.opponents import hinge, task_of
 from rankwise_lab.measuring.timing import Task, compare
 
-__all__ = ["all_pairs", "graded", "growth", "tight"]
-
 _SOFT = ("smooth", "error-driven")
 # Of section 11: the highest grade, and metrics with a cut-off.
 _LEVELS = 4

@@ -10,8 +10,6 @@ from rankwise_lab.measuring import machine
 from rankwise_lab.pieces import Plan
 from rankwise_lab.progress import Progress
 
-__all__ = ["LOSSES", "PAPER", "Benchmark", "Case", "Row", "Section", "Sizes", "Target", "at_least", "at_most", "over"]
-
 # Positives and negatives of one action class in the paper's timings.
 PAPER = (227, 3120)
 LOSSES = {"ap": "AP", "ndcg": "NDCG"}

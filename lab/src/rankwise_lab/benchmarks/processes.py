@@ -28,16 +28,6 @@ from rankwise_lab.measuring.opponents import task_of
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, Seconds, Task, compare
 
-__all__ = [
-    "begun",
-    "environment",
-    "first_call",
-    "import_seconds",
-    "memory",
-    "ranker_memory",
-    "sort_without_avx512",
-]
-
 # Part of the error of torch's allocator when memory runs out; others raise MemoryError.
 _REFUSED = "allocate memory"
 # Batches that load all code before memory is measured.

@@ -32,9 +32,6 @@ from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import Table, as_text
 
-__all__ = ["Plan", "Record", "less_table", "of_whole_tasks", "run", "summarise", "table"]
-
-
 # Bootstrap draws of the tasks, for an interval of the mean over them.
 _RESAMPLES = 10_000
 

@@ -32,8 +32,6 @@ from rankwise_lab.intervals import bootstrap, interval_cells
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.report.table import Table, as_text
 
-__all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
-
 _FOLDS = 10
 _OUTER, _REPEATS = 5, 2
 _RESAMPLES = 10_000

@@ -18,13 +18,11 @@ from rankwise.io import fingerprint
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.arms import Arm, arms_table, compared, of_whole_seeds
 from rankwise_lab.benchmarks.finetune_model import one_thread
-from rankwise_lab.benchmarks.retrieval_model import ARMS, METRICS, Shape, judge, network, train
+from rankwise_lab.benchmarks.retrieval_model import METRICS, Shape, judge, network, train
 from rankwise_lab.data.folder import data_folder, existing
 from rankwise_lab.data.omniglot import ARCHIVE, Drawings, Omniglot, load_omniglot
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import as_text
-
-__all__ = ["ARMS", "Plan", "Record", "run", "summarise", "table"]
 
 # The metric that chooses a learning rate and compares arms.
 _CHIEF = METRICS[0]

@@ -16,8 +16,6 @@ from rankwise_lab.benchmarks.arms import Arm
 from rankwise_lab.benchmarks.torch_peers import METRIC_LEARNING, metric_learning, pairwise_smooth_ap
 from rankwise_lab.data.omniglot import Drawings
 
-__all__ = ["ARMS", "METRICS", "Shape", "judge", "judged", "network", "smooth_ap", "train"]
-
 METRICS = ("MAP@R", "AP", "recall@1")
 
 _BLOCKS = 4

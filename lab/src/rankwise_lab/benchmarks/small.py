@@ -17,8 +17,6 @@ from rankwise_lab.measuring.opponents import LogarithmicNDCG, hinge, task_of, ze
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import Task, compare
 
-__all__ = ["Queries", "equal_queries", "ragged_queries", "small"]
-
 # Documents per query, and the share that is relevant.
 _DOCUMENTS, _RELEVANT = 100, 0.1
 # Documents of queries of unequal size.

@@ -53,8 +53,6 @@ from rankwise.io import read_data
 from rankwise_lab.data.cifar10 import ARCHIVE, load_cifar10
 from rankwise_lab.data.folder import MissingDataError, cache_folder, cached, data_folder, existing
 
-__all__ = ["Data", "Task", "load_tasks", "of_names", "packaged", "w8a"]
-
 _KEEL = (
     "abalone-17_vs_7-8-9-10",
     "car-good",

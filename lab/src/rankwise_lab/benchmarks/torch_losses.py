@@ -26,8 +26,6 @@ from rankwise_lab.measuring import machine
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import THREADS, Task, compare
 
-__all__ = ["BENCHMARK", "Sizes", "describe"]
-
 # Less memory than this cannot be told from what a process takes anyway.
 _MEGABYTE = 2**20
 _GIGABYTE = 2**30

@@ -8,8 +8,6 @@ from typing import Any
 
 from rankwise.cli import check_writable, file_name
 
-__all__ = ["add_command"]
-
 # Letters of a line of text.
 _WIDTH = 100
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from rankwise.cli import Voice, whole
 
-__all__ = ["TOLD", "run"]
-
 _EPILOG = """\
 Images are CIFAR-10 in --data, or in the folder named by RANKWISE_DATA: the original files, or PNG or JPEG files
 (docs/data.md describes the layouts). JPEG is slightly lossy; the report says which files were used.

@@ -9,8 +9,6 @@ from typing import Any
 
 from rankwise.cli import Voice, file_name, whole
 
-__all__ = ["TOLD", "run"]
-
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
 # Pixels of the longer side of a picture.

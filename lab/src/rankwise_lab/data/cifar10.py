@@ -14,8 +14,6 @@ from rankwise_lab.data import cifar10_batches as batches
 from rankwise_lab.data.archives import Bound, digest_of, digest_of_file, members, picture
 from rankwise_lab.data.folder import MissingDataError, cached, data_folder
 
-__all__ = ["ARCHIVE", "FORMS", "Cifar10", "find_cifar10", "load_cifar10"]
-
 ARCHIVE = "cifar10-jpeg.tar.xz"
 _BATCHES = "cifar-10-batches-py"
 _PUBLISHED = "cifar-10-python.tar.gz"

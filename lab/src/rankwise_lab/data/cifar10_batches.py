@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FILES", "MOST_BYTES", "Batches", "read_batches"]
-
 _TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
 _TEST, _META = "test_batch", "batches.meta"
 FILES = (*_TRAIN, _TEST, _META)

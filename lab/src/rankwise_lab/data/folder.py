@@ -11,8 +11,6 @@ import numpy as np
 
 from rankwise.io import open_atomic
 
-__all__ = ["CACHE_VARIABLE", "MissingDataError", "cache_folder", "cached", "data_folder", "existing"]
-
 # Compiled kernels are also kept in this folder.
 CACHE_VARIABLE = "RANKWISE_CACHE_DIR"
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from rankwise_lab.data.archives import Bound, digest_of_file, members, picture
 from rankwise_lab.data.folder import cached
 
-__all__ = ["ARCHIVE", "SIZE", "Drawings", "Omniglot", "load_omniglot"]
-
 ARCHIVE = "omniglot-small.tar.xz"
 # Pixels per side, as drawn and as stored.
 _DRAWN, SIZE = 105, 28

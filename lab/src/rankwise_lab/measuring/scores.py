@@ -11,25 +11,6 @@ from numpy.typing import NDArray
 import rankwise as rw
 from rankwise import Loss
 
-__all__ = [
-    "ACTIVE",
-    "ORDERS",
-    "Sample",
-    "active_share",
-    "all_magnitudes",
-    "constant",
-    "denormal",
-    "few_values",
-    "heavy_tailed",
-    "in_order",
-    "normal",
-    "saturated",
-    "separated",
-    "trained_like",
-    "two_valued",
-    "with_outlier",
-]
-
 # The share of negatives that still have a gradient in `trained_like`.
 ACTIVE = 0.01
 
@@ -45,7 +26,8 @@ class Sample(NamedTuple):
     @property
     def negatives(self) -> NDArray[Any]:
         """The scores of the negatives."""
-        return self.scores[~self.relevant]
+        negatives: NDArray[Any] = self.scores[~self.relevant]
+        return negatives
 
 
 def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0, dtype: str = "float32") -> Sample:

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from rankwise_lab.report.figure import Drawn
 
-__all__ = ["VERDICTS", "Card", "Claim", "Overview", "Verdicts", "gain_claim", "tally"]
-
 # By `Claim.holds`: the word for it, its mark, and its class in the page.
 VERDICTS: dict[bool | None, tuple[str, str, str]] = {
     True: ("reproduces", "✓", "yes"),

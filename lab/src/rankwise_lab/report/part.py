@@ -13,8 +13,6 @@ from rankwise_lab.report.claims import Card, Claim, Verdicts
 from rankwise_lab.report.figure import Drawing, Drawn, Gallery
 from rankwise_lab.report.table import Table
 
-__all__ = ["Part"]
-
 _VERSIONS = ("rankwise", "python", "numpy", "numba", "torch", "cpu", "cores", "threads", "torch_threads")
 _MARKS = {True: "ok    ", False: "FAILED"}
 _HOW = "How it was done"
