@@ -115,25 +115,22 @@ def run(
     arms: Sequence[Arm],
     *,
     n_jobs: int = 1,
-    data_dir: Path | None = None,
-    cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
     """Return records of these arms for these seeds; finished ones are in `folder`.
 
-    data_dir: the folder of the archive, else RANKWISE_DATA, else ../shared/data from the root of a checkout; raises
-    MissingDataError if it is not there. n_jobs: seeds at a time, each on one thread.
+    n_jobs: seeds at a time, each on one thread.
     """
-    archive = existing(data_folder(data_dir) / ARCHIVE)
+    archive = existing(data_folder() / ARCHIVE)
     done = pieces.Pieces(folder, plan, option="--results")
     left = [
-        (plan, seed, noise, missing, archive, cache_dir)
+        (plan, seed, noise, missing, archive)
         for seed in seeds
         for noise in plan.noises
         if (missing := [arm for arm in arms if _name(seed, noise, arm) not in done])
     ]
     if left:  # decode once here, not in every process
-        done.agree("data", {"images": digest(load_cifar10(archive, cache_dir))}, "other images")
+        done.agree("data", {"images": digest(load_cifar10(archive))}, "other images")
     done.finish("Fine-tuning", _evaluate, left, n_jobs, progress)
     names = [_name(seed, noise, arm) for noise in plan.noises for seed in seeds for arm in arms]
     return [done.record(name, Record) for name in names]
@@ -144,17 +141,9 @@ def _name(seed: int, noise: float, arm: Arm) -> str:
     return f"seed-{seed}-noise-{noise:g}-{arm.name}"
 
 
-def _evaluate(
-    done: pieces.Pieces,
-    plan: Plan,
-    seed: int,
-    noise: float,
-    arms: Sequence[Arm],
-    archive: Path,
-    cache_dir: Path | None,
-) -> str:
+def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, noise: float, arms: Sequence[Arm], archive: Path) -> str:
     """Train with cross-entropy, continue with each arm, and write its record; return a label of seed and noise."""
-    problem = draw(load_cifar10(archive, cache_dir), plan.sizes, noise, seed)
+    problem = draw(load_cifar10(archive), plan.sizes, noise, seed)
     with one_thread(seed):
         initial = network(plan.widths, len(problem.rare))
         start, first = copy.deepcopy(initial), plan.first

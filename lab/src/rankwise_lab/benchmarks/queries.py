@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +71,6 @@ class Found:
 
 @threadpool_limits.wrap(limits=THREADS)
 def run(
-    data_dir: Path | None = None,
     quick: bool = False,
     on_model: Callable[[str], None] = lambda name: None,
     names: Collection[str] | None = None,
@@ -82,7 +80,7 @@ def run(
     "folds" is the mean of two repeats of five folds; models that take minutes are left out of it. names: some of
     `MODELS`, to which the reference is added.
     """
-    train, test = (_read(data_dir, part) for part in ("train", "test"))
+    train, test = (_read(part) for part in ("train", "test"))
     given, folds = {}, {}
     for name, fit in MODELS.items():
         if (quick and name not in _QUICK) or not (names is None or name in names or name == REFERENCE):
@@ -125,8 +123,8 @@ def _in_folds(fit: Callable[[Split], Any], whole: Split) -> NDArray[np.float64]:
     return np.asarray(found.mean(axis=0))
 
 
-def _read(data_dir: Path | None, part: str) -> Split:
-    path = data_folder(data_dir) / "mq2008-fold1" / f"{part}.txt.gz"
+def _read(part: str) -> Split:
+    path = data_folder() / "mq2008-fold1" / f"{part}.txt.gz"
     found = read_data(existing(path), n_features=46, first_index=1)
     assert found.y is not None
     assert found.qid is not None

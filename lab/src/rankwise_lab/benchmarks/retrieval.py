@@ -72,19 +72,17 @@ def run(
     arms: Sequence[Arm],
     *,
     n_jobs: int = 1,
-    data_dir: Path | None = None,
-    cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
     """Return records of these arms for these seeds; finished ones are in `folder`.
 
-    data_dir: the folder of the archive, as in `bench finetune`. n_jobs: arms and seeds at a time, each on one thread.
+    n_jobs: arms and seeds at a time, each on one thread.
     """
-    archive = existing(data_folder(data_dir) / ARCHIVE)
+    archive = existing(data_folder() / ARCHIVE)
     done = pieces.Pieces(folder, plan, option="--results")
-    left = [(plan, seed, arm, archive, cache_dir) for seed in seeds for arm in arms if _name(seed, arm) not in done]
+    left = [(plan, seed, arm, archive) for seed in seeds for arm in arms if _name(seed, arm) not in done]
     if left:  # decode once here, not in every process
-        drawings = load_omniglot(archive, cache_dir)
+        drawings = load_omniglot(archive)
         arrays = [array for of_alphabet in drawings.values() for array in of_alphabet]
         digest = fingerprint({"alphabets": list(drawings)}, arrays)
         done.agree("data", {"drawings": digest}, "other drawings")
@@ -97,10 +95,10 @@ def _name(seed: int, arm: Arm) -> str:
     return f"seed-{seed}-{arm.name}"
 
 
-def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Path, cache_dir: Path | None) -> str:
+def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Path) -> str:
     """Train with every rate from the same weights, and write the record of the best; return a label of seed and arm."""
     began = time.perf_counter()
-    omniglot = load_omniglot(archive, cache_dir)
+    omniglot = load_omniglot(archive)
     together = joined(omniglot, plan.train)
     shape = Shape(int(together.characters.max()) + 1, plan.embedding)
     models = []

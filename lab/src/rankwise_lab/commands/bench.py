@@ -182,14 +182,15 @@ def _by_seed(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict
     """Train the requested arms for every seed."""
     from rankwise_lab.benchmarks.arms import asked
 
-    benchmark = importlib.import_module(f"rankwise_lab.benchmarks.{arguments.benchmark}")
-    arms = asked(benchmark.ARMS, arguments.arms)
+    name = f"rankwise_lab.benchmarks.{arguments.benchmark}"
+    benchmark, known = importlib.import_module(name), importlib.import_module(f"{name}_model").ARMS
+    arms = asked(known, arguments.arms)
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
     plan = benchmark.Plan.sized(arguments.quick)
     records = benchmark.run(folder, seeds, plan, arms, n_jobs=arguments.jobs, progress=progress)
     document: dict[str, Any] = benchmark.summarise(records, plan, arms)
     print(benchmark.table(document))
-    for arm in benchmark.ARMS if arguments.arms is None else ():
+    for arm in known if arguments.arms is None else ():
         if arm not in arms:
             _say_skipped(arm.name, f"not installed: {arm.package.install}")
     return document
