@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 ALL_CONTENDERS = (*BASELINES, *OURS)
 
 

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from archives import content
 from numpy.typing import NDArray
-from rankwise_lab.benchmarks import contenders
-from rankwise_lab.benchmarks.contenders import BASELINES, OURS, Contender, Fitted
+from rankwise_lab.benchmarks.contenders import Contender, Fitted
 from rankwise_lab.benchmarks.quality import Plan, Record, run, summarise, table
 from rankwise_lab.benchmarks.tasks import Data, Task
 from rankwise_lab.data.folder import MissingDataError
 from scipy import sparse, stats
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.cli.main import main
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 TIGHT = {"rtol": 1e-12, "atol": 1e-15}
-
-
-# --- Runs ------------------------------------------------------------------------------------------------------------
 
 
 class FirstFeature:
@@ -47,12 +37,11 @@ class FirstFeature:
 
 @dataclass
 class Dummy:
-    """A contender that remembers what it was shown, and fails at the fit of number `fails_at`."""
+    """A contender that remembers what it was shown."""
 
     name: str
     ours: bool = False
     column: int = 0
-    fails_at: int | None = None
     trained: list[Any] = field(default_factory=list)
     tested: list[Any] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
@@ -62,8 +51,6 @@ class Dummy:
         return Contender(self.name, self._fit, self.ours)
 
     def _fit(self, X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
-        if len(self.trained) == self.fails_at:
-            raise KeyboardInterrupt
         self.trained.append(_ids(X))
         self.seeds.append(seed)
         return Fitted(FirstFeature(self.column, self.tested), None if self.column else 2.0)
@@ -103,10 +90,6 @@ def _records_in(folder: Path) -> dict[str, dict[str, Any]]:
     """What is finished, by name."""
     found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
     return {name: piece for name, piece in found.items() if "contender" in piece}
-
-
-def _content(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
 def test_all_contenders_see_the_same_splits_and_no_test_row(tmp_path: Path) -> None:
@@ -172,76 +155,14 @@ def test_warnings_are_counted_and_not_shown(tmp_path: Path) -> None:
     assert [record.warnings for record in found] == [2, 2, 2]
 
 
-def test_every_piece_is_kept_before_the_next_one_begins(tmp_path: Path) -> None:
-    folder, counts = tmp_path / "r", []
-
-    def fit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
-        counts.append(len(_records_in(folder)))
-        return Fitted(FirstFeature())
-
-    run([_task("t")], [Contender("one", fit), Contender("two", fit)], folder, Plan(1, 3), n_jobs=1)
-    assert counts == [0, 1, 2, 3, 4, 5]
-
-
-def test_a_run_that_was_interrupted_keeps_its_pieces_and_goes_on_with_the_rest(tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    one, two = Dummy("one"), Dummy("two", fails_at=4)
-    with pytest.raises(KeyboardInterrupt):
-        _run(folder, [_task("t")], [one, two])
-    assert len(_records_in(folder)) == 4 * 2 + 1, "four whole folds, and one of the fifth"
-    before = _content(folder)
-    again = [Dummy("one"), Dummy("two")]
-    found = _run(folder, [_task("t")], again)
-    assert [len(dummy.trained) for dummy in again] == [1, 2]
-    assert again[1].trained[0] == one.trained[4], "the fifth fold is the same again"
-    assert before.items() <= _content(folder).items()
-    places = [(repeat, fold, name) for repeat in range(2) for fold in range(3) for name in ("one", "two")]
-    assert [(r.repeat, r.fold, r.contender) for r in found] == places
-    assert [asdict(r) for r in found] == list(_records_in(folder).values())
-
-
-# Two tasks with contenders that take no time, killed when a piece is written for the n-th time.
-KILLED = """
-from pathlib import Path
-{dying}
-sys.path.insert(0, sys.argv[2])
-import test_quality as tests
-tests.measured(Path("r"))
-"""
-
-
-def measured(folder: Path) -> list[Record]:
-    return _run(folder, [_task("s"), _task("t", n=36)], [Dummy("one"), Dummy("two", column=1)], Plan(1, 3))
-
-
-@pytest.mark.kill
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_run_that_is_killed_goes_on_to_the_same_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before: dict[str, tuple[bytes, int]] = {}
-    for writes, records in ((6, 3), (4, 7)):  # the plan and what both tasks are come first
-        killed = [sys.executable, "-c", KILLED.format(dying=dying), str(writes), str(Path(__file__).parent)]
-        assert subprocess.run(killed, check=False, capture_output=True).returncode == -signal.SIGKILL
-        assert len(_records_in(Path("r"))) == records
-        now = _content(Path("r"))
-        assert before.items() <= now.items()
-        before = now
-    found = measured(Path("r"))
-    assert before.items() <= _content(Path("r")).items()
-    whole = measured(Path("w"))
-    assert [replace(r, seconds=0.0) for r in found] == [replace(r, seconds=0.0) for r in whole]
-
-
 def test_what_is_complete_is_neither_loaded_nor_fitted_and_only_new_contenders_run(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     first = _run(folder, [_task("t")], [Dummy("one")])
-    before = _content(folder)
+    before = content(folder)
     idle = Dummy("one")
     assert _run(folder, [_never_loaded("t")], [idle]) == first
     assert not idle.trained
-    assert _content(folder) == before
+    assert content(folder) == before
     new = Dummy("new", column=1)
     found = _run(folder, [_task("t")], [idle, new])
     assert not idle.trained
@@ -249,39 +170,6 @@ def test_what_is_complete_is_neither_loaded_nor_fitted_and_only_new_contenders_r
     assert len(found) == 12
     fewer = _run(folder, [_never_loaded("t")], [idle, new], Plan(1, 3))
     assert fewer == [record for record in found if record.repeat == 0]
-
-
-def test_other_tasks_and_contenders_in_the_folder_are_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    _run(folder, [_task("s"), _task("t")], [Dummy("one"), Dummy("two")])
-    found = _run(folder, [_never_loaded("t")], [Dummy("two")])
-    assert {(record.task, record.contender) for record in found} == {("t", "two")}
-    assert len(found) == 6
-
-
-@pytest.mark.parametrize(
-    ("plan", "told"),
-    [(Plan(2, 3, seed=1), "plan.seed is 0 there, 1 here"), (Plan(2, 4), "plan.folds is 3 there, 4 here")],
-    ids=["seed", "folds"],
-)
-def test_results_of_other_splits_are_refused_and_kept(plan: Plan, told: str, tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    _run(folder, [_task("t")], [Dummy("one")])
-    before = _content(folder)
-    idle = Dummy("one")
-    with pytest.raises(ValueError, match=rf"results of another plan \({told}\): name another --results"):
-        _run(folder, [_task("t")], [idle], plan)
-    assert not idle.trained
-    assert _content(folder) == before
-
-
-@pytest.mark.parametrize(
-    ("options", "told"), [({"n": 33}, "n is 30 there, 33 here"), ({"n_pos": 11}, "positives is 10")]
-)
-def test_a_task_that_changed_in_size_is_refused(options: dict[str, int], told: str, tmp_path: Path) -> None:
-    _run(tmp_path / "r", [_task("t")], [Dummy("one")], Plan(1, 3))
-    with pytest.raises(ValueError, match=rf"results of other data of t \({told}.*: name another --results"):
-        _run(tmp_path / "r", [_task("t", **options)], [Dummy("one")])
 
 
 @pytest.mark.parametrize("form", [lambda X: X, lambda X: X.toarray()], ids=["sparse", "dense"])
@@ -295,13 +183,6 @@ def test_a_task_of_the_same_size_with_another_number_is_refused(form: Callable[[
         _run(tmp_path / "r", [second], [Dummy("one")])
 
 
-def test_a_piece_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
-    _run(tmp_path / "r", [_task("t")], [Dummy("one")])
-    (tmp_path / "r" / "t-0-1-one.json").write_text('{"ap": 1}\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"t-0-1-one\.json is not a finished piece: delete it, or name another"):
-        _run(tmp_path / "r", [_task("t")], [Dummy("one")])
-
-
 def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
     def absent() -> Data:
         raise MissingDataError("no file: fetch it")
@@ -313,16 +194,6 @@ def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
     assert {record.task for record in found} == {"t"}
     assert [task["task"] for task in summarise(found, [Dummy("one").contender], PLAN)["tasks"]] == ["t"]
 
-
-@pytest.mark.distributed
-def test_folds_in_processes_of_their_own_find_the_same(tmp_path: Path) -> None:
-    plan, fits = Plan(1, 2), BASELINES[:1]
-    alone, apart = (run([_task("t")], fits, tmp_path / f"{jobs}", plan, n_jobs=jobs) for jobs in (1, 2))
-    assert [replace(r, seconds=0.0) for r in alone] == [replace(r, seconds=0.0) for r in apart]
-    assert _records_in(tmp_path / "1").keys() == _records_in(tmp_path / "2").keys()
-
-
-# --- Numbers by hand -------------------------------------------------------------------------------------------------
 
 HAND = Plan(repeats=1, folds=2)
 APS = {
@@ -381,22 +252,6 @@ def test_a_task_with_a_fold_missing_does_not_count() -> None:
     assert found["ap"]["b"] == pytest.approx(0.4)
 
 
-def test_summary_does_not_depend_on_the_order_of_records() -> None:
-    named = [Dummy(name).contender for name in ("a", "b", "mine")]
-    found = summarise(_records(APS), named, HAND)
-    turned = summarise(_records({t: dict(reversed(cells.items())) for t, cells in APS.items()})[::-1], named, HAND)
-    assert turned["ap"] == pytest.approx(found["ap"])
-    assert turned["reference"] == found["reference"]
-    for name, of in found["differences"].items():
-        for task, interval in of["tasks"].items():
-            assert turned["differences"][name]["tasks"][task] == pytest.approx(interval)
-
-
-def test_summary_is_json_even_with_nothing_in_it() -> None:
-    for found in (_three(APS), _three({"s": APS["s"]}), _three({})):
-        assert json.loads(json.dumps(found, allow_nan=False)) == found
-
-
 def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
     lines = table(_three(APS)).splitlines()
     assert lines[0] == "Mean test AP"
@@ -423,69 +278,3 @@ def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing
     assert alone["reference"] is None
     assert "minus" not in table(alone)
     assert "0.7500*" in table(alone)
-
-
-def test_table_of_nothing_says_so() -> None:
-    assert table(_three({})) == "no task is finished"
-
-
-# --- Command line ----------------------------------------------------------------------------------------------------
-
-
-def _unfit(X: Any, y: NDArray[np.bool_], seed: int) -> Fitted:
-    raise AssertionError("fitted though nothing was left to do")
-
-
-@pytest.mark.slow
-def test_quick_benchmark_keeps_its_results_and_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results, document = tmp_path / "r", tmp_path / "q.json"
-    arguments = ["bench", "quality", "--quick", "--tasks", "digits-3-of-400", "--results", str(results)]
-    arguments += ["--contenders", "svc", "rank-ap"]
-    assert main([*arguments, "--json", str(document)]) == 0
-    printed = capsys.readouterr().out
-    assert "digits-3-of-400" in printed
-    assert "rank-ap minus svc" in printed
-    assert "MQ2008" not in printed
-    assert sorted(tmp_path.iterdir()) == [document, results]
-    assert len(_records_in(results)) == 5 * 2
-    written = json.loads(document.read_text(encoding="utf-8"))
-    assert (written["quick"], written["repeats"], written["reference"]) == (True, 1, "svc")
-    assert all(ap > 0.8 for ap in written["ap"].values())
-
-    before = _content(results)
-    for kind, some in {"BASELINES": BASELINES, "OURS": OURS}.items():
-        monkeypatch.setattr(contenders, kind, tuple(Contender(one.name, _unfit, one.ours) for one in some))
-    assert main(arguments) == 0
-    assert capsys.readouterr().out == printed
-    assert _content(results) == before
-    assert main([*arguments, "--seed", "1"]) == 2
-    assert "results of another plan (plan.seed is 0 there, 1 here): name another --results" in capsys.readouterr().err
-
-
-def test_what_has_no_data_is_left_out_with_the_reason_and_exit_0(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "nothing"))
-    document = tmp_path / "q.json"
-    arguments = ["--tasks", "w8a-12000", "mq2008", "--results", str(tmp_path / "r"), "--json", str(document)]
-    assert main(["bench", "quality", *arguments]) == 0
-    printed = capsys.readouterr().out
-    for name in ("w8a-12000", "mq2008"):
-        (line,) = (line for line in printed.splitlines() if line.startswith(f"{name}: left out, "))
-        assert "set RANKWISE_DATA" in line
-    assert "no task is finished" in printed
-    assert json.loads(document.read_text(encoding="utf-8"))["tasks"] == []
-
-
-def test_a_file_for_results_and_one_place_for_both_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("r.jsonl").write_text("kept\n", encoding="utf-8")
-    assert main(["bench", "quality", "--quick", "--results", "r.jsonl"]) == 2
-    assert "--results r.jsonl is a file; name a folder" in capsys.readouterr().err
-    assert main(["bench", "quality", "--json", "rankwise-quality"]) == 2
-    assert "--json and --results cannot both be rankwise-quality" in capsys.readouterr().err
-    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["kept\n"]
