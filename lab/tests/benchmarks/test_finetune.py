@@ -224,12 +224,6 @@ def test_the_choice_that_validates_best_counts(
     assert record.learning_rate == CHOICES[best].learning_rate
 
 
-@pytest.mark.distributed
-def test_a_seed_in_a_process_of_its_own_finds_the_same(cifar_data: Path, tmp_path: Path) -> None:
-    alone, apart = (run(tmp_path / str(jobs), (1,), PLAN, [PLAIN], n_jobs=jobs) for jobs in (1, 2))
-    assert [replace(r, seconds=0.0) for r in alone] == [replace(r, seconds=0.0) for r in apart]
-
-
 def test_other_images_are_refused(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path / "r", (0,), PLAN, [PLAIN])
     monkeypatch.setattr(finetune, "digest", lambda cifar: "other")
