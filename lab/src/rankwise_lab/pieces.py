@@ -85,7 +85,6 @@ class Pieces:
         return self.path(name).exists()
 
     def read(self, name: str) -> dict[str, Any]:
-        """Return a finished piece."""
         try:
             found = json.loads(self.path(name).read_bytes())
         except ValueError:
@@ -105,7 +104,6 @@ class Pieces:
         return ValueError(f"{self.path(name)} is not a finished piece: delete it, or name another {self._option}")
 
     def write(self, name: str, piece: Mapping[str, Any]) -> None:
-        """Write a piece, whole or not at all."""
         write_json(self.path(name), piece)
 
     def kept(self, name: str, compute: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:

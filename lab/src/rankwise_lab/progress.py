@@ -67,7 +67,6 @@ class Progress:
             self._bar.clear()
 
     def close(self) -> None:
-        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

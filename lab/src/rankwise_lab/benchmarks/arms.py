@@ -23,7 +23,6 @@ class Package(NamedTuple):
 
     @property
     def installed(self) -> bool:
-        """Whether it is installed."""
         return find_spec(self.name) is not None
 
 

@@ -120,7 +120,6 @@ class Adadelta:
         self.path.append((self.seconds, objective(self.net, self._blocks, self._loss, _LAM)))
 
     def until(self, seconds: float) -> None:
-        """Run epochs until that many seconds have passed, at least one."""
         while self.seconds < seconds or not self.path:
             self.epoch()
 

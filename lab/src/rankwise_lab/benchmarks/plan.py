@@ -74,7 +74,6 @@ class Target:
     bound: float
 
     def met(self, measured: float) -> bool:
-        """Whether `measured` is within the bound."""
         return measured <= self.bound if self.sense == "<=" else measured >= self.bound
 
 
@@ -106,7 +105,6 @@ class Row:
         return self.target.met(self.measured)
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain data."""
         return {**asdict(self), "met": self.met}
 
 

@@ -53,7 +53,6 @@ class Split(NamedTuple):
         return self.grades >= 1
 
     def part(self, rows: NDArray[np.int64]) -> Split:
-        """Some of the documents."""
         return Split(self.X[rows], self.grades[rows], self.qid[rows])
 
 
@@ -195,7 +194,6 @@ class _Boosted:
         return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
 
     def decision_function(self, X: Any, /) -> NDArray[np.float64]:
-        """Scores of the rows of X."""
         return np.asarray(self._model.predict(X, self._n_trees))
 
 

@@ -93,18 +93,7 @@ class Task:
 
     @cached_property
     def data(self) -> Data:
-        """The samples and which are positive."""
         return self.load()
-
-    @property
-    def X(self) -> Any:
-        """Samples by features."""
-        return self.data.X
-
-    @property
-    def y(self) -> NDArray[np.bool_]:
-        """Which samples are positive."""
-        return self.data.y
 
 
 def load_tasks(names: Sequence[str] | None = None) -> list[Task]:

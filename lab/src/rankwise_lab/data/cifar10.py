@@ -54,12 +54,10 @@ class Cifar10(NamedTuple):
 
     @property
     def original(self) -> bool:
-        """Whether the pixels are those of the published files."""
         return self.form == "original"
 
     @property
     def what(self) -> str:
-        """What the pixels are, in words."""
         return FORMS[self.form]
 
 

@@ -91,17 +91,14 @@ class Model:
 
     @property
     def ap(self) -> NDArray[np.float64]:
-        """Test AP by split."""
         return np.array([fit.ap for fit in self.fits])
 
     @property
     def ndcg(self) -> NDArray[np.float64]:
-        """Test NDCG by split."""
         return np.array([fit.ndcg for fit in self.fits])
 
     @property
     def errors(self) -> NDArray[np.float64]:
-        """Errors among the first images, by split."""
         return np.array([fit.errors for fit in self.fits])
 
     @property
@@ -111,7 +108,6 @@ class Model:
 
     @property
     def certificates(self) -> list[Certificate]:
-        """Those of the fits that have one."""
         return [fit.certificate for fit in self.fits if fit.certificate is not None]
 
 
@@ -130,7 +126,6 @@ class Timed:
 
     @property
     def per_call(self) -> float:
-        """Seconds of one call."""
         return self.inference / self.calls
 
 
@@ -200,7 +195,6 @@ class Comparison:
 
     @property
     def gain(self) -> NDArray[np.float64]:
-        """Test AP of ours less that of the baseline, by split."""
         return self.ours.ap - self.baseline.ap
 
     @property
@@ -210,11 +204,9 @@ class Comparison:
 
     @property
     def pairs(self) -> list[tuple[Model, Ranked]]:
-        """Both models, each with its ranked images."""
         return [(self.ours, self.shown.ours), (self.baseline, self.shown.baseline)]
 
     def checks(self, settings: Settings, data: Data) -> dict[str, bool]:
-        """What must hold, and whether it does."""
         fits = [*self.ours.fits, *self.baseline.fits, *self.untuned.fits]
         lists, chance = [ranked for _, ranked in self.pairs], data.n_test_pos / data.n_test
         return {
@@ -259,7 +251,6 @@ class Demo:
 
     @property
     def comparison_checks(self) -> dict[str, bool]:
-        """What must hold of the ranker and the baseline, and whether it does."""
         return self.comparison.checks(self.settings, self.data)
 
     @property
@@ -296,12 +287,10 @@ class Demo:
 
     @property
     def checks(self) -> dict[str, bool]:
-        """All checks."""
         return {**self.comparison_checks, **self.structured_checks}
 
     @property
     def holds(self) -> bool:
-        """Whether all checks hold."""
         return all(self.checks.values())
 
 

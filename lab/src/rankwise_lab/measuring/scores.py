@@ -25,7 +25,6 @@ class Sample(NamedTuple):
 
     @property
     def negatives(self) -> NDArray[Any]:
-        """The scores of the negatives."""
         negatives: NDArray[Any] = self.scores[~self.relevant]
         return negatives
 

@@ -31,22 +31,18 @@ class Claim(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The verdict in a word."""
         return VERDICTS[self.holds][0]
 
     @property
     def mark(self) -> str:
-        """The verdict as a sign."""
         return VERDICTS[self.holds][1]
 
     @property
     def kind(self) -> str:
-        """The verdict as a class of the page."""
         return VERDICTS[self.holds][2]
 
     @property
     def sentence(self) -> str:
-        """The claim with both numbers."""
         return f"{self.text}: {self.ours} (paper: {self.paper})"
 
 
@@ -73,7 +69,6 @@ class Card(NamedTuple):
 
     @property
     def tally(self) -> str:
-        """How many claims reproduce."""
         return tally(self.claims)
 
 

@@ -60,7 +60,6 @@ class Picture(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The bytes as a data URL."""
         kind = "jpeg" if self.content.startswith(b"\xff\xd8") else "png"
         return f"data:image/{kind};base64,{base64.b64encode(self.content).decode()}"
 

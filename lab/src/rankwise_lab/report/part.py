@@ -47,12 +47,10 @@ class Part:
 
     @property
     def tables(self) -> list[Table]:
-        """All tables."""
         return [block for block in self.body if isinstance(block, Table)]
 
     @property
     def figures(self) -> dict[str, Drawing]:
-        """All drawn figures, by name."""
         pieces = [piece for block in self.body for piece in (block.pieces if isinstance(block, Gallery) else [block])]
         return {piece.name: piece.drawing for piece in pieces if isinstance(piece, Drawn)}
 
