@@ -192,53 +192,40 @@ def test_the_units_of_C_follow_the_scale_of_features(few_Cs: None) -> None:
 
 # Summary
 
-
 PLAN = Plan(repeats=1, folds=3)
 TWO = tuple(Contender(name, lambda X, y, seed: pytest.fail("fitted")) for name in (REFERENCE, "mean"))
 
 
-def _records(name: str, contender: str, aps: tuple[float, ...]) -> list[Record]:
-    return [Record(name, 30, 4, 10, 0, fold, contender, ap, 0.5, 2.0, 1.5, 1) for fold, ap in enumerate(aps)]
+def _records(name: str, ours: tuple[float, ...] = (0.5, 0.9, 0.7)) -> list[Record]:
+    aps = {REFERENCE: ours, "mean": (0.6, 0.6, 0.6)}
+    return [
+        Record(name, 30, 4, 10, 0, fold, contender, ap, 0.5, 2.0, 1.5, 1)
+        for contender, values in aps.items()
+        for fold, ap in enumerate(values)
+    ]
 
 
-def _both(name: str = "musk1") -> list[Record]:
-    return _records(name, REFERENCE, (0.5, 0.9, 0.7)) + _records(name, "mean", (0.6, 0.6, 0.6))
-
-
-def test_differences_are_paired_over_folds_with_the_corrected_interval() -> None:
-    (found,) = summarise(_both(), PLAN, TWO)["sets"]
-    assert (found["set"], found["bags"], found["d"], found["positive"]) == ("musk1", 30, 4, 10)
-    less = found["less"]["mean"]
-    assert less["mean"] == pytest.approx(0.1, rel=RTOL)
+def test_differences_are_paired_by_fold_with_the_corrected_interval_and_by_set_with_students() -> None:
+    found = summarise(_records("musk1") + _records("protein", (0.9, 0.9, 0.9)), PLAN, TWO)
+    first = found["sets"][0]
+    assert (first["set"], first["bags"], first["d"], first["positive"]) == ("musk1", 30, 4, 10)
     # t of 2 degrees of freedom; the differences are −0.1, 0.3, 0.1; 1/3 more for the mean, 1/2 for parts that overlap
     half = 4.302652729911275 * 0.2 * np.sqrt(1 / 3 + 1 / 2)
-    assert less["high"] - less["low"] == pytest.approx(2 * half, rel=1e-9)
-    assert found["ap"]["mean"] == {"mean": pytest.approx(0.6), "low": pytest.approx(0.6), "high": pytest.approx(0.6)}
-    assert found["seconds"] == {REFERENCE: 1.5, "mean": 1.5}
-    assert found["warnings"] == {REFERENCE: 3, "mean": 3}
-
-
-def test_means_over_sets_have_students_interval() -> None:
-    other = _records("protein", REFERENCE, (0.9, 0.9, 0.9)) + _records("protein", "mean", (0.6, 0.6, 0.6))
-    found = summarise(_both() + other, PLAN, TWO)
-    assert found["ap"] == {REFERENCE: pytest.approx(0.8), "mean": pytest.approx(0.6)}
+    assert first["less"]["mean"] == pytest.approx({"mean": 0.1, "low": 0.1 - half, "high": 0.1 + half}, rel=1e-9)
+    assert first["ap"]["mean"] == pytest.approx(dict.fromkeys(("mean", "low", "high"), 0.6))
+    assert (first["seconds"]["mean"], first["warnings"]["mean"]) == (1.5, 3)
+    assert found["ap"] == pytest.approx({REFERENCE: 0.8, "mean": 0.6})
     half = 12.706204736174694 * np.sqrt(0.02 / 2)  # t of 1 degree of freedom; 0.1 and 0.3
-    assert found["less"]["mean"]["mean"] == pytest.approx(0.2)
-    assert found["less"]["mean"]["high"] == pytest.approx(0.2 + half)
+    assert found["less"]["mean"] == pytest.approx({"mean": 0.2, "low": 0.2 - half, "high": 0.2 + half})
     assert json.loads(json.dumps(found)) == found
 
 
-def test_only_sets_with_every_fold_of_every_contender_count() -> None:
-    found = summarise(_both("musk1")[:-1] + _both("musk2"), PLAN, TWO)
-    assert [one["set"] for one in found["sets"]] == ["musk2"]
-    assert table(summarise(_both()[:-1], PLAN, TWO)) == "no set is finished"
-
-
-def test_the_table_marks_the_best_and_says_every_difference() -> None:
-    lines = table(summarise(_both(), PLAN, TWO)).splitlines()
+def test_the_table_marks_the_best_and_says_every_difference_of_whole_sets() -> None:
+    lines = table(summarise(_records("musk1") + _records("musk2")[:-1], PLAN, TWO)).splitlines()
     assert lines[1].split() == ["set", "bags", "d", "pos", REFERENCE, "±", "mean", "±"]
     half = 4.302652729911275 * 0.2 * np.sqrt(1 / 3 + 1 / 2)
     assert lines[2].split() == ["musk1", "30", "4", "10", "0.700*", f"{half:.3f}", "0.600", "0.000"]
     assert lines[3].split() == ["mean", "over", "sets", "0.700", "0.600"]
     assert lines[5] == f"{REFERENCE} minus mean, test AP"
     assert lines[7].split() == ["musk1", "+0.100", f"[{0.1 - half:+.3f},", f"{0.1 + half:+.3f}]"]
+    assert table(summarise([], PLAN, TWO)) == "no set is finished"
