@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from rankwise_lab.benchmarks.torch_peers import (  # noqa: E402
     published_ap_loss,
     step,
 )
-from rankwise_lab.measuring.machine import growth_of  # noqa: E402
 
 from rankwise.metrics import average_precision  # noqa: E402
 from rankwise.torch import ErrorDrivenLoss  # noqa: E402
@@ -111,31 +109,11 @@ def test_memory_below_a_megabyte_is_not_told_apart(ours: float | None, peer: flo
     assert torch_losses._memory_ratio(growth) == ratio
 
 
-def test_growth_is_what_a_task_holds_at_its_peak() -> None:
-    def task() -> None:
-        for _ in range(3):
-            np.ones(50 * MEGABYTE, np.uint8)
-
-    task()
-    growth = growth_of(task)
-    if not Path("/proc/self/status").exists():
-        assert growth is None
-    else:
-        assert growth is not None
-        assert 49 * MEGABYTE < growth < 75 * MEGABYTE
-
-
-def test_a_batch_of_scores_has_two_positives_in_a_hundred() -> None:
+def test_batches_have_two_positives_in_a_hundred_or_as_many_members_of_a_class_as_classes() -> None:
     scores, target = batch_of("scores", 1000)
-    assert scores.shape == target.shape == (1000,)
-    assert scores.requires_grad
-    assert int(target.sum()) == 20
-
-
-def test_a_batch_of_embeddings_has_classes_in_order_each_with_as_many_members_as_there_are_classes() -> None:
+    assert (scores.shape, target.shape, scores.requires_grad, int(target.sum())) == ((1000,), (1000,), True, 20)
     embeddings, labels = batch_of("embeddings", 64)
-    assert embeddings.shape == (64, 128)
-    assert embeddings.requires_grad
+    assert (embeddings.shape, embeddings.requires_grad) == ((64, 128), True)
     assert labels.tolist() == [label for label in range(8) for _ in range(8)]
     with pytest.raises(ValueError, match="must be a square, got"):
         batch_of("embeddings", 60)
