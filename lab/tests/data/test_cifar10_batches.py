@@ -128,13 +128,9 @@ TOUCH = b"touch ran"
 OPEN = b"open('ran', 'w').close()"
 NAMED: dict[str, tuple[bytes, str]] = {
     "os.system": (call(b"os\nsystem", TOUCH), "os.system"),
-    "posix.system": (call(b"posix\nsystem", TOUCH), "posix.system"),
     "eval": (call(b"builtins\neval", OPEN), "builtins.eval"),
-    "eval of Python 2": (call(b"__builtin__\neval", OPEN), "__builtin__.eval"),
     "name from the stack": (stacked(b"os", b"system") + string(TOUCH) + b"\x85R", "os.system"),
-    "path of names": (stacked(b"numpy", b"ndarray.__class__"), "numpy.ndarray.__class__"),
     "own function": (call(b"rankwise_lab.data.cifar10\nload_cifar10", b"x"), "rankwise_lab.data.cifar10.load_cifar10"),
-    "numpy.load": (call(b"numpy\nload", b"x"), "numpy.load"),
     "codec other than encode": (call(b"_codecs\ndecode", b"x"), "_codecs.decode"),
     "name only": (b"cos\nsystem\n", "os.system"),
 }
@@ -171,14 +167,10 @@ def test_an_object_that_calls_something_does_not_call_it(
 
 OPCODES: dict[str, bytes] = {
     "PERSID": b"Pother\n.",
-    "BINPERSID": string(b"other") + b"Q.",
     "NEWOBJ": b"cnumpy\nndarray\n)\x81.",
     "INST": b"(ios\nsystem\n.",
-    "OBJ": b"(cnumpy\nndarray\no.",
     "EXT1": b"\x82\x01.",
     "DUP": b"}2.",
-    "EMPTY_SET": b"\x8f.",
-    "NEXT_BUFFER": b"\x97.",
     "LONG4": b"\x8b\x04\x00\x00\x00\x01\x00\x00\x00.",
 }
 
@@ -195,15 +187,11 @@ TRICKS: dict[str, bytes] = {
     "a call without a tuple": b"cnumpy\ndtype\n" + string(b"u1") + b"R",
     "attributes for a name": b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b",
     "a state for a dictionary": b"}}b",
-    "a deep state": call(b"numpy\ndtype", b"u1") + b")\x85\x85\x85b",
-    "an item for a name": b"cnumpy\nndarray\n" + string(b"x") + b"Ns",
     "more for a tuple": b")Na",
-    "a key that is a tuple": b"})" + b"\x85" * 4 + b"Ns",
     "a key that is a deep tuple": b"})" + b"\x85" * 100_000 + b"Ns",
     "a key that calls have made deep": b"}cnumpy\ndtype\nq\x00)q\x01" + b"h\x00h\x01\x85q\x01R" * 20_000 + b"h\x01Ns",
     "a key that cannot be": b"}]Ns",
     "a key without a value": b"}(" + string(b"x") + b"u",
-    "from an empty memo": b"h\x05",
     "from an empty stack": b"\x87",
     "no such opcode": b"\xff",
     "another encoding": b"}c_codecs\nencode\n" + string(b"x") + string(b"rot13") + b"\x86RNs",
@@ -222,9 +210,7 @@ TEXT = b"X" + struct.pack("<I", 1 << 20) + bytes(1 << 20)
 BOMBS: dict[str, tuple[bytes, str]] = {
     "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86.", "more parts than any batch"),
     "a long string that is not there": (b"B" + struct.pack("<I", 2**32 - 1) + b"x.", "not a complete pickle"),
-    "a long string of Python 2 that is not there": (b"T" + struct.pack("<i", HUGE) + b"x.", "not a complete pickle"),
     "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "not a complete pickle"),
-    "a frame that cannot be": (b"\x95" + struct.pack("<Q", 2**64 - 1) + b"N.", "not a complete pickle"),
     "a string made again and again": (
         b"c_codecs\nencode\nq\x00" + TEXT + b"X\x06\x00\x00\x00latin1\x86q\x01](" + b"h\x00h\x01R" * 1000 + b"e.",
         "contains no dictionary",
@@ -267,11 +253,8 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "one label too few": (batch(GOOD, labels_of([0] * (N - 1))), "has 20 images and 19 labels"),
     "a label of no class": (batch(GOOD, labels_of([0] * (N - 1) + [3])), "label 19 is not one of the classes 0 to 2"),
     "labels that are texts": (batch(GOOD, b"](" + string(b"0") * N + b"e"), "labels is not a list of whole numbers"),
-    "labels that are no list": (batch(GOOD, b"K\x00"), "labels is not a list of whole numbers"),
     "bytes missing": (batch(array(bytes(N * 3072 - 1), N), ZEROS), "n × 3072 bytes, or lacks some"),
-    "other pixels": (batch(array(bytes(N * 3072), 2 * N, 1536), ZEROS), "n × 3072 bytes, or lacks some"),
     "negative shape": (batch(array(bytes(N * 3072), -N, -3072), ZEROS), "n × 3072 bytes, or lacks some"),
-    "no images": (batch(array(b"", 0), b"]"), "n × 3072 bytes, or lacks some"),
     "objects": (batch(array(bytes(N * 3072), N, dtype=b"O"), ZEROS), r"dtype u1"),
     "no array": (batch(string(bytes(N * 3072)), ZEROS), "data is not an array"),
     "an array without a state": (batch(call(b"numpy.core.multiarray\n_reconstruct"), ZEROS), "data is not an array"),
