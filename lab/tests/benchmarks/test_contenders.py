@@ -78,9 +78,7 @@ def noisy() -> Samples:
 @pytest.mark.parametrize("contender", ALL_CONTENDERS, ids=lambda contender: contender.name)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 def test_every_contender_ranks_better_than_chance(
-    contender: Contender,
-    form: Callable[[Any], Any],
-    noisy: Samples,
+    contender: Contender, form: Callable[[Any], Any], noisy: Samples
 ) -> None:
     X, y = noisy
     model, C = contender.fit(form(X[:80]), y[:80], 3)
@@ -94,9 +92,7 @@ def test_every_contender_ranks_better_than_chance(
     assert average_precision_score(y[80:], scores) > 0.25 + 0.2, "chance is a quarter"
 
 
-def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(
-    noisy: Samples,
-) -> None:
+def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(noisy: Samples) -> None:
     (X, y), seed = noisy, 7
     (contender,) = (contender for contender in OURS if contender.name == "logistic-mean")
     model, _ = contender.fit(X, y, seed)

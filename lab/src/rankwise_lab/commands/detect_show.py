@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli import (
-    Voice,
-    add_json,
-    add_parser,
-    check_files,
-    file_name,
-    is_standard,
-    whole,
-    write_document,
-)
+from rankwise.cli import Voice, add_json, add_parser, check_files, file_name, is_standard, whole, write_document
 from rankwise.io import write_bytes
 from rankwise_lab.commands.detect_evaluate import add_suppression
 from rankwise_lab.commands.options import add_option
