@@ -51,16 +51,17 @@ def colours_of(images: NDArray[np.uint8]) -> NDArray[np.float64]:
     return means
 
 
-def test_images_come_by_class_and_number_with_colours_first(small: Path, tmp_path: Path) -> None:
-    found = load_cifar10(small, tmp_path / "cache")
-    assert found.classes == ("cat", "dog", "emu")
-    assert found.train_labels.tolist() == [0, 0, 1, 1, 2, 2]
-    assert found.test_labels.tolist() == [0, 1, 2]
-    assert found.train_images.shape == (6, 3, 32, 32)
-    assert found.train_images.dtype == np.uint8
-    expected = [(r, g, b - 20 * i) for r, g, b in COLOURS.values() for i in (0, 1)]
-    np.testing.assert_allclose(colours_of(found.train_images), expected, atol=ATOL)
-    np.testing.assert_allclose(colours_of(found.test_images), list(COLOURS.values()), atol=ATOL)
+def test_images_come_by_class_and_number_with_colours_first_from_an_archive_or_a_folder(tmp_path: Path) -> None:
+    others = {"train/README": b"", "test/cat/._0000.jpg": b"x"}
+    for write in (write_archive, write_folder):
+        found = load_cifar10(write(tmp_path / write.__name__, {**small_members(), **others}), tmp_path / "cache")
+        assert found.classes == ("cat", "dog", "emu")
+        assert found.train_labels.tolist() == [0, 0, 1, 1, 2, 2]
+        assert found.test_labels.tolist() == [0, 1, 2]
+        assert (found.train_images.shape, found.train_images.dtype) == ((6, 3, 32, 32), np.uint8)
+        expected = [(r, g, b - 20 * i) for r, g, b in COLOURS.values() for i in (0, 1)]
+        np.testing.assert_allclose(colours_of(found.train_images), expected, atol=ATOL)
+        np.testing.assert_allclose(colours_of(found.test_images), list(COLOURS.values()), atol=ATOL)
 
 
 def test_what_was_decoded_is_kept_and_read_back_the_same(
@@ -125,14 +126,6 @@ def test_an_archive_or_folder_of_something_else_is_refused_and_nothing_kept(case
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_folder_gives_what_an_archive_of_it_gives(small: Path, tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "here", {**small_members(), "train/README": b"", "test/cat/._0000.jpg": b"x"})
-    one, two = load_cifar10(small, tmp_path / "cache"), load_cifar10(folder, tmp_path / "cache")
-    for a, b in zip(one[:4], two[:4], strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one[4:] == two[4:]
-
-
 def test_pictures_without_loss_are_read_to_the_pixel_and_said_to_be_so(tmp_path: Path) -> None:
     pictures = {
         f"{part}/{name}/{name}-a.png": png(colour) for part in ("train", "test") for name, colour in COLOURS.items()
@@ -182,21 +175,20 @@ def test_pictures_that_are_not_what_they_seem_are_refused(content: bytes, said: 
         load_cifar10(folder, tmp_path / "cache")
 
 
-def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_nothing_and_two_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = write_folder(tmp_path / "both", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
+    refused = {
+        both: r"train/cat/0000\.jpg and train/cat/0000\.png have the same name",
+        tmp_path: r"has neither batches\.meta nor train/ and test/; name",
+        write_archive(tmp_path / "empty.tar.xz", {"README": b"words"}): "but found none",
+        write_archive(tmp_path / "much.tar.xz", small_members()): "its pictures have over 1,000 bytes, too many for",
+    }
     monkeypatch.setattr(cifar10, "_MOST_IN_ALL", 1000)
-    with pytest.raises(ValueError, match="its pictures have over 1,000 bytes, too many for CIFAR-10"):
-        load_cifar10(write_archive(tmp_path / "much.tar.xz", small_members()), tmp_path / "cache")
-
-
-def test_two_pictures_of_one_name_are_refused(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
-    with pytest.raises(ValueError, match=r"train/cat/0000\.jpg and train/cat/0000\.png have the same name"):
-        load_cifar10(folder, tmp_path / "cache")
-
-
-def test_a_folder_without_any_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"has neither batches\.meta nor train/ and test/; name"):
-        load_cifar10(tmp_path)
+    for path, said in refused.items():
+        with pytest.raises(ValueError, match=said):
+            load_cifar10(path, tmp_path / "cache")
+    with pytest.raises(FileNotFoundError, match=r"no file .*none\.tar\.xz"):
+        load_cifar10(tmp_path / "none.tar.xz")
 
 
 def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -> None:
@@ -225,11 +217,6 @@ def test_folders_of_other_sets_in_the_data_folder_are_not_taken_for_cifar(
     assert "\n" not in str(told.value)
 
 
-def test_an_archive_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="but found none"):
-        load_cifar10(write_archive(tmp_path / "empty.tar.xz", {"README": b"words"}), tmp_path / "cache")
-
-
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.9, None])
 def test_an_archive_that_is_cut_short_or_damaged_is_refused(part: float | None, small: Path, tmp_path: Path) -> None:
     content = bytearray(small.read_bytes())
@@ -237,11 +224,6 @@ def test_an_archive_that_is_cut_short_or_damaged_is_refused(part: float | None, 
     small.write_bytes(content if part is None else small.read_bytes()[: int(part * len(content))])
     with pytest.raises(ValueError, match="not a complete tar archive"):
         load_cifar10(small, tmp_path / "cache")
-
-
-def test_an_absent_archive_is_told_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no file .*none\.tar\.xz"):
-        load_cifar10(tmp_path / "none.tar.xz")
 
 
 def test_the_real_archive_has_sixty_thousand_images() -> None:

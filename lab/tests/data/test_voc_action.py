@@ -80,17 +80,13 @@ def test_train_and_val_are_read_where_the_labels_of_test_are_unknown(unknown: st
     check(read_voc_action(year.root), year, ("train", "val"))
 
 
-def test_train_and_val_are_read_where_test_is_absent(year: Year) -> None:
+def test_train_and_val_are_read_in_any_order_of_lines_where_test_is_absent(year: Year) -> None:
     for path in [*year.lists.glob("*test.txt"), *year.lists.glob("*trainval.txt")]:
         path.unlink()
-    (year.features / "test.npy").unlink()
-    (year.features / "trainval.npy").unlink()
+    for part in ("test", "trainval"):
+        (year.features / f"{part}.npy").unlink()
+    year.write("phoning_train", ["", *reversed(year.lines("phoning_train"))])
     check(read_voc_action(year.root), year, ("train", "val"))
-
-
-def test_a_row_follows_the_list_of_the_set_whatever_the_order_in_the_files_of_classes(year: Year) -> None:
-    year.write("phoning_trainval", ["", *reversed(year.lines("phoning_trainval"))])
-    check(read_voc_action(year.root), year, ("trainval", "test"))
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f8", "<f2"])
@@ -137,15 +133,12 @@ def test_a_line_that_is_wrong_is_named(name: str, number: int, line: str, said: 
         read_voc_action(year.root)
 
 
-def test_a_person_of_both_sets_is_named(year: Year) -> None:
-    year.write("test", ["2011_000000 1", *year.lines("test")[1:]])
-    with pytest.raises(ValueError, match=r"2011_000000, person 1, is in trainval\.txt and test\.txt; keep it in one"):
-        read_voc_action(year.root)
-
-
-def test_a_person_missing_in_the_file_of_a_class_is_named(year: Year) -> None:
+def test_a_person_of_both_sets_or_missing_in_the_file_of_a_class_is_named(year: Year) -> None:
     year.write("phoning_test", year.lines("phoning_test")[:-1])
     with pytest.raises(ValueError, match=r"/test\.txt, line 7: 2011_000008, person 2, is not in .*phoning_test\.txt"):
+        read_voc_action(year.root)
+    year.write("test", ["2011_000000 1", *year.lines("test")[1:]])
+    with pytest.raises(ValueError, match=r"2011_000000, person 1, is in trainval\.txt and test\.txt; keep it in one"):
         read_voc_action(year.root)
 
 

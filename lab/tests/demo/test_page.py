@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable
@@ -101,48 +100,30 @@ def test_the_page_shows_a_failure(spoil_fit: Callable[..., Demo]) -> None:
     assert '<span class="failed">FAILED</span> every certified gap' in page_of("t", blocks)
 
 
-def test_the_first_images_are_shown_in_order_with_errors_marked(found: Demo) -> None:
-    for sheet, (model, ranked) in zip(sheets(found)[0], found.comparison.pairs, strict=True):
-        first = found.settings.first
-        assert len(sheet.images) == first
-        assert [image.content for image in sheet.images] == [ink_png(ink) for ink in ranked.pixels[:first]]
-        wrong = [rank for rank, image in enumerate(sheet.images, 1) if image.wrong]
+def test_sheets_show_the_first_images_errors_and_late_hits_with_ranks_and_digits(found: Demo, page: str) -> None:
+    first = found.settings.first
+    for tops, errors, late, (model, ranked) in zip(*sheets(found), found.comparison.pairs, strict=True):
+        assert [image.content for image in tops.images] == [ink_png(ink) for ink in ranked.pixels[:first]]
+        wrong = [rank for rank, image in enumerate(tops.images, 1) if image.wrong]
         assert wrong == [rank for rank in ranked.errors if rank <= first]
         assert len(wrong) == pytest.approx(model.fits[found.comparison.shown.number].errors)
-        for rank, image in enumerate(sheet.images, 1):
+        for rank, image in enumerate(tops.images, 1):
             digit = int(ranked.digits[rank - 1])
             assert image.caption == (f"{digit}" if rank in wrong else "")
             assert image.label == f"rank {rank}: {an(digit)}"
-        assert sheet.caption == f"{len(wrong)} of them are errors; the first is at rank {wrong[0]}."
-
-
-def test_a_list_that_begins_without_errors_says_so(found: Demo) -> None:
-    ranked = found.comparison.shown.ours
-    first = int(ranked.errors[0]) - 1
-    clean = replace(found, settings=replace(found.settings, first=first))
-    assert sheets(clean)[0][0].caption == "None is an error."
-    assert not any(image.wrong for image in sheets(clean)[0][0].images)
-
-
-def test_the_first_errors_and_the_last_hits_have_ranks_and_digits(found: Demo) -> None:
-    _, errors, late = sheets(found)
-    for sheet, last, (model, ranked) in zip(errors, late, found.comparison.pairs, strict=True):
-        assert sheet.title.startswith(model.name)
-        assert last.title.startswith(model.name)
-        assert all(image.wrong for image in sheet.images)
-        assert not any(image.wrong for image in last.images)
-        shown = [*zip(sheet.images, ranked.errors[:8], strict=True), *zip(last.images, ranked.hits[-8:], strict=True)]
+        assert tops.caption == f"{len(wrong)} of them are errors; the first is at rank {wrong[0]}."
+        assert errors.title.startswith(model.name)
+        assert late.title.startswith(model.name)
+        shown = [*zip(errors.images, ranked.errors[:8], strict=True), *zip(late.images, ranked.hits[-8:], strict=True)]
         for image, rank in shown:
+            assert image.wrong is (rank in ranked.errors)
             assert image.caption == (f"{ranked.digits[rank - 1]}\n" if image.wrong else "") + f"rank {rank:,}"
             assert image.content == ink_png(ranked.pixels[rank - 1])
-
-
-def test_every_image_and_every_cross_is_in_the_page(found: Demo, page: str) -> None:
     images = [image for group in sheets(found) for sheet in group for image in sheet.images]
-    sources = re.findall(r'<img src="(.*?)"', page)
-    assert sources == [image.source for image in images]
-    assert base64.b64decode(sources[0].partition(",")[2]) == images[0].content
+    assert values(page, "img", "src") == [image.source for image in images]
     assert page.count('<li class="wrong"') == page.count("<span>✗ ") == sum(image.wrong for image in images)
+    few = replace(found, settings=replace(found.settings, first=int(found.comparison.shown.ours.errors[0]) - 1))
+    assert sheets(few)[0][0].caption == "None is an error."
 
 
 @pytest.mark.parametrize("width", [1280, 390])

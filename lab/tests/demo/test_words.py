@@ -68,15 +68,11 @@ def test_the_tiles_have_the_numbers(found: Demo, with_ap: WithAP) -> None:
     assert "no interval" in words.tiles(with_ap([0.6], [0.5]))[2][1]
 
 
-def test_the_first_errors_are_told_in_words(found: Demo) -> None:
+def test_the_first_half_tells_the_first_errors_and_has_no_jargon(found: Demo) -> None:
     told = words.lines(found)[-1]
     for model, ranked in found.comparison.pairs:
         one, two, three = (f"{rank} ({words.an(int(ranked.digits[rank - 1]))})" for rank in ranked.errors[:3])
         assert f"{model.name} are at ranks {one}, {two} and {three}" in told
-    assert f"On split {found.comparison.shown.number + 1}," in told
-
-
-def test_the_first_half_has_no_jargon(found: Demo) -> None:
     part = front(found, figures=False)
     text = " ".join([part.about, *part.lines, *part.facts, *part.checks])
     assert not re.search(r"violating|structured|hinge|inference|dual|\bJ\b", text)
