@@ -7,10 +7,7 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "rankwise_lab"
-MODULES = sorted(PACKAGE.rglob("*.py"))
 # Where public names are: what each lists in __all__.
 PUBLIC = (
     "rankwise",
@@ -52,18 +49,14 @@ def is_public(module: str, name: str | None) -> bool:
     return module in PUBLIC and name in {*importlib.import_module(module).__all__, "__version__"}
 
 
-def test_there_are_imports_to_look_at() -> None:
-    assert sum(1 for path in MODULES for _ in imports_of(path)) > 50
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_the_laboratory_imports_public_names_only(path: Path) -> None:
-    private = [
-        f"line {line}: {module}{f'.{name}' if name else ''}"
+def test_the_laboratory_imports_public_names_only() -> None:
+    found = [
+        (f"{path.relative_to(PACKAGE)}, line {line}: {module}.{name or ''}", is_public(module, name))
+        for path in sorted(PACKAGE.rglob("*.py"))
         for module, name, line in imports_of(path)
-        if not is_public(module, name)
     ]
-    assert not private, f"{path.name} imports what is not public: {'; '.join(private)}"
+    assert len(found) > 50
+    assert not [where for where, public in found if not public], "imported though not public"
 
 
 def test_what_is_private_is_found() -> None:

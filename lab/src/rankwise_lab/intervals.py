@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-__all__ = ["LEVEL", "Interval", "bootstrap", "corrected", "interval_cells", "paired_tests", "percentile", "student"]
-
 LEVEL = 0.95
 
 

@@ -10,14 +10,13 @@ import json
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from rankwise.io import write_bytes
-
-__all__ = ["Pieces", "Plan", "write_json"]
+from rankwise_lab.progress import Progress
 
 _P = TypeVar("_P", bound="Plan")
 _R = TypeVar("_R")
@@ -86,7 +85,6 @@ class Pieces:
         return self.path(name).exists()
 
     def read(self, name: str) -> dict[str, Any]:
-        """Return a finished piece."""
         try:
             found = json.loads(self.path(name).read_bytes())
         except ValueError:
@@ -106,7 +104,6 @@ class Pieces:
         return ValueError(f"{self.path(name)} is not a finished piece: delete it, or name another {self._option}")
 
     def write(self, name: str, piece: Mapping[str, Any]) -> None:
-        """Write a piece, whole or not at all."""
         write_json(self.path(name), piece)
 
     def kept(self, name: str, compute: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
@@ -116,6 +113,15 @@ class Pieces:
             self.write(name, compute(checkpoint))
         shutil.rmtree(checkpoint, ignore_errors=True)
         return self.read(name)
+
+    def finish(
+        self, title: str, work: Callable[..., str], jobs: Sequence[Any], n_jobs: int, progress: Progress | None
+    ) -> None:
+        """Call work(self, *job) for every job, `n_jobs` at a time; it writes its pieces and returns a label."""
+        from sklearn.utils.parallel import Parallel, delayed
+
+        labels = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(work)(self, *job) for job in jobs)
+        (Progress() if progress is None else progress).follow(title, labels, len(jobs))
 
     def agree(self, name: str, facts: Mapping[str, Any], otherwise: str) -> None:
         """Write what pieces depend on, or compare it with the file. otherwise: how a difference is described."""

@@ -9,8 +9,6 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-__all__ = ["Progress"]
-
 
 class _Bar(tqdm):  # type: ignore[misc]
     """A bar that is drawn only on updates: without a thread, or a lock that processes share."""
@@ -69,7 +67,6 @@ class Progress:
             self._bar.clear()
 
     def close(self) -> None:
-        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

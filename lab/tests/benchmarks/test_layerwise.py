@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,26 +16,7 @@ from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
 from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
 from rankwise_lab.layerwise.evaluation import objective  # noqa: E402
 
-from rankwise.cli.main import main  # noqa: E402
-
 QUICK = Sizes.quick()
-
-
-@pytest.mark.slow
-def test_a_quick_run_prints_and_writes_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "lwsvm", "--quick", "--json", str(tmp_path / "b.json")]) == 0
-    printed = capsys.readouterr().out
-    sections = json.loads((tmp_path / "b.json").read_text())["sections"]
-    rows = [row for section in sections for row in section["rows"]]
-    assert all(row["what"] in printed for row in rows)
-    duels = [row for row in rows if row["target"] and row["target"]["sense"] == "<="]
-    wins = [row for row in rows if row["target"] and row["target"]["sense"] == ">="]
-    assert [row["what"].partition(",")[0] for row in duels[::3]] == ["AP", "NDCG", "multi-class hinge"]
-    for row in duels:
-        parts = row["parts"]
-        assert row["measured"] == pytest.approx(parts["lwsvm"] / parts["adadelta 0.1"])
-        assert parts["lwsvm"] <= parts["start"]
-    assert [row["measured"] for row in wins] == [row["measured"] < 1.0 for row in duels[2::3]]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -93,11 +72,3 @@ def test_the_objective_is_told_after_every_epoch_and_statistics_stay() -> None:
     assert [value for _, value in run.path] == seen
     assert seen[-1] < seen[0]
     torch.testing.assert_close(net[1].running_mean, before, rtol=0.0, atol=0.0)
-
-
-def test_without_data_one_line_says_what_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
-    assert main(["bench", "lwsvm"]) == 2
-    assert "set RANKWISE_DATA to a folder with CIFAR-10" in capsys.readouterr().err.splitlines()[-1]

@@ -15,7 +15,6 @@ from rankwise_lab.benchmarks import queries
 from rankwise_lab.data.folder import MissingDataError, data_folder
 from scipy import stats
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 TIGHT = {"rtol": 1e-12, "atol": 1e-15}
 MQ2008 = data_folder(None) / "mq2008-fold1"
 
@@ -66,31 +65,25 @@ def _write_letor(folder: Path, part: str, seed: int, n_queries: int = 24) -> Non
                 file.write(f"{grade} qid:{10000 + query} {cells} #docid = GX{query}-{document} inc = 1 prob = 0.1\n")
 
 
-@pytest.fixture(scope="module")
-def letor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("letor")
+@pytest.fixture
+def letor(tmp_path: Path, data_in: Any) -> None:
+    data_in(tmp_path)
     for seed, part in enumerate(("train", "test")):
-        _write_letor(folder, part, seed)
-    return folder
+        _write_letor(tmp_path, part, seed)
 
 
 @pytest.mark.slow
-def test_queries_run_on_files_in_the_same_layout(letor: Path) -> None:
+def test_queries_run_on_files_in_the_same_layout_with_the_models_asked_for(letor: None) -> None:
     told: list[str] = []
-    found = queries.run(letor, quick=True, on_model=told.append)
+    found = queries.run(quick=True, on_model=told.append, names=["RankSVM, AP"])
     assert told == ["logistic", "RankSVM, AP"]
     assert list(found) == ["given"]
     _check_found(found["given"])
-
-
-def test_some_models_can_be_asked_for(letor: Path) -> None:
-    found = queries.run(letor, quick=True, names=["RankSVM, AP"])
-    assert [one.model for one in found["given"]] == [queries.REFERENCE, "RankSVM, AP"]
-    assert [one.model for one in queries.run(letor, quick=True, names=[])["given"]] == [queries.REFERENCE]
+    assert [one.model for one in queries.run(quick=True, names=[])["given"]] == [queries.REFERENCE]
 
 
 def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
-    letor: Path, monkeypatch: pytest.MonkeyPatch
+    letor: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained: list[set[int]] = []
 
@@ -106,7 +99,7 @@ def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
             return np.asarray(X[:, 0])
 
     monkeypatch.setattr(queries, "MODELS", {queries.REFERENCE: Knowing, "LinearSVC": Knowing})
-    found = queries.run(letor)
+    found = queries.run()
     assert len(trained) == 1 + 2 * 5 + 1, "the reference, its folds, and the slow one"
     every = set().union(*trained[1:6])
     assert len(every) == 2 * 24
@@ -116,7 +109,7 @@ def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
     assert [one.model for one in found["folds"]] == ["logistic"], "slow ones are left out of the folds"
     assert found["given"][1].difference == 0.0
     # Each query is ranked by its first feature whatever the fold: the mean of all is that of both parts.
-    aps = [queries._aps(Knowing(_nothing()), queries._read(letor, part))[0] for part in ("train", "test")]
+    aps = [queries._aps(Knowing(_nothing()), queries._read(part))[0] for part in ("train", "test")]
     assert found["folds"][0].map == pytest.approx(np.nanmean(np.concatenate(aps)))
 
 
@@ -124,16 +117,18 @@ def _nothing() -> queries.Split:
     return queries.Split(np.zeros((0, 46)), np.zeros(0), np.zeros(0, np.int64))
 
 
-def test_queries_without_data_say_where_to_look(tmp_path: Path) -> None:
+def test_queries_without_data_say_where_to_look(tmp_path: Path, data_in: Any) -> None:
+    data_in(tmp_path)
     with pytest.raises(MissingDataError, match=r"train\.txt\.gz: set RANKWISE_DATA"):
-        queries.run(tmp_path)
+        queries.run()
 
 
 @pytest.mark.slow
-def test_quick_run_on_mq2008() -> None:
+def test_quick_run_on_mq2008(monkeypatch: pytest.MonkeyPatch) -> None:
     if not MQ2008.is_dir():
         pytest.skip(f"no {MQ2008}; set RANKWISE_DATA to the folder of data")
-    found = queries.run(MQ2008.parent, quick=True)["given"]
+    monkeypatch.setenv("RANKWISE_DATA", str(MQ2008.parent))
+    found = queries.run(quick=True)["given"]
     _check_found(found)
     assert all(0.6 < one.map < 0.75 for one in found)
 

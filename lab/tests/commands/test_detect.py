@@ -86,8 +86,9 @@ def test_the_model_is_that_of_the_python_interface(folder: Path, capsys: Capture
     assert not Path("m.rw.checkpoint").exists()
 
 
-def test_C_is_chosen_on_a_set_that_is_named(folder: Path, capsys: Capture) -> None:
-    run("train", "features", "--class", "disc", "-o", "m.rw", "--val", "val", "--Cs", 3, "--json", "-")
+def test_C_is_chosen_on_a_set_or_on_folds(folder: Path, capsys: Capture) -> None:
+    train = ("train", "features", "--class", "disc", "-o", "m.rw")
+    run(*train, "--val", "val", "--Cs", 3, "--json", "-")
     printed = capsys.readouterr()
     written = json.loads(printed.out)
     store = FeatureStore.open("features")
@@ -96,19 +97,13 @@ def test_C_is_chosen_on_a_set_that_is_named(folder: Path, capsys: Capture) -> No
     assert written["choice"] == {"set": "val", "C": grid.tolist(), "scores": choice.scores.tolist()}
     assert written["C"] == choice.C
     assert "chosen by average precision of images on val:" in printed.err
-
-
-def test_training_on_train_alone_chooses_C_on_val(folder: Path) -> None:
-    run("train", "features", "--class", "disc", "-o", "m.rw", "--set", "train", "--Cs", 2, "--quiet")
+    run(*train, "--set", "train", "--Cs", 2, "--quiet")  # on train alone, val is for the choice
     note = read_detector("m.rw").note
     assert (note["sets"], note["choice"]["set"], len(note["choice"]["C"])) == (["train"], "val", 2)
-
-
-def test_C_is_else_chosen_on_folds(folder: Path, capsys: Capture) -> None:
-    run("train", "features", "--class", "disc", "-o", "m.rw", "--Cs", 2, "--cv", 2)
-    expected = detectors.train_cv(FeatureStore.open("features"), "disc", Cs=2, cv=2)
-    assert read_detector("m.rw").model.C_ == expected.C_
+    run(*train, "--Cs", 2, "--cv", 2, "--checkpoint", "kept")
+    assert read_detector("m.rw").model.C_ == detectors.train_cv(store, "disc", Cs=2, cv=2).C_
     assert "on 2 folds:" in capsys.readouterr().out
+    assert list(Path("kept").glob("*.rw")), "checkpoints stay where they were asked for"
 
 
 # The command, killed when it has written a checkpoint for the first time, and again for the second.
@@ -141,11 +136,6 @@ def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
     assert not Path("m.rw.checkpoint").exists()
 
 
-def test_checkpoints_stay_where_they_were_asked_for(folder: Path) -> None:
-    run("train", "features", "--class", "disc", "-o", "m.rw", "--C", 1, "--checkpoint", "kept", "--quiet")
-    assert list(Path("kept").glob("*.rw"))
-
-
 # Evaluate
 
 
@@ -165,9 +155,6 @@ def test_evaluation_is_that_of_the_python_interface(model: Path, capsys: Capture
     ids = {store.images[i] for i in store.members("val")}
     assert {row["image"] for row in rows} <= ids
     assert [float(row["score"]) for row in rows] == pytest.approx(points.scores)
-
-
-def test_another_class_can_be_looked_for(model: Path, capsys: Capture) -> None:
     run("evaluate", "m.rw", "features", "--class", "square")
     assert capsys.readouterr().out.startswith("square in 16 images of test: 8 objects,")
 
@@ -188,12 +175,6 @@ def test_what_is_found_in_an_image_is_printed_and_drawn(model: Path, capsys: Cap
     here = np.flatnonzero(np.asarray(expected.image) == 1)[:2]
     assert [one["box"] for one in found] == np.asarray(expected.boxes)[here].tolist()
     assert "picture: found.png" in capsys.readouterr().out
-
-
-def test_a_new_image_needs_the_network_of_the_features(model: Path, capsys: Capture) -> None:
-    pytest.importorskip("torch")
-    line = refused(capsys, "show", "kit/VOC2007/JPEGImages/000001.png", "-m", "m.rw")
-    assert line == "rankwise: m.rw needs features of noise, which is not available; use --features"
 
 
 @pytest.mark.slow
@@ -220,30 +201,43 @@ def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypat
 # Refusals
 
 
-@pytest.mark.slow
-def test_bad_usage_is_one_line(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
-    train = ("train", "features", "--class", "disc", "-o", "n.rw")
-    assert "'cat'; choose from disc, square" in refused(capsys, *train[:3], "cat", *train[4:])
-    assert "no set 'dev'" in refused(capsys, *train, "--set", "dev")
-    assert "--val controls how C is chosen, but --C is 1" in refused(capsys, *train, "--C", 1, "--val", "val")
-    assert "invalid choice: 'middle'" in refused(capsys, *train, "--init", "middle")
-    assert "name a file" in refused(capsys, *train[:4], "-o", "-")
-    assert "nothing is not a features folder" in refused(capsys, "train", "nothing", *train[2:])
+TRAIN = ["train", "features", "-o", "n.rw", "--class"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([*TRAIN, "cat"], "'cat'; choose from disc, square"),
+        ([*TRAIN, "disc", "--set", "dev"], "no set 'dev'"),
+        ([*TRAIN, "disc", "--C", "1", "--val", "val"], "--val controls how C is chosen, but --C is 1"),
+        ([*TRAIN, "disc", "--init", "middle"], "invalid choice: 'middle'"),
+        (["train", "features", "-o", "-", "--class", "disc"], "name a file"),
+        (["train", "nothing", "-o", "n.rw", "--class", "disc"], "nothing is not a features folder"),
+        (["evaluate", "m.rw", "features", "--class", "cat"], "'cat'; choose from"),
+        (["evaluate", "m.rw", "features", "--nms", "1.5"], "'1.5' is not a number from 0 to 1"),
+        (["show", "none.jpg", "-m", "m.rw"], "no such file"),
+        (["show", "text.jpg", "-m", "m.rw"], "text.jpg cannot be read as an image"),
+        (
+            ["show", "kit/VOC2007/JPEGImages/000001.png", "-m", "m.rw"],
+            "m.rw needs features of noise",
+        ),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], said: str, model: Path, capsys: Capture) -> None:
+    Path("text.jpg").write_text("no image")
+    assert said in refused(capsys, *arguments)
     assert not Path("n.rw").exists()
+
+
+def test_other_features_and_a_class_without_images_are_refused(
+    model: Path, capsys: Capture, write_features: Callable[..., Path]
+) -> None:
     other = write_features(model.parent / "other" / "features", dim=5)
     line = refused(capsys, "evaluate", "m.rw", other)
     assert "prepared with dim 5, but the model was trained with 8" in line
-    assert "'cat'; choose from" in refused(capsys, "evaluate", "m.rw", "features", "--class", "cat")
-    assert "'1.5' is not a number from 0 to 1" in refused(capsys, "evaluate", "m.rw", "features", "--nms", 1.5)
-    assert "no such file" in refused(capsys, "show", "none.jpg", "-m", "m.rw")
-    Path("text.jpg").write_text("no image")
-    assert "text.jpg cannot be read as an image" in refused(capsys, "show", "text.jpg", "-m", "m.rw")
-
-
-def test_a_training_without_the_class_in_any_image_is_refused(folder: Path, capsys: Capture) -> None:
     manifest = json.loads(Path("features/manifest.json").read_text())
     for image in manifest["images"]:
         image["objects"] = [thing for thing in image["objects"] if thing["name"] != "disc"]
     Path("features/manifest.json").write_text(json.dumps(manifest))
-    line = refused(capsys, "train", "features", "--class", "disc", "-o", "m.rw")
+    line = refused(capsys, *TRAIN, "disc")
     assert line == "rankwise: no image of trainval has 'disc'; a detector needs images with and without it"

@@ -6,17 +6,18 @@ import io
 import struct
 import tarfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import encoded, write_archive, write_folder
 from numpy.typing import NDArray
-from rankwise_lab.data import cifar10, cifar10_pictures
+from rankwise_lab.data import cifar10
+from rankwise_lab.data.archives import picture
 from rankwise_lab.data.cifar10 import ARCHIVE, find_cifar10, load_cifar10
 from rankwise_lab.data.folder import MissingDataError, data_folder
 
-Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("PIL.Image")
 
 # JPEG is lossy, on a plain colour by a few levels.
 ATOL = 6
@@ -25,22 +26,11 @@ COLOURS = {"cat": (200, 30, 30), "dog": (30, 200, 30), "emu": (30, 30, 200)}
 
 
 def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (32, 32), kind: str = "JPEG") -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", size, colour).save(buffer, kind)
-    return buffer.getvalue()
+    return encoded(np.full((size[1], size[0], 3), colour, np.uint8), kind)
 
 
 def png(colour: tuple[int, int, int]) -> bytes:
     return jpeg(colour, kind="PNG")
-
-
-def write_archive(path: Path, members: Mapping[str, bytes]) -> Path:
-    with tarfile.open(path, "w:xz") as tar:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return path
 
 
 def small_members() -> dict[str, bytes]:
@@ -61,16 +51,17 @@ def colours_of(images: NDArray[np.uint8]) -> NDArray[np.float64]:
     return means
 
 
-def test_images_come_by_class_and_number_with_colours_first(small: Path, tmp_path: Path) -> None:
-    found = load_cifar10(small, tmp_path / "cache")
-    assert found.classes == ("cat", "dog", "emu")
-    assert found.train_labels.tolist() == [0, 0, 1, 1, 2, 2]
-    assert found.test_labels.tolist() == [0, 1, 2]
-    assert found.train_images.shape == (6, 3, 32, 32)
-    assert found.train_images.dtype == np.uint8
-    expected = [(r, g, b - 20 * i) for r, g, b in COLOURS.values() for i in (0, 1)]
-    np.testing.assert_allclose(colours_of(found.train_images), expected, atol=ATOL)
-    np.testing.assert_allclose(colours_of(found.test_images), list(COLOURS.values()), atol=ATOL)
+def test_images_come_by_class_and_number_with_colours_first_from_an_archive_or_a_folder(tmp_path: Path) -> None:
+    others = {"train/README": b"", "test/cat/._0000.jpg": b"x"}
+    for write in (write_archive, write_folder):
+        found = load_cifar10(write(tmp_path / write.__name__, {**small_members(), **others}), tmp_path / "cache")
+        assert found.classes == ("cat", "dog", "emu")
+        assert found.train_labels.tolist() == [0, 0, 1, 1, 2, 2]
+        assert found.test_labels.tolist() == [0, 1, 2]
+        assert (found.train_images.shape, found.train_images.dtype) == ((6, 3, 32, 32), np.uint8)
+        expected = [(r, g, b - 20 * i) for r, g, b in COLOURS.values() for i in (0, 1)]
+        np.testing.assert_allclose(colours_of(found.train_images), expected, atol=ATOL)
+        np.testing.assert_allclose(colours_of(found.test_images), list(COLOURS.values()), atol=ATOL)
 
 
 def test_what_was_decoded_is_kept_and_read_back_the_same(
@@ -85,16 +76,18 @@ def test_what_was_decoded_is_kept_and_read_back_the_same(
         assert a.dtype == b.dtype
 
 
-def test_another_archive_of_the_same_name_is_not_taken_for_the_one_kept(small: Path, tmp_path: Path) -> None:
-    load_cifar10(small, tmp_path / "cache")
-    write_archive(small, {**small_members(), "train/cat/0000.jpg": jpeg((0, 0, 0))})
-    assert colours_of(load_cifar10(small, tmp_path / "cache").train_images)[0].max() < ATOL
-
-
-def test_the_cache_is_where_the_environment_says(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changed_is_read_again_and_the_cache_is_where_the_environment_says(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "elsewhere"))
-    load_cifar10(small)
-    assert len(list((tmp_path / "elsewhere").glob("cifar10-*.npz"))) == 1
+    folder = write_folder(tmp_path / "here", small_members())
+    for path in (small, folder):
+        load_cifar10(path)
+    write_archive(small, {**small_members(), "train/cat/0000.jpg": jpeg((0, 0, 0))})
+    (folder / "train/cat/0000.jpg").write_bytes(jpeg((0, 0, 0)))
+    for path in (small, folder):
+        assert colours_of(load_cifar10(path).train_images)[0].max() < ATOL
+    assert len(list((tmp_path / "elsewhere").glob("cifar10-*.npz"))) == 4
 
 
 def test_other_members_and_links_pass_and_nothing_is_unpacked(tmp_path: Path) -> None:
@@ -123,28 +116,14 @@ REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_archive_of_something_else_is_refused_and_nothing_kept(case: str, tmp_path: Path) -> None:
+def test_an_archive_or_folder_of_something_else_is_refused_and_nothing_kept(case: str, tmp_path: Path) -> None:
     members, message = REFUSED[case]
-    path = write_archive(tmp_path / "bad.tar.xz", {**small_members(), **members})
-    with pytest.raises(ValueError, match=message) as told:
-        load_cifar10(path, tmp_path / "cache")
-    assert "bad.tar.xz" in str(told.value)
+    every = {**small_members(), **members}
+    for path in (write_archive(tmp_path / "bad.tar.xz", every), write_folder(tmp_path / "bad", every)):
+        with pytest.raises(ValueError, match=message) as told:
+            load_cifar10(path, tmp_path / "cache")
+        assert path.name in str(told.value)
     assert not (tmp_path / "cache").exists()
-
-
-def write_folder(folder: Path, members: Mapping[str, bytes]) -> Path:
-    for name, content in members.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return folder
-
-
-def test_a_folder_gives_what_an_archive_of_it_gives(small: Path, tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "here", {**small_members(), "train/README": b"", "test/cat/._0000.jpg": b"x"})
-    one, two = load_cifar10(small, tmp_path / "cache"), load_cifar10(folder, tmp_path / "cache")
-    for a, b in zip(one[:4], two[:4], strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one[4:] == two[4:]
 
 
 def test_pictures_without_loss_are_read_to_the_pixel_and_said_to_be_so(tmp_path: Path) -> None:
@@ -167,26 +146,12 @@ def test_one_picture_with_loss_makes_the_whole_lossy_whatever_it_is_called(small
     assert "slightly lossy" in found.what
 
 
-def test_a_picture_changed_in_a_folder_is_read_again(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "here", small_members())
-    load_cifar10(folder, tmp_path / "cache")
-    (folder / "train/cat/0000.jpg").write_bytes(jpeg((0, 0, 0)))
-    assert colours_of(load_cifar10(folder, tmp_path / "cache").train_images)[0].max() < ATOL
-
-
 def test_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
     members = {f"train/cat/{n}.png": png((n, 0, 0)) for n in (10, 9, 100, 1)}
     found = load_cifar10(
         write_folder(tmp_path / "f", {**members, "test/cat/1.png": png((0, 0, 0))}), tmp_path / "cache"
     )
     assert found.train_images[:, 0, 0, 0].tolist() == [1, 9, 10, 100]
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_folder_of_something_else_is_refused(case: str, tmp_path: Path) -> None:
-    members, message = REFUSED[case]
-    with pytest.raises(ValueError, match=message):
-        load_cifar10(write_folder(tmp_path / "bad", {**small_members(), **members}), tmp_path / "cache")
 
 
 def huge() -> bytes:
@@ -200,9 +165,7 @@ def huge() -> bytes:
 
 def deep() -> bytes:
     """A PNG of 16 bits a pixel, which would be cut to white."""
-    buffer = io.BytesIO()
-    Image.fromarray(np.full((32, 32), 40_000, np.uint16)).save(buffer, "PNG")
-    return buffer.getvalue()
+    return encoded(np.full((32, 32), 40_000, np.uint16))
 
 
 @pytest.mark.parametrize(("content", "said"), [(huge(), "DOS attack"), (deep(), "8 bits per colour are needed")])
@@ -212,21 +175,20 @@ def test_pictures_that_are_not_what_they_seem_are_refused(content: bytes, said: 
         load_cifar10(folder, tmp_path / "cache")
 
 
-def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar10_pictures, "MOST_IN_ALL", 1000)
-    with pytest.raises(ValueError, match="its pictures have over 1,000 bytes, too many for CIFAR-10"):
-        load_cifar10(write_archive(tmp_path / "much.tar.xz", small_members()), tmp_path / "cache")
-
-
-def test_two_pictures_of_one_name_are_refused(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "here", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
-    with pytest.raises(ValueError, match=r"train/cat/0000\.jpg and train/cat/0000\.png have the same name"):
-        load_cifar10(folder, tmp_path / "cache")
-
-
-def test_a_folder_without_any_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"has neither batches\.meta nor train/ and test/; name"):
-        load_cifar10(tmp_path)
+def test_too_much_nothing_and_two_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = write_folder(tmp_path / "both", {**small_members(), "train/cat/0000.png": png((0, 0, 0))})
+    refused = {
+        both: r"train/cat/0000\.jpg and train/cat/0000\.png have the same name",
+        tmp_path: r"has neither batches\.meta nor train/ and test/; name",
+        write_archive(tmp_path / "empty.tar.xz", {"README": b"words"}): "but found none",
+        write_archive(tmp_path / "much.tar.xz", small_members()): "its pictures have over 1,000 bytes, too many for",
+    }
+    monkeypatch.setattr(cifar10, "_MOST_IN_ALL", 1000)
+    for path, said in refused.items():
+        with pytest.raises(ValueError, match=said):
+            load_cifar10(path, tmp_path / "cache")
+    with pytest.raises(FileNotFoundError, match=r"no file .*none\.tar\.xz"):
+        load_cifar10(tmp_path / "none.tar.xz")
 
 
 def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -> None:
@@ -237,7 +199,7 @@ def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -
         damaged = bytearray(whole)
         damaged[at] ^= 1 << rng.integers(8)
         try:
-            cifar10_pictures._pixels(bytes(damaged), "here.png")
+            picture(bytes(damaged), 32, "RGB", "here.png")
         except ValueError as error:
             told.append(str(error))
     assert len(told) > len(whole) // 2
@@ -255,30 +217,13 @@ def test_folders_of_other_sets_in_the_data_folder_are_not_taken_for_cifar(
     assert "\n" not in str(told.value)
 
 
-def test_an_archive_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="but found none"):
-        load_cifar10(write_archive(tmp_path / "empty.tar.xz", {"README": b"words"}), tmp_path / "cache")
-
-
-@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
-def test_an_archive_cut_short_is_refused(part: float, small: Path, tmp_path: Path) -> None:
-    content = small.read_bytes()
-    small.write_bytes(content[: int(part * len(content))])
-    with pytest.raises(ValueError, match="not a complete tar archive"):
-        load_cifar10(small, tmp_path / "cache")
-
-
-def test_a_damaged_archive_is_refused(small: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9, None])
+def test_an_archive_that_is_cut_short_or_damaged_is_refused(part: float | None, small: Path, tmp_path: Path) -> None:
     content = bytearray(small.read_bytes())
     content[len(content) // 2] ^= 0xFF
-    small.write_bytes(content)
+    small.write_bytes(content if part is None else small.read_bytes()[: int(part * len(content))])
     with pytest.raises(ValueError, match="not a complete tar archive"):
         load_cifar10(small, tmp_path / "cache")
-
-
-def test_an_absent_archive_is_told_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no file .*none\.tar\.xz"):
-        load_cifar10(tmp_path / "none.tar.xz")
 
 
 def test_the_real_archive_has_sixty_thousand_images() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import struct
-import tarfile
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from archives import write_archive, write_folder
 from rankwise_lab.data import cifar10_batches
 from rankwise_lab.data.cifar10 import find_cifar10, load_cifar10
 from rankwise_lab.data.cifar10_batches import FILES, read_batches
@@ -21,6 +20,7 @@ from rankwise_lab.data.cifar10_batches import FILES, read_batches
 CLASSES = ("emu", "cat", "dog")
 N = 20
 FOLDER = "cifar-10-batches-py"
+AGAIN = "download CIFAR-10 for Python again"
 
 
 # Pickles as Python 2 writes them: its strings have opcodes of their own.
@@ -31,21 +31,10 @@ def string(text: bytes) -> bytes:
 
 
 def array(content: bytes, n: int, width: int = 3072, dtype: bytes = b"u1", fortran: bytes = b"\x89") -> bytes:
-    made = (
-        b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85q\x09"
-        + string(b"b")
-        + b"\x87Rq\x0a"
-    )
+    made = b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85q\x09U\x01b\x87Rq\x0a"
     shape = b"J" + struct.pack("<i", n) + b"J" + struct.pack("<i", width) + b"\x86"
-    kind = (
-        b"cnumpy\ndtype\n"
-        + string(dtype)
-        + b"K\x00K\x01\x87R(K\x03"
-        + string(b"|")
-        + b"NNN"
-        + 2 * b"J\xff\xff\xff\xff"
-        + b"K\x00tb"
-    )
+    state = b"K\x00K\x01\x87R(K\x03U\x01|NNN" + 2 * b"J\xff\xff\xff\xff" + b"K\x00tb"
+    kind = b"cnumpy\ndtype\n" + string(dtype) + state
     return made + b"(K\x01" + shape + kind + fortran + string(content) + b"tb"
 
 
@@ -54,18 +43,10 @@ def labels_of(labels: list[int]) -> bytes:
 
 
 def batch(data: bytes, labels: bytes) -> bytes:
-    names = (
-        b"]q\x0b("
-        + b"".join(string(b"emu_s_%06d.png" % k) + b"r" + struct.pack("<I", 300 + k) for k in range(3))
-        + b"e"
-    )
-    entries = [
-        (b"batch_label", string(b"training batch 1 of 5")),
-        (b"labels", labels),
-        (b"data", data),
-        (b"filenames", names),
-    ]
-    return b"\x80\x02}q\x01(" + b"".join(string(key) + value for key, value in entries) + b"u."
+    names = b"".join(string(b"emu_s_%06d.png" % k) + b"r" + struct.pack("<I", 300 + k) for k in range(3))
+    entries = {b"batch_label": string(b"training batch 1 of 5"), b"labels": labels, b"data": data}
+    entries[b"filenames"] = b"]q\x0b(" + names + b"e"
+    return b"\x80\x02}q\x01(" + b"".join(string(key) + value for key, value in entries.items()) + b"u."
 
 
 def meta(names: tuple[str, ...] = CLASSES) -> bytes:
@@ -83,20 +64,8 @@ def published() -> dict[str, bytes]:
     return {**files, "batches.meta": meta()}
 
 
-def write_folder(folder: Path, files: dict[str, bytes]) -> Path:
-    folder.mkdir(parents=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return folder
-
-
-def write_archive(path: Path, files: dict[str, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(f"{FOLDER}/{name}")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return path
+def _archive(path: Path, files: dict[str, bytes]) -> Path:
+    return write_archive(path, {f"{FOLDER}/{name}": content for name, content in files.items()}, "gz")
 
 
 def check(found: Any) -> None:
@@ -121,7 +90,7 @@ def test_the_files_written_here_are_pickles_as_pythons_own_reader_has_them() -> 
 
 def test_a_folder_and_an_archive_give_the_same_images_and_labels(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / FOLDER, published())
-    archive = write_archive(tmp_path / "cifar-10-python.tar.gz", published())
+    archive = _archive(tmp_path / "cifar-10-python.tar.gz", published())
     for path in (folder, archive, archive):  # the second time the archive is kept
         found = load_cifar10(path, tmp_path / "cache")
         check(found)
@@ -159,31 +128,24 @@ TOUCH = b"touch ran"
 OPEN = b"open('ran', 'w').close()"
 NAMED: dict[str, tuple[bytes, str]] = {
     "os.system": (call(b"os\nsystem", TOUCH), "os.system"),
-    "posix.system": (call(b"posix\nsystem", TOUCH), "posix.system"),
     "eval": (call(b"builtins\neval", OPEN), "builtins.eval"),
-    "eval of Python 2": (call(b"__builtin__\neval", OPEN), "__builtin__.eval"),
     "name from the stack": (stacked(b"os", b"system") + string(TOUCH) + b"\x85R", "os.system"),
-    "path of names": (stacked(b"numpy", b"ndarray.__class__"), "numpy.ndarray.__class__"),
     "own function": (call(b"rankwise_lab.data.cifar10\nload_cifar10", b"x"), "rankwise_lab.data.cifar10.load_cifar10"),
-    "numpy.load": (call(b"numpy\nload", b"x"), "numpy.load"),
     "codec other than encode": (call(b"_codecs\ndecode", b"x"), "_codecs.decode"),
     "name only": (b"cos\nsystem\n", "os.system"),
 }
 
 
 @pytest.mark.parametrize("case", NAMED)
-@pytest.mark.parametrize("name", ["batches.meta", "data_batch_4"])
 def test_a_name_that_the_files_do_not_need_is_refused_and_not_looked_up(
-    case: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     payload, said = NAMED[case]
-    files = {**published(), name: b"\x80\x02" + payload + b"."}
-    with pytest.raises(ValueError, match=f"{name} names '{said}', which no batch of CIFAR-10 needs"):
-        read_batches(files, "here")
-    inside = {**published(), name: batch(payload, labels_of(LABELS["data_batch_4"]))}
-    with pytest.raises(ValueError, match=f"{name} names '{said}'"):
-        read_batches(inside, "here")
+    for name in ("batches.meta", "data_batch_4"):
+        for content in (b"\x80\x02" + payload + b".", batch(payload, labels_of(LABELS["data_batch_4"]))):
+            with pytest.raises(ValueError, match=f"{name} names '{said}', which no batch of CIFAR-10 needs"):
+                read_batches({**published(), name: content}, "here")
     assert not os.listdir(tmp_path)
 
 
@@ -205,14 +167,10 @@ def test_an_object_that_calls_something_does_not_call_it(
 
 OPCODES: dict[str, bytes] = {
     "PERSID": b"Pother\n.",
-    "BINPERSID": string(b"other") + b"Q.",
     "NEWOBJ": b"cnumpy\nndarray\n)\x81.",
     "INST": b"(ios\nsystem\n.",
-    "OBJ": b"(cnumpy\nndarray\no.",
     "EXT1": b"\x82\x01.",
     "DUP": b"}2.",
-    "EMPTY_SET": b"\x8f.",
-    "NEXT_BUFFER": b"\x97.",
     "LONG4": b"\x8b\x04\x00\x00\x00\x01\x00\x00\x00.",
 }
 
@@ -223,56 +181,28 @@ def test_opcodes_that_the_files_do_not_need_are_refused(opcode: str) -> None:
         read_batches({**published(), "batches.meta": b"\x80\x02" + OPCODES[opcode]}, "here")
 
 
-NESTED = b"cnumpy\ndtype\n" + call(b"numpy\ndtype", b"u1") + b"\x85R"
-TRICKS: dict[str, tuple[bytes, str]] = {
-    "a call of a call": (NESTED + b")R", "object is not callable"),
-    "a call of a string": (string(b"os.system") + string(TOUCH) + b"\x85R", "'bytes' object is not callable"),
-    "a call without a tuple": (b"cnumpy\ndtype\n" + string(b"u1") + b"R", "must be a tuple"),
-    "a state for a name": (b"cnumpy\nndarray\n}b", "a name cannot have a state"),
-    "attributes for a name": (b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b", "a name cannot have a state"),
-    "a state for a dictionary": (b"}}b", "'dict' object has no attribute"),
-    "a deep state": (call(b"numpy\ndtype", b"u1") + b")\x85\x85\x85b", "arguments that no array has"),
-    "a state that is no tuple": (call(b"numpy\ndtype", b"u1") + b"}b", "arguments that no array has"),
-    "a deep argument": (b"cnumpy\ndtype\n)\x85\x85\x85R", "arguments that no array has"),
-    "a list for an argument": (b"cnumpy\ndtype\n]\x85R", "arguments that no array has"),
-    "an item for a name": (
-        b"cnumpy\nndarray\n" + string(b"x") + b"Ns",
-        "'_Name' object does not support item assignment",
-    ),
-    "more for a tuple": (b")Na", "'tuple' object has no attribute 'append'"),
-    "a key that is a tuple": (b"})" + b"\x85" * 4 + b"Ns", "a key that is not text"),
-    "a key that is a deep tuple": (b"})" + b"\x85" * 100_000 + b"Ns", "more tuples than any batch"),
-    "a key that calls have made deep": (
-        b"}cnumpy\ndtype\nq\x00)q\x01" + b"h\x00h\x01\x85q\x01R" * 20_000 + b"h\x01Ns",
-        "arguments that no array has",
-    ),
-    "a key that cannot be": (b"}]Ns", "unhashable type"),
-    "a key without a value": (b"}(" + string(b"x") + b"u", "not a complete pickle"),
-    "from an empty memo": (b"h\x05", "not a complete pickle"),
-    "from an empty stack": (b"\x87", "not a complete pickle"),
-    "no mark": (b"}u", "not a complete pickle"),
-    "no such opcode": (b"\xff", "not a complete pickle"),
-    "another encoding": (
-        b"c_codecs\nencode\n" + string(b"x") + string(b"rot13") + b"\x86R",
-        "not made from their",
-    ),
+TRICKS: dict[str, bytes] = {
+    "a call of a call": b"cnumpy\ndtype\n" + call(b"numpy\ndtype", b"u1") + b"\x85R)R",
+    "a call of a string": string(b"os.system") + string(TOUCH) + b"\x85R",
+    "a call without a tuple": b"cnumpy\ndtype\n" + string(b"u1") + b"R",
+    "attributes for a name": b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b",
+    "a state for a dictionary": b"}}b",
+    "more for a tuple": b")Na",
+    "a key that is a deep tuple": b"})" + b"\x85" * 100_000 + b"Ns",
+    "a key that calls have made deep": b"}cnumpy\ndtype\nq\x00)q\x01" + b"h\x00h\x01\x85q\x01R" * 20_000 + b"h\x01Ns",
+    "a key that cannot be": b"}]Ns",
+    "a key without a value": b"}(" + string(b"x") + b"u",
+    "from an empty stack": b"\x87",
+    "no such opcode": b"\xff",
+    "another encoding": b"}c_codecs\nencode\n" + string(b"x") + string(b"rot13") + b"\x86RNs",
+    "a list that holds itself": b"]q\x00h\x00a",
 }
 
 
 @pytest.mark.parametrize("case", TRICKS)
 def test_programs_that_do_not_fit_are_refused(case: str) -> None:
-    payload, said = TRICKS[case]
-    with pytest.raises(ValueError, match=said) as told:
-        read_batches({**published(), "test_batch": b"\x80\x02" + payload + b"."}, "here")
-    assert "here/test_batch" in str(told.value)
-
-
-def test_a_list_that_holds_itself_is_no_batch() -> None:
-    with pytest.raises(ValueError, match="contains no dictionary"):
-        read_batches({**published(), "test_batch": b"\x80\x02]q\x00h\x00a."}, "here")
-    own = batch(array(PIXELS["test_batch"].tobytes(), N), b"]q\x05h\x05a")
-    with pytest.raises(ValueError, match="labels is not a list of whole numbers"):
-        read_batches({**published(), "test_batch": own}, "here")
+    with pytest.raises(ValueError, match=f"here/test_batch .*; {AGAIN}"):
+        read_batches({**published(), "test_batch": b"\x80\x02" + TRICKS[case] + b"."}, "here")
 
 
 HUGE = 2**31 - 1
@@ -280,20 +210,9 @@ TEXT = b"X" + struct.pack("<I", 1 << 20) + bytes(1 << 20)
 BOMBS: dict[str, tuple[bytes, str]] = {
     "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86.", "more parts than any batch"),
     "a long string that is not there": (b"B" + struct.pack("<I", 2**32 - 1) + b"x.", "not a complete pickle"),
-    "a long string of Python 2 that is not there": (b"T" + struct.pack("<i", HUGE) + b"x.", "not a complete pickle"),
     "a frame that is not there": (b"\x95" + struct.pack("<Q", 2**62) + b"N.", "not a complete pickle"),
-    "a frame that cannot be": (b"\x95" + struct.pack("<Q", 2**64 - 1) + b"N.", "not a complete pickle"),
     "a string made again and again": (
         b"c_codecs\nencode\nq\x00" + TEXT + b"X\x06\x00\x00\x00latin1\x86q\x01](" + b"h\x00h\x01R" * 1000 + b"e.",
-        "not made from their text",
-    ),
-    "an array made again and again": (
-        call(b"numpy\ndtype", b"u1")
-        + b"q\x00K\x01J\x00\x00\x10\x00\x86q\x01"
-        + TEXT.replace(b"X", b"B", 1)
-        + b"q\x02\x87]("
-        + b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01h\x01h\x00\x89h\x02tb" * 500
-        + b"e.",
         "contains no dictionary",
     ),
     "very many parts": (b"(" + b"}" * (1 << 22), "more parts than any batch"),
@@ -323,7 +242,7 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ValueError, match=r"data_batch_1 has 6.,... bytes, more than any batch"):
         load_cifar10(write_folder(tmp_path / FOLDER, published()))
     with pytest.raises(ValueError, match=r"cifar-10-batches-py/data_batch_1 has 6.... bytes, too many for a batch"):
-        load_cifar10(write_archive(tmp_path / "a.tar.gz", published()), tmp_path / "cache")
+        load_cifar10(_archive(tmp_path / "a.tar.gz", published()), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
 
@@ -334,17 +253,10 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "one label too few": (batch(GOOD, labels_of([0] * (N - 1))), "has 20 images and 19 labels"),
     "a label of no class": (batch(GOOD, labels_of([0] * (N - 1) + [3])), "label 19 is not one of the classes 0 to 2"),
     "labels that are texts": (batch(GOOD, b"](" + string(b"0") * N + b"e"), "labels is not a list of whole numbers"),
-    "labels that are true": (batch(GOOD, b"](" + b"\x88" * N + b"e"), "labels is not a list of whole numbers"),
-    "labels that are no list": (batch(GOOD, b"K\x00"), "labels is not a list of whole numbers"),
     "bytes missing": (batch(array(bytes(N * 3072 - 1), N), ZEROS), "n × 3072 bytes, or lacks some"),
-    "bytes too many": (batch(array(bytes(N * 3072 + 1), N), ZEROS), "n × 3072 bytes, or lacks some"),
-    "other pixels": (batch(array(bytes(N * 3072), 2 * N, 1536), ZEROS), "n × 3072 bytes, or lacks some"),
     "negative shape": (batch(array(bytes(N * 3072), -N, -3072), ZEROS), "n × 3072 bytes, or lacks some"),
-    "no images": (batch(array(b"", 0), b"]"), "n × 3072 bytes, or lacks some"),
     "objects": (batch(array(bytes(N * 3072), N, dtype=b"O"), ZEROS), r"dtype u1"),
-    "floats": (batch(array(bytes(N * 3072), N, dtype=b"f4"), ZEROS), r"dtype u1"),
     "no array": (batch(string(bytes(N * 3072)), ZEROS), "data is not an array"),
-    "a type for an array": (batch(b"cnumpy\nndarray\n", ZEROS), "data is not an array"),
     "an array without a state": (batch(call(b"numpy.core.multiarray\n_reconstruct"), ZEROS), "data is not an array"),
     "a list": (b"\x80\x02].", "contains no dictionary"),
     "no data": (b"\x80\x02}" + string(b"labels") + ZEROS + b"s.", "has no 'data'"),
@@ -360,7 +272,7 @@ def test_a_batch_of_something_else_is_refused(case: str) -> None:
     with pytest.raises(ValueError, match=said) as told:
         read_batches({**published(), "test_batch": content}, "here")
     assert str(told.value).startswith("here/test_batch")
-    assert str(told.value).endswith("download CIFAR-10 for Python again")
+    assert str(told.value).endswith(AGAIN)
 
 
 @pytest.mark.parametrize("names", [(), ("cat", "cat"), ("cat", "../dog"), ("cat", "")])
@@ -374,7 +286,7 @@ def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
     files = published()
     del files[name]
     with pytest.raises(ValueError, match=f"lacks {name}; download"):
-        load_cifar10(write_archive(tmp_path / "a.tar.gz", files), tmp_path / "cache")
+        load_cifar10(_archive(tmp_path / "a.tar.gz", files), tmp_path / "cache")
 
 
 def test_a_file_cut_short_anywhere_is_refused() -> None:
@@ -419,7 +331,7 @@ def test_published_files_are_found_before_pictures_and_the_unpacked_before_the_a
     for part in ("train", "test"):
         (tmp_path / "cifar10" / part).mkdir(parents=True)
     assert find_cifar10() == find_cifar10(tmp_path) == find_cifar10(tmp_path / "cifar10") == tmp_path / "cifar10"
-    archive = write_archive(tmp_path / "cifar-10-python.tar.gz", published())
+    archive = _archive(tmp_path / "cifar-10-python.tar.gz", published())
     assert find_cifar10() == find_cifar10(tmp_path) == find_cifar10(archive) == archive
     folder = write_folder(tmp_path / FOLDER, published())
     assert find_cifar10() == find_cifar10(tmp_path) == find_cifar10(folder) == folder

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from rankwise_lab.demo import experiment
-from rankwise_lab.demo.fits import Fit
-from rankwise_lab.demo.results import Demo
+from rankwise_lab.demo.results import Demo, Fit, Settings
 from rankwise_lab.progress import Progress
 
-SMALL = experiment.Settings(train=0.2, splits=3, folds=2, first=60, n_Cs=2, n_baseline_Cs=3, fits=1)
+SMALL = Settings(train=0.2, splits=3, folds=2, first=60, n_Cs=2, n_baseline_Cs=3, fits=1)
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 pytest.importorskip("matplotlib")
 
-from rankwise_lab.demo.comparison import Ranked, typical
 from rankwise_lab.demo.page import as_lines
-from rankwise_lab.demo.results import Demo, as_dict
+from rankwise_lab.demo.results import Demo, Ranked, as_dict, typical
 
 Spoil = Callable[..., Demo]
 
@@ -29,32 +28,23 @@ def test_the_checks_hold_on_real_data(found: Demo) -> None:
     assert found.data.n_train_pos + found.data.n_test_pos == found.data.n_pos
 
 
-def test_the_ranker_stands_beside_a_tuned_logistic_regression(found: Demo) -> None:
-    both = found.comparison
+def test_every_model_is_trained_on_every_split_and_every_method_on_the_same_problem(found: Demo) -> None:
+    both, splits = found.comparison, found.settings.splits
     assert [(model.name, model.loss) for model, _ in both.pairs] == [
         ("LinearRanker", None),
         ("LogisticRegression", None),
     ]
-    assert both.ours.Cs == []
-    assert len(both.baseline.Cs) == found.settings.splits
+    assert (both.ours.Cs, len(both.baseline.Cs), both.untuned.Cs) == ([], splits, [1.0] * splits)
     assert set(both.baseline.Cs) <= {1e-4, 0.1, 1e2}, "three values from 0.0001 to 100"
-    assert both.untuned.Cs == [1.0] * found.settings.splits
-
-
-def test_every_loss_is_trained_on_every_split(found: Demo) -> None:
-    assert {model.name: model.loss for model in found.models} == {
-        "0-1 loss": "zero-one",
-        "AP loss": "ap",
-        "NDCG loss": "ndcg",
-    }
-    assert all(len(model.certificates) == found.settings.splits for model in found.models)
-    for model in (found.comparison.ours, found.comparison.baseline, found.comparison.untuned, *found.models):
-        assert len(model.fits) == found.settings.splits
+    assert [(model.name, model.loss) for model in found.models] == [
+        ("0-1 loss", "zero-one"),
+        ("AP loss", "ap"),
+        ("NDCG loss", "ndcg"),
+    ]
+    assert all(len(model.certificates) == splits for model in found.models)
+    for model in (both.ours, both.baseline, both.untuned, *found.models):
+        assert len({fit.ap for fit in model.fits}) == len(model.fits) == splits, "splits must differ"
         assert 0.3 < model.ap.min() <= model.ap.max() < 1.0, "neither hopeless nor saturated"
-        assert len({fit.ap for fit in model.fits}) == found.settings.splits, "splits must differ"
-
-
-def test_every_method_is_timed_on_the_same_problem(found: Demo) -> None:
     assert {race.loss: [one.method for one in race.timed] for race in found.races} == {
         "ap": ["bucketed", "quicksort", "mohapatra2014", "yue"],
         "ndcg": ["bucketed", "quicksort", "yue", "chakrabarti"],
@@ -84,24 +74,12 @@ def test_the_images_of_a_list_are_those_of_the_data(found: Demo) -> None:
     assert found.comparison.shown.trained.size == found.data.n_train
 
 
-def test_ranks_of_hits_and_errors_begin_at_1_and_give_average_precision() -> None:
-    digits = np.array([8, 3, 8, 8, 1])
-    ranked = Ranked(np.arange(5.0)[::-1], np.arange(5), digits, np.zeros((5, 8, 8)), 8)
-    assert ranked.hits.tolist() == [1, 3, 4]
-    assert ranked.errors.tolist() == [2, 5]
+def test_ranks_begin_at_1_and_the_split_closest_to_the_mean_is_shown_not_the_best() -> None:
+    ranked = Ranked(np.arange(5.0)[::-1], np.arange(5), np.array([8, 3, 8, 8, 1]), np.zeros((5, 8, 8)), 8)
+    assert (ranked.hits.tolist(), ranked.errors.tolist()) == ([1, 3, 4], [2, 5])
     assert ranked.ap == pytest.approx((1 / 1 + 2 / 3 + 3 / 4) / 3, rel=1e-15)
-
-
-def test_the_split_closest_to_the_mean_is_shown_not_the_best() -> None:
     assert typical(np.array([0.09, 0.0, 0.04, -0.01])) == 2
     assert typical(np.array([0.02, 0.02])) == 0
-
-
-def test_the_interval_is_students(with_ap: Spoil) -> None:
-    interval = with_ap([0.51, 0.52, 0.53], [0.5, 0.5, 0.5]).comparison.interval
-    assert interval.mean == pytest.approx(0.02)
-    half = 4.302652729911275 * 0.01 / 3**0.5  # the 97.5 % point of t with 2 degrees of freedom, times s/√n
-    assert (interval.low, interval.high) == pytest.approx((0.02 - half, 0.02 + half))
 
 
 def _with_shown(found: Demo, **changes: Any) -> Demo:
@@ -129,11 +107,8 @@ def _swap(values: NDArray[Any], one: int, other: int) -> NDArray[Any]:
 
 def _another_typical(found: Demo) -> Demo:
     """The splits that are not shown have a higher AP, so that the mean is near to theirs."""
-    return _with_fits(found, _others(found), ap=0.99, ap_sklearn=0.99)
-
-
-def _others(found: Demo) -> list[int]:
-    return [k for k in range(found.settings.splits) if k != found.comparison.shown.number]
+    others = [k for k in range(found.settings.splits) if k != found.comparison.shown.number]
+    return _with_fits(found, others, ap=0.99, ap_sklearn=0.99)
 
 
 def _swap_late(found: Demo) -> Demo:
@@ -174,6 +149,9 @@ def test_each_check_of_the_comparison_can_fail(spoil: Any, checks: list[str], fo
 @pytest.mark.parametrize(
     ("changes", "check"),
     [
+        (lambda last: {"gap": float("nan")}, "every certified gap"),
+        (lambda last: {"objective": 0.99 * last.dual}, "the same minimum"),
+        (lambda last: {"hinge": last.hinge + 1e-6}, "the same J"),
         ({"gap": 2e-3}, "every certified gap"),
         ({"objective": 1.0}, "computed again"),
         ({"loss": 1.1, "hinge": 1.0}, "J is at least the loss"),
@@ -181,20 +159,11 @@ def test_each_check_of_the_comparison_can_fail(spoil: Any, checks: list[str], fo
         ({"ap": 0.05, "ap_sklearn": 0.05}, "every structured SVM ranks better than chance"),
     ],
 )
-def test_each_check_of_a_structured_svm_can_fail(changes: dict[str, float], check: str, spoil_fit: Spoil) -> None:
-    _assert_failed(spoil_fit(**changes), [check])
-
-
-@pytest.mark.parametrize(
-    ("changes", "check"),
-    [
-        (lambda last: {"gap": float("nan")}, "every certified gap"),
-        (lambda last: {"objective": 0.99 * last.dual}, "the same minimum"),
-        (lambda last: {"hinge": last.hinge + 1e-6}, "the same J"),
-    ],
-)
-def test_each_check_of_a_method_can_fail(changes: Any, check: str, found: Demo, spoil_timed: Spoil) -> None:
-    _assert_failed(spoil_timed(**changes(found.races[0].timed[-1])), [check])
+def test_each_check_of_a_structured_svm_and_of_a_method_can_fail(
+    changes: Any, check: str, found: Demo, spoil_fit: Spoil, spoil_timed: Spoil
+) -> None:
+    spoilt = spoil_timed(**changes(found.races[0].timed[-1])) if callable(changes) else spoil_fit(**changes)
+    _assert_failed(spoilt, [check])
 
 
 def _assert_failed(spoilt: Demo, checks: list[str]) -> None:

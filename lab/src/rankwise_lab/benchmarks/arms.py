@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from rankwise.cli import install_hint
 from rankwise_lab.benchmarks.tasks import of_names
 from rankwise_lab.intervals import interval_cells, student
 from rankwise_lab.report.table import Table
-
-__all__ = ["TORCH", "Arm", "Package", "arms_table", "asked", "compared", "of_whole_seeds"]
 
 
 class Package(NamedTuple):
@@ -25,7 +23,6 @@ class Package(NamedTuple):
 
     @property
     def installed(self) -> bool:
-        """Whether it is installed."""
         return find_spec(self.name) is not None
 
 
@@ -42,18 +39,7 @@ class Arm:
     package: Package = TORCH
 
 
-class _OfArm(Protocol):
-    """The result of one arm for one seed."""
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def arm(self) -> str: ...
-
-
 _A = TypeVar("_A", bound=Arm)
-_R = TypeVar("_R", bound=_OfArm)
 
 
 def asked(arms: Sequence[_A], names: Sequence[str] | None) -> list[_A]:
@@ -65,9 +51,9 @@ def asked(arms: Sequence[_A], names: Sequence[str] | None) -> list[_A]:
     return [arm for arm in chosen if arm.package.installed]
 
 
-def of_whole_seeds(records: Iterable[_R], arms: Sequence[Arm]) -> tuple[list[int], dict[str, list[_R]]]:
+def of_whole_seeds(records: Iterable[Any], arms: Sequence[Arm]) -> tuple[list[int], dict[str, list[Any]]]:
     """Return the seeds that have records of all arms, and these records by arm, in that order."""
-    by_seed: dict[int, dict[str, _R]] = {}
+    by_seed: dict[int, dict[str, Any]] = {}
     for record in records:
         by_seed.setdefault(record.seed, {})[record.arm] = record
     seeds = [seed for seed in sorted(by_seed) if all(arm.name in by_seed[seed] for arm in arms)]

@@ -27,8 +27,6 @@ from rankwise_lab.benchmarks.quality import Record, less_table, of_whole_tasks
 from rankwise_lab.intervals import corrected, student
 from rankwise_lab.report.table import Table, as_text
 
-__all__ = ["CONTENDERS", "REFERENCE", "Plan", "extremes", "means", "scaled_bags", "summarise", "table"]
-
 REFERENCE = "latent-ap"
 # C of rankers, in units of the natural C of a ranker of bag means; and C of logistic regression. Equally many.
 _UNITS = np.logspace(-2, 2, 7)

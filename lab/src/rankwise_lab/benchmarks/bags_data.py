@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from rankwise_lab.benchmarks.tasks import Data, Task, of_names, packaged
 
-__all__ = ["SETS", "BagSet", "load_sets", "read_csv"]
-
 SETS = ("musk1", "musk2", "corel_dogs", "protein", "elephant")
 _LABELS = {0.0: False, -1.0: False, 1.0: True}
 
@@ -39,19 +37,16 @@ class BagSet:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Bags and features."""
         return len(self), self.features.shape[1]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Instances of each bag."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
     def __getitem__(self, which: NDArray[np.intp]) -> BagSet:
-        """Return the bags with these numbers."""
         ranges = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in which]
         sizes = self.sizes[which]
         return BagSet(self.features[np.concatenate(ranges)], np.concatenate([[0], np.cumsum(sizes)]))

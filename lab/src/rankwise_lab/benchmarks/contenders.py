@@ -16,8 +16,6 @@ from sklearn.svm import LinearSVC
 
 from rankwise import LinearRanker, RankSVMCV
 
-__all__ = ["BASELINES", "GRID", "OURS", "Contender", "Fitted", "choose", "logistic", "tuned"]
-
 # C of Σ loss + |w|²/2C: factors of 4, wide enough that the best lies inside unless the curve is flat.
 GRID = tuple(4.0**e for e in range(-9, 4))
 INNER_FOLDS = 5

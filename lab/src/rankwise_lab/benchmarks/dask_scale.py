@@ -18,8 +18,6 @@ from rankwise import RankSVM
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least
 
-__all__ = ["BENCHMARK"]
-
 _POSITIVES = 1000
 # Steps of a fit. The first, at 0, is unlike the others: all scores are equal.
 _STEPS = 6

@@ -9,8 +9,6 @@ from rankwise_lab.measuring import scores
 from rankwise_lab.progress import Progress
 from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, plot, time_call
 
-__all__ = ["Panel", "draw", "measure"]
-
 
 @dataclass(frozen=True)
 class Panel:

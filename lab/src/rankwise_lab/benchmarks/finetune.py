@@ -20,14 +20,43 @@ import numpy as np
 
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.arms import arms_table, compared, of_whole_seeds
-from rankwise_lab.benchmarks.finetune_arms import ARMS, REFERENCE, Arm, plain
-from rankwise_lab.benchmarks.finetune_data import Problem, Sizes, archive, draw, load
-from rankwise_lab.benchmarks.finetune_model import mean_ap, network, one_thread, train
+from rankwise_lab.benchmarks.finetune_model import (
+    REFERENCE,
+    Arm,
+    Labels,
+    Part,
+    mean_ap,
+    network,
+    one_thread,
+    plain,
+    train,
+)
+from rankwise_lab.data.cifar10 import ARCHIVE, Cifar10, load_cifar10
+from rankwise_lab.data.folder import data_folder, existing
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import as_text
 from rankwise_lab.reproduce.cifar_data import digest
 
-__all__ = ["Choice", "Plan", "Record", "run", "summarise", "table"]
+
+@dataclass(frozen=True)
+class Sizes:
+    """Images of each rare class and of each common one, to train with and to validate with; number of rare classes."""
+
+    train_rare: int = 500
+    train_common: int = 4000
+    validation_rare: int = 125
+    validation_common: int = 1000
+    rare_classes: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The parts of one draw and the names of its rare classes; the labels of `test` are right, whatever the noise."""
+
+    rare: tuple[str, ...]
+    train: Part
+    validation: Part
+    test: Part
 
 
 @dataclass(frozen=True)
@@ -81,35 +110,28 @@ class Record:
 
 def run(
     folder: Path,
-    seeds: Sequence[int] = range(5),
-    plan: Plan | None = None,
-    arms: Sequence[Arm] = ARMS,
+    seeds: Sequence[int],
+    plan: Plan,
+    arms: Sequence[Arm],
+    *,
     n_jobs: int = 1,
-    data_dir: Path | None = None,
-    cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Return records of all arms for all seeds; finished ones are in `folder`.
+    """Return records of these arms for these seeds; finished ones are in `folder`.
 
-    data_dir: the folder of the archive, else RANKWISE_DATA, else ../shared/data from the root of a checkout; raises
-    MissingDataError if it is not there. n_jobs: seeds at a time, each on one thread.
+    n_jobs: seeds at a time, each on one thread.
     """
-    plan = Plan() if plan is None else plan
-    bar = Progress() if progress is None else progress
-    from sklearn.utils.parallel import Parallel, delayed
-
-    archive(data_dir)
+    archive = existing(data_folder() / ARCHIVE)
     done = pieces.Pieces(folder, plan, option="--results")
     left = [
-        (seed, noise, missing)
+        (plan, seed, noise, missing, archive)
         for seed in seeds
         for noise in plan.noises
         if (missing := [arm for arm in arms if _name(seed, noise, arm) not in done])
     ]
     if left:  # decode once here, not in every process
-        done.agree("data", {"images": digest(load(data_dir, cache_dir))}, "other images")
-    jobs = (delayed(_evaluate)(done, plan, *of_seed, data_dir, cache_dir) for of_seed in left)
-    bar.follow("Fine-tuning", Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), len(left))
+        done.agree("data", {"images": digest(load_cifar10(archive))}, "other images")
+    done.finish("Fine-tuning", _evaluate, left, n_jobs, progress)
     names = [_name(seed, noise, arm) for noise in plan.noises for seed in seeds for arm in arms]
     return [done.record(name, Record) for name in names]
 
@@ -119,58 +141,51 @@ def _name(seed: int, noise: float, arm: Arm) -> str:
     return f"seed-{seed}-noise-{noise:g}-{arm.name}"
 
 
-def _evaluate(
-    done: pieces.Pieces,
-    plan: Plan,
-    seed: int,
-    noise: float,
-    arms: Sequence[Arm],
-    data_dir: Path | None,
-    cache_dir: Path | None,
-) -> str:
+def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, noise: float, arms: Sequence[Arm], archive: Path) -> str:
     """Train with cross-entropy, continue with each arm, and write its record; return a label of seed and noise."""
-    problem = draw(load(data_dir, cache_dir), plan.sizes, noise, seed)
+    problem = draw(load_cifar10(archive), plan.sizes, noise, seed)
     with one_thread(seed):
         initial = network(plan.widths, len(problem.rare))
-        start = copy.deepcopy(initial)
-        first = plan.first
+        start, first = copy.deepcopy(initial), plan.first
         rng = np.random.default_rng([seed, 1])
         train(start, problem.train, plain, plan.first_epochs, first.batch, first.learning_rate, rng, decay=False)
         before = mean_ap(start, problem.test)
         for arm in arms:
             began = time.perf_counter()
-            found = _by_choice(initial if arm.whole else start, problem, plan, seed, arm)
-            best = int(np.argmax([validation for validation, _ in found]))
+            validation, test = _by_choice(initial if arm.whole else start, problem, plan, seed, arm)
+            best = int(np.argmax(validation))
+            chosen, seconds = plan.choices[best], time.perf_counter() - began
             record = Record(
-                seed=seed,
-                noise=noise,
-                arm=arm.name,
-                rare=list(problem.rare),
-                before=before,
-                ap=found[best][1],
-                batch=plan.choices[best].batch,
-                learning_rate=plan.choices[best].learning_rate,
-                validation=[validation for validation, _ in found],
-                test=[test for _, test in found],
-                seconds=time.perf_counter() - began,
+                seed,
+                noise,
+                arm.name,
+                list(problem.rare),
+                before,
+                test[best],
+                chosen.batch,
+                chosen.learning_rate,
+                validation,
+                test,
+                seconds,
             )
             done.write(_name(seed, noise, arm), asdict(record))
     return f"seed {seed}, {noise:.0%} of negative labels wrong"
 
 
-def _by_choice(start: Any, problem: Problem, plan: Plan, seed: int, arm: Arm) -> list[tuple[float, float]]:
-    """Return mean AP of validation and test images after training with each choice, each time with a new loss."""
+def _by_choice(start: Any, problem: Problem, plan: Plan, seed: int, arm: Arm) -> list[list[float]]:
+    """Return mean AP of validation and of test images by choice, after training with it and a new loss."""
     epochs = plan.epochs + (plan.first_epochs if arm.whole else 0)
-    found = []
+    found: list[list[float]] = [[], []]
     for choice in plan.choices:
         model, loss = copy.deepcopy(start), arm.make(problem.train.labels)
         rng = np.random.default_rng([seed, 2])
         train(model, problem.train, loss, epochs, choice.batch, choice.learning_rate, rng)
-        found.append((mean_ap(model, problem.validation), mean_ap(model, problem.test)))
+        for so_far, part in zip(found, (problem.validation, problem.test), strict=True):
+            so_far.append(mean_ap(model, part))
     return found
 
 
-def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm] = ARMS) -> dict[str, Any]:
+def summarise(records: Collection[Record], plan: Plan, arms: Sequence[Arm]) -> dict[str, Any]:
     """Return, for each noise, mean test AP before and by arm, and paired differences with 95 % intervals (t).
 
     Differences are to plain cross-entropy, and to the best baseline of that noise by mean test AP. Only seeds with all
@@ -211,3 +226,45 @@ def table(summary: dict[str, Any]) -> str:
         title = f"{title}, {len(found['seeds'])} seeds"
         blocks.append(as_text([arms_table(title, {"mean test AP": means}, found["differences"])]))
     return "\n\n".join(blocks)
+
+
+# Data
+
+
+def draw(cifar: Cifar10, sizes: Sizes, noise: float, seed: int) -> Problem:
+    """Draw the rare classes, then the images of every class, then which negative labels are made positive.
+
+    noise: the part of the negative labels of each rare class that are wrong, in training and validation alike. Images
+    do not depend on it. The whole test set is kept; an image of a rare class weighs there as much less than one of a
+    common class as it is rarer in training.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(cifar.classes))
+    rare = order[: sizes.rare_classes]
+    train, validation = [], []
+    for label in order:
+        rows = rng.permutation(np.flatnonzero(cifar.train_labels == label))
+        is_rare = label in rare
+        a = sizes.train_rare if is_rare else sizes.train_common
+        b = a + (sizes.validation_rare if is_rare else sizes.validation_common)
+        if b > rows.size:
+            raise ValueError(f"class {cifar.classes[label]} has {rows.size} images, but {b} are needed")
+        train.append(rows[:a])
+        validation.append(rows[a:b])
+    parts = []
+    for rows in map(np.concatenate, (train, validation)):
+        labels = _flip(cifar.train_labels[rows, None] == rare, noise, rng)
+        parts.append(Part(cifar.train_images[rows], labels, np.ones(rows.size)))
+    truth = cifar.test_labels[:, None] == rare
+    weight = np.where(truth.any(axis=1), sizes.train_rare / sizes.train_common, 1.0)
+    names = tuple(cifar.classes[label] for label in rare)
+    return Problem(names, parts[0], parts[1], Part(cifar.test_images, truth, weight))
+
+
+def _flip(truth: Labels, noise: float, rng: np.random.Generator) -> Labels:
+    """A part `noise` of each column's negatives made positive."""
+    labels = truth.copy()
+    for column, right in zip(labels.T, truth.T, strict=True):
+        negatives = np.flatnonzero(~right)
+        column[rng.permutation(negatives)[: round(noise * negatives.size)]] = True
+    return labels

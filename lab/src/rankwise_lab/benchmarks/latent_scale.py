@@ -20,8 +20,6 @@ from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_most
 from rankwise_lab.measuring.machine import growth_of
 from rankwise_lab.measuring.timing import Seconds, compare
 
-__all__ = ["BENCHMARK"]
-
 # Rows written, read or multiplied at a time.
 _CHUNK = 20_000
 _BUFFER = 4 << 20

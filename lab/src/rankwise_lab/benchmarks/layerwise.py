@@ -32,8 +32,6 @@ from rankwise_lab.layerwise.evaluation import in_mode, objective
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.reproduce.cifar_data import split
 
-__all__ = ["BENCHMARK", "Adadelta", "Sizes", "describe"]
-
 _LOSSES = {"ap": "AP", "ndcg": "NDCG", "hinge": "multi-class hinge"}
 # The rate of the warm-up comes first.
 _RATES = (0.1, 1.0)
@@ -125,7 +123,6 @@ class Adadelta:
         self.path.append((self.seconds, objective(self.net, self._blocks, self._loss, _LAM)))
 
     def until(self, seconds: float) -> None:
-        """Run epochs until that many seconds have passed, at least one."""
         while self.seconds < seconds or not self.path:
             self.epoch()
 

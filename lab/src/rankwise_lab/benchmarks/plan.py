@@ -10,8 +10,6 @@ from rankwise_lab.measuring import machine
 from rankwise_lab.pieces import Plan
 from rankwise_lab.progress import Progress
 
-__all__ = ["LOSSES", "PAPER", "Benchmark", "Case", "Row", "Section", "Sizes", "Target", "at_least", "at_most", "over"]
-
 # Positives and negatives of one action class in the paper's timings.
 PAPER = (227, 3120)
 LOSSES = {"ap": "AP", "ndcg": "NDCG"}
@@ -76,7 +74,6 @@ class Target:
     bound: float
 
     def met(self, measured: float) -> bool:
-        """Whether `measured` is within the bound."""
         return measured <= self.bound if self.sense == "<=" else measured >= self.bound
 
 
@@ -108,7 +105,6 @@ class Row:
         return self.target.met(self.measured)
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain data."""
         return {**asdict(self), "met": self.met}
 
 

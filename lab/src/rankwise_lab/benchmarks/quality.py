@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from rankwise.io import fingerprint
@@ -32,9 +31,6 @@ from rankwise_lab.intervals import bootstrap, corrected, interval_cells, paired_
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import Table, as_text
-
-__all__ = ["Plan", "Record", "less_table", "of_whole_tasks", "run", "summarise", "table"]
-
 
 # Bootstrap draws of the tasks, for an interval of the mean over them.
 _RESAMPLES = 10_000
@@ -98,11 +94,9 @@ def run(
     on_skip gets the name of each task without data, and the reason in one line.
     """
     plan = Plan() if plan is None else plan
-    bar = Progress() if progress is None else progress
     done = pieces.Pieces(folder, plan, option="--results")
     jobs = list(_jobs(tasks, contenders, plan, done, on_skip))
-    labels = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    bar.follow(plan.benchmark.capitalize(), labels, len(jobs))
+    done.finish(plan.benchmark.capitalize(), _evaluate, jobs, n_jobs, progress)
     names = [
         _name(task.name, *place, contender.name)
         for task in tasks
@@ -128,7 +122,7 @@ def _jobs(
     plan: Plan,
     done: pieces.Pieces,
     on_skip: Callable[[str, str], None],
-) -> Iterator[Any]:
+) -> Iterator[tuple[Any, ...]]:
     """Yield unfinished work, one fold at a time; a finished task is not loaded."""
     for task in tasks:
         left = {
@@ -145,7 +139,7 @@ def _jobs(
         for repeat in range(plan.repeats):
             for fold, (train, test) in enumerate(plan.split(y, repeat)):
                 if left[repeat, fold]:
-                    yield delayed(_evaluate)(done, task.name, X, y, train, test, left[repeat, fold], repeat, fold, plan)
+                    yield task.name, X, y, train, test, left[repeat, fold], repeat, fold, plan
 
 
 def _facts(X: Any, y: NDArray[np.bool_]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +30,6 @@ from rankwise_lab.data.folder import data_folder, existing
 from rankwise_lab.intervals import bootstrap, interval_cells
 from rankwise_lab.measuring.timing import THREADS
 from rankwise_lab.report.table import Table, as_text
-
-__all__ = ["MODELS", "REFERENCE", "Found", "run", "table"]
 
 _FOLDS = 10
 _OUTER, _REPEATS = 5, 2
@@ -56,7 +53,6 @@ class Split(NamedTuple):
         return self.grades >= 1
 
     def part(self, rows: NDArray[np.int64]) -> Split:
-        """Some of the documents."""
         return Split(self.X[rows], self.grades[rows], self.qid[rows])
 
 
@@ -74,17 +70,14 @@ class Found:
 
 @threadpool_limits.wrap(limits=THREADS)
 def run(
-    data_dir: Path | None = None,
-    quick: bool = False,
-    on_model: Callable[[str], None] = lambda name: None,
-    names: Collection[str] | None = None,
+    quick: bool = False, on_model: Callable[[str], None] = lambda name: None, names: Collection[str] | None = None
 ) -> dict[str, list[Found]]:
     """Judge models trained on the training queries: on the test queries ("given"), and in folds of all queries.
 
     "folds" is the mean of two repeats of five folds; models that take minutes are left out of it. names: some of
     `MODELS`, to which the reference is added.
     """
-    train, test = (_read(data_dir, part) for part in ("train", "test"))
+    train, test = (_read(part) for part in ("train", "test"))
     given, folds = {}, {}
     for name, fit in MODELS.items():
         if (quick and name not in _QUICK) or not (names is None or name in names or name == REFERENCE):
@@ -127,8 +120,8 @@ def _in_folds(fit: Callable[[Split], Any], whole: Split) -> NDArray[np.float64]:
     return np.asarray(found.mean(axis=0))
 
 
-def _read(data_dir: Path | None, part: str) -> Split:
-    path = data_folder(data_dir) / "mq2008-fold1" / f"{part}.txt.gz"
+def _read(part: str) -> Split:
+    path = data_folder() / "mq2008-fold1" / f"{part}.txt.gz"
     found = read_data(existing(path), n_features=46, first_index=1)
     assert found.y is not None
     assert found.qid is not None
@@ -177,63 +170,56 @@ def _linear_ranker(metric: str, graded: bool, train: Split) -> Any:
     return LinearRanker(metric).fit(train.X, train.grades if graded else train.relevant, qid=train.qid)
 
 
+# From documents and a number of trees to scores.
+Predict = Callable[[Any, int], Any]
+
+
 class _Boosted:
     """Fit trees with a library's own objective or ours; leaves, rate and number are chosen in folds of queries."""
 
     def __init__(self, library: str, chosen: str | RankObjective, train: Split) -> None:
-        libraries: dict[str, Callable[..., Any]] = {"LightGBM": _LightGBM, "XGBoost": _XGBoost}
-        self._begin: Callable[..., Any] = partial(libraries[library], chosen)
-        settings = [(leaves, rate) for leaves in (7, 15, 31) for rate in (0.03, 0.1)]
+        begin: Callable[..., Predict] = partial({"LightGBM": _lightgbm, "XGBoost": _xgboost}[library], chosen)
         folds = list(GroupKFold(_OUTER, shuffle=True, random_state=0).split(train.X, train.relevant, train.qid))
-        curves = {s: np.mean([self._curve(s, train, *fold) for fold in folds], axis=0) for s in settings}
-        best = max(settings, key=lambda s: float(curves[s].max()))
-        self._n_trees = _TREES[int(np.argmax(curves[best]))]
-        self._model: Any = self._begin(best, train, self._n_trees)
 
-    def _curve(
-        self, setting: tuple[int, float], train: Split, fit: NDArray[Any], held: NDArray[Any]
-    ) -> NDArray[np.float64]:
-        """Return NDCG@10 on the left-out queries, by number of trees."""
-        model, left = self._begin(setting, train.part(fit), _TREES[-1]), train.part(held)
-        scores = [model.predict(left.X, n) for n in _TREES]
-        return np.array([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
+        def curve(setting: tuple[int, float]) -> NDArray[np.float64]:
+            """Return NDCG@10 on the left-out queries by number of trees, the mean over folds."""
+            found = []
+            for fit, held in folds:
+                predict, left = begin(setting, train.part(fit), _TREES[-1]), train.part(held)
+                scores = [predict(left.X, n) for n in _TREES]
+                found.append([np.nanmean(per_query("ndcg@10", s, left.grades, left.qid)[1]) for s in scores])
+            return np.asarray(np.mean(found, axis=0))
+
+        curves = {(leaves, rate): curve((leaves, rate)) for leaves in (7, 15, 31) for rate in (0.03, 0.1)}
+        best = max(curves, key=lambda setting: float(curves[setting].max()))
+        self._n_trees = _TREES[int(np.argmax(curves[best]))]
+        self._predict = begin(best, train, self._n_trees)
 
     def decision_function(self, X: Any, /) -> NDArray[np.float64]:
-        """Scores of the rows of X."""
-        return np.asarray(self._model.predict(X, self._n_trees))
+        return np.asarray(self._predict(X, self._n_trees))
 
 
-class _LightGBM:
-    def __init__(self, chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> None:
-        import lightgbm
+def _lightgbm(chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> Predict:
+    import lightgbm
 
-        order = np.argsort(train.qid, kind="stable")
-        _, sizes = np.unique(train.qid, return_counts=True)
-        data = lightgbm.Dataset(train.X[order], train.grades[order], group=sizes)
-        fixed = {"objective": chosen, "num_threads": THREADS, "verbose": -1, "seed": 0, "min_data_in_leaf": 20}
-        self._model = lightgbm.train(fixed | {"num_leaves": setting[0], "learning_rate": setting[1]}, data, n_trees)
-
-    def predict(self, X: Any, n_trees: int) -> Any:
-        return self._model.predict(X, num_iteration=n_trees)
+    order = np.argsort(train.qid, kind="stable")
+    _, sizes = np.unique(train.qid, return_counts=True)
+    data = lightgbm.Dataset(train.X[order], train.grades[order], group=sizes)
+    fixed = {"objective": chosen, "num_threads": THREADS, "verbose": -1, "seed": 0, "min_data_in_leaf": 20}
+    model = lightgbm.train(fixed | {"num_leaves": setting[0], "learning_rate": setting[1]}, data, n_trees)
+    return lambda X, n: model.predict(X, num_iteration=n)
 
 
-class _XGBoost:
-    def __init__(self, chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> None:
-        import xgboost
+def _xgboost(chosen: str | RankObjective, setting: tuple[int, float], train: Split, n_trees: int) -> Predict:
+    import xgboost
 
-        order = np.argsort(train.qid, kind="stable")
-        data = xgboost.DMatrix(train.X[order], train.grades[order], qid=train.qid[order])
-        grown: dict[str, Any] = {"grow_policy": "lossguide", "max_depth": 0, "nthread": THREADS, "seed": 0}
-        grown |= {"max_leaves": setting[0], "learning_rate": setting[1]}
-        if isinstance(chosen, str):
-            self._model = xgboost.train(grown | {"objective": chosen}, data, n_trees)
-        else:
-            self._model = xgboost.train(grown, data, n_trees, obj=chosen)
-
-    def predict(self, X: Any, n_trees: int) -> Any:
-        import xgboost
-
-        return self._model.predict(xgboost.DMatrix(X), output_margin=True, iteration_range=(0, n_trees))
+    order = np.argsort(train.qid, kind="stable")
+    data = xgboost.DMatrix(train.X[order], train.grades[order], qid=train.qid[order])
+    grown: dict[str, Any] = {"grow_policy": "lossguide", "max_depth": 0, "nthread": THREADS, "seed": 0}
+    grown |= {"max_leaves": setting[0], "learning_rate": setting[1]}
+    own = isinstance(chosen, str)
+    model = xgboost.train(grown | ({"objective": chosen} if own else {}), data, n_trees, obj=None if own else chosen)
+    return lambda X, n: model.predict(xgboost.DMatrix(X), output_margin=True, iteration_range=(0, n))
 
 
 def _trees(train: Split) -> Any:

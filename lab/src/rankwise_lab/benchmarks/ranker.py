@@ -27,8 +27,6 @@ from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.measuring.timing import THREADS, compare, unconverged
 
-__all__ = ["BENCHMARK"]
-
 _NOISE = (0.0, 0.01, 0.02)
 _MEGABYTES = 500.0
 

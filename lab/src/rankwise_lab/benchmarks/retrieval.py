@@ -13,20 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from rankwise.io import fingerprint
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks.arms import Arm, arms_table, compared, of_whole_seeds
 from rankwise_lab.benchmarks.finetune_model import one_thread
-from rankwise_lab.benchmarks.retrieval_arms import Shape
-from rankwise_lab.benchmarks.retrieval_model import METRICS, judge, network, train
+from rankwise_lab.benchmarks.retrieval_model import METRICS, Shape, judge, network, train
 from rankwise_lab.data.folder import data_folder, existing
 from rankwise_lab.data.omniglot import ARCHIVE, Drawings, Omniglot, load_omniglot
 from rankwise_lab.progress import Progress
 from rankwise_lab.report.table import as_text
-
-__all__ = ["Plan", "Record", "run", "summarise", "table"]
 
 # The metric that chooses a learning rate and compares arms.
 _CHIEF = METRICS[0]
@@ -76,23 +72,21 @@ def run(
     arms: Sequence[Arm],
     *,
     n_jobs: int = 1,
-    data_dir: Path | None = None,
-    cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
     """Return records of these arms for these seeds; finished ones are in `folder`.
 
-    data_dir: the folder of the archive, as in `bench finetune`. n_jobs: arms and seeds at a time, each on one thread.
+    n_jobs: arms and seeds at a time, each on one thread.
     """
-    archive = existing(data_folder(data_dir) / ARCHIVE)
+    archive = existing(data_folder() / ARCHIVE)
     done = pieces.Pieces(folder, plan, option="--results")
-    left = [(seed, arm) for seed in seeds for arm in arms if _name(seed, arm) not in done]
+    left = [(plan, seed, arm, archive) for seed in seeds for arm in arms if _name(seed, arm) not in done]
     if left:  # decode once here, not in every process
-        drawings = load_omniglot(archive, cache_dir)
-        done.agree("data", {"drawings": _digest(drawings)}, "other drawings")
-    jobs = (delayed(_evaluate)(done, plan, *one, archive, cache_dir) for one in left)
-    bar = Progress() if progress is None else progress
-    bar.follow("Retrieval", Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), len(left))
+        drawings = load_omniglot(archive)
+        arrays = [array for of_alphabet in drawings.values() for array in of_alphabet]
+        digest = fingerprint({"alphabets": list(drawings)}, arrays)
+        done.agree("data", {"drawings": digest}, "other drawings")
+    done.finish("Retrieval", _evaluate, left, n_jobs, progress)
     return [done.record(_name(seed, arm), Record) for seed in seeds for arm in arms]
 
 
@@ -101,14 +95,10 @@ def _name(seed: int, arm: Arm) -> str:
     return f"seed-{seed}-{arm.name}"
 
 
-def _digest(omniglot: Omniglot) -> str:
-    return fingerprint({"alphabets": list(omniglot)}, [array for drawings in omniglot.values() for array in drawings])
-
-
-def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Path, cache_dir: Path | None) -> str:
+def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, arm: Arm, archive: Path) -> str:
     """Train with every rate from the same weights, and write the record of the best; return a label of seed and arm."""
     began = time.perf_counter()
-    omniglot = load_omniglot(archive, cache_dir)
+    omniglot = load_omniglot(archive)
     together = joined(omniglot, plan.train)
     shape = Shape(int(together.characters.max()) + 1, plan.embedding)
     models = []

@@ -13,11 +13,9 @@ import rankwise as rw
 from rankwise import Loss
 from rankwise_lab.benchmarks.plan import PAPER, Case, Row, Sizes, at_least, at_most, over
 from rankwise_lab.measuring import scores
-from rankwise_lab.measuring.opponents import LogarithmicNDCG, hinge, zero_one_hinge
+from rankwise_lab.measuring.opponents import LogarithmicNDCG, hinge, task_of, zero_one_hinge
 from rankwise_lab.measuring.scores import Sample
-from rankwise_lab.measuring.timing import THREADS, Task, compare
-
-__all__ = ["Queries", "equal_queries", "ragged_queries", "small"]
+from rankwise_lab.measuring.timing import Task, compare
 
 # Documents per query, and the share that is relevant.
 _DOCUMENTS, _RELEVANT = 100, 0.1
@@ -83,13 +81,12 @@ class Queries(NamedTuple):
     """Samples of many queries, one query after the other."""
 
     scores: NDArray[np.float32]
-    relevant: NDArray[np.bool_]
+    relevant: NDArray[Any]
     qid: NDArray[np.int64]
 
-    def hinge(self, order: slice | NDArray[Any] = slice(None)) -> Task:
-        """A whole call, the samples in this order."""
-        s, r, q = (part[order] for part in self)
-        return lambda: rw.structured_hinge(s, r, "ap", qid=q, n_threads=THREADS)
+    def task(self, what: str = "hinge", loss: str = "ap") -> Task:
+        """Return a task: one whole call for all queries."""
+        return task_of(what, Sample(self.scores, self.relevant), loss, qid=self.qid)
 
 
 def equal_queries(n: int, seed: int = 0) -> Queries:
@@ -120,14 +117,14 @@ def _queries(sizes: Sizes) -> Iterator[Row]:
     """Many queries in one call, of one size and of many, in order and not; then one of them alone."""
     equal, ragged = equal_queries(sizes.queries), ragged_queries(sizes.queries * _DOCUMENTS)
     shuffle = np.random.default_rng(0).permutation(equal.qid.size)
-    shuffled = equal.qid[shuffle]
+    shuffled = Queries(equal.scores[shuffle], equal.relevant[shuffle], equal.qid[shuffle])
     one = Sample(equal.scores[:_DOCUMENTS], equal.relevant[:_DOCUMENTS])
     tasks: dict[str, Task] = {
-        "equal": equal.hinge(),
+        "equal": equal.task(),
         "np.sort": partial(np.sort, equal.scores.reshape(-1, _DOCUMENTS)),
-        "ragged": ragged.hinge(),
-        "shuffled": equal.hinge(shuffle),
-        "np.argsort": lambda: np.argsort(shuffled, kind="stable"),
+        "ragged": ragged.task(),
+        "shuffled": shuffled.task(),
+        "np.argsort": lambda: np.argsort(shuffled.qid, kind="stable"),
         "one": hinge(one, "ap"),
     }
     found = compare(tasks, sizes.repeats)

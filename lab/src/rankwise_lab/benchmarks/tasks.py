@@ -49,11 +49,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io import read_data, write_bytes
+from rankwise.io import read_data
 from rankwise_lab.data.cifar10 import ARCHIVE, load_cifar10
-from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder, existing
-
-__all__ = ["Data", "Task", "load_tasks", "of_names", "packaged", "w8a"]
+from rankwise_lab.data.folder import MissingDataError, cached, data_folder, existing
 
 _KEEL = (
     "abalone-17_vs_7-8-9-10",
@@ -95,29 +93,12 @@ class Task:
 
     @cached_property
     def data(self) -> Data:
-        """The samples and which are positive."""
         return self.load()
 
-    @property
-    def X(self) -> Any:
-        """Samples by features."""
-        return self.data.X
 
-    @property
-    def y(self) -> NDArray[np.bool_]:
-        """Which samples are positive."""
-        return self.data.y
-
-
-def load_tasks(
-    names: Sequence[str] | None = None, data_dir: Path | None = None, cache_dir: Path | None = None
-) -> list[Task]:
-    """Return the tasks with these names, or all, in the order of the table; nothing is read yet.
-
-    data_dir: the folder of w8a and CIFAR-10; else RANKWISE_DATA, else ../shared/data from the root of a checkout.
-    cache_dir: the folder of image features; else RANKWISE_CACHE_DIR, else the user's cache folder.
-    """
-    return of_names("task", _all(data_folder(data_dir), cache_folder(cache_dir)), names)
+def load_tasks(names: Sequence[str] | None = None) -> list[Task]:
+    """Return the tasks with these names, or all, in the order of the table; nothing is read yet."""
+    return of_names("task", _all(), names)
 
 
 class _Named(Protocol):
@@ -137,7 +118,7 @@ def of_names(kind: str, things: Sequence[_Kind], names: Sequence[str] | None) ->
     return [thing for thing in things if names is None or thing.name in names]
 
 
-def _all(data: Path, cache: Path) -> list[Task]:
+def _all() -> list[Task]:
     return [
         Task("hiva", partial(_challenge, "hiva", sparse=True)),
         Task("ada", partial(_challenge, "ada", sparse=False)),
@@ -145,13 +126,10 @@ def _all(data: Path, cache: Path) -> list[Task]:
         Task("german", partial(_columns, "german", ("german.data-numeric.txt",), 2)),
         Task("pc1", partial(_keel, "pc1", "pc1.arff")),
         *(Task(name, partial(_keel, name, f"{name}.dat")) for name in _KEEL),
-        Task(f"w8a-{_W8A_ROWS}", partial(w8a, _W8A_ROWS, data)),
+        Task(f"w8a-{_W8A_ROWS}", partial(w8a, _W8A_ROWS)),
         Task("digits-8", partial(_digits, 8, None)),
         Task("digits-3-of-400", partial(_digits, 3, 400)),
-        *(
-            Task(f"cifar-{label}", partial(_cifar, data / ARCHIVE, cache, label))
-            for label in ("bird", "cat", "deer", "dog")
-        ),
+        *(Task(f"cifar-{label}", partial(_cifar, label)) for label in ("bird", "cat", "deer", "dog")),
     ]
 
 
@@ -204,9 +182,9 @@ def _keel(folder: str, file: str) -> Data:
     return Data(np.column_stack(columns), table[target] == classes[counts.argmin()])
 
 
-def w8a(n_rows: int | None = None, data_dir: Path | None = None) -> Data:
+def w8a(n_rows: int | None = None) -> Data:
     """w8a, or a stratified part of its rows."""
-    found = read_data(existing(data_folder(data_dir) / "w8a.gz"), n_features=300)
+    found = read_data(existing(data_folder() / "w8a.gz"), n_features=300)
     assert found.y is not None
     y = found.y > 0
     rows = slice(None) if n_rows is None else _stratified(y, n_rows)
@@ -229,23 +207,18 @@ def _stratified(y: NDArray[np.bool_], n_rows: int) -> NDArray[np.intp]:
     return np.sort(np.concatenate([order[y[order]][:n_pos], order[~y[order]][: n_rows - n_pos]]))
 
 
-def _cifar(archive: Path, cache: Path, label: str) -> Data:
+def _cifar(label: str) -> Data:
     """Load one class against the nine others, from cached features, which are computed if necessary."""
-    path = cache / f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
-    if not path.exists():
-        features = hog(_cifar_images(existing(archive), cache))
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, features=features.astype(np.float32))
-        cache.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, buffer.getvalue())
-    with np.load(path) as kept:
-        X = kept["features"].astype(np.float64)
+    name = f"cifar10-hog-{_CIFAR_PER_CLASS}-v{_HOG_VERSION}.npz"
+    kept = cached(name, lambda: {"features": hog(_cifar_images()).astype(np.float32)})
+    X = kept["features"].astype(np.float64)
     return Data(X, np.repeat(_CIFAR_CLASSES, _CIFAR_PER_CLASS) == label)
 
 
-def _cifar_images(archive: Path, cache: Path) -> NDArray[np.uint8]:
+def _cifar_images() -> NDArray[np.uint8]:
     """The first training images of every class, one class after the other, of shape (n, 32, 32, 3)."""
-    cifar = load_cifar10(archive, cache)
+    archive = existing(data_folder() / ARCHIVE)
+    cifar = load_cifar10(archive)
     rows = [np.flatnonzero(cifar.train_labels == k)[:_CIFAR_PER_CLASS] for k in range(len(cifar.classes))]
     if cifar.classes != _CIFAR_CLASSES or any(of_class.size < _CIFAR_PER_CLASS for of_class in rows):
         raise MissingDataError(f"{archive} does not have {_CIFAR_PER_CLASS} images of each class of CIFAR-10")

@@ -18,22 +18,6 @@ from rankwise_lab.benchmarks.plan import Target, at_least
 from rankwise_lab.measuring.scores import normal
 from rankwise_lab.measuring.timing import Task
 
-__all__ = [
-    "LIBAUC",
-    "METRIC_LEARNING",
-    "OURS",
-    "PEERS",
-    "Batch",
-    "Peer",
-    "batch_of",
-    "batch_of_arrays",
-    "libauc",
-    "metric_learning",
-    "pairwise_smooth_ap",
-    "published_ap_loss",
-    "step",
-]
-
 # Share of positives among the scores, by kind.
 _POSITIVES = {"scores": 0.02, "rare": 1 / 1001}
 _DIMENSIONS = 128

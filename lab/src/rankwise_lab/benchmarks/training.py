@@ -20,8 +20,6 @@ from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.measuring.opponents import LogarithmicNDCG
 from rankwise_lab.measuring.timing import compare, fastest
 
-__all__ = ["BENCHMARK"]
-
 # The gap at which fits stop.
 _TOL = 1e-3
 # Values of C for LinearSVC; the best one counts.

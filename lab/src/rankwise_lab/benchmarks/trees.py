@@ -19,8 +19,6 @@ from rankwise_lab import pieces
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_most, over
 from rankwise_lab.measuring.timing import THREADS, Task, compare
 
-__all__ = ["BENCHMARK"]
-
 _FEATURES, _LEAVES, _FIRST = 50, 31, 10
 _SHARE = 0.05
 # Labels by name: the lowest value of a normal variable for grades 1, 2, …

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankwise.cli import check_writable, file_name
-
-__all__ = ["add_command"]
 
 _MARKS = {True: "yes", False: "NO", None: ""}
 _MQ2008 = "mq2008"
@@ -57,8 +55,7 @@ def add_command(commands: Any) -> None:
         kind.add_argument("--quick", action="store_true", help="use small problems, to check that everything works")
         kind.add_argument("--json", type=file_name, metavar="FILE", help="write the results to FILE as JSON")
         if name in _KEPT:
-            kind.set_defaults(run=_kept)
-            _KEPT[name][0](kind)
+            _add_kept(kind, name, _KEPT[name])
             continue
         kind.add_argument("--only", type=int, nargs="+", metavar="N", help="run only these sections")
         kind.set_defaults(run=_table, figure=None)
@@ -66,60 +63,19 @@ def add_command(commands: Any) -> None:
             kind.add_argument("--figure", type=file_name, metavar="FILE.png", help="draw the paper's timing figures")
 
 
-def _add_quality(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--tasks", nargs="+", metavar="NAME", help="run only these tasks; mq2008 is the one with queries")
-    kind.add_argument("--contenders", nargs="+", metavar="NAME", help="run only these contenders, or models of mq2008")
-    _add_results(kind, "quality", "fold by fold")
-    _add_folds(kind, 2, "repetitions of five folds (default: 2)")
-    _add_jobs(kind, "folds")
-
-
-def _add_finetune(kind: argparse.ArgumentParser) -> None:
-    _add_results(kind, "finetune", "seed by seed")
-    _add_arms(kind)
-    _add_seeds(kind, 5, "number of draws of classes and images")
-    _add_jobs(kind, "seeds")
-
-
-def _add_retrieval(kind: argparse.ArgumentParser) -> None:
-    _add_results(kind, "retrieval", "training by training")
-    _add_arms(kind)
-    _add_seeds(kind, 3, "number of draws of weights and batches")
-    _add_jobs(kind, "trainings")
-
-
-def _add_bags(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--sets", nargs="+", metavar="NAME", help="run only these data sets")
-    _add_results(kind, "bags", "fold by fold")
-    _add_folds(kind, 5, "repetitions of ten folds (default: 5; quick: one of three folds)")
-    _add_jobs(kind, "folds")
-
-
-def _add_results(kind: argparse.ArgumentParser, name: str, how: str) -> None:
-    default = f"rankwise-{name}"
-    help = f"folder that keeps results {how}, to resume a run (default: {default}; quick: none)"
+def _add_kept(kind: argparse.ArgumentParser, name: str, kept: _Kept) -> None:
+    """Add the options of a benchmark that keeps its pieces: names of what to run, numbers, folder and jobs."""
+    for option, (default, help) in kept.options.items():
+        if default is None:
+            kind.add_argument(option, nargs="+", metavar="NAME", help=help)
+        else:
+            kind.add_argument(option, type=int, default=default, metavar="N", help=help)
+    folder = f"rankwise-{name}"
+    help = f"folder that keeps results {kept.how}, to resume a run (default: {folder}; quick: none)"
     kind.add_argument("--results", type=file_name, metavar="DIR", help=help)
-    kind.set_defaults(kept_in=Path(default))
-
-
-def _add_folds(kind: argparse.ArgumentParser, repeats: int, help: str) -> None:
-    kind.add_argument("--repeats", type=int, default=repeats, metavar="N", help=help)
-    kind.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the splits (default: 0)")
-
-
-def _add_arms(kind: argparse.ArgumentParser) -> None:
-    kind.add_argument("--arms", nargs="+", metavar="NAME", help="run only these ways to train")
-
-
-def _add_seeds(kind: argparse.ArgumentParser, default: int, what: str) -> None:
-    help = f"{what} (default: {default}; quick: {_QUICK_SEEDS})"
-    kind.add_argument("--seeds", type=int, default=default, metavar="N", help=help)
-
-
-def _add_jobs(kind: argparse.ArgumentParser, of: str) -> None:
-    kind.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help=f"number of {of} to run in parallel (default: 1)"
-    )
+    help = f"number of {kept.jobs} to run in parallel (default: 1)"
+    kind.add_argument("--jobs", type=int, default=1, metavar="N", help=help)
+    kind.set_defaults(run=_kept, kept_in=Path(folder))
 
 
 def _table(arguments: argparse.Namespace) -> int:
@@ -167,29 +123,24 @@ def _table(arguments: argparse.Namespace) -> int:
 
 def _kept(arguments: argparse.Namespace) -> int:
     """Run what is not finished, print the tables, and write the requested file."""
-    _check_results(arguments)
-    for name in ("repeats", "seeds", "jobs"):
-        if getattr(arguments, name, 1) < 1:
-            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
-    from rankwise_lab.pieces import write_json
-    from rankwise_lab.progress import Progress
-
-    with TemporaryDirectory() as folder:  # for a quick run without --results; deleted afterwards
-        results = arguments.results or (Path(folder) / "results" if arguments.quick else arguments.kept_in)
-        document = _KEPT[arguments.benchmark][1](arguments, results, Progress())
-    if arguments.json is not None:
-        write_json(arguments.json, document | {"quick": arguments.quick})
-    return 0
-
-
-def _check_results(arguments: argparse.Namespace) -> None:
-    """Check --json and --results before anything is computed: a file, a folder, and not the same path."""
     check_writable(arguments.json)
     folder: Path = arguments.results or arguments.kept_in
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--results {folder} is a file; name a folder")
     if arguments.json is not None and os.path.realpath(arguments.json) == os.path.realpath(folder):
         raise ValueError(f"--json and --results cannot both be {folder}; name another file")
+    for name in ("repeats", "seeds", "jobs"):
+        if getattr(arguments, name, 1) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+    from rankwise_lab.pieces import write_json
+    from rankwise_lab.progress import Progress
+
+    with TemporaryDirectory() as temporary:  # for a quick run without --results; deleted afterwards
+        results = arguments.results or (Path(temporary) / "results" if arguments.quick else folder)
+        document = _KEPT[arguments.benchmark].run(arguments, results, Progress())
+    if arguments.json is not None:
+        write_json(arguments.json, document | {"quick": arguments.quick})
+    return 0
 
 
 def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
@@ -227,24 +178,12 @@ def _quality(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict
     return document
 
 
-def _finetune(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
-    from rankwise_lab.benchmarks import finetune
-    from rankwise_lab.benchmarks.finetune_arms import ARMS
-
-    return _by_seed(finetune, ARMS, arguments, folder, progress)
-
-
-def _retrieval(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
-    from rankwise_lab.benchmarks import retrieval
-    from rankwise_lab.benchmarks.retrieval_arms import ARMS
-
-    return _by_seed(retrieval, ARMS, arguments, folder, progress)
-
-
-def _by_seed(benchmark: Any, known: Any, arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
+def _by_seed(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
     """Train the requested arms for every seed."""
     from rankwise_lab.benchmarks.arms import asked
 
+    name = f"rankwise_lab.benchmarks.{arguments.benchmark}"
+    benchmark, known = importlib.import_module(name), importlib.import_module(f"{name}_model").ARMS
     arms = asked(known, arguments.arms)
     seeds = range(_QUICK_SEEDS if arguments.quick else arguments.seeds)
     plan = benchmark.Plan.sized(arguments.quick)
@@ -276,12 +215,53 @@ def _split_as_asked(kind: Any, arguments: argparse.Namespace) -> Any:
     return replace(kind.sized(arguments.quick), **given)
 
 
-# Benchmarks that keep finished pieces: the function that adds options, and the one that runs and prints them.
-_KEPT: dict[str, tuple[Callable[..., None], Callable[..., dict[str, Any]]]] = {
-    "quality": (_add_quality, _quality),
-    "finetune": (_add_finetune, _finetune),
-    "retrieval": (_add_retrieval, _retrieval),
-    "bags": (_add_bags, _bags),
+class _Kept(NamedTuple):
+    """A benchmark that keeps finished pieces.
+
+    run: runs and prints it. how: it keeps them. jobs: what may run in parallel. options: of each the default and the
+    help; None: it takes names.
+    """
+
+    run: Callable[..., dict[str, Any]]
+    how: str
+    jobs: str
+    options: dict[str, tuple[int | None, str]]
+
+
+_SEED = {"--seed": (0, "seed of the splits (default: 0)")}
+_ARMS: dict[str, tuple[int | None, str]] = {"--arms": (None, "run only these ways to train")}
+_SEEDS = "number of draws of {} (default: {}; quick: " + f"{_QUICK_SEEDS})"
+_KEPT = {
+    "quality": _Kept(
+        _quality,
+        "fold by fold",
+        "folds",
+        {
+            "--tasks": (None, "run only these tasks; mq2008 is the one with queries"),
+            "--contenders": (None, "run only these contenders, or models of mq2008"),
+            "--repeats": (2, "repetitions of five folds (default: 2)"),
+            **_SEED,
+        },
+    ),
+    "finetune": _Kept(
+        _by_seed, "seed by seed", "seeds", {**_ARMS, "--seeds": (5, _SEEDS.format("classes and images", 5))}
+    ),
+    "retrieval": _Kept(
+        _by_seed,
+        "training by training",
+        "trainings",
+        {**_ARMS, "--seeds": (3, _SEEDS.format("weights and batches", 3))},
+    ),
+    "bags": _Kept(
+        _bags,
+        "fold by fold",
+        "folds",
+        {
+            "--sets": (None, "run only these data sets"),
+            "--repeats": (5, "repetitions of ten folds (default: 5; quick: one of three folds)"),
+            **_SEED,
+        },
+    ),
 }
 
 

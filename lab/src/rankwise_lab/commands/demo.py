@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise.cli import check_writable, file_name
-
-__all__ = ["add_command"]
+from rankwise_lab.commands.options import add_option
 
 # Letters of a line of text.
 _WIDTH = 100
@@ -19,14 +18,9 @@ def add_command(commands: Any) -> None:
     demo = commands.add_parser(
         "demo", help="compare a ranker with a classifier on real images, time inference; writes a page"
     )
-    demo.add_argument("--json", type=file_name, metavar="FILE", help="also write what is shown to FILE")
-    demo.add_argument(
-        "--page",
-        type=file_name,
-        default=Path("rankwise-demo.html"),
-        metavar="FILE.html",
-        help="where the page goes (default: rankwise-demo.html)",
-    )
+    add_option(demo, "--json", file_name, None, "FILE", "also write what is shown to FILE")
+    page = Path("rankwise-demo.html")
+    add_option(demo, "--page", file_name, page, "FILE.html", f"where the page goes (default: {page})")
     demo.set_defaults(run=_demo)
 
 

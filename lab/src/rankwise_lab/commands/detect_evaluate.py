@@ -23,6 +23,7 @@ from rankwise.cli import (
     write_document,
     write_text,
 )
+from rankwise_lab.commands.options import add_option
 
 _EPILOG = """\
 how detections are counted:
@@ -51,37 +52,24 @@ def add_command(steps: Any) -> None:
         long="Measure how well a detector finds the objects in a set of images, by the rules of PASCAL VOC.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise detect train")
-    parser.add_argument("folder", type=file_name, metavar="FEATURES", help="folder written by rankwise detect prepare")
+    add_option(parser, "model", file_name, None, "MODEL.rw", "model written by rankwise detect train")
+    add_option(parser, "folder", file_name, None, "FEATURES", "folder written by rankwise detect prepare")
     parser.add_argument("--set", nargs="+", default=["test"], metavar="NAME", help="image sets to use (default: test)")
-    parser.add_argument(
-        "--class", dest="name", metavar="NAME", help="class of the objects to count (default: the class of the model)"
-    )
+    which = "class of the objects to count (default: the class of the model)"
+    parser.add_argument("--class", dest="name", metavar="NAME", help=which)
     add_suppression(parser)
-    parser.add_argument(
-        "--overlap", type=_part, default=0.5, metavar="IOU", help="smallest IoU of a right detection (default: 0.5)"
-    )
-    parser.add_argument(
-        "--kind", choices=["area", "2007"], default="area", help="kind of average precision, see below (default: area)"
-    )
+    add_option(parser, "--overlap", _part, 0.5, "IOU", "smallest IoU of a right detection (default: 0.5)")
+    of = "kind of average precision, see below (default: area)"
+    add_option(parser, "--kind", ["area", "2007"], "area", "", of)
     add_json(parser, "the result")
-    parser.add_argument(
-        "--detections", type=file_name, metavar="FILE.csv", help="write all detections to a CSV file, best first"
-    )
+    add_option(parser, "--detections", file_name, None, "FILE.csv", "write all detections to a CSV file, best first")
 
 
 def add_suppression(parser: argparse.ArgumentParser) -> None:
     """How many windows of an image become detections."""
-    parser.add_argument(
-        "--nms",
-        type=_part,
-        default=0.3,
-        metavar="IOU",
-        help="drop a window whose IoU with a better one is above this (default: 0.3)",
-    )
-    parser.add_argument(
-        "--max-per-image", type=whole(1), default=100, metavar="N", help="most detections per image (default: 100)"
-    )
+    drop = "drop a window whose IoU with a better one is above this (default: 0.3)"
+    add_option(parser, "--nms", _part, 0.3, "IOU", drop)
+    add_option(parser, "--max-per-image", whole(1), 100, "N", "most detections per image (default: 100)")
 
 
 def _part(text: str) -> float:

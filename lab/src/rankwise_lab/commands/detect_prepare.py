@@ -9,15 +9,8 @@ import sys
 import time
 from typing import Any, TextIO
 
-from rankwise.cli import (
-    INTERRUPTED,
-    Voice,
-    add_parser,
-    add_quiet,
-    file_name,
-    real,
-    whole,
-)
+from rankwise.cli import INTERRUPTED, Voice, add_parser, add_quiet, file_name, real, whole
+from rankwise_lab.commands.options import add_option
 
 _EPILOG = """\
 VOCDEVKIT has the layout of PASCAL VOC: it contains VOC2007 with JPEGImages, Annotations and ImageSets/Main. You can
@@ -43,58 +36,29 @@ def add_command(steps: Any) -> None:
         long="Find windows that may contain an object, and compute features of each with a convolutional network.",
         epilog=_EPILOG,
     )
-    parser.add_argument("devkit", type=file_name, metavar="VOCDEVKIT", help="folder of images and annotations")
-    parser.add_argument(
-        "folder", type=file_name, metavar="FEATURES", help="folder to write: a new one, or one that is not finished"
-    )
+    add_option(parser, "devkit", file_name, None, "VOCDEVKIT", "folder of images and annotations")
+    to_write = "folder to write: a new one, or one that is not finished"
+    add_option(parser, "folder", file_name, None, "FEATURES", to_write)
     images = parser.add_argument_group("images")
-    images.add_argument(
-        "--year", metavar="YEAR", help="year to use if VOCDEVKIT has several, for example 2007 (default: the only one)"
-    )
+    which = "year to use if VOCDEVKIT has several, for example 2007 (default: the only one)"
+    add_option(images, "--year", str, None, "YEAR", which)
     images.add_argument("--sets", nargs="+", metavar="NAME", help="use only the images of these sets (default: all)")
     windows = parser.add_argument_group("windows")
-    windows.add_argument(
-        "--proposals",
-        choices=["fast", "quality", "sliding"],
-        default="fast",
-        help="how windows are found: selective search (fast or quality) or a regular grid (sliding; default: fast)",
-    )
-    windows.add_argument(
-        "--max-windows",
-        type=whole(1),
-        default=500,
-        metavar="N",
-        help="most windows per image, including the whole image (default: 500)",
-    )
-    windows.add_argument(
-        "--min-side", type=whole(1), default=12, metavar="N", help="smallest side in pixels (default: 12)"
-    )
+    how = "how windows are found: selective search (fast or quality) or a regular grid (sliding; default: fast)"
+    add_option(windows, "--proposals", ["fast", "quality", "sliding"], "fast", "", how)
+    most = "most windows per image, including the whole image (default: 500)"
+    add_option(windows, "--max-windows", whole(1), 500, "N", most)
+    add_option(windows, "--min-side", whole(1), 12, "N", "smallest side in pixels (default: 12)")
     features = parser.add_argument_group("features")
-    features.add_argument(
-        "--model",
-        choices=["efficientnet-lite0"],
-        default="efficientnet-lite0",
-        help="network (default: efficientnet-lite0)",
-    )
-    features.add_argument(
-        "--crop", type=whole(8), default=64, metavar="N", help="side of its input in pixels (default: 64)"
-    )
-    features.add_argument(
-        "--context",
-        type=_part,
-        default=0.0,
-        metavar="F",
-        help="border around a window, as a fraction of its sides (default: 0)",
-    )
+    network = "efficientnet-lite0"
+    add_option(features, "--model", [network], network, "", f"network (default: {network})")
+    add_option(features, "--crop", whole(8), 64, "N", "side of its input in pixels (default: 64)")
+    border = "border around a window, as a fraction of its sides (default: 0)"
+    add_option(features, "--context", _part, 0.0, "F", border)
     running = parser.add_argument_group("running")
-    running.add_argument(
-        "--workers",
-        type=whole(1, or_all=True),
-        default=-1,
-        metavar="N",
-        help="images to process in parallel; the result does not depend on it (default: -1, one per processor)",
-    )
-    running.add_argument("--threads", type=whole(1), default=1, metavar="N", help="threads of each worker (default: 1)")
+    at_once = "images to process in parallel; the result does not depend on it (default: -1, one per processor)"
+    add_option(running, "--workers", whole(1, or_all=True), -1, "N", at_once)
+    add_option(running, "--threads", whole(1), 1, "N", "threads of each worker (default: 1)")
     add_quiet(running)
 
 

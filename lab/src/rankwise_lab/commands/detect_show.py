@@ -8,18 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli import (
-    Voice,
-    add_json,
-    add_parser,
-    check_files,
-    file_name,
-    is_standard,
-    whole,
-    write_document,
-)
+from rankwise.cli import Voice, add_json, add_parser, check_files, file_name, is_standard, whole, write_document
 from rankwise.io import write_bytes
 from rankwise_lab.commands.detect_evaluate import add_suppression
+from rankwise_lab.commands.options import add_option
 
 _EPILOG = """\
 Windows and features are computed with the settings that the model was trained with. With --features, those of the
@@ -42,33 +34,16 @@ def add_command(steps: Any) -> None:
         long="Detect objects in one image, print the detections, and draw them.",
         epilog=_EPILOG,
     )
-    parser.add_argument("image", type=file_name, metavar="IMAGE", help="JPEG or PNG file")
-    parser.add_argument(
-        "-m",
-        "--model",
-        type=file_name,
-        nargs="+",
-        required=True,
-        metavar="MODEL.rw",
-        help="one or more models written by rankwise detect train",
-    )
-    parser.add_argument(
-        "--features",
-        type=file_name,
-        metavar="FEATURES",
-        help="features folder that has the image (default: compute the features)",
-    )
-    parser.add_argument(
-        "--top", type=whole(1), default=5, metavar="N", help="most detections to show per class (default: 5)"
-    )
+    add_option(parser, "image", file_name, None, "IMAGE", "JPEG or PNG file")
+    models = "one or more models written by rankwise detect train"
+    named: dict[str, Any] = {"type": file_name, "metavar": "MODEL.rw", "help": models}
+    parser.add_argument("-m", "--model", nargs="+", required=True, **named)
+    folder = "features folder that has the image (default: compute the features)"
+    add_option(parser, "--features", file_name, None, "FEATURES", folder)
+    add_option(parser, "--top", whole(1), 5, "N", "most detections to show per class (default: 5)")
     add_suppression(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=file_name,
-        metavar="FILE.png",
-        help="file to draw to (default: IMAGE-detections.png in the current folder)",
-    )
+    to = "file to draw to (default: IMAGE-detections.png in the current folder)"
+    parser.add_argument("-o", "--output", type=file_name, metavar="FILE.png", help=to)
     add_json(parser, "the detections")
 
 

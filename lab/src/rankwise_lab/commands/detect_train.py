@@ -25,6 +25,7 @@ from rankwise.cli import (
     whole,
     write_document,
 )
+from rankwise_lab.commands.options import add_option
 
 _STARTS = ["mean", "whole", "centre", "random"]
 _N_CS, _FOLDS = 6, 5
@@ -81,15 +82,9 @@ def add_command(steps: Any) -> None:
     solver = parser.add_argument_group("solver")
     add_solver(solver, threads="scoring windows and for the search for most violating rankings")
     add_seed(solver, "the split into folds and for --init random")
-    solver.add_argument(
-        "--max-outer", type=whole(1), default=50, metavar="N", help="largest number of alternations (default: 50)"
-    )
-    solver.add_argument(
-        "--checkpoint",
-        type=file_name,
-        metavar="DIR",
-        help="folder for checkpoints (default: MODEL.rw.checkpoint, removed at the end)",
-    )
+    add_option(solver, "--max-outer", whole(1), 50, "N", "largest number of alternations (default: 50)")
+    kept = "folder for checkpoints (default: MODEL.rw.checkpoint, removed at the end)"
+    add_option(solver, "--checkpoint", file_name, None, "DIR", kept)
     report = parser.add_argument_group("report")
     add_json(report, "the summary")
     add_quiet(report)

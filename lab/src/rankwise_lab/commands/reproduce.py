@@ -14,8 +14,6 @@ from rankwise.cli import BAD_INPUT, Voice, file_name, missing
 from rankwise_lab.commands import reproduce_cifar, reproduce_detection
 from rankwise_lab.data.folder import MissingDataError
 
-__all__ = ["add_command"]
-
 _EPILOG = """\
 Data are searched for in --data, then in the folder named by RANKWISE_DATA, then in installed packages. docs/data.md
 describes their layout. Data that are not available are replaced by others, and the report says by which.

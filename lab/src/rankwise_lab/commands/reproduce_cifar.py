@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankwise.cli import Voice, whole
-
-__all__ = ["TOLD", "run"]
+from rankwise_lab.commands.options import add_option
 
 _EPILOG = """\
 Images are CIFAR-10 in --data, or in the folder named by RANKWISE_DATA: the original files, or PNG or JPEG files
@@ -28,18 +27,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="all images and the paper's network: takes days on two cores"
     )
-    parser.add_argument("--seeds", type=whole(1), metavar="N", help="number of repetitions (default: 3; quick: 1)")
-    parser.add_argument(
-        "--width", type=whole(1), metavar="N", help="filters of the first module (default: 16; full: 64)"
-    )
-    parser.add_argument("--train", type=whole(10), metavar="N", help="training images (default: 10000; full: 45000)")
-    parser.add_argument(
-        "--threads",
-        type=whole(1, or_all=True),
-        default=-1,
-        metavar="N",
-        help="threads (default: -1, one per processor)",
-    )
+    add_option(parser, "--seeds", whole(1), None, "N", "number of repetitions (default: 3; quick: 1)")
+    add_option(parser, "--width", whole(1), None, "N", "filters of the first module (default: 16; full: 64)")
+    add_option(parser, "--train", whole(10), None, "N", "training images (default: 10000; full: 45000)")
+    add_option(parser, "--threads", whole(1, or_all=True), -1, "N", "threads (default: -1, one per processor)")
 
 
 # Help, description, epilog and options.

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise.cli import Voice, file_name, whole
-
-__all__ = ["TOLD", "run"]
+from rankwise_lab.commands.options import add_option
 
 _WINDOWS, _QUICK_WINDOWS = 500, 60
 _QUICK_IMAGES = {"train": 40, "val": 20, "test": 20}
@@ -31,22 +30,11 @@ examples:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devkit", type=file_name, metavar="VOCDEVKIT", help="folder of images and annotations")
     parser.add_argument("--year", metavar="YEAR", help="year of the images, such as 2007, if VOCDEVKIT has several")
-    parser.add_argument(
-        "--features", type=file_name, metavar="DIR", help="features folder, created if it does not exist"
-    )
-    parser.add_argument(
-        "--max-windows",
-        type=whole(1),
-        metavar="N",
-        help=f"windows per image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})",
-    )
-    parser.add_argument(
-        "--workers",
-        type=whole(1, or_all=True),
-        default=-1,
-        metavar="N",
-        help="images processed at a time, and training threads (default: -1, one per processor)",
-    )
+    add_option(parser, "--features", file_name, None, "DIR", "features folder, created if it does not exist")
+    windows = f"windows per image (default: {_WINDOWS}; quick: {_QUICK_WINDOWS})"
+    add_option(parser, "--max-windows", whole(1), None, "N", windows)
+    at_once = "images processed at a time, and training threads (default: -1, one per processor)"
+    add_option(parser, "--workers", whole(1, or_all=True), -1, "N", at_once)
 
 
 # Help, description, epilog and options.

@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bound", "digest_of", "digest_of_file", "members", "picture"]
-
 _MODES = ("1", "L", "P", "RGB", "RGBA")
 
 

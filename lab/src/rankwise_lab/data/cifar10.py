@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io import open_atomic
 from rankwise_lab.data import cifar10_batches as batches
-from rankwise_lab.data import cifar10_pictures as pictures
-from rankwise_lab.data.archives import Bound, digest_of, digest_of_file, members
-from rankwise_lab.data.folder import MissingDataError, cache_folder, data_folder
-
-__all__ = ["ARCHIVE", "FORMS", "Cifar10", "find_cifar10", "load_cifar10"]
+from rankwise_lab.data.archives import Bound, digest_of, digest_of_file, members, picture
+from rankwise_lab.data.folder import MissingDataError, cached, data_folder
 
 ARCHIVE = "cifar10-jpeg.tar.xz"
 _BATCHES = "cifar-10-batches-py"
@@ -24,12 +21,22 @@ _PICTURES = "cifar10"
 # Increased whenever the arrays of the same files change.
 _VERSION = 2
 
+_SIZE = 32
+_PATH = re.compile(r"(?:\./)?(train|test)/([A-Za-z]\w{0,63})/(\w[\w-]{0,99})\.(?:png|jpe?g)", re.IGNORECASE)
+# No picture of 32 × 32 pixels is larger than this, and all 60,000 of them together are no larger than that.
+_MOST_BYTES, _MOST_IN_ALL = 1 << 16, 1 << 29
+_WANTED = "expected train/<class>/NAME.png or .jpg and test/<class>/…"
+
 # What the pixels are, by the form that they were read from.
 FORMS = {
     "original": "CIFAR-10 as it was published",
     "png": "CIFAR-10 as PNG files, which are lossless",
     "jpeg": "CIFAR-10 as JPEG files, slightly lossy, so not exactly the paper's pixels",
 }
+
+
+# By part, class and name, in sorting order: the path and the encoded content.
+_Gathered = dict[tuple[str, str, int, str], tuple[str, bytes]]
 
 
 class Cifar10(NamedTuple):
@@ -47,12 +54,10 @@ class Cifar10(NamedTuple):
 
     @property
     def original(self) -> bool:
-        """Whether the pixels are those of the published files."""
         return self.form == "original"
 
     @property
     def what(self) -> str:
-        """What the pixels are, in words."""
         return FORMS[self.form]
 
 
@@ -97,9 +102,9 @@ def load_cifar10(path: str | Path, cache_dir: str | Path | None = None) -> Cifar
     if source.is_dir():
         if not _is_pictures(source):
             raise ValueError(f"{source} has neither batches.meta nor train/ and test/; name a folder of CIFAR-10")
-        found = pictures.gather(pictures.in_folder(source), str(source))
+        found = _gathered(_in_folder(source), str(source))
         blocks = (part for name, content in found.values() for part in (name.encode(), b"\0", content))
-        return _kept(digest_of(blocks), lambda: _decoded(found, source), cache_dir)
+        return _kept(digest_of(blocks), lambda: _decoded(found, str(source)), cache_dir)
     if not source.is_file():
         raise FileNotFoundError(f"no file {source}: name CIFAR-10 as published, or train/<class>/… and test/…")
     return _kept(digest_of_file(source), lambda: _archived(source), cache_dir)
@@ -115,17 +120,13 @@ def _is_pictures(folder: Path) -> bool:
 
 def _kept(digest: str, read: Callable[[], Cifar10], cache_dir: str | Path | None) -> Cifar10:
     """Return what the files with this digest contain, from the cache if possible."""
-    cache = cache_folder(cache_dir)
-    kept = cache / f"cifar10-{digest}-v{_VERSION}.npz"
-    if kept.exists():
-        with np.load(kept) as stored:
-            arrays = {name: stored[name] for name in Cifar10._fields}
-        return Cifar10(**{**arrays, "classes": tuple(arrays["classes"].tolist()), "form": str(arrays["form"])})
-    found = read()
-    cache.mkdir(parents=True, exist_ok=True)
-    with open_atomic(kept) as file:
-        np.savez(file, **{**found._asdict(), "classes": np.array(found.classes), "form": np.array(found.form)})
-    return found
+
+    def arrays() -> dict[str, Any]:
+        found = read()
+        return found._asdict() | {"classes": np.array(found.classes), "form": np.array(found.form)}
+
+    kept = cached(f"cifar10-{digest}-v{_VERSION}.npz", arrays, cache_dir)
+    return Cifar10(**{**kept, "classes": tuple(kept["classes"].tolist()), "form": str(kept["form"])})
 
 
 def _batch_files(folder: Path) -> dict[str, bytes]:
@@ -139,17 +140,12 @@ def _batch_files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def _decoded(found: pictures.Gathered, source: Path) -> Cifar10:
-    train, test, classes, lossy = pictures.decode(found, str(source))
-    return Cifar10(*train, *test, classes, "jpeg" if lossy else "png")
-
-
 def _archived(archive: Path) -> Cifar10:
     """Read a tar archive: the published files if it has them, else pictures."""
     published, found = _members(archive)
     if published:
         return Cifar10(*batches.read_batches(published, f"{archive}: {_BATCHES}"), "original")
-    return _decoded(pictures.gather(found, str(archive)), archive)
+    return _decoded(_gathered(found, str(archive)), str(archive))
 
 
 def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
@@ -164,8 +160,8 @@ def _members(archive: Path) -> tuple[dict[str, bytes], list[tuple[str, bytes]]]:
             continue
         found.append((path, content))
         total += len(content)
-        if total > pictures.MOST_IN_ALL:
-            raise ValueError(f"{archive}: its pictures have over {pictures.MOST_IN_ALL:,} bytes, too many for CIFAR-10")
+        if total > _MOST_IN_ALL:
+            raise ValueError(f"{archive}: its pictures have over {_MOST_IN_ALL:,} bytes, too many for CIFAR-10")
     return published, found
 
 
@@ -178,4 +174,53 @@ def _batch_of(path: str) -> str | None:
 def _bound(path: str) -> Bound | None:
     if _batch_of(path) is not None:
         return Bound(batches.MOST_BYTES, "batch of CIFAR-10")
-    return Bound(pictures.MOST_BYTES, "picture of 32 × 32 pixels") if pictures.is_picture(path) else None
+    return Bound(_MOST_BYTES, "picture of 32 × 32 pixels") if _PATH.fullmatch(path) else None
+
+
+# Pictures
+
+
+def _gathered(pictures: Iterable[tuple[str, bytes]], where: str) -> _Gathered:
+    """Sort pictures (path, content) by part, class and name; if a path occurs twice the last counts, as in archives."""
+    found: _Gathered = {}
+    for path, content in pictures:
+        match = _PATH.fullmatch(path)
+        assert match is not None
+        part, name, stem = match.groups()
+        # Names that are numbers are sorted as such.
+        key = part.lower(), name, int(stem) if re.fullmatch(r"\d{1,9}", stem, re.ASCII) else -1, stem
+        if found.get(key, (path,))[0] != path:
+            raise ValueError(f"{where}: {found[key][0]} and {path} have the same name; remove one")
+        found[key] = path, content
+    return dict(sorted(found.items()))
+
+
+def _in_folder(folder: Path) -> Iterable[tuple[str, bytes]]:
+    """Yield the pictures in train/ and test/ of a folder."""
+    for part in ("train", "test"):
+        for path in sorted((folder / part).glob("*/*")):
+            name = path.relative_to(folder).as_posix()
+            if _PATH.fullmatch(name) and path.is_file():
+                size = path.stat().st_size
+                if size > _MOST_BYTES:
+                    raise ValueError(f"{folder}: {name} has {size} bytes, too many for a picture of 32 × 32 pixels")
+                yield name, path.read_bytes()
+
+
+def _decoded(pictures: _Gathered, where: str) -> Cifar10:
+    """Decode pictures, by class and name; every class must be in both parts."""
+    names = {part: {name for of, name, _, _ in pictures if of == part} for part in ("train", "test")}
+    classes = tuple(sorted(names["train"]))
+    strange = names["test"].symmetric_difference(classes)
+    if strange or not classes:
+        raise ValueError(f"{where}: {_WANTED}, but {f'{min(strange)} is not in both' if strange else 'found none'}")
+    parts: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
+    lossy = False
+    for part in ("train", "test"):
+        of_part = [(key[1], *found) for key, found in pictures.items() if key[0] == part]
+        images = np.empty((len(of_part), 3, _SIZE, _SIZE), np.uint8)
+        for i, (_, path, content) in enumerate(of_part):
+            pixels, jpeg = picture(content, _SIZE, "RGB", f"{where}: {path}")
+            images[i], lossy = pixels.transpose(2, 0, 1), lossy or jpeg
+        parts.append((images, np.array([classes.index(name) for name, _, _ in of_part], np.int64)))
+    return Cifar10(*parts[0], *parts[1], classes, "jpeg" if lossy else "png")

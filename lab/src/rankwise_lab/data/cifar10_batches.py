@@ -1,8 +1,8 @@
 """CIFAR-10 as published: pickles of Python 2, read without running anything in them.
 
-A pickle is a program that may name any function and call it. Here Python's unpickler finds only the five names that
-batches use, and each of them merely records its arguments; the array is made from these records. Opcodes are checked
-first, because a file can make an unpickler allocate more than the file contains.
+A pickle is a program that may name any function and call it. Here Python's unpickler finds only the names that batches
+use, and each of them merely records its arguments; the array is made from these records. Opcodes are checked first,
+because a file can make an unpickler allocate more than the file contains.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ import pickle
 import pickletools
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["FILES", "MOST_BYTES", "Batches", "read_batches"]
 
 _TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
 _TEST, _META = "test_batch", "batches.meta"
@@ -38,13 +35,11 @@ _MOST_TUPLES = 8
 _PIXELS = 3 * 32 * 32
 _CLASS = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 
-_RECONSTRUCT, _NDARRAY, _DTYPE, _ENCODE = "_reconstruct", "ndarray", "dtype", "encode"
+# Names that batches use, of NumPy 1 and 2 and of Python 3, which writes bytes for Python 2 as a call of encode.
 _NAMES = {
-    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("numpy", "ndarray"): _NDARRAY,
-    ("numpy", "dtype"): _DTYPE,
-    ("_codecs", "encode"): _ENCODE,
+    *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
+    *(("numpy", name) for name in ("ndarray", "dtype")),
+    ("_codecs", "encode"),
 }
 # What pickletools and the unpickler raise for a file that is incomplete or not a batch.
 _DAMAGED = (pickle.UnpicklingError, EOFError, LookupError, AttributeError, TypeError, ValueError, OverflowError)
@@ -79,74 +74,47 @@ class _RefusedError(ValueError):
     """The file asks for something that it is refused."""
 
 
-class _Call:
-    """A record in place of a call: its arguments, and the state that it is given."""
+class _Record:
+    """A record in place of what a file names, calls or sets: the name, the arguments and the state; nothing is run."""
 
     __slots__ = ("arguments", "name", "state")
 
     def __init__(self, name: str, *arguments: Any) -> None:
-        self.name, self.arguments = name, _flat(arguments)
+        self.name, self.arguments = name, arguments
         self.state: Any = None
 
-    def __setstate__(self, state: Any) -> None:
-        self.state = _flat(state)
-
-
-class _Name:
-    """One of the functions and types that the files name; a file can only call it."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Any) -> None:
-        self._call = call
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._call(*arguments)
+    def __call__(self, *arguments: Any) -> _Record:
+        return _Record(self.name, *arguments)
 
     def __setstate__(self, state: Any) -> None:
-        raise TypeError("a name cannot have a state")
+        self.state = state
 
 
-def _flat(values: Any) -> Any:
-    """Check for a tuple of plain values, records and shapes; hashing a deep one would overflow the stack."""
-    if type(values) is not tuple or not all(type(value) in _PLAIN or _is_shape(value) for value in values):
-        raise TypeError("a call with arguments that no array has")
-    return values
+def _is_record(value: Any, name: str) -> bool:
+    return type(value) is _Record and value.name == name
 
 
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, tuple) and all(type(extent) is int for extent in value)
+def _bytes(value: Any) -> Any:
+    """The bytes that a record of encode stands for; any other value as it is."""
+    if not _is_record(value, "encode") or [type(one) for one in value.arguments[:1]] != [str]:
+        return value
+    return value.arguments[0].encode("latin-1", "ignore")
 
 
-_PLAIN = (type(None), bool, int, bytes, str, _Name, _Call)
-
-
-class _Encoder:
-    """Bytes as Python 3 writes them for Python 2, Latin-1 text and its encoding; at most `most` in all."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    def __call__(self, text: Any, encoding: Any) -> bytes:
-        if type(text) is not str or encoding not in ("latin1", b"latin1") or len(text) > self._left:
-            raise TypeError("bytes that are not made from their text")
-        self._left -= len(text)
-        return text.encode("latin-1")
+def _text(value: Any) -> Any:
+    """Text for bytes; any other value as it is."""
+    value = _bytes(value)
+    return value.decode("latin-1") if type(value) is bytes else value
 
 
 class _Unpickler(pickle.Unpickler):
     """Python's own unpickler, except for names; it already refuses persistent objects."""
 
-    def __init__(self, content: bytes) -> None:
-        super().__init__(io.BytesIO(content), encoding="bytes")
-        self._encoder = _Encoder(len(content))
-
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) not in _NAMES:
             shown = f"{module}.{name}"[:80]
             raise _RefusedError(f"names {shown!r}, which no batch of CIFAR-10 needs; it was not looked up")
-        known = _NAMES[module, name]
-        return _Name(self._encoder if known == _ENCODE else partial(_Call, known))
+        return _Record(name)
 
 
 def _check_opcodes(content: bytes) -> None:
@@ -172,16 +140,17 @@ def _document(content: bytes, where: str) -> dict[str, Any]:
         raise ValueError(f"{where} has {len(content):,} bytes, more than any batch of CIFAR-10; {_AGAIN}")
     try:
         _check_opcodes(content)
-        found = _Unpickler(content).load()
+        found = _Unpickler(io.BytesIO(content), encoding="bytes").load()
     except _RefusedError as error:
         raise ValueError(f"{where} {error}; {_AGAIN}") from None
     except _DAMAGED as error:
         raise ValueError(f"{where} is not a complete pickle ({error}); {_AGAIN}") from None
     if type(found) is not dict:
         raise ValueError(f"{where} contains no dictionary; {_AGAIN}")
-    if not all(type(key) in (bytes, str) for key in found):
+    document = {_text(key): value for key, value in found.items()}
+    if not all(type(key) is str for key in document):
         raise ValueError(f"{where} has a key that is not text; {_AGAIN}")
-    return {key.decode("latin-1") if type(key) is bytes else key: value for key, value in found.items()}
+    return document
 
 
 def _get(document: dict[str, Any], key: str, where: str) -> Any:
@@ -194,7 +163,7 @@ def _classes(meta: dict[str, Any], where: str) -> tuple[str, ...]:
     names = _get(meta, "label_names", where)
     if type(names) is not list or not names:
         raise ValueError(f"{where}: label_names is not a list of names; {_AGAIN}")
-    found = [name.decode("latin-1") if type(name) is bytes else name for name in names]
+    found = [_text(name) for name in names]
     if not all(type(name) is str and _CLASS.fullmatch(name) for name in found) or len(set(found)) < len(found):
         raise ValueError(f"{where}: label_names are not distinct class names; {_AGAIN}")
     return tuple(found)
@@ -217,12 +186,12 @@ def _batch(content: bytes, n_classes: int, where: str) -> tuple[Images, Labels]:
 
 
 def _pixels(array: Any, where: str) -> Images:
-    """(n, 3, 32, 32) From the record of an array of bytes, n × 3072."""
-    state = array.state if type(array) is _Call and array.name == _RECONSTRUCT else None
+    """(n, 3, 32, 32) from the record of an array of bytes, n × 3072."""
+    state = array.state if _is_record(array, "_reconstruct") else None
     if type(state) is not tuple or len(state) != 5:
         raise ValueError(f"{where}: data is not an array; {_AGAIN}")
-    _, shape, dtype, fortran, content = state
-    if type(dtype) is not _Call or dtype.name != _DTYPE or dtype.arguments[:1] not in ((b"u1",), ("u1",)):
+    _, shape, dtype, fortran, content = (*state[:-1], _bytes(state[-1]))
+    if not _is_record(dtype, "dtype") or [_text(one) for one in dtype.arguments[:1]] != ["u1"]:
         raise ValueError(f"{where}: data is not an array of bytes (dtype u1); {_AGAIN}")
     if type(shape) is not tuple or len(shape) != 2 or any(type(extent) is not int for extent in shape):
         raise ValueError(f"{where}: data is not an array of images × pixels; {_AGAIN}")

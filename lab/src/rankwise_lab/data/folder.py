@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-__all__ = ["CACHE_VARIABLE", "MissingDataError", "cache_folder", "data_folder", "existing"]
+import numpy as np
+
+from rankwise.io import open_atomic
 
 # Compiled kernels are also kept in this folder.
 CACHE_VARIABLE = "RANKWISE_CACHE_DIR"
@@ -32,3 +36,15 @@ def cache_folder(chosen: str | Path | None = None) -> Path:
     """Return the given folder, else RANKWISE_CACHE_DIR, else the user's cache folder; it need not exist yet."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
     return Path(chosen or os.environ.get(CACHE_VARIABLE) or user)
+
+
+def cached(name: str, make: Callable[[], Mapping[str, Any]], cache_dir: str | Path | None = None) -> dict[str, Any]:
+    """Return arrays by name from a file of the cache folder; if it does not exist, make and write them."""
+    kept = cache_folder(cache_dir) / name
+    if not kept.exists():
+        arrays = make()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with open_atomic(kept) as file:
+            np.savez(file, **arrays)
+    with np.load(kept) as stored:
+        return {key: stored[key] for key in stored.files}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io import open_atomic
 from rankwise_lab.data.archives import Bound, digest_of_file, members, picture
-from rankwise_lab.data.folder import cache_folder
-
-__all__ = ["ARCHIVE", "SIZE", "Drawings", "Omniglot", "load_omniglot"]
+from rankwise_lab.data.folder import cached
 
 ARCHIVE = "omniglot-small.tar.xz"
 # Pixels per side, as drawn and as stored.
@@ -42,21 +39,14 @@ def load_omniglot(archive: Path, cache_dir: Path | None = None) -> Omniglot:
     An alphabet that is in both sets counts once. Arrays are kept in cache_dir (else RANKWISE_CACHE_DIR, else the user's
     cache folder), by the archive's content; the first reading needs Pillow.
     """
-    cache = cache_folder(cache_dir)
-    kept = cache / f"omniglot-{digest_of_file(archive)}-v{_VERSION}.npz"
-    if not kept.exists():
-        images, alphabets, characters = _read(archive)
-        cache.mkdir(parents=True, exist_ok=True)
-        with open_atomic(kept) as file:
-            np.savez(file, images=images, alphabets=alphabets, characters=characters)
-    with np.load(kept) as stored:
-        images, alphabets, characters = (stored[name] for name in ("images", "alphabets", "characters"))
+    kept = cached(f"omniglot-{digest_of_file(archive)}-v{_VERSION}.npz", lambda: _read(archive), cache_dir)
+    images, alphabets, characters = (kept[name] for name in ("images", "alphabets", "characters"))
     return {
         str(name): Drawings(images[alphabets == name], characters[alphabets == name]) for name in np.unique(alphabets)
     }
 
 
-def _read(archive: Path) -> tuple[NDArray[np.uint8], NDArray[np.str_], NDArray[np.int64]]:
+def _read(archive: Path) -> dict[str, NDArray[Any]]:
     """Images, and the alphabet and the character of each, sorted by these; characters are numbered in an alphabet."""
     found: dict[tuple[str, str, str], tuple[str, bytes]] = {}
     for path, content in members(archive, lambda path: _BOUND if _PATH.fullmatch(path) else None):
@@ -71,7 +61,8 @@ def _read(archive: Path) -> tuple[NDArray[np.uint8], NDArray[np.str_], NDArray[n
     keys = sorted(found)
     images = np.stack([_shrunk(found[key][1], f"{archive}: {found[key][0]}") for key in keys])
     characters = np.array([int(character.removeprefix("character")) for _, character, _ in keys], np.int64)
-    return images, np.array([alphabet for alphabet, _, _ in keys]), characters
+    alphabets = np.array([alphabet for alphabet, _, _ in keys])
+    return {"images": images, "alphabets": alphabets, "characters": characters}
 
 
 def _shrunk(encoded: bytes, where: str) -> NDArray[np.uint8]:

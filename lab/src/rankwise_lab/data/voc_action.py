@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from rankwise_lab.data.folder import MissingDataError
 
-__all__ = ["FEATURES", "VocAction", "find_voc_action", "read_voc_action"]
-
 YEAR = "VOC2011"
 FEATURES = "ActionFeatures"
 _LISTS = Path("ImageSets", "Action")

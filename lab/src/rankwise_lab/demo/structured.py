@@ -8,15 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.figures import draw
-from rankwise_lab.demo.fits import Model, Race
-from rankwise_lab.demo.results import Demo, as_dict
-from rankwise_lab.demo.words import short, signed
+from rankwise_lab.demo.results import Demo, Model, Race, as_dict
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
 from rankwise_lab.report.figure import Drawing, drawing
 from rankwise_lab.report.part import Part
 from rankwise_lab.report.table import Table
-
-__all__ = ["about_inference", "about_quality", "facts", "inference", "quality", "structured"]
 
 _NAME, _TITLE = "demo", "Structured SVMs, as in the paper"
 _NONE = "–"
@@ -181,3 +177,21 @@ def about_inference(demo: Demo) -> list[str]:
 
 def _spread(values: NDArray[np.float64]) -> str:
     return f"{values.mean():.4f} ± {values.std():.4f}"
+
+
+def signed(value: float) -> str:
+    """A difference, with a sign as wide as a digit.
+
+    >>> signed(-0.01234)
+    '−0.0123'
+    """
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def short(value: float) -> str:
+    """A number of any size, to two digits.
+
+    >>> short(12345.6), short(0.0631)
+    ('12,346', '0.063')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"

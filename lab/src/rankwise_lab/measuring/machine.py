@@ -15,17 +15,6 @@ from typing import Any
 from rankwise import __version__
 from rankwise_lab.measuring.timing import THREADS, Task
 
-__all__ = [
-    "avx512_features",
-    "describe",
-    "growth_of",
-    "n_cores",
-    "numpy_sorts_with",
-    "own_growth_of",
-    "vendor",
-    "version_of",
-]
-
 # By instruction set of np.sort for 32 and 64 bits: the names that NumPy's versions have for the CPU features it needs.
 _SORTS = {"AVX-512": {"X86_V4", "AVX512_SKX"}, "AVX2": {"X86_V3", "AVX2"}, "NEON": {"ASIMD"}}
 _STATUS = Path("/proc/self/status")

@@ -14,8 +14,6 @@ from rankwise.metrics import LossLike
 from rankwise_lab.measuring.scores import Sample
 from rankwise_lab.measuring.timing import THREADS, Task
 
-__all__ = ["hinge", "task_of", "zero_one_hinge"]
-
 _CALLS = {"hinge": rw.structured_hinge, "smooth": rw.smooth_loss, "error-driven": rw.error_driven_loss}
 
 

@@ -11,25 +11,6 @@ from numpy.typing import NDArray
 import rankwise as rw
 from rankwise import Loss
 
-__all__ = [
-    "ACTIVE",
-    "ORDERS",
-    "Sample",
-    "active_share",
-    "all_magnitudes",
-    "constant",
-    "denormal",
-    "few_values",
-    "heavy_tailed",
-    "in_order",
-    "normal",
-    "saturated",
-    "separated",
-    "trained_like",
-    "two_valued",
-    "with_outlier",
-]
-
 # The share of negatives that still have a gradient in `trained_like`.
 ACTIVE = 0.01
 
@@ -37,15 +18,15 @@ Scores = NDArray[np.float32]
 
 
 class Sample(NamedTuple):
-    """Scores (n,) and which of them belong to positives (n,)."""
+    """Scores (n,) and which of them belong to positives, or their grades (n,)."""
 
     scores: NDArray[Any]
-    relevant: NDArray[np.bool_]
+    relevant: NDArray[Any]
 
     @property
     def negatives(self) -> NDArray[Any]:
-        """The scores of the negatives."""
-        return self.scores[~self.relevant]
+        negatives: NDArray[Any] = self.scores[~self.relevant]
+        return negatives
 
 
 def normal(n_pos: int, n_neg: int, seed: int = 0, shift: float = 1.0, dtype: str = "float32") -> Sample:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["THREADS", "Seconds", "Task", "compare", "fastest", "no_collection", "unconverged"]
-
 # Threads of every timed call, unless a row says otherwise. np.sort never uses more than one.
 THREADS = 1
 # A task is repeated until one measurement takes this long, so that the cost of the clock does not matter.

@@ -9,22 +9,6 @@ from rankwise_lab.report.claims import Card, Overview, Verdicts
 from rankwise_lab.report.figure import NO_FIGURES, Drawing, Drawn, Gallery, Picture, Sheet
 from rankwise_lab.report.table import Table
 
-__all__ = [
-    "Block",
-    "Checks",
-    "Contents",
-    "Fold",
-    "Heading",
-    "Items",
-    "Paragraph",
-    "Ready",
-    "Section",
-    "Tiles",
-    "note",
-    "show_figures",
-    "small",
-]
-
 
 class Heading(NamedTuple):
     """A heading. depth: levels below the heading of its section, or of its page. said: what to see under it."""
@@ -59,12 +43,6 @@ class Tiles(NamedTuple):
     numbers: Sequence[tuple[str, str]]
 
 
-class Contents(NamedTuple):
-    """Links to sections. titles: by the name of the section."""
-
-    titles: Mapping[str, str]
-
-
 class Section(NamedTuple):
     """A part of a page that a link can name."""
 
@@ -94,7 +72,6 @@ Block: TypeAlias = (
     | Items
     | Checks
     | Tiles
-    | Contents
     | Table
     | Drawn
     | Picture

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from rankwise_lab.report.figure import Drawn
 
-__all__ = ["VERDICTS", "Card", "Claim", "Overview", "Verdicts", "gain_claim", "tally"]
-
 # By `Claim.holds`: the word for it, its mark, and its class in the page.
 VERDICTS: dict[bool | None, tuple[str, str, str]] = {
     True: ("reproduces", "✓", "yes"),
@@ -33,22 +31,18 @@ class Claim(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The verdict in a word."""
         return VERDICTS[self.holds][0]
 
     @property
     def mark(self) -> str:
-        """The verdict as a sign."""
         return VERDICTS[self.holds][1]
 
     @property
     def kind(self) -> str:
-        """The verdict as a class of the page."""
         return VERDICTS[self.holds][2]
 
     @property
     def sentence(self) -> str:
-        """The claim with both numbers."""
         return f"{self.text}: {self.ours} (paper: {self.paper})"
 
 
@@ -75,7 +69,6 @@ class Card(NamedTuple):
 
     @property
     def tally(self) -> str:
-        """How many claims reproduce."""
         return tally(self.claims)
 
 

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "NO_FIGURES",
-    "Drawing",
-    "Drawn",
-    "Gallery",
-    "Image",
-    "Picture",
-    "Sheet",
-    "draw_each",
-    "drawing",
-    "have_matplotlib",
-    "ink_png",
-]
 
 NO_FIGURES = f"No figures: Matplotlib is not installed; {install_hint('plots')}."
 
@@ -61,22 +48,9 @@ class Drawn(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture in a page: the bytes of a PNG or JPEG, a label that says what it shows, and a caption."""
+    """A picture in a page or a sheet: the bytes of a PNG or JPEG, a label that says what it shows, and a caption.
 
-    content: bytes
-    label: str
-    caption: str
-
-    @property
-    def source(self) -> str:
-        """The bytes as a data URL."""
-        return _data_url(self.content)
-
-
-class Image(NamedTuple):
-    """A small image of a sheet: the bytes of a PNG or JPEG, a label that says what it shows, and a short caption.
-
-    wrong: mark it as an error, by a frame and a cross.
+    wrong: in a sheet, mark it as an error, by a frame and a cross.
     """
 
     content: bytes
@@ -86,12 +60,12 @@ class Image(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The bytes as a data URL."""
-        return _data_url(self.content)
+        kind = "jpeg" if self.content.startswith(b"\xff\xd8") else "png"
+        return f"data:image/{kind};base64,{base64.b64encode(self.content).decode()}"
 
 
 class Sheet(NamedTuple):
-    """Small images in order, with a title and a caption above them.
+    """Small pictures in order, with a title and a caption above them.
 
     per_row: this many in a row, on every screen, and the number of the first image before each row; 0 for as many as
     there is room for.
@@ -99,7 +73,7 @@ class Sheet(NamedTuple):
 
     title: str
     caption: str
-    images: Sequence[Image]
+    images: Sequence[Picture]
     per_row: int = 0
 
 
@@ -107,11 +81,6 @@ class Gallery(NamedTuple):
     """Figures, pictures or sheets in rows, as many per row as there is room for."""
 
     pieces: Sequence[Drawn | Picture | Sheet]
-
-
-def _data_url(content: bytes) -> str:
-    kind = "jpeg" if content.startswith(b"\xff\xd8") else "png"
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def ink_png(ink: ArrayLike) -> bytes:

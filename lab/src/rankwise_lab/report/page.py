@@ -9,8 +9,6 @@ from markupsafe import Markup
 
 from rankwise_lab.report.blocks import Block
 
-__all__ = ["as_html", "page"]
-
 _TEMPLATES = Environment(
     loader=PackageLoader("rankwise_lab.report", "."),
     autoescape=True,

@@ -13,8 +13,6 @@ from rankwise_lab.report.claims import Card, Claim, Verdicts
 from rankwise_lab.report.figure import Drawing, Drawn, Gallery
 from rankwise_lab.report.table import Table
 
-__all__ = ["Part"]
-
 _VERSIONS = ("rankwise", "python", "numpy", "numba", "torch", "cpu", "cores", "threads", "torch_threads")
 _MARKS = {True: "ok    ", False: "FAILED"}
 _HOW = "How it was done"
@@ -49,12 +47,10 @@ class Part:
 
     @property
     def tables(self) -> list[Table]:
-        """All tables."""
         return [block for block in self.body if isinstance(block, Table)]
 
     @property
     def figures(self) -> dict[str, Drawing]:
-        """All drawn figures, by name."""
         pieces = [piece for block in self.body for piece in (block.pieces if isinstance(block, Gallery) else [block])]
         return {piece.name: piece.drawing for piece in pieces if isinstance(piece, Drawn)}
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Table", "as_text"]
-
 
 @dataclass(frozen=True)
 class Table:

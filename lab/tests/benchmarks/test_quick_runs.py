@@ -1,0 +1,341 @@
+"""Every benchmark that prints rows, run quickly: what is printed and written, and that rows mean what they say."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import PNG, Capture, one_line
+from rankwise_lab.benchmarks.plan import Row, at_least, at_most
+from rankwise_lab.commands.bench import _TABLES
+
+from rankwise.cli.main import main
+
+Rows = list[dict[str, Any]]
+# What a benchmark needs.
+NEEDS = {"torch": "torch", "lwsvm": "torch", "dask": "distributed", "trees": "lightgbm", "inference": "matplotlib"}
+
+
+def _benchmark(name: str) -> Any:
+    return importlib.import_module(f"rankwise_lab.benchmarks.{_TABLES[name]}").BENCHMARK
+
+
+def _only(rows: Rows, text: str) -> Rows:
+    return [row for row in rows if text in row["what"]]
+
+
+def _bounds(rows: Rows) -> list[float | None]:
+    return [row["target"] and row["target"]["bound"] for row in rows]
+
+
+def inference(sections: dict[int, Rows]) -> None:
+    differences = _only(sections[4], "difference in J")
+    assert len(differences) == 2
+    assert all(row["measured"] <= 1e-9 for row in differences), "methods that were raced found the same"
+    growth = _only(sections[10], "peak extra memory over hinge")
+    assert _bounds(growth) == [2, 2]
+    if Path("/proc/self/status").exists():
+        for row in growth + sections[9]:
+            assert min(row["parts"].values()) > 0
+
+
+def training(sections: dict[int, Rows]) -> None:
+    assert _bounds(sections[3]) == [10, 40, 6, 1]
+    fit, share, *_ = sections[3]
+    assert fit["measured"] == pytest.approx(fit["parts"]["RankSVM"] / fit["parts"]["LinearSVC"])
+    assert 0 < share["measured"] < 100
+    for loss in ("AP", "NDCG"):
+        assert len(_only(sections[4], f"w8a, {loss}, P = 50, N = 350: ")) == 4
+    bounds = _bounds(_only(sections[4], "totals"))
+    assert (bounds.count(10.0), bounds.count(None)) == (6, 2), "yue, twice chakrabarti, each over ours; mohapatra2014"
+    apart = _only(sections[4], "difference of their objectives")
+    assert [row["met"] for row in apart] == [True, True], "methods differ in speed alone"
+
+
+def ranker(sections: dict[int, Rows]) -> None:
+    cost, memory = sections[1]
+    assert cost["target"] == {"sense": "<=", "bound": 5.0}
+    assert memory["measured"] is None or 0 < memory["measured"] < 500
+    assert (len(sections[2]), len(sections[3])) == (3 * 4, 9 * 2)
+    first, second = sections[2][:2]
+    means = first["parts"]
+    assert first["measured"] == pytest.approx(means["ranker"] - means["logistic"])
+    assert second["measured"] == pytest.approx(means["ranker"] - means["svc"])
+    assert _bounds(sections[2][:4]) == [0.008, 0.0, None, None]
+
+
+def torch(sections: dict[int, Rows]) -> None:
+    from rankwise_lab.benchmarks.torch_peers import OURS, PEERS
+
+    flat, rows = "(10,000,), P = 100", "(4, 1,000), P = 20"
+    for loss in ("AP", "NDCG"):
+        found = {row["what"]: row["target"]["bound"] for row in sections[2] if row["what"].startswith(f"{loss}, ")}
+        expected = {f"{loss}, {flat}: over torch.sort": 0.1, f"{loss}, {rows}: over torch.sort": 0.3}
+        expected |= {f'{loss}, {size}: over torch.sort, backend="tensor"': 4 for size in (flat, rows)}
+        assert found == expected | {f"{loss}, {size}: over the core": 1.2 for size in (flat, rows)}
+    for name, peer in PEERS.items():
+        first, *others = _only(sections[3], f"{name}, B = ")
+        if not peer.package.installed:
+            assert (first["measured"], others) == (None, [])
+            assert first["what"].endswith(f": not installed: {peer.package.install}")
+            continue
+        parts, ours = first["parts"], OURS[peer.kind][0]
+        assert first["what"].endswith(f": time, over {ours}")
+        assert first["measured"] == pytest.approx(parts["peer seconds"] / parts["ours seconds"])
+        assert others[0]["what"].endswith(f": peak extra memory, over {ours}")
+    assert _bounds(_only(sections[3], "AP-loss as published, B = 2,002")) == [20, None]
+    assert {row["what"]: row["target"]["bound"] for row in sections[4]} == {
+        f"SmoothRankLoss, {flat}: over APHingeLoss": 1.5,
+        f"ErrorDrivenLoss, {flat}: over APHingeLoss": 1.5,
+        "a step on 125 images, memory of (1,000, 5): over cross-entropy": 1.15,
+    }
+
+
+def lwsvm(sections: dict[int, Rows]) -> None:
+    rows = [row for of in sections.values() for row in of if row["target"]]
+    duels, wins = ([row for row in rows if row["target"]["sense"] == sense] for sense in ("<=", ">="))
+    assert [row["what"].partition(",")[0] for row in duels[::3]] == ["AP", "NDCG", "multi-class hinge"]
+    for row in duels:
+        assert row["measured"] == pytest.approx(row["parts"]["lwsvm"] / row["parts"]["adadelta 0.1"])
+        assert row["parts"]["lwsvm"] <= row["parts"]["start"]
+    assert [row["measured"] for row in wins] == [row["measured"] < 1.0 for row in duels[2::3]]
+
+
+def latent(sections: dict[int, Rows]) -> None:
+    for n, (row,) in ((n, _only(sections[1], f"{n} thread")[:1]) for n in (1, 2)):
+        parts = row["parts"]
+        assert row["target"]["bound"] == 2.0
+        assert row["measured"] == pytest.approx(parts[str(n)] / (parts["read"] + parts["multiply"]))
+    passes, steps, share, gap = (
+        _only(sections[1], text)[0]
+        for text in ("passes over all windows", "outer steps", "share of the fit", "duality gap")
+    )
+    assert 0.0 < share["measured"] < 100.0
+    assert gap["met"]
+    assert passes["measured"] > steps["measured"] >= 1.0
+
+
+def trees(sections: dict[int, Rows]) -> None:
+    assert _bounds(sections[1]) == [0.05] * 27
+
+
+def dask(sections: dict[int, Rows]) -> None:
+    small, large = (row["measured"] for row in _only(sections[1], "sent per step"))
+    assert large < 3 * small, "of ten times as many samples"
+    scaling = sections[2][-1]
+    assert scaling["target"]["bound"] == 1.6
+    assert scaling["measured"] == pytest.approx(scaling["parts"]["1 worker"] / scaling["parts"]["2 workers"])
+
+
+CHECKS: dict[str, Callable[[dict[int, Rows]], None]] = {
+    check.__name__: check for check in (inference, training, ranker, torch, lwsvm, latent, trees, dask)
+}
+CASES = [pytest.param(name, marks=[pytest.mark.distributed] if name == "dask" else []) for name in _TABLES]
+
+
+def _check_row(row: dict[str, Any]) -> None:
+    """Numbers are Python's own, so that JSON has them; a ratio is that of its parts, and is judged by its target."""
+    what, measured, target = row["what"], row["measured"], row["target"]
+    assert set(row) == {"what", "measured", "unit", "target", "met", "parts"}
+    assert measured is None or type(measured) is float, what
+    assert all(type(value) in (int, float) for value in row["parts"].values()), what
+    if target is None or measured is None:
+        assert row["met"] is None, what
+    else:
+        assert row["met"] is (measured <= target["bound"] if target["sense"] == "<=" else measured >= target["bound"])
+    if row["unit"] == "x" and len(row["parts"]) == 2 and measured is not None:
+        over, under = row["parts"].values()
+        assert measured == pytest.approx(over / under), what
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_quick_run_prints_and_writes_every_row(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, write_w8a: Any
+) -> None:
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    (tmp_path / "data").mkdir()
+    write_w8a(tmp_path / "data", 400)
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "data"))
+    (tmp_path / "out").mkdir()
+    files = {"--json": tmp_path / "out" / "rows.json"} | (
+        {"--figure": tmp_path / "out" / "times.png"} if name == "inference" else {}
+    )
+    if name == "dask":
+        _keep_workers_here(monkeypatch)
+    assert main(["bench", name, "--quick", *(str(part) for pair in files.items() for part in pair)]) == 0
+    printed = capsys.readouterr().out
+    assert sorted((tmp_path / "out").iterdir()) == sorted(files.values()), "no temporary file may stay behind"
+    document = json.loads(files["--json"].read_text(encoding="utf-8"))
+    assert (document["benchmark"], document["quick"], document["machine"]["threads"]) == (name, True, 1)
+    assert {"cpu", "cores", "python", "numpy", "numba", "numpy_sorts_with"} <= set(document["machine"])
+    sections = {section["number"]: section["rows"] for section in document["sections"]}
+    assert list(sections) == list(_benchmark(name).sections)
+    rows = [row for of_section in sections.values() for row in of_section]
+    for row in rows:
+        _check_row(row)
+        assert row["what"] in printed
+    judged = [row["met"] for row in rows if row["met"] is not None]
+    assert f"{sum(judged)} of {len(judged)} targets met (quick run: " in printed
+    assert all(sections.values())
+    if name in CHECKS:
+        CHECKS[name](sections)
+    if name == "inference":
+        assert files["--figure"].read_bytes().startswith(PNG)
+        assert [len(panel["curves"]) for panel in document["figure"]] == [4] * 6
+        for panel in document["figure"]:
+            assert all(len(of) == len(panel["x"]) and min(of) > 0 for of in panel["curves"].values())
+
+
+def _keep_workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers as threads: as processes, as in the benchmark, each would take seconds to import all again."""
+    import distributed
+
+    cluster = distributed.LocalCluster
+
+    def near(**how: Any) -> Any:
+        assert how["processes"]
+        return cluster(**how | {"processes": False})
+
+    monkeypatch.setattr(distributed, "LocalCluster", near)
+
+
+def test_rows_meet_their_targets_or_not() -> None:
+    assert Row("r", 0.6, target=at_most(0.6)).met is True
+    assert Row("r", 0.7, target=at_most(0.6)).met is False
+    assert Row("r", 25.0, target=at_least(25)).met is True
+    assert Row("r", 24.0, target=at_least(25)).met is False
+    assert Row("r", 24.0).met is None
+    assert Row("r", None, target=at_least(25)).met is None
+
+
+def test_a_row_is_printed_with_its_target_and_whether_it_is_met(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = _benchmark("inference")
+
+    def run(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, progress: Any) -> dict[str, Any]:
+        rows = [Row("slow thing", 7.0, target=at_most(3)), Row("fast thing", 7.0, target=at_least(3))]
+        on_section(benchmark.sections[numbers[0]])
+        for row in rows:
+            on_row(row)
+        return {"sections": [{"number": 9, "title": "", "rows": [row.as_dict() for row in rows]}]}
+
+    monkeypatch.setattr(benchmark, "run", run)
+    assert main(["bench", "inference", "--only", "9"]) == 0
+    printed = capsys.readouterr().out
+    assert "9. Memory" in printed
+    (slow,) = (line for line in printed.splitlines() if "slow thing" in line)
+    assert slow.split() == ["slow", "thing", "7.00x", "<=", "3x", "NO"]
+    assert "1 of 2 targets met" in printed
+
+
+def test_without_data_rows_keep_their_targets_and_show_a_dash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    importlib.import_module("rankwise_lab.benchmarks.training")._problem.cache_clear()
+    assert main(["bench", "training", "--quick", "--json", str(tmp_path / "rows.json")]) == 0
+    *absent, _ = sections = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))["sections"]
+    rows = [row for section in sections for row in section["rows"] if not row["what"].startswith("digits")]
+    assert [(row["measured"], row["met"], row["parts"]) for row in rows] == [(None, None, {})] * 5
+    assert _bounds(rows) == [10, 40, 6, 10, 10]
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[-3:] for line in printed if "w8a, NDCG" in line] == [["-", ">=", "10x"]]
+    (digits,) = (row for row in absent[0]["rows"] if row["what"].startswith("digits"))
+    assert digits["measured"] > 0, "needs no data"
+
+
+def test_without_lightgbm_the_rows_of_trees_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankwise_lab.benchmarks.trees.find_spec", lambda name: None)
+    benchmark = _benchmark("trees")
+    rows = benchmark.run(benchmark.sizes.quick())["sections"][0]["rows"]
+    assert [row["measured"] for row in rows] == [None] * 3
+    assert all("LightGBM is not installed" in row["what"] for row in rows)
+
+
+def test_full_runs_have_the_sizes_that_were_promised() -> None:
+    sizes = {name: _benchmark(name).sizes() for name in ("ranker", "trees", "inference")}
+    assert sizes["ranker"].rows == ((12_000, 5.0), (None, 6.0))
+    assert (sizes["ranker"].mapped, sizes["ranker"].seeds, sizes["ranker"].samples) == (10**6, 8, 4000)
+    assert sizes["trees"].rows == sizes["inference"].medium == 10**6
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["inference", "--only", "12"], "sections are 1, 2"),
+        (["training", "--only", "9"], "sections are 3, 4"),
+        (["inference", "--figure", "times.jpeg"], "must end in .png"),
+        (["quality", "--tasks", "nothing"], "no task 'nothing'"),
+        (["quality", "--contenders", "nobody"], "no contender 'nobody': contenders are svc;"),
+        (["quality", "--repeats", "0"], "--repeats must be at least 1, got 0"),
+        (["quality", "--quick", "--results", "file"], "--results file is a file; name a folder"),
+        (["quality", "--json", "rankwise-quality"], "--json and --results cannot both be rankwise-quality"),
+        (["bags", "--sets", "musk3"], "no set 'musk3': sets are musk1, musk2, "),
+        (["finetune", "--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (["finetune", "--jobs", "-1"], "--jobs must be at least 1, got -1"),
+        (["finetune", "--arms", "focal", "fokal"], "no arm 'fokal': arms are cross-entropy, weighted"),
+        (["finetune", "--quick"], "cifar10-jpeg.tar.xz: set RANKWISE_DATA to the folder that has it"),
+        (["retrieval", "--quick"], "omniglot-small.tar.xz: set RANKWISE_DATA to the folder that has it"),
+        (["lwsvm"], "set RANKWISE_DATA to a folder with CIFAR-10"),
+    ],
+    ids=lambda of: " ".join(of) if isinstance(of, list) else "",
+)
+def test_what_makes_no_sense_or_lacks_data_is_refused_in_one_line(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    if arguments[0] in ("finetune", "retrieval", "lwsvm"):
+        pytest.importorskip("torch")
+    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("kept\n", encoding="utf-8")
+    assert main(["bench", *arguments]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("rankwise: ")
+    assert said in line
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["kept\n"]
+
+
+# A command line in a world where a module is not there.
+WITHOUT = """
+import sys
+sys.modules["{module}"] = None
+from rankwise.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("torch", ["torch", "--quick"], "torch"),
+        ("torch", ["finetune", "--quick"], "torch"),
+        ("PIL", ["finetune", "--quick"], "images"),
+        ("matplotlib", ["inference", "--quick", "--figure", "times.png"], "plots"),
+    ],
+)
+def test_without_a_package_one_line_names_the_extra(
+    module: str, arguments: list[str], extra: str, cifar_folder: Path, tmp_path: Path
+) -> None:
+    if module == "PIL":
+        pytest.importorskip("torch")
+    environment = {**os.environ, "RANKWISE_DATA": str(cifar_folder), "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("RANKWISE_CACHE_DIR", None)
+    command = [sys.executable, "-c", WITHOUT.format(module=module), "bench", *arguments]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    hint = f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
+    assert one_line(done.stderr.splitlines()[-1]) == f"rankwise: this needs {module}: {hint}"
+    assert "Traceback" not in done.stderr
