@@ -15,7 +15,7 @@ from rankwise.arguments import is_number, is_whole
 from rankwise.cli.output import is_standard
 from rankwise.cli.parsing import number
 from rankwise.io import Dataset, read_data, read_model
-from rankwise.io.memory import as_bytes
+from rankwise.io.files import as_bytes
 from rankwise.io.quoting import shown as quoted
 
 FORMATS = ["svmlight", "csv", "parquet", "npz"]

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from rankwise.io import files as files_module
 from rankwise.io import read_data, write_data
-from rankwise.io import sources as sources_module
 
 BAD_SVMLIGHT: dict[str, tuple[str, str]] = {
     "no label": ("1 1:2\n1:0.5 2:1\n", r"line 2: no label before '1:0\.5'; begin the line with one"),
@@ -152,7 +152,7 @@ def test_places_that_hold_no_file_are_named(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources_module, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(files_module, "LONGEST_LINE", 1 << 20)
     for name, start in (("x.svm", b"1 1:2\n1 1:"), ("y.csv", b"label,a\n1,")):
         (tmp_path / name).write_bytes(start + b"1" * (1 << 21))
         with pytest.raises(ValueError, match=rf"{name}, line 2: longer than 1 MB"):

@@ -16,7 +16,7 @@ import pytest
 import rankwise as rw
 from rankwise.cli.main import main
 from rankwise.io import ModelFileError, read_model, write_model
-from rankwise.io.npy import npy_bytes
+from rankwise.io.npz import npy_bytes
 
 Document, Arrays = dict[str, Any], dict[str, Any]
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from rankwise.cli.main import main
-from rankwise.io import memory, read_data, write_data
-from rankwise.io.memory import Limit, TooLargeError, as_bytes, size_of
+from rankwise.io import files, read_data, write_data
+from rankwise.io.files import Source, TooLargeError, as_bytes, size_of
 from rankwise.io.quoting import message_of, shorten, shown
 
 MB = 10**6
@@ -27,7 +27,7 @@ MB = 10**6
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a file might unpack to 2 MB, or 100 times its size."""
-    monkeypatch.setattr(memory, "FLOOR", 2 * MB)
+    monkeypatch.setattr(files, "FLOOR", 2 * MB)
 
 
 def npz_of_zeros(path: Path, dtype: Any, shape: tuple[int, int]) -> int:
@@ -107,7 +107,7 @@ def test_one_long_query_is_not_repeated_on_every_row(suffix: str, tmp_path: Path
 
 
 def test_ordinary_data_of_any_size_are_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "FLOOR", 1)
+    monkeypatch.setattr(files, "FLOOR", 1)
     X, y = np.random.default_rng(0).normal(size=(500, 40)), np.arange(500) % 2
     for name in ("x.npz", "x.csv", "x.csv.gz", "x.svm", "x.svm.gz"):
         write_data(tmp_path / name, X, y)
@@ -260,7 +260,7 @@ def test_sizes_are_read_and_shown() -> None:
         with pytest.raises(ValueError, match="max_memory must be a size such as '8GB'"):
             as_bytes(wrong)  # type: ignore[arg-type]
     assert [size_of(n) for n in (5, 1500, 7_700_000_000, 10**16)] == ["5 bytes", "1.5 kB", "7.7 GB", "10,000 TB"]
-    assert Limit("x", 10**9, None).most == 10**11
+    assert Source("x", bytes(10**8)).most == 10**10
 
 
 # Quotations

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise.io import ModelFile, ModelFileError, read_model, write_model
-from rankwise.io.atomic import open_atomic, write_bytes
+from rankwise.io.files import open_atomic, write_bytes
 
 HEADER = {"loss": "ap", "C": 0.1, "names": ["é", "b"], "nested": {"none": None, "yes": True}, "n": 3}
 ARRAYS = {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rankwise.io import read_data
-from rankwise.io.npy import read_npy
+from rankwise.io.npz import read_npy
 
 CSR = {
     "X_data": np.ones(2),
