@@ -10,15 +10,11 @@ from typing import Any
 
 from rankwise.cli.output import is_standard
 from rankwise.io.quoting import shown as quoted
+from rankwise.kernels.contract import METHODS
+from rankwise.metrics import as_loss
 
-LOSSES = ["ap", "ndcg", "mrr", "auc", "f1", "zero-one"]
-METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _LARGEST_SEED = 2**32 - 1
 _ASIDE = "to FILE as JSON. '-' is standard output; all text then goes to standard error"
-
-
-_C_HELP = "weight of the loss against the regularisation; auto chooses it by validation (default: auto)"
-_TOL_HELP = "stop when the objective is within this fraction of the minimum (relative duality gap; default: 0.001)"
 
 
 def add_parser(
@@ -51,10 +47,22 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model to read."""
+    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
+
+
 def add_loss(group: Any) -> None:
     """A model's loss and C."""
-    group.add_argument("--loss", choices=LOSSES, default="ap", help="ranking loss to minimise (default: ap)")
-    group.add_argument("--C", type=_C_or_auto, default=None, metavar="auto|NUMBER", help=_C_HELP)
+    group.add_argument(
+        "--loss", type=_loss, default="ap", help="ranking loss to minimise, such as ndcg or ndcg@10 (default: ap)"
+    )
+    group.add_argument(
+        "--C",
+        type=lambda text: None if text == "auto" else positive(text),
+        metavar="auto|NUMBER",
+        help="weight of the loss against the regularisation; auto chooses it by validation (default: auto)",
+    )
 
 
 def add_solver(group: Any, *, threads: str) -> None:
@@ -65,7 +73,12 @@ def add_solver(group: Any, *, threads: str) -> None:
         default="auto",
         help="algorithm that finds the most violating ranking, which each step of training corrects (default: auto)",
     )
-    group.add_argument("--tol", type=positive, default=1e-3, help=_TOL_HELP)
+    group.add_argument(
+        "--tol",
+        type=positive,
+        default=1e-3,
+        help="stop when the objective is within this fraction of the minimum (relative duality gap; default: 0.001)",
+    )
     group.add_argument(
         "--threads",
         type=whole(1, or_all=True),
@@ -77,7 +90,13 @@ def add_solver(group: Any, *, threads: str) -> None:
 
 def add_seed(group: Any, seeds: str) -> None:
     """A random seed. seeds: what it is used for."""
-    group.add_argument("--seed", type=_seed, default=0, metavar="N", help=f"random seed for {seeds} (default: 0)")
+    group.add_argument(
+        "--seed",
+        type=whole(0, _LARGEST_SEED),
+        default=0,
+        metavar="N",
+        help=f"random seed for {seeds} (default: 0)",
+    )
 
 
 def check_trained(arguments: argparse.Namespace, choosing: tuple[str, ...]) -> None:
@@ -117,25 +136,24 @@ def positive(text: str) -> float:
     return real(text, lambda value: 0.0 < value < math.inf, "is not a positive number")
 
 
-def _C_or_auto(text: str) -> float | None:
-    return None if text == "auto" else positive(text)
+def _loss(text: str) -> str:
+    try:
+        as_loss(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
-def _seed(text: str) -> int:
-    value = whole(0)(text)
-    if value > _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is above {_LARGEST_SEED}")
-    return value
-
-
-def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
-    """A parser, for argparse, of whole numbers of at least `least`; if or_all, −1 stands for all processors."""
+def whole(least: int, most: int | None = None, *, or_all: bool = False) -> Callable[[str], int]:
+    """A parser, for argparse, of whole numbers in a range; if or_all, −1 stands for all processors."""
 
     def parse(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is above {most}")
         if value >= least or (or_all and value == -1):
             return value
         every = ", or -1 for all processors" if or_all else ""
