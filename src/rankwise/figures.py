@@ -18,7 +18,6 @@ __all__ = [
     "COLOURS",
     "INK",
     "SIZES",
-    "Corner",
     "Curve",
     "as_png",
     "as_svg",

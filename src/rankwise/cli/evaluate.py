@@ -26,7 +26,7 @@ from rankwise.cli.inputs import (
 )
 from rankwise.cli.judging import LETTERS, Judge, metrics_of
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, number, positive, real, whole
+from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, number, option, positive, real
 from rankwise.io import write_bytes
 from rankwise.metrics import Comparison
 
@@ -73,49 +73,20 @@ def add_command(commands: Any) -> None:
         help="file of samples with labels, or '-' for standard input; to compare two models, name the second one "
         "before it",
     )
-    parser.add_argument(
-        "--metrics",
-        nargs="+",
-        default=SHOWN,
-        metavar="METRIC",
-        help=f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})",
+    metrics = f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})"
+    parser.add_argument("--metrics", nargs="+", default=SHOWN, metavar="METRIC", help=metrics)
+    option(parser, "--gain", "gain of a grade in ndcg: 2^grade - 1 or the grade", "exp2", choices=["exp2", "linear"])
+    grade = "largest possible grade, for err (default: the largest in the data)"
+    option(parser, "--max-grade", grade, type=positive, metavar="GRADE")
+    option(parser, "--empty", "what to do with a query for which a metric is not defined", "skip", choices=[*_EMPTY])
+    option(parser, "--level", "confidence level of the intervals", 0.95, type=_level)
+    option(parser, "--resamples", "number of bootstrap samples; 0 computes no intervals", 1000, whole=(0,))
+    option(parser, "--seed", "random seed of the bootstrap", 0, whole=(0,))
+    plot = (
+        "draw a figure to a PNG or SVG file: precision against recall, and the convergence of a RankSVM; for two "
+        "models, the difference per query in the first metric"
     )
-    parser.add_argument(
-        "--gain",
-        choices=["exp2", "linear"],
-        default="exp2",
-        help="gain of a grade in ndcg: 2^grade - 1 or the grade (default: exp2)",
-    )
-    parser.add_argument(
-        "--max-grade",
-        type=positive,
-        metavar="GRADE",
-        help="largest possible grade, for err (default: the largest in the data)",
-    )
-    parser.add_argument(
-        "--empty",
-        choices=[*_EMPTY],
-        default="skip",
-        help="what to do with a query for which a metric is not defined (default: skip)",
-    )
-    parser.add_argument("--level", type=_level, default=0.95, help="confidence level of the intervals (default: 0.95)")
-    parser.add_argument(
-        "--resamples",
-        type=whole(0),
-        default=1000,
-        metavar="N",
-        help="number of bootstrap samples; 0 computes no intervals (default: 1000)",
-    )
-    parser.add_argument(
-        "--seed", type=whole(0), default=0, metavar="N", help="random seed of the bootstrap (default: 0)"
-    )
-    parser.add_argument(
-        "--plot",
-        type=file_name,
-        metavar="FILE",
-        help="draw a figure to a PNG or SVG file: precision against recall, and the convergence of a RankSVM; for two "
-        "models, the difference per query in the first metric",
-    )
+    option(parser, "--plot", plot, type=file_name, metavar="FILE")
     add_json(parser, "the results")
     add_data(parser, relevant_from="as when the model was trained")
 

@@ -21,7 +21,7 @@ from rankwise.cli.parsing import (
     add_solver,
     check_trained,
     file_name,
-    whole,
+    option,
 )
 from rankwise.io import Dataset
 
@@ -73,27 +73,16 @@ def add_command(commands: Any) -> None:
     )
     add_output(parser)
     model = parser.add_argument_group("model")
-    model.add_argument(
-        "--model", choices=[RANKER, RANK_SVM], default=RANKER, help=f"kind of model, see below (default: {RANKER})"
+    option(model, "--model", "kind of model, see below", RANKER, choices=[RANKER, RANK_SVM])
+    metric = (
+        "metric to train linear-ranker for, by the names of rankwise evaluate: ap, ndcg, ndcg@10, mrr, auc, "
+        "precision@10, …; map is ap averaged over queries (default: ap)"
     )
-    model.add_argument(
-        "--metric",
-        metavar="METRIC",
-        help="metric to train linear-ranker for, by the names of rankwise evaluate: ap, ndcg, ndcg@10, mrr, auc, "
-        "precision@10, …; map is ap averaged over queries (default: ap)",
-    )
-    model.add_argument(
-        "--cv",
-        type=whole(2),
-        metavar="N",
-        help=f"number of cross-validation folds; a query is never split between folds (default: {FOLDS})",
-    )
-    model.add_argument(
-        "--jobs",
-        type=whole(1, or_all=True),
-        metavar="N",
-        help="number of fits to run in parallel; -1 uses all processors (default: 1)",
-    )
+    option(model, "--metric", metric, metavar="METRIC")
+    folds = f"number of cross-validation folds; a query is never split between folds (default: {FOLDS})"
+    option(model, "--cv", folds, whole=(2,))
+    jobs = "number of fits to run in parallel; -1 uses all processors (default: 1)"
+    option(model, "--jobs", jobs, whole=(1, None, True))
     add_seed(model, "the split into folds and for frank-wolfe")
     _add_rank_svm(parser)
     add_data(parser, relevant_from="1")
@@ -107,18 +96,11 @@ def add_command(commands: Any) -> None:
 def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(f"options of --model {RANK_SVM}")
     add_loss(group)
-    group.add_argument(
-        "--scoring",
-        metavar="METRIC",
-        help="with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)",
-    )
-    group.add_argument(
-        "--solver", choices=SOLVERS, default="auto", help="optimiser; auto uses cutting planes (default: auto)"
-    )
+    scoring = "with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)"
+    option(group, "--scoring", scoring, metavar="METRIC")
+    option(group, "--solver", "optimiser; auto uses cutting planes", "auto", choices=SOLVERS)
     add_solver(group, threads="the search for most violating rankings")
-    group.add_argument(
-        "--max-iter", type=whole(1), default=10_000, metavar="N", help="largest number of iterations (default: 10000)"
-    )
+    option(group, "--max-iter", "largest number of iterations", 10_000, whole=(1,))
 
 
 def run(arguments: argparse.Namespace) -> int:

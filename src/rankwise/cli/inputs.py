@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import first_true, is_number, is_whole
 from rankwise.cli.output import is_standard
-from rankwise.cli.parsing import number
+from rankwise.cli.parsing import number, option
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.datasets import FORMATS
-from rankwise.io.files import as_bytes
 from rankwise.io.quoting import shown as quoted
 
 _SHOWN = 6
@@ -75,15 +74,13 @@ class Counts(NamedTuple):
 def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
     """How data are read. relevant_from: what its default is, if labels matter."""
     group = parser.add_argument_group("data")
-    group.add_argument(
-        "--format", choices=[*FORMATS], help="format of the data (default: from the file name, else from the content)"
+    option(
+        group, "--format", "format of the data (default: from the file name, else from the content)", choices=[*FORMATS]
     )
-    group.add_argument(
-        "--label", metavar="COL", help="name of the label column in CSV or Parquet (default: label, y, …)"
-    )
-    group.add_argument(
-        "--query", metavar="COL", help="name of the query column in CSV or Parquet (default: qid, query, …)"
-    )
+    label = "name of the label column in CSV or Parquet (default: label, y, …)"
+    option(group, "--label", label, metavar="COL")
+    query = "name of the query column in CSV or Parquet (default: qid, query, …)"
+    option(group, "--query", query, metavar="COL")
     group.add_argument(
         "--ignore",
         metavar="COL",
@@ -91,32 +88,11 @@ def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> N
         default=[],
         help="name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once",
     )
-    group.add_argument(
-        "--max-memory",
-        type=_size,
-        metavar="SIZE",
-        help="refuse data that would need more memory than this, for example 8GB (default: 1GB or "
-        "100 times the size of the file, whichever is larger)",
-    )
-    group.add_argument(
-        "--no-qid",
-        action="store_true",
-        help="ignore the queries in the file and treat all samples as one query (default: no)",
-    )
+    no_qid = "ignore the queries in the file and treat all samples as one query (default: no)"
+    group.add_argument("--no-qid", action="store_true", help=no_qid)
     if relevant_from is not None:
-        group.add_argument(
-            "--relevant-from",
-            type=number,
-            metavar="LABEL",
-            help=f"smallest label that counts as relevant (default: {relevant_from})",
-        )
-
-
-def _size(text: str) -> int:
-    try:
-        return as_bytes(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use for example 8GB") from None
+        smallest = f"smallest label that counts as relevant (default: {relevant_from})"
+        option(group, "--relevant-from", smallest, type=number, metavar="LABEL")
 
 
 def open_model(path: Path) -> Stored:
@@ -157,7 +133,6 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         query=arguments.query,
         ignore=arguments.ignore,
         require_labels=require_labels,
-        max_memory=arguments.max_memory,
     )
     return replace(data, qid=None) if arguments.no_qid else data
 

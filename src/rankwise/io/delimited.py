@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.files import Source, TooLargeError
+from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import (
     LABELS,
@@ -22,7 +22,6 @@ from rankwise.io.tables import (
     Wanted,
     check_size,
     choose_columns,
-    repeated,
     samples_of,
 )
 
@@ -44,9 +43,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     columns = choose_columns(names, wanted, where)
     codes: dict[str, int] = {}
     try:
-        values = _numbers(source, table, columns, codes)
-    except TooLargeError:
-        raise
+        values = _numbers(table, columns, codes)
     except ValueError as error:
         raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted.width)
@@ -58,7 +55,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         raise ValueError(fault())
 
     def queries() -> NDArray[Any]:
-        return _as_qid(source, list(codes), values[:, columns.query].astype(np.intp))
+        return _as_qid(list(codes), values[:, columns.query].astype(np.intp))
 
     return samples_of(source, columns, lambda k: values[:, k], queries, fault)
 
@@ -105,15 +102,12 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
                     raise ValueError(f"{where} is not UTF-8; save it as UTF-8") from None
 
 
-def _numbers(source: Source, table: _Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
+def _numbers(table: _Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
     """Return every cell as a number: 0 in ignored columns, and the codes of queries, which are added to codes."""
     width = len(table.names)
 
     def rows() -> Iterator[str]:
-        most = source.most // (8 * width)
-        for row, (_, line) in enumerate(table.lines):
-            if row >= most:
-                source.check_memory(8 * width * (row + 1))
+        for _, line in table.lines:
             yield line if _is_closed(line) else _refuse()
 
     def as_code(cell: str) -> float:
@@ -188,7 +182,7 @@ def _fault_of(cell: str, is_query: bool) -> str:
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 
-def _as_qid(source: Source, names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
+def _as_qid(names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
     """Return the queries of the rows: as integers if all are written as such, otherwise as strings."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
@@ -196,7 +190,7 @@ def _as_qid(source: Source, names: list[str], codes: NDArray[np.intp]) -> NDArra
             return numbers[codes]
     except (ValueError, OverflowError):
         pass
-    return repeated(source, names, codes)
+    return np.array(names)[codes]
 
 
 def write(stream: BinaryIO, data: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all; read more than once, unpacked, and within a limit of memory."""
+"""Files: written whole or not at all; read more than once, and unpacked."""
 
 from __future__ import annotations
 
@@ -13,24 +13,19 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
-from rankwise.arguments import is_whole
-from rankwise.io.quoting import message_of, shown
+from rankwise.io.quoting import message_of
 
 READ = "SVMlight/LETOR, CSV and TSV (each also gzipped), NPZ and Parquet are read"
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 # How many bytes are inspected before parsing, and the longest line that is passed to a parser.
 BLOCK = 1 << 16
 LONGEST_LINE = 1 << 26
-# The size that any file may unpack to, and the factor by which a larger one may grow.
-FLOOR, RATIO = 10**9, 100
-_CHUNK = 1 << 20
+# The most bytes that may come through a pipe.
+MOST_PIPED = 4 * 10**9
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]i?)?b?", re.IGNORECASE)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -116,56 +111,12 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
         raise
 
 
-class TooLargeError(ValueError):
-    """Error for data that would take more memory than allowed."""
-
-
-def as_bytes(size: int | str) -> int:
-    """Return a size in bytes, given as a whole number or as text such as "8GB" (10⁹) or "8GiB" (2³⁰)."""
-    if isinstance(size, str) and (found := _SIZE.fullmatch(size.strip())):
-        size = int(float(found[1]) * _UNITS[(found[2] or "").lower()])
-    if not is_whole(size) or int(size) < 1:
-        raise ValueError(f"max_memory must be a size such as '8GB', or a number of bytes, got {shown(size)}")
-    return int(size)
-
-
-def size_of(n: int) -> str:
-    """Return a number of bytes as readable text."""
-    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if n >= factor:
-            return f"{n / factor:.3g} {unit}" if n < 1000 * factor else f"{n // factor:,} {unit}"
-    return f"{n} bytes"
-
-
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be read more than once: from a file, or `content` if they came through a pipe.
-
-    max_memory: how many bytes the caller allows the data to take.
-    """
+    """Bytes that can be read more than once: from a file, or `content` if they came through a pipe."""
 
     name: str
     content: bytes | None = None
-    max_memory: int | None = None
-
-    @cached_property
-    def most(self) -> int:
-        """The most bytes that the data may take: a small file must not unpack to a huge one."""
-        return max(FLOOR, RATIO * self._size()) if self.max_memory is None else self.max_memory
-
-    def _size(self) -> int:
-        return os.stat(self.name).st_size if self.content is None else len(self.content)
-
-    def check_memory(self, needed: int, *, unpacked: bool = False) -> None:
-        """Refuse data that would take more bytes than allowed, or text of which so many bytes were unpacked."""
-        if needed <= self.most:
-            return
-        what = f"unpacks to more than {size_of(self.most)}" if unpacked else f"would take {size_of(needed)} in memory"
-        why = f"max_memory= allows {size_of(self.most)}; raise it if you trust the file"
-        if self.max_memory is None:
-            enough = -(-(4 * needed if unpacked else needed) // 10**9)
-            why = f"the default limit is {size_of(self.most)}; pass max_memory='{enough}GB' if you trust it"
-        raise TooLargeError(f"{self.name} has {size_of(self._size())} and {what}; {why}")
 
     def raw(self) -> BinaryIO:
         """Open the bytes as they are."""
@@ -196,14 +147,11 @@ class Source:
             return stream.read(BLOCK)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines, unpacked, with their numbers from 1; refuse lines that are too long, and too many bytes."""
+        """Yield the lines, unpacked, with their numbers from 1; refuse lines that are too long."""
         with self.open() as stream:
-            packed, read, number = isinstance(stream, gzip.GzipFile), 0, 0
+            number = 0
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
-                read += len(line)
-                if packed and read > self.most:
-                    self.check_memory(read, unpacked=True)
                 if len(line) > LONGEST_LINE:
                     raise ValueError(
                         f"{self.name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that it is text with "
@@ -212,10 +160,10 @@ class Source:
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def open_source(path: str | Path, max_memory: int | None = None) -> Source:
+def open_source(path: str | Path) -> Source:
     """Return the source of that path; "-" is standard input. Content from a pipe is kept if it can be data."""
     if str(path) == "-":
-        return _kept("standard input", sys.stdin.buffer, max_memory)
+        return _kept("standard input", sys.stdin.buffer)
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -224,24 +172,23 @@ def open_source(path: str | Path, max_memory: int | None = None) -> Source:
         raise IsADirectoryError(f"{path} is a folder; name a file in it")
     if stat.S_ISFIFO(mode):
         with open(path, "rb") as stream:
-            return _kept(str(path), stream, max_memory)
+            return _kept(str(path), stream)
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is neither a file nor a pipe; copy the data to a file")
-    return Source(str(path), max_memory=max_memory)
+    return Source(str(path))
 
 
-def _kept(name: str, stream: BinaryIO, max_memory: int | None) -> Source:
+def _kept(name: str, stream: BinaryIO) -> Source:
     part = stream.read(BLOCK)
     if not part.startswith((GZIP, ZIP, PARQUET)):
         check_text(name, part)
-    most = FLOOR if max_memory is None else max_memory
     content = io.BytesIO()
     while part:
         content.write(part)
-        if content.tell() > most:
-            raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory=")
-        part = stream.read(_CHUNK)
-    return Source(name, content.getvalue(), max_memory)
+        if content.tell() > MOST_PIPED:
+            raise ValueError(f"{name} has more than {MOST_PIPED // 10**9} GB; write it to a file")
+        part = stream.read(1 << 20)
+    return Source(name, content.getvalue())
 
 
 def check_text(name: str, head: bytes) -> None:

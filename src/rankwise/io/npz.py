@@ -21,14 +21,12 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from rankwise.io.files import Source, TooLargeError
+from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size, checked, choose_columns, described
 
 _SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
 _KNOWN = ("X", *_SPARSE, "y", "qid", "feature_names")
-# Deflate compresses by a factor of at most 1,032: a larger claimed size is false.
-_MOST_PACKED = 1040
 # Errors that damaged archives raise.
 ARCHIVE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
@@ -47,8 +45,8 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def read_header(stream: IO[bytes], size: int) -> tuple[np.dtype[Any], int]:
-    """Return dtype and number of values of the array in `size` bytes; raise a ValueError if these do not match."""
+def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """Return the array in the `size` bytes of a stream, in native byte order; raise a ValueError if it is wrong."""
     try:
         if npy.read_magic(stream) != (1, 0):  # later formats are for records, and for headers without limit
             raise ValueError
@@ -60,15 +58,9 @@ def read_header(stream: IO[bytes], size: int) -> tuple[np.dtype[Any], int]:
         raise ValueError("not the header of a plain array") from None
     if not _DTYPE.fullmatch(dtype.str):
         raise ValueError(f"an array of dtype {shown(dtype.str)}; only numbers of up to 64 bits and strings are read")
-    n = math.prod(shape)
-    if len(shape) > 32 or any(not 0 <= k < 2**62 for k in shape) or size != stream.tell() + n * dtype.itemsize:
+    needed = stream.tell() + math.prod(shape) * dtype.itemsize
+    if len(shape) > 32 or any(not 0 <= k < 2**62 for k in shape) or size != needed:
         raise ValueError(f"{size} bytes do not match an array of {dtype} and shape {shown(shape)}")
-    return dtype, n
-
-
-def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Return the array in the `size` bytes of a stream, in native byte order; raise a ValueError if it is wrong."""
-    read_header(stream, size)
     stream.seek(0)
     array = npy.read_array(stream, allow_pickle=False)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -84,8 +76,6 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples from an archive."""
     arrays, name = _arrays(source), source.name
     X = arrays["X"] if "X" in arrays else _sparse(name, arrays)
-    if X.ndim == 2:
-        source.check_memory(8 * X.shape[1])  # the coefficients of a model: a sparse X may have any width
     named = arrays.get("feature_names")
     if named is not None and (named.ndim != 1 or named.dtype.kind != "U"):
         raise ValueError(f"{name}: feature_names must be strings, got {described(named)}")
@@ -105,34 +95,18 @@ def read(source: Source, wanted: Wanted) -> Dataset:
 
 
 def _arrays(source: Source) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an archive, whose headers are all looked at before an array is read."""
     arrays: dict[str, NDArray[Any]] = {}
-    members: dict[str, zipfile.ZipInfo] = {}
-    key, needed = "", 0
+    key = ""
     try:
         with source.raw() as stream, zipfile.ZipFile(stream) as archive:
             _check_directory(stream, len(archive.infolist()))
             for info in archive.infolist():
                 key = info.filename.removesuffix(".npy")
-                if key not in _KNOWN or key in members:
+                if key not in _KNOWN or key in arrays:
                     raise ValueError(f"unknown or duplicate; an archive of samples may hold {', '.join(_KNOWN)}")
-                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError("packed in another way than by NumPy")
-                if info.file_size > _MOST_PACKED * (info.compress_size + 1):
-                    raise ValueError("its stated size is impossible")
-                with archive.open(info) as member:
-                    dtype, n = read_header(member, info.file_size)
-                as_it_is = dtype.kind == "U" or (dtype.kind == "f" and dtype.itemsize > 2 and dtype.isnative)
-                needed += n * (dtype.itemsize + (0 if as_it_is else 8))  # others are copied, as floats
-                members[key] = info
-            key = ""
-            source.check_memory(needed)
-            for key, info in members.items():
                 with archive.open(info) as member:
                     arrays[key] = read_npy(member, info.file_size)
                     member.read(1)  # compares the checksum at the end
-    except TooLargeError:
-        raise
     except ARCHIVE_ERRORS as error:
         where = f", array {shown(key)}" if key else ""
         raise ValueError(f"{source.name}{where}: {message_of(error)}; write it again with np.savez") from None

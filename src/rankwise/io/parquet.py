@@ -17,7 +17,6 @@ from rankwise.io.tables import (
     Wanted,
     check_size,
     choose_columns,
-    repeated,
     samples_of,
 )
 
@@ -31,20 +30,14 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     with source.raw() as stream:
         try:
             file = ParquetFile(stream, page_checksum_verification=True)
-            schema, metadata = file.schema_arrow, file.metadata
-            groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+            schema, n = file.schema_arrow, file.metadata.num_rows
         except broken as error:
             raise ValueError(_not_whole(source, error)) from None
-        # Whichever part of the metadata states the most rows.
-        n = max(metadata.num_rows, sum(group.num_rows for group in groups))
         columns = choose_columns(list(schema.names), wanted, source.name)
         check_size(source.name, n, len(columns.features), wanted.width)
         kept = [k for k in range(len(columns.names)) if k not in columns.ignored]
         for k in kept:
             _check_type(schema.field(k), source, is_query=k == columns.query)
-        packed = sum(group.column(j).total_uncompressed_size for group in groups for j in range(metadata.num_columns))
-        # As they are read, and the samples made from them.
-        source.check_memory(max(packed, 8 * n * metadata.num_columns) + 8 * n * (len(columns.features) + 1))
         try:
             table = file.read(columns=[columns.names[k] for k in kept])
         except broken as error:
@@ -73,7 +66,8 @@ def _samples(source: Source, table: Any, columns: Columns) -> Dataset:
         if not types.is_dictionary(found.type):
             found = found.dictionary_encode()
         names, codes = found.dictionary.to_pylist(), found.indices.to_numpy()
-        return np.array(names)[codes] if types.is_integer(found.type.value_type) else repeated(source, names, codes)
+        queries: NDArray[Any] = np.array(names)[codes]
+        return queries
 
     def fault(row: int, name: str, value: float) -> str:
         return f"{source.name}, row {row + 1}, column {shown(name)}: {value} is not finite; remove or replace it"

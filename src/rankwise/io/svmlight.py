@@ -18,8 +18,6 @@ _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|in
 _LARGEST_INDEX = 2**31 - 2
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
-# Bytes in memory per entry, and per row.
-_ENTRY, _ROW = 16, 16
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
@@ -70,7 +68,6 @@ class _Lines:
         raise NotImplementedError  # its presence marks this as a file
 
     def __iter__(self) -> Iterator[bytes]:
-        taken, most = 0, self._source.most
         for number, line in self._source.lines():
             self.number = number
             if b"#" in line:
@@ -80,10 +77,6 @@ class _Lines:
                 self.current = line
                 self._look_at(line, start)
                 self.rows += 1
-                taken += _ROW + _ENTRY * line.count(b":")
-                if taken > most:
-                    self.current = b""
-                    self._source.check_memory(taken)
                 yield line
                 self.current = b""
         if not self.rows:
@@ -146,7 +139,6 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
         check_size(source.name, X.shape[0], d)
-        source.check_memory(8 * d)  # the coefficients of a model
         return d
     if (k := first_true(X.indices >= wanted.width + first)) is not None:
         raise ValueError(
