@@ -83,7 +83,7 @@ import numpy as np, rankwise
 from rankwise.cli.main import main
 
 def fit(name):
-    main(["fit", name + ".npz", "--model", "rank-svm", "-o", "m.rw", "--C", "1", "--max-iter", "3", "--quiet"])
+    main(["fit", name + ".svm", "--model", "rank-svm", "-o", "m.rw", "--C", "1", "--max-iter", "3", "--quiet"])
 
 # A moment is a call or a return in the fit, or in its writing of the file alone: a busy machine changes nothing.
 def at_each_moment(act):
@@ -124,7 +124,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(
 ) -> None:
     X = csr_array(np.maximum(np.random.default_rng(0).random((40, 20_000)) - 0.99, 0.0))
     for k, name in enumerate("ab"):
-        write_data(f"{name}.npz", X, (np.arange(40) % 3 == k).astype(float))
+        write_data(f"{name}.svm", X, (np.arange(40) % 3 == k).astype(float))
     process = start(sys.executable, "-c", KILLED, stderr=subprocess.PIPE)
     out, err = process.communicate(timeout=120)
     found = out.decode().strip()

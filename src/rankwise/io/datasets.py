@@ -149,7 +149,7 @@ def write_data(
     path : str or Path
         The file, which ends in .svm, .txt, .csv, .tsv, .parquet, .npz or another known ending. Text may end in .gz.
     X : array-like or sparse matrix of shape (n, d)
-        Features. SVMlight and NPZ keep a sparse matrix sparse; CSV and Parquet do not accept one.
+        Features. SVMlight keeps a sparse matrix sparse; other formats do not accept one.
     y : array-like of shape (n,) or None
         Labels or grades. SVMlight needs them.
     qid : array-like of shape (n,), optional
@@ -178,10 +178,9 @@ def write_data(
     if form in _BY_NAME:
         names = data.feature_names or [f"f{k + 1}" for k in range(data.X.shape[1])]
         check_names(["label", "qid", *names], name)
-        if not isinstance(data.X, np.ndarray):
-            what = "CSV" if form == "csv" else "Parquet"
-            raise ValueError(f"{name}: {what} would store every zero of a sparse X; write SVMlight or NPZ")
         data = replace(data, feature_names=names)
+    if form != "svmlight" and not isinstance(data.X, np.ndarray):
+        raise ValueError(f"{name}: {form} would store every zero of a sparse X; write SVMlight")
     with open_atomic(path) as file, _packed(file, path) as stream:
         FORMATS[form].write(stream, data)
 

@@ -1,7 +1,7 @@
 """NumPy's files: arrays (.npy), and archives (.npz) of X, y, qid and feature_names.
 
-A sparse X is X_data, X_indices, X_indptr and X_shape. NumPy reads and writes arrays; nothing is unpickled. It would
-allocate what a header claims, so headers are compared with the content first.
+NumPy reads and writes them; nothing is unpickled. It would allocate what a header claims, so headers are compared with
+the content first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size, checked, choose_columns, described
 
-_SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
-_KNOWN = ("X", *_SPARSE, "y", "qid", "feature_names")
+_KNOWN = ("X", "y", "qid", "feature_names")
 # Errors that damaged archives raise.
 ARCHIVE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
@@ -75,12 +74,13 @@ def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
 def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples from an archive."""
     arrays, name = _arrays(source), source.name
-    X = arrays["X"] if "X" in arrays else _sparse(name, arrays)
+    if "X" not in arrays:
+        raise ValueError(f"{name}: no array 'X'; store the samples as X")
     named = arrays.get("feature_names")
     if named is not None and (named.ndim != 1 or named.dtype.kind != "U"):
         raise ValueError(f"{name}: feature_names must be strings, got {described(named)}")
     names = None if named is None else named.tolist()
-    data = checked(name, X, arrays.get("y"), arrays.get("qid"), names, where=f"{name}: ")
+    data = checked(name, arrays["X"], arrays.get("y"), arrays.get("qid"), names, where=f"{name}: ")
     if data.y is None and wanted.require_labels:
         raise ValueError(f"{name}: no array 'y'; store the labels as y")
     n, d = data.X.shape
@@ -121,32 +121,8 @@ def _check_directory(stream: BinaryIO, n_members: int) -> None:
         raise ValueError("the archive's directory is damaged")
 
 
-def _sparse(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    if missing := [key for key in _SPARSE if key not in arrays]:
-        raise ValueError(f"{name}: no array 'X', and no {', '.join(missing)}; store the samples as X")
-    from scipy.sparse import csr_array
-
-    data, indices, indptr, shape = (arrays[key] for key in _SPARSE)
-    if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
-        raise ValueError(f"{name}: X_indices, X_indptr and X_shape (two numbers) must be whole numbers")
-    try:
-        X = csr_array((data, indices, indptr), shape=tuple(map(int, shape)))
-        X.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError(f"{name}: {', '.join(_SPARSE)} make no CSR matrix: {message_of(error)}") from None
-    return X
-
-
 def write(stream: BinaryIO, data: Dataset) -> None:
     """Write samples, without compression."""
-    if isinstance(data.X, np.ndarray):
-        arrays = {"X": data.X}
-    else:
-        arrays = dict(zip(_SPARSE, (data.X.data, data.X.indices, data.X.indptr, np.array(data.X.shape)), strict=True))
-    if data.y is not None:
-        arrays["y"] = data.y
-    if data.qid is not None:
-        arrays["qid"] = data.qid
-    if data.feature_names is not None:
-        arrays["feature_names"] = np.array(data.feature_names)
-    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    names = None if data.feature_names is None else np.array(data.feature_names)
+    arrays = {"X": data.X, "y": data.y, "qid": data.qid, "feature_names": names}
+    np.savez(stream, **{key: array for key, array in arrays.items() if array is not None})

@@ -85,8 +85,8 @@ def test_sparse_matrices_are_read_as_they_were_written(suffix: str, tmp_path: Pa
     X = sparse.hstack([sparse.csr_array((30, 1)), X, sparse.csr_array((30, 2))])  # the first and last are empty
     path = tmp_path / f"data{suffix}"
     for form in (X.tocsr(), X.tocoo(), sparse.csr_matrix(X)):
-        if suffix in (".csv", ".parquet"):
-            with pytest.raises(ValueError, match=r"every zero of a sparse X; write SVMlight or NPZ"):
+        if ".svm" not in suffix:
+            with pytest.raises(ValueError, match=r"every zero of a sparse X; write SVMlight"):
                 write_data(path, form, np.arange(30))
             assert not list(tmp_path.iterdir())
             continue
