@@ -6,14 +6,12 @@ import contextlib
 import io
 import json
 import shutil
-import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from commands import ATOL, COMMAND, PNG, RTOL, Capture, Samples, draw, run, scores_of
+from commands import ATOL, PNG, RTOL, Capture, Samples, draw, run, scores_of
 
 import rankwise as rw
 from rankwise.io import read_model, write_data
@@ -192,20 +190,3 @@ def test_an_interrupt_of_the_search_leaves_a_model_if_anything_was_learnt(
     assert read_model("m.rw").header["note"]["interrupted"] is True
     assert (rw.load("m.rw").report_.folds.size > 0) == (k > 1)
     run("predict m.rw test-flat.csv -o scores.txt")
-
-
-@pytest.mark.kill
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals as POSIX has them")
-def test_ctrl_c_in_a_long_fit_leaves_a_model(files: Path, at_a_terminal: Callable[..., Any]) -> None:
-    rng = np.random.default_rng(0)
-    write_data("long.npz", rng.normal(size=(6000, 60)), (rng.random(6000) < 0.3).astype(float))
-    process, read = at_a_terminal(*COMMAND, "fit", "long.npz", "-o", "m.rw")
-    read(until=b"LinearRanker")  # kernels may be compiled first
-    process.send_signal(signal.SIGINT)
-    err = read()
-    out, _ = process.communicate(timeout=240)
-    assert process.returncode == 130, err
-    assert b"Traceback" not in err
-    assert b"interrupted: m.rw contains the best model so far" in err
-    assert out.endswith(b"model: m.rw\n")
-    assert np.isfinite(rw.load("m.rw").coef_).all()
