@@ -18,7 +18,6 @@ __all__ = [
     "COLOURS",
     "INK",
     "SIZES",
-    "Corner",
     "Curve",
     "as_png",
     "as_svg",
@@ -36,12 +35,9 @@ INK = "#1b1c1d"
 COLOURS = ("#1a80c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 Corner = Literal["best", "upper left", "upper right", "lower left", "lower right", "center right"]
 
-# Size of a panel in inches.
-_PANEL = (5.0, 3.9)
+# Sizes in inches, of a panel and of the figure of two rankers.
+_PANEL, _WIDE = (5.0, 3.9), (7.5, 4.4)
 _LINES = ("-", "--", "-.", (0, (1, 1.2)))
-# Size in inches of the figure of two rankers; bars have gaps for up to this many queries, each of twice this share of a
-# bar.
-_WIDE, _APART, _GAP = (7.5, 4.4), 150, 0.12
 # Number of last characters of a ranker's name that are shown.
 _NAME = 26
 
@@ -114,7 +110,7 @@ def _draw_gaps(
 
 def draw_differences(
     differences: ArrayLike,
-    interval: tuple[float, float],
+    interval: tuple[float, float] | None,
     *,
     metric: str,
     names: tuple[str, str] = ("A", "B"),
@@ -123,29 +119,37 @@ def draw_differences(
     """Draw one bar per query, sorted: how much better (blue) or worse the second ranker is; the mean with its interval.
 
     differences: (q,) values of the second ranker minus those of the first, at least one. interval: interval of their
-    mean at that level; not drawn if NaN.
+    mean at that level, if there is one.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     bars = np.sort(np.asarray(differences, np.float64))
     first, second = (name if len(name) <= _NAME else f"…{name[1 - _NAME :]}" for name in names)
     figure = Figure(figsize=_WIDE, layout="constrained")
     axes = figure.subplots()
-    worse, better = int((bars < 0.0).sum()), int((bars > 0.0).sum())
-    _draw_bars(axes, bars[:worse], 0, bars.size, COLOURS[1])
-    _draw_bars(axes, bars[bars.size - better :], bars.size - better, bars.size, COLOURS[0])
+    # One outline a side, so that thousands of bars make a small file.
+    for colour, side in ((COLOURS[1], np.minimum(bars, 0.0)), (COLOURS[0], np.maximum(bars, 0.0))):
+        axes.stairs(side, np.arange(bars.size + 1) + 0.5, fill=True, color=colour, linewidth=0.0)
     axes.axhline(0.0, color=INK, linewidth=0.8)
-    mean, between = float(bars.mean()), ""
-    if np.isfinite(interval[0]):
+    between, drawn = "", np.array([bars[0], bars[-1], 0.0])
+    if interval is not None and np.isfinite(interval).all():
         axes.axhspan(*interval, color="#808080", alpha=0.3, linewidth=0.0, zorder=0.5)
         between = f" ({100 * level:g} %: {_signed(interval[0])} to {_signed(interval[1])})"
+        drawn = np.append(drawn, interval)
+    margin = max(0.06 * np.ptp(drawn), 0.005)
+    axes.set_ylim(drawn.min() - margin, drawn.max() + margin)
+    axes.set_xlim(0.5 - 0.01 * bars.size, bars.size + 0.5 + 0.01 * bars.size)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    worse, better = int((bars < 0.0).sum()), int((bars > 0.0).sum())
+    mean = float(bars.mean())
     handles = [
         Patch(color=COLOURS[0], label=f"{second} better: {_queries(better)}"),
         Patch(color=COLOURS[1], label=f"{first} better: {_queries(worse)}"),
         axes.axhline(mean, color=INK, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {_signed(mean)}{between}"),
     ]
-    _fit(axes, bars, interval)
     equal = bars.size - better - worse
     among = f" ({equal:,} of them equal)" if equal else ""
     finish(axes, f"{metric} by query", f"{_queries(bars.size)}{among}, sorted", f"difference of {metric}")
@@ -153,29 +157,6 @@ def draw_differences(
     style: dict[str, Any] = {"frameon": False, "fontsize": SIZES["tick"], "labelcolor": INK, "handlelength": 1.8}
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, **style)
     return figure
-
-
-def _draw_bars(axes: Axes, bars: NDArray[np.float64], start: int, n: int, colour: str) -> None:
-    """Draw bars from place start on, of n in all, as one outline, so that thousands of them make a small file."""
-    left = np.arange(start, start + bars.size) + 0.5
-    heights, edges = bars, np.append(left, left[-1:] + 1.0)
-    if n <= _APART:
-        heights = np.stack([bars, np.zeros(bars.size)], axis=1).ravel()[:-1]
-        edges = np.stack([left + _GAP, left + 1.0 - _GAP], axis=1).ravel()
-    if bars.size:
-        axes.stairs(heights, edges, fill=True, color=colour, linewidth=0.0)
-
-
-def _fit(axes: Axes, bars: NDArray[np.float64], interval: tuple[float, float]) -> None:
-    """Set limits that hold everything drawn, and whole numbers of queries as ticks."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    axes.set_xlim(0.5 - 0.01 * bars.size, bars.size + 0.5 + 0.01 * bars.size)
-    low, high = np.nanmin([bars[0], interval[0], 0.0]), np.nanmax([bars[-1], interval[1], 0.0])
-    margin = max(0.06 * (high - low), 0.005)
-    axes.set_ylim(low - margin, high + margin)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def _queries(n: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import SVM, draw, run
+from commands import draw, run
 from short_search import fewer_candidates
 
 from rankwise.io import write_data
@@ -43,7 +43,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fitted(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of train.csv; no test changes it."""
     path = tmp_path_factory.mktemp("fitted") / "model.rw"
-    run("fit", *SVM, samples / "train.csv", "-o", path, "--C", 10, "--quiet")
+    run("fit --model rank-svm --C 10 --quiet", samples / "train.csv", "-o", path)
     return path
 
 

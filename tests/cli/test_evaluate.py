@@ -1,4 +1,4 @@
-"""Predicting and evaluating: scores and metrics are those of the Python interface; what is said and written."""
+"""Predicting and evaluating one model: scores and metrics are those of the Python interface; documents, pipes, help."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from commands import ATOL, PNG, RTOL, SVM, Capture, Samples, draw, run, scores_of
+from commands import ATOL, PNG, RTOL, Capture, Samples, draw, refused, run, scores_of
 
 import rankwise as rw
 from rankwise.cli import evaluate
@@ -21,97 +22,111 @@ from rankwise.linear.cross_validation import split
 from rankwise.linear.labels import Labels
 from rankwise.metrics import bootstrap_interval
 
-
-def test_documents_on_standard_output_are_alone_there(model: Path, folder: Path, capsys: Capture) -> None:
-    keys = {}
-    for arguments in (
-        ("fit", *SVM, "train.svm", "-o", "m.rw", "--C", 10, "--json", "-"),
-        ("predict", model, "test.csv", "--json", "-", "--rank"),
-        ("evaluate", model, "test.csv", "--json", "-", "--resamples", 20),
-    ):
-        capsys.readouterr()
-        run(*arguments)
-        printed = capsys.readouterr()
-        document = json.loads(printed.out)
-        assert document["command"] == arguments[0]
-        assert document["rankwise"] == rw.__version__
-        assert ("test.csv: 240 samples" in printed.err) == (arguments[0] == "evaluate")
-        keys[arguments[0]] = set(document) - {"command", "rankwise"}
-    assert keys["predict"] == {"model", "data", "scores", "ranks"}
-    assert keys["evaluate"] == {"model", "data", "empty", "gain", "max_grade", "bootstrap", "metrics", "figure"}
-    assert keys["fit"] == {
-        *(
-            "model",
-            "kind",
-            "data",
-            "loss",
-            "C",
-            "choice",
-            "prior",
-            "standardize",
-            "solver",
-            "objective",
-            "dual",
-            "gap",
-            "tol",
-        ),
-        *("converged", "iterations", "inference_calls", "seconds", "interrupted", "notes"),
-    }
+SVM = "--model rank-svm --quiet"
 
 
-def test_a_document_of_scores_may_be_beside_the_lines(model: Path, folder: Path, capsys: Capture) -> None:
-    run("predict", model, "test.csv", "--json", "scores.json")
-    lines = capsys.readouterr().out.splitlines()
-    assert json.loads(Path("scores.json").read_text())["scores"] == [float(line) for line in lines]
+def document(line: str) -> dict[str, Any]:
+    run(f"{line} --json found.json")
+    found: dict[str, Any] = json.loads(Path("found.json").read_text())
+    return found
+
+
+DOCUMENTS = {
+    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice solver objective dual gap tol "
+    "converged iterations inference_calls seconds interrupted notes",
+    "predict model.rw test.csv --rank": "model data scores ranks",
+    "evaluate model.rw test.csv --resamples 20": "model data empty gain max_grade bootstrap metrics figure",
+}
+
+
+@pytest.mark.parametrize("line", DOCUMENTS, ids=lambda line: line.split()[0])
+def test_documents_on_standard_output_are_alone_there(model: Path, line: str, capsys: Capture) -> None:
+    run(f"{line} --json -")
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert set(found) == {"command", "rankwise", *DOCUMENTS[line].split()}
+    assert (found["command"], found["rankwise"]) == (line.split()[0], rw.__version__)
+    assert ("test.csv: 240 samples" in printed.err) == (found["command"] == "evaluate")
+
+
+def test_a_document_of_scores_may_be_beside_the_lines(model: Path, capsys: Capture) -> None:
+    found = document("predict model.rw test.csv")
+    assert found["scores"] == [float(line) for line in capsys.readouterr().out.splitlines()]
 
 
 # Metrics
 
 
 @pytest.mark.parametrize("name", ["test.svm", "test-flat.svm"])
-def test_metrics_are_those_of_the_python_interface(model: Path, folder: Path, name: str, capsys: Capture) -> None:
-    run("evaluate", model, name, "--json", "test.json", "--resamples", 50, "--level", 0.8, "--seed", 5)
+def test_metrics_are_those_of_the_python_interface(model: Path, name: str, capsys: Capture) -> None:
+    found = document(f"evaluate model.rw {name} --resamples 50 --level 0.8 --seed 5")
     printed = capsys.readouterr().out
-    document = json.loads(Path("test.json").read_text())
     data = read_data(name)
     scores = scores_of(model, data.X)
-    assert [row["name"] for row in document["metrics"]] == evaluate.SHOWN
-    for row in document["metrics"]:
+    assert [row["name"] for row in found["metrics"]] == evaluate.SHOWN
+    for row in found["metrics"]:
         metric = rw.metrics.as_metric(row["name"])
         truth = data.y if metric.graded else data.y >= 1
         assert row["value"] == pytest.approx(metric(scores, truth, qid=data.qid), rel=RTOL)
         interval = bootstrap_interval(metric, scores, truth, data.qid, level=0.8, n_resamples=50, seed=5)
         assert (row["low"], row["high"]) == pytest.approx(interval, rel=RTOL)
         assert f"{row['name']:<14}{row['value']:8.4f}   {row['low']:.4f} to {row['high']:.4f}" in printed
-    assert document["bootstrap"]["over"] == ("samples" if data.qid is None else "queries")
-    assert f"80% interval over {document['bootstrap']['over']}" in printed
+    assert found["bootstrap"]["over"] == ("samples" if data.qid is None else "queries")
+    assert f"80% interval over {found['bootstrap']['over']}" in printed
 
 
-def test_queries_without_relevant_samples_are_left_out_and_counted(model: Path, folder: Path, capsys: Capture) -> None:
+def test_empty_queries_count_as_is_said(model: Path, capsys: Capture) -> None:
     X, y, qid = draw(2)
     y[qid <= 3] = 0.0
     y[qid == 4] = 1.0
     write_data("gaps.csv", X, y, qid)
-    run("evaluate", model, "gaps.csv", "--metrics", "ap", "auc", "--resamples", 0, "--json", "test.json")
-    printed = capsys.readouterr().out
-    assert "12 queries (3 without relevant samples)\nqueries for which a metric is not defined are skipped\n" in printed
-    assert "9 of 12 queries" in printed
-    assert "8 of 12 queries" in printed
-    assert "interval" not in printed
-    document = json.loads(Path("test.json").read_text())
-    assert [row["queries"] for row in document["metrics"]] == [9, 8]
-    assert [row["low"] for row in document["metrics"]] == [None, None]
-    assert document["data"]["queries_without_positives"] == 3
+    line, values = "evaluate model.rw gaps.csv --metrics ndcg@5 ap auc --resamples 0", {}
+    for empty, said in (("skip", "are skipped"), ("zero", "count as 0"), ("one", "count as 1")):
+        found = document(f"{line} --empty {empty}")
+        printed = capsys.readouterr().out
+        assert f"12 queries (3 without relevant samples)\nqueries for which a metric is not defined {said}\n" in printed
+        assert "9 of 12 queries" in printed
+        assert "8 of 12 queries" in printed
+        assert "interval" not in printed
+        assert found["empty"] == empty
+        assert found["data"]["queries_without_positives"] == 3
+        assert [row["queries"] for row in found["metrics"]] == [9, 9, 8]
+        assert {row["low"] for row in found["metrics"]} == {None}
+        values[empty] = np.array([row["value"] for row in found["metrics"]])
+    judged = np.array([9, 9, 8])
+    np.testing.assert_allclose(values["zero"], values["skip"] * judged / 12, RTOL)
+    np.testing.assert_allclose(values["one"], (values["skip"] * judged + 12 - judged) / 12, RTOL)
+    said = refused(capsys, f"{line} --empty error")
+    assert "query 1 has 0 positives" in said
+    assert "pass --empty 'skip', 'zero' or 'one'" in said
 
 
-def test_negative_labels_are_no_gains(model: Path, folder: Path) -> None:
+def test_labels_are_grades_with_the_gain_that_is_asked_for(model: Path, capsys: Capture) -> None:
     X, y, qid = draw(2)
-    values = []
-    for negative in (-1.0, 0.0):
-        write_data("signs.csv", X, np.where(y >= 1, 1.0, negative), qid)
-        run("evaluate", model, "signs.csv", "--metrics", "ndcg", "--resamples", 0, "--json", "test.json")
-        values.append(json.loads(Path("test.json").read_text())["metrics"][0]["value"])
-    assert values[0] == values[1]
+    scores = scores_of(model, X)
+
+    def value(name: str, options: str) -> float:
+        (row,) = document(f"evaluate model.rw {name} --resamples 0 --metrics {options}")["metrics"]
+        return float(row["value"])
+
+    for gain in ("exp2", "linear"):
+        expected = rw.metrics.as_metric("ndcg", gain=gain)(scores, y, qid=qid)  # type: ignore[arg-type]
+        assert value("test.csv", f"ndcg --gain {gain}") == pytest.approx(expected, rel=RTOL)
+    expected = rw.metrics.expected_reciprocal_rank(scores, y, k=3, max_grade=4, qid=qid)
+    assert value("test.csv", "err@3 --max-grade 4") == pytest.approx(expected, rel=RTOL)
+    # Negative labels are no gains, and huge ones have linear gains only.
+    write_data("signs.csv", X, np.where(y >= 1, 1.0, -1.0), qid)
+    write_data("zeros.csv", X, np.where(y >= 1, 1.0, 0.0), qid)
+    assert value("signs.csv", "ndcg") == value("zeros.csv", "ndcg")
+    write_data("huge.csv", X, y * 1000.0, qid)
+    linear = [value(name, "ndcg --gain linear") for name in ("huge.csv", "test.csv")]
+    assert linear[0] == pytest.approx(linear[1], rel=RTOL)
+    said = "a label is 2000, so the gain in ndcg, 2^label - 1, is too large"
+    assert said in refused(capsys, "evaluate model.rw huge.csv --metrics ndcg")
+    # Without a zero, there is one class, which metrics of grades can judge.
+    write_data("high.csv", X, y + 1.0, qid)
+    assert value("high.csv", "ndcg@5") == pytest.approx(rw.metrics.ndcg(scores, y + 1.0, k=5, qid=qid), rel=RTOL)
+    assert "only one class" in refused(capsys, "evaluate model.rw high.csv --metrics ndcg@5 ap")
 
 
 NAMES = ["ap", "ndcg", "ndcg@3", "mrr", "mrr@2", "auc", "precision@4"]
@@ -137,54 +152,26 @@ def test_fit_and_evaluate_mean_the_same_by_the_same_name(
     given = None if n_queries == 1 else qid
     write_data(f"all.{suffix}", X, y, given)
     grades = np.where(y >= relevant_from, y, 0.0)
-    folds = split(Labels(y >= relevant_from, grades), given, 3, seed=4)
-    for i, fold in enumerate(folds):
+    for i, fold in enumerate(split(Labels(y >= relevant_from, grades), given, 3, seed=4)):
         for part, rows in (("train", fold.train), ("test", fold.test)):
             write_data(f"{part}{i}.{suffix}", X[rows], y[rows], None if given is None else qid[rows])
-    common = ("--relevant-from", relevant_from, "--tol", 1e-2, "--quiet")
+    common = f"{SVM} --relevant-from {relevant_from} --tol 1e-2"
     models: dict[tuple[int, float], dict[str, float]] = {}
     for name in NAMES:
-        run(
-            "fit",
-            *SVM,
-            f"all.{suffix}",
-            "-o",
-            "m.rw",
-            "--cv",
-            3,
-            "--seed",
-            4,
-            "--scoring",
-            name,
-            "--json",
-            "f.json",
-            *common,
-        )
-        choice = json.loads(Path("f.json").read_text())["choice"]
+        choice = document(f"fit {common} all.{suffix} -o m.rw --cv 3 --seed 4 --scoring {name}")["choice"]
         assert choice["metric"] == name
+        C = choice["C"][0]  # where a fold's path begins, as one fit does
         for i in range(3):
-            C = choice["C"][0]  # where a fold's path begins, as one fit does
             if (i, C) not in models:
-                run("fit", *SVM, f"train{i}.{suffix}", "-o", f"{i}.rw", "--C", C, *common)
-                run(
-                    "evaluate",
-                    f"{i}.rw",
-                    f"test{i}.{suffix}",
-                    "--metrics",
-                    *NAMES,
-                    "--resamples",
-                    0,
-                    "--json",
-                    "e.json",
-                )
-                rows = json.loads(Path("e.json").read_text())["metrics"]
-                models[i, C] = {row["name"]: row["value"] for row in rows}
+                run(f"fit {common} train{i}.{suffix} -o {i}.rw --C {C}")
+                rows = document(f"evaluate {i}.rw test{i}.{suffix} --resamples 0 --metrics {' '.join(NAMES)}")
+                models[i, C] = {row["name"]: row["value"] for row in rows["metrics"]}
             assert choice["scores"][0][i] == pytest.approx(models[i, C][name], rel=RTOL), (name, i)
     assert len(models) == 3
     data = read_data(f"test2.{suffix}")
     scores = scores_of(Path("2.rw"), data.X)
     assert np.unique(scores).size <= 6
-    for name, value in models[2, choice["C"][0]].items():
+    for name, value in models[2, C].items():
         worth = np.where(data.y >= relevant_from, data.y, 0.0)
         truth = worth if name.startswith("ndcg") else worth > 0
         assert value == pytest.approx(rw.metrics.as_metric(name)(scores, truth, qid=data.qid), rel=RTOL)
@@ -195,25 +182,16 @@ def test_grades_count_for_ndcg_in_fit(folder: Path) -> None:
     scores = []
     for grades in (y, np.minimum(y, 1.0)):
         write_data("graded.csv", X, grades, qid)
-        run("fit", *SVM, "graded.csv", "-o", "m.rw", "--cv", 3, "--scoring", "ndcg@3", "--json", "f.json", "--quiet")
-        scores.append(json.loads(Path("f.json").read_text())["choice"]["scores"])
+        scores.append(document(f"fit {SVM} graded.csv -o m.rw --cv 3 --scoring ndcg@3")["choice"]["scores"])
     assert scores[0] != scores[1]
 
 
-def test_the_loss_ndcg_is_judged_by_grades_unless_told(folder: Path) -> None:
-    X, y, qid = draw(1)
-    run("fit", *SVM, "train.csv", "-o", "m.rw", "--loss", "ndcg", "--cv", 3, "--json", "fit.json", "--quiet")
-    choice = json.loads(Path("fit.json").read_text())["choice"]
-    expected = rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid)
-    assert choice["metric"] == "ndcg"
-    np.testing.assert_allclose(choice["scores"], expected.scores_[0], RTOL)
-
-
-def test_a_plot_is_drawn(model: Path, folder: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_plot_is_drawn(model: Path, suffix: str, capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
-    run("evaluate", model, "test.csv", "--plot", "pr.png", "--metrics", "ap", "--resamples", 0)
-    assert Path("pr.png").read_bytes().startswith(PNG)
-    assert "pr.png (precision and recall over all queries together)" in capsys.readouterr().out
+    run(f"evaluate model.rw test.csv --plot pr.{suffix} --metrics ap --resamples 0")
+    assert Path(f"pr.{suffix}").read_bytes().startswith(PNG if suffix == "png" else b"<?xml")
+    assert f"pr.{suffix} (precision and recall over all queries together)" in capsys.readouterr().out
 
 
 # The command with a pipe to read and one to write, then with one that nobody reads.

@@ -8,9 +8,8 @@ import shutil
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
-from commands import SVM, Capture, misused, refused, run
+from commands import Capture, misused, refused, run
 
 from rankwise.cli.output import Voice
 
@@ -22,22 +21,22 @@ NAMES = {
     "right\u202eleft": "right\\u202eleft",
     os.fsdecode(b"not\xffutf-8"): "not\\udcffutf-8",
 }
-QUICK = (*SVM, "--C", 1)
+QUICK = "--model rank-svm --C 1"
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_names_are_shown_escaped(folder: Path, capsys: Capture, name: str) -> None:
     seen = NAMES[name]
     shutil.copy("train.csv", f"{name}.csv")
-    run("fit", f"{name}.csv", "-o", f"{name}.rw", "--json", f"{name}.json", *QUICK)
-    run("evaluate", f"{name}.rw", f"{name}.rw", f"{name}.csv", "--resamples", 0, "--metrics", "ap")
+    run(f"fit {QUICK}", f"{name}.csv", "-o", f"{name}.rw", "--json", f"{name}.json")
+    run("evaluate --resamples 0", f"{name}.rw", f"{name}.rw", f"{name}.csv", "--metrics", "ap")
     run("predict", f"{name}.rw", f"{name}.csv", "-o", f"{name}.txt")
     printed = capsys.readouterr()
     assert all(line.isprintable() for line in (printed.out + printed.err).split("\n"))
     for line in (f"{seen}.csv: 240 samples with 6", f"model: {seen}.rw", f"A: {seen}.rw (Rank", f"scores: {seen}.txt"):
         assert line in printed.out
     assert json.loads(Path(f"{name}.json").read_text())["data"]["source"] == f"{name}.csv"
-    run("fit", f"{name}.csv", "-o", "m.rw", "--json", "-", *QUICK)
+    run(f"fit {QUICK} -o m.rw --json -", f"{name}.csv")
     assert json.loads(capsys.readouterr().out)["data"]["source"] == f"{name}.csv"
 
 
@@ -72,49 +71,3 @@ def test_warnings_are_notes_of_one_line_with_names_as_they_are_shown(capsys: Cap
         warnings.warn("said\n  in two lines", UserWarning, stacklevel=1)
     voice.note("two\nlines.rw is kept")
     assert capsys.readouterr().err == "rankwise: said in two lines\nrankwise: two\\nlines.rw is kept\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "which"),
-    [
-        (("fit", "", "-o", "m.rw"), "TRAIN"),
-        (("fit", "train.csv", "-o", ""), "-o/--output"),
-        (("fit", "train.csv", "-o", "m.rw", "--json", ""), "--json"),
-        (("predict", "", "test.csv"), "MODEL.rw"),
-        (("predict", "model.rw", ""), "DATA"),
-        (("predict", "model.rw", "test.csv", "-o", ""), "-o/--output"),
-        (("evaluate", "model.rw", ""), "FILE"),
-        (("evaluate", "model.rw", "test.csv", "--plot", ""), "--plot"),
-    ],
-)
-def test_a_name_that_is_empty_is_refused_as_such(
-    model: Path, capsys: Capture, arguments: tuple[str, ...], which: str
-) -> None:
-    said = f"argument {which}: the name is empty; give that of a file or folder"
-    assert said in misused(capsys, *arguments)
-
-
-@pytest.mark.parametrize("text", ["a;b;label\n1;2;0\n3;4;1\n", "qid,label,a\n1,1,3\n1,0,2\n"])
-def test_a_fit_to_two_samples_is_refused(folder: Path, capsys: Capture, text: str) -> None:
-    Path("two.csv").write_text(text)
-    said = refused(capsys, "fit", "two.csv", "-o", "two.rw")
-    assert said == "rankwise: two.csv: 2 samples are too few to learn from; add samples"
-    assert not Path("two.rw").exists()
-
-
-def test_a_fit_to_three_samples_says_in_words_that_nothing_was_judged(folder: Path, capsys: Capture) -> None:
-    Path("three.csv").write_text("a;b;label\n1;2;0\n3;4;1\n5;6;0\n")
-    run("fit", "three.csv", "-o", "m.rw", "--json", "f.json")
-    printed = capsys.readouterr()
-    assert "nan" not in printed.out.split()
-    assert " candidates was scored; the ranker is their mean, weighted by share" in printed.out
-    said = (
-        "three.csv: too few samples for cross-validation, so it is not known how well the model ranks; add samples, or "
-    )
-    assert f"rankwise: {said}" in printed.err
-    (note,) = json.loads(Path("f.json").read_text())["notes"]
-    assert note.startswith(said)
-    run("fit", "three.csv", "-o", "m.rw", "--quiet")
-    assert said in capsys.readouterr().err
-    run("predict", "m.rw", "three.csv", "-o", "scores.txt")
-    assert np.isfinite(np.loadtxt("scores.txt")).all()

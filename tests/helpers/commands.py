@@ -15,7 +15,6 @@ from rankwise.cli.main import main
 
 RTOL, ATOL = 1e-9, 1e-9
 PNG = b"\x89PNG\r\n\x1a\n"
-SVM = ("--model", "rank-svm")
 COMMAND = [sys.executable, "-m", "rankwise.cli.main"]
 Samples = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 Capture = pytest.CaptureFixture[str]
@@ -30,23 +29,24 @@ def draw(seed: int, n: int = 240, d: int = 6, n_queries: int = 12) -> Samples:
     return Z * np.linspace(0.5, 4.0, d) + 2.0, y, np.sort(rng.integers(1, n_queries + 1, n))
 
 
-def run(*arguments: Any, status: int = 0) -> None:
-    assert main([str(argument) for argument in arguments]) == status
+def run(line: str, *arguments: Any, status: int = 0) -> None:
+    """A command in words, and arguments that may hold spaces."""
+    assert main([*line.split(), *map(str, arguments)]) == status
 
 
-def refused(capsys: Capture, *arguments: Any) -> str:
+def refused(capsys: Capture, line: str, *arguments: Any) -> str:
     """The one line that a command refuses its arguments or input with."""
     capsys.readouterr()
     try:
-        status: Any = main([str(argument) for argument in arguments])
+        status: Any = main([*line.split(), *map(str, arguments)])
     except SystemExit as stopped:
         status = stopped.code
     printed = capsys.readouterr()
-    line = one_line(printed.err)
-    assert status == 2, line
+    said = one_line(printed.err)
+    assert status == 2, said
     assert printed.out == ""
-    assert line.startswith("rankwise")
-    return line
+    assert said.startswith("rankwise")
+    return said
 
 
 def scores_of(model: Path, X: Any) -> NDArray[np.float64]:

@@ -27,7 +27,6 @@ from rankwise.cli.parsing import (
     check_trained,
     file_name,
     number,
-    positive,
     real,
     whole,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "is_standard",
     "missing",
     "number",
-    "positive",
     "quoted",
     "real",
     "whole",

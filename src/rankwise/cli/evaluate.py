@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.comparing import LETTERS, agreed, compared, document_of, figure_of, lines_of
-from rankwise.cli.inputs import Stored, add_options, count, described, facts, open_model, read, relevance
-from rankwise.cli.judging import Judge, metrics_of
+from rankwise.cli.inputs import (
+    Stored,
+    add_data,
+    count,
+    counted,
+    described,
+    facts,
+    open_model,
+    read,
+    relevance,
+    scores_of,
+    shown,
+)
+from rankwise.cli.judging import LETTERS, Judge, metrics_of
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_parser, file_name, number, positive, real, whole
-from rankwise.cli.predict import scores_of
+from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, number, option, positive, real
+from rankwise.io import write_bytes
+from rankwise.metrics import Comparison
 
 # Names of `rankwise.metrics.METRICS`, unless told.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
@@ -50,7 +64,7 @@ def add_command(commands: Any) -> None:
         long="Measure how well a model ranks samples, with confidence intervals, or compare two models.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
+    add_model(parser)
     parser.add_argument(
         "files",
         type=file_name,
@@ -59,51 +73,22 @@ def add_command(commands: Any) -> None:
         help="file of samples with labels, or '-' for standard input; to compare two models, name the second one "
         "before it",
     )
-    parser.add_argument(
-        "--metrics",
-        nargs="+",
-        default=SHOWN,
-        metavar="METRIC",
-        help=f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})",
+    metrics = f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})"
+    parser.add_argument("--metrics", nargs="+", default=SHOWN, metavar="METRIC", help=metrics)
+    option(parser, "--gain", "gain of a grade in ndcg: 2^grade - 1 or the grade", "exp2", choices=["exp2", "linear"])
+    grade = "largest possible grade, for err (default: the largest in the data)"
+    option(parser, "--max-grade", grade, type=positive, metavar="GRADE")
+    option(parser, "--empty", "what to do with a query for which a metric is not defined", "skip", choices=[*_EMPTY])
+    option(parser, "--level", "confidence level of the intervals", 0.95, type=_level)
+    option(parser, "--resamples", "number of bootstrap samples; 0 computes no intervals", 1000, whole=(0,))
+    option(parser, "--seed", "random seed of the bootstrap", 0, whole=(0,))
+    plot = (
+        "draw a figure to a PNG or SVG file: precision against recall, and the convergence of a RankSVM; for two "
+        "models, the difference per query in the first metric"
     )
-    parser.add_argument(
-        "--gain",
-        choices=["exp2", "linear"],
-        default="exp2",
-        help="gain of a grade in ndcg: 2^grade - 1 or the grade (default: exp2)",
-    )
-    parser.add_argument(
-        "--max-grade",
-        type=positive,
-        metavar="GRADE",
-        help="largest possible grade, for err (default: the largest in the data)",
-    )
-    parser.add_argument(
-        "--empty",
-        choices=[*_EMPTY],
-        default="skip",
-        help="what to do with a query for which a metric is not defined (default: skip)",
-    )
-    parser.add_argument("--level", type=_level, default=0.95, help="confidence level of the intervals (default: 0.95)")
-    parser.add_argument(
-        "--resamples",
-        type=whole(0),
-        default=1000,
-        metavar="N",
-        help="number of bootstrap samples; 0 computes no intervals (default: 1000)",
-    )
-    parser.add_argument(
-        "--seed", type=whole(0), default=0, metavar="N", help="random seed of the bootstrap (default: 0)"
-    )
-    parser.add_argument(
-        "--plot",
-        type=file_name,
-        metavar="FILE",
-        help="draw a figure to a PNG or SVG file: precision against recall, and the convergence of a RankSVM; for two "
-        "models, the difference per query in the first metric",
-    )
+    option(parser, "--plot", plot, type=file_name, metavar="FILE")
     add_json(parser, "the results")
-    add_options(parser, relevant_from="as when the model was trained")
+    add_data(parser, relevant_from="as when the model was trained")
 
 
 def _level(text: str) -> float:
@@ -119,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments, paths)
     voice = Voice(aside=is_standard(arguments.json))
     models = [open_model(path) for path in paths]
-    known = models[0] if len(models) == 1 else agreed(models, paths, arguments.relevant_from)
+    known = models[0] if len(models) == 1 else _agreed(models, paths, arguments.relevant_from)
     data = read(arguments, known)
     relevant_from = known.relevant_from if arguments.relevant_from is None else arguments.relevant_from
     curve = arguments.plot is not None and len(models) == 1
@@ -153,8 +138,13 @@ def run(arguments: argparse.Namespace) -> int:
         rows, figure = _two(judge, models, paths, scores, voice, drawn=arguments.plot is not None)
         document = {"models": paths, **document, "metrics": rows}
     if figure is not None:
-        _write(figure, arguments.plot)
-        voice.say(f"figure: {arguments.plot}{_shown(judge, curve)}")
+        from rankwise import figures
+
+        drawn = (
+            figures.as_png(figure) if arguments.plot.suffix == ".png" else figures.as_svg(figure, page=False).encode()
+        )
+        write_bytes(arguments.plot, drawn)
+        voice.say(f"figure: {arguments.plot}{_seen(judge, curve)}")
     write_document(arguments.json, "evaluate", {**document, "figure": arguments.plot})
     return 0
 
@@ -199,12 +189,43 @@ def _two(
     rows: list[dict[str, Any]] = []
     figure = None
     for name in judge.metrics:
-        both, found = [judge.judge(name, one) for one in scores], compared(judge, name, scores)
+        both, found = [judge.judge(name, one) for one in scores], judge.compare(name, scores)
         if drawn and figure is None:
-            figure = figure_of(judge, name, found, paths)
-        rows.append(document_of(judge, both, found))
-        voice.say(*lines_of(judge, both, found))
+            figure = _differences(judge, name, found, paths)
+        rows.append(judge.document(both, found))
+        voice.say(*judge.lines(both, found))
     return rows, figure
+
+
+def _agreed(models: Sequence[Stored], paths: Sequence[Path], relevant_from: float | None) -> Stored:
+    """What two models know of their data, as of one; refused where they cannot be of the same.
+
+    relevant_from: what the user says, None if nothing.
+    """
+    a, b = models
+    if a.n_features != b.n_features:
+        raise ValueError(
+            f"{paths[0]} was trained on {counted(a.n_features, 'feature')}, {paths[1]} on {b.n_features:,}; compare "
+            "models with the same features"
+        )
+    if a.feature_names is not None and b.feature_names is not None and a.feature_names != b.feature_names:
+        first, second = next(pair for pair in zip(a.feature_names, b.feature_names, strict=True) if pair[0] != pair[1])
+        raise ValueError(
+            f"{paths[0]} has a feature {first!r} where {paths[1]} has {second!r}; compare models with the same features"
+        )
+    indices = {stored.first_index for stored in models} - {None}
+    if len(indices) > 1:
+        raise ValueError(
+            f"the first feature has index {a.first_index} for {paths[0]} and {b.first_index} for {paths[1]}; train "
+            "both on files with the same first index"
+        )
+    if relevant_from is None and a.relevant_from != b.relevant_from:
+        raise ValueError(
+            f"{paths[0]} was trained with --relevant-from {shown(a.relevant_from)} and {paths[1]} with "
+            f"{shown(b.relevant_from)}; choose one with --relevant-from"
+        )
+    named = b if a.feature_names is None else a
+    return replace(named, first_index=next(iter(indices), None), relevant_from=a.relevant_from)
 
 
 def _curve(stored: Stored, scores: NDArray[np.float64], judge: Judge) -> Any:
@@ -220,15 +241,21 @@ def _curve(stored: Stored, scores: NDArray[np.float64], judge: Judge) -> Any:
     return figure
 
 
-def _shown(judge: Judge, curve: bool) -> str:
+def _differences(judge: Judge, name: str, found: Comparison, paths: Sequence[Path]) -> Any:
+    """The differences by query."""
+    from rankwise import figures
+
+    if found.ids.size == 0:
+        raise ValueError(f"{name} is not defined for any query, so there is no difference to draw; remove --plot")
+    first, second = (path.name for path in paths)
+    if first == second:
+        first, second = LETTERS
+    between = found.interval if judge.resamples else None
+    return figures.draw_differences(found.differences, between, metric=name, names=(first, second), level=judge.level)
+
+
+def _seen(judge: Judge, curve: bool) -> str:
     """What a figure shows, where that is not plain."""
     if not curve:
         return f" (difference in {next(iter(judge.metrics))} per query)"
     return " (precision and recall over all queries together)" if judge.n_queries > 1 else ""
-
-
-def _write(figure: Any, path: Path) -> None:
-    from rankwise import figures
-    from rankwise.io import write_bytes
-
-    write_bytes(path, figures.as_png(figure) if path.suffix == ".png" else figures.as_svg(figure, page=False).encode())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.arguments import is_number, is_whole
+from rankwise.arguments import first_true, is_number, is_whole
 from rankwise.cli.output import is_standard
-from rankwise.cli.parsing import number
+from rankwise.cli.parsing import number, option
 from rankwise.io import Dataset, read_data, read_model
-from rankwise.io.memory import as_bytes
+from rankwise.io.datasets import FORMATS
 from rankwise.io.quoting import shown as quoted
 
-FORMATS = ["svmlight", "csv", "parquet", "npz"]
 _SHOWN = 6
 # How a model file begins: a ZIP archive whose first member has this name.
 _MODEL_MEMBER = slice(30, 43), b"rankwise.json"
@@ -34,12 +35,29 @@ _OTHERS = {
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A model and what `rankwise fit` wrote down about its data. name: of its class, and what it is for."""
+    """A model and what `rankwise fit` wrote down about its data."""
 
     model: Any
     first_index: int | None
     relevant_from: float
-    name: str
+
+    @property
+    def name(self) -> str:
+        """Its class, and what it is for."""
+        if self.model._kind == "linear-ranker":
+            return f"LinearRanker, {self.model.report_.metric}"
+        return f"RankSVM, {getattr(self.model, 'loss_', self.model.loss)}"
+
+    @property
+    def n_features(self) -> int:
+        """How many features it has."""
+        return int(self.model.n_features_in_)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Their names, if they have any."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
 
 class Counts(NamedTuple):
@@ -53,18 +71,16 @@ class Counts(NamedTuple):
     one_class: int
 
 
-def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
+def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
     """How data are read. relevant_from: what its default is, if labels matter."""
     group = parser.add_argument_group("data")
-    group.add_argument(
-        "--format", choices=FORMATS, help="format of the data (default: from the file name, else from the content)"
+    option(
+        group, "--format", "format of the data (default: from the file name, else from the content)", choices=[*FORMATS]
     )
-    group.add_argument(
-        "--label", metavar="COL", help="name of the label column in CSV or Parquet (default: label, y, …)"
-    )
-    group.add_argument(
-        "--query", metavar="COL", help="name of the query column in CSV or Parquet (default: qid, query, …)"
-    )
+    label = "name of the label column in CSV or Parquet (default: label, y, …)"
+    option(group, "--label", label, metavar="COL")
+    query = "name of the query column in CSV or Parquet (default: qid, query, …)"
+    option(group, "--query", query, metavar="COL")
     group.add_argument(
         "--ignore",
         metavar="COL",
@@ -72,32 +88,11 @@ def add_options(parser: argparse.ArgumentParser, *, relevant_from: str | None) -
         default=[],
         help="name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once",
     )
-    group.add_argument(
-        "--max-memory",
-        type=_size,
-        metavar="SIZE",
-        help="refuse data that would need more memory than this, for example 8GB (default: 1GB or "
-        "100 times the size of the file, whichever is larger)",
-    )
-    group.add_argument(
-        "--no-qid",
-        action="store_true",
-        help="ignore the queries in the file and treat all samples as one query (default: no)",
-    )
+    no_qid = "ignore the queries in the file and treat all samples as one query (default: no)"
+    group.add_argument("--no-qid", action="store_true", help=no_qid)
     if relevant_from is not None:
-        group.add_argument(
-            "--relevant-from",
-            type=number,
-            metavar="LABEL",
-            help=f"smallest label that counts as relevant (default: {relevant_from})",
-        )
-
-
-def _size(text: str) -> int:
-    try:
-        return as_bytes(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use for example 8GB") from None
+        smallest = f"smallest label that counts as relevant (default: {relevant_from})"
+        option(group, "--relevant-from", smallest, type=number, metavar="LABEL")
 
 
 def open_model(path: Path) -> Stored:
@@ -115,13 +110,7 @@ def open_model(path: Path) -> Stored:
         raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
     if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
         raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
-    return Stored(model, first_index, float(relevant_from), _name_of(model))
-
-
-def _name_of(model: Any) -> str:
-    if model._kind == "linear-ranker":
-        return f"LinearRanker, {model.report_.metric}"
-    return f"RankSVM, {getattr(model, 'loss_', model.loss)}"
+    return Stored(model, first_index, float(relevant_from))
 
 
 def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:
@@ -134,25 +123,33 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
             head = file.read(_MODEL_MEMBER[0].stop)
         if head[_MODEL_MEMBER[0]] == _MODEL_MEMBER[1]:
             raise ValueError(f"{path} is a model, not data; name a file of samples instead")
-    wanted: dict[str, Any] = {}
-    if stored is not None:
-        names = getattr(stored.model, "feature_names_in_", None)
-        wanted = {
-            "n_features": int(stored.model.n_features_in_),
-            "first_index": stored.first_index,
-            "feature_names": None if names is None else [str(name) for name in names],
-        }
     data = read_data(
         path,
         format=arguments.format,
+        n_features=None if stored is None else stored.n_features,
+        first_index=None if stored is None else stored.first_index,
+        feature_names=None if stored is None else stored.feature_names,
         label=arguments.label,
         query=arguments.query,
         ignore=arguments.ignore,
         require_labels=require_labels,
-        max_memory=arguments.max_memory,
-        **wanted,
     )
     return replace(data, qid=None) if arguments.no_qid else data
+
+
+def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
+    """The model's scores of samples, all finite."""
+    scores: NDArray[np.float64] = quietly(stored.model.decision_function, X)
+    if (k := first_true(~np.isfinite(scores))) is not None:
+        raise ValueError(f"the score of sample {k + 1} is too large for a float64; rescale the features")
+    return scores
+
+
+def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call without scikit-learn's warning about feature names, which were checked when the samples were read."""
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return function(*arguments)
 
 
 def relevance(data: Dataset, relevant_from: float, *, both: bool = True) -> NDArray[np.bool_]:
@@ -200,14 +197,8 @@ def described(data: Dataset, counts: Counts, relevant_from: float, *, width: boo
 
 def facts(data: Dataset, counts: Counts, relevant_from: float) -> dict[str, Any]:
     """The data as plain data, for a document."""
-    return {
-        "source": data.source,
-        "relevant_from": relevant_from,
-        "samples": counts.samples,
-        "features": counts.features,
-        "positives": counts.positives,
-        "queries": counts.queries,
-    }
+    found = {name: getattr(counts, name) for name in ("samples", "features", "positives", "queries")}
+    return {"source": data.source, "relevant_from": relevant_from, **found}
 
 
 def shown(label: float) -> str:

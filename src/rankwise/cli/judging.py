@@ -1,9 +1,10 @@
-"""How `rankwise evaluate` judges a ranking: by which metrics and truth; values with intervals, as lines."""
+"""How `rankwise evaluate` judges rankings: by which metrics and truth; values and comparisons as lines and as data."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import NDCG
-from rankwise.cli.inputs import grades, shown
+from rankwise.cli.inputs import counted, grades, shown
 from rankwise.io import Dataset
-from rankwise.metrics import Metric, as_metric, bootstrap_interval, per_query
+from rankwise.metrics import Comparison, Metric, as_metric, bootstrap_interval, compare, per_query
 
+LETTERS = ("A", "B")
 # Beyond this, 2^grade is no float64.
 _LARGEST_GRADE = 1023.0
 
@@ -88,6 +90,11 @@ class Judge:
         """What is drawn again for an interval."""
         return "queries" if self.n_queries > 1 else "samples"
 
+    @property
+    def percent(self) -> str:
+        """The level of intervals."""
+        return f"{100 * self.level:g}%"
+
     def truth(self, name: str) -> NDArray[Any]:
         """(n,) What a metric judges by."""
         return self.metrics[name].truth(self.relevant, self.grades)
@@ -103,6 +110,12 @@ class Judge:
             low, high = bootstrap_interval(metric, scores, truth, self.qid, empty=self.empty, **how)
         return Judged(name, value, low, high, int(np.isfinite(values).sum()))
 
+    def compare(self, name: str, scores: Sequence[NDArray[np.float64]]) -> Comparison:
+        """A metric of the scores of two models; without an interval if none is asked for."""
+        a, b = scores
+        how: dict[str, Any] = {"level": self.level, "seed": self.seed, "empty": self.empty}
+        return compare(self.metrics[name], a, b, self.truth(name), self.qid, n_resamples=max(self.resamples, 1), **how)
+
     def head(self) -> str:
         """What stands above the lines."""
         interval = f"   {self.percent} interval over {self.over}" if self.resamples else ""
@@ -110,20 +123,45 @@ class Judge:
 
     def line(self, judged: Judged) -> str:
         """A metric in a line."""
-        value = f"{judged.value:.4f}" if math.isfinite(judged.value) else "-"
-        count = f"   {self.counted(judged.queries)}" if self.n_queries > 1 else ""
-        return f"{judged.name:<14}{value:>8}{interval(judged.low, judged.high)}{count}"
+        count = f"   {self._counted(judged)}" if self.n_queries > 1 else ""
+        return f"{judged.name:<14}{_value(judged.value)}{_interval(judged.low, judged.high)}{count}"
 
-    def counted(self, queries: int) -> str:
-        """How many queries a metric could judge."""
-        return f"{queries:,} of {self.n_queries:,} queries"
+    def lines(self, both: Sequence[Judged], found: Comparison) -> list[str]:
+        """A metric of two models and of their difference, a line each."""
+        several = self.n_queries > 1
+        lines = [both[0].name + (f"   {self._counted(both[0])}" if several else "")]
+        for letter, judged in zip(LETTERS, both, strict=True):
+            lines.append(f"  {letter:<6}{_value(judged.value)}{_interval(judged.low, judged.high)}")
+        between = _interval(*found.interval, sign="+")[1:] if self.resamples else ""
+        tests = "" if math.isnan(found.p_sign_flip) else f"   {found.tests()}"
+        lines.append(f"  {'B - A':<6}{_value(found.difference, '+')}{between}{tests}")
+        if several:
+            better = counted(found.better, "query", "queries")
+            lines.append(f"  B is better on {better}, worse on {found.worse:,}, equal on {found.equal:,}")
+        return lines
 
-    @property
-    def percent(self) -> str:
-        """The level of intervals."""
-        return f"{100 * self.level:g}%"
+    def document(self, both: Sequence[Judged], found: Comparison) -> dict[str, Any]:
+        """The same, also by query, as plain data."""
+        low, high = found.interval if self.resamples else (math.nan, math.nan)
+        a, b = ({"value": judged.value, "low": judged.low, "high": judged.high} for judged in both)
+        by_query = {"qid": found.ids, "a": found.values_a, "b": found.values_b, "difference": found.differences}
+        return {
+            "name": both[0].name,
+            "queries": both[0].queries,
+            "a": a,
+            "b": b,
+            "difference": {"value": found.difference, "low": low, "high": high},
+            **{name: getattr(found, name) for name in ("p_wilcoxon", "p_sign_flip", "better", "worse", "equal")},
+            "by_query": by_query,
+        }
+
+    def _counted(self, judged: Judged) -> str:
+        return f"{judged.queries:,} of {self.n_queries:,} queries"
 
 
-def interval(low: float, high: float, sign: str = "") -> str:
-    """An interval beside a value, or nothing."""
+def _value(value: float, sign: str = "") -> str:
+    return f"{value:>{sign}8.4f}" if math.isfinite(value) else f"{'-':>8}"
+
+
+def _interval(low: float, high: float, sign: str = "") -> str:
     return f"   {low:{sign}.4f} to {high:{sign}.4f}" if math.isfinite(low) else ""

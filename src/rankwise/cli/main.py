@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 from rankwise import __version__
 from rankwise.cli import evaluate, fit, predict
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
-from rankwise.cli.streams import replace_closed
 from rankwise.extras import LABORATORY, missing
 from rankwise.io.quoting import printable, shorten
 from rankwise.progress import tell
@@ -25,7 +24,7 @@ _COMMANDS = "rankwise.commands"
 _LABORATORY = ("bench", "demo", "detect", "explore", "reproduce")
 
 # Arguments of functions that errors name; here they are options.
-_OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|max_memory|empty)=(?=([;, ]|$)|')")
+_OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|empty)=(?=([;, ]|$)|')")
 
 _EPILOG = """\
 Run rankwise COMMAND --help for the options of a command.
@@ -62,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if a check failed, 2 for bad usage or input, 130 if interrupted."""
-    replace_closed()
+    _replace_closed()
     given = sys.argv[1:] if argv is None else argv
     arguments = _parser(*given[:1]).parse_args(given)
     try:
@@ -87,6 +86,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         return _fail(_OPTIONS.sub(_as_option, shorten(_in_one_line(error, given))), BAD_INPUT)
     return status
+
+
+def _replace_closed() -> None:
+    """Put the null device where standard input, output or error is closed, and drop what is said on closed error.
+
+    Otherwise the next file that is opened would get the number of the closed stream, and so whatever other libraries
+    write there; and `print` would take standard output for a standard error that is None.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            os.set_inheritable(opened, True)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # as long as the process
 
 
 def _parser(name: str = "") -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankwise import __version__
-from rankwise.io.atomic import write_bytes
+from rankwise.io import write_bytes
 from rankwise.io.quoting import printable
 from rankwise.progress import tell
 

@@ -10,15 +10,11 @@ from typing import Any
 
 from rankwise.cli.output import is_standard
 from rankwise.io.quoting import shown as quoted
+from rankwise.kernels.contract import METHODS
+from rankwise.metrics import as_loss
 
-LOSSES = ["ap", "ndcg", "mrr", "auc", "f1", "zero-one"]
-METHODS = ["auto", "bucketed", "quicksort", "mohapatra2014", "yue", "dynamic", "chakrabarti", "exhaustive"]
 _LARGEST_SEED = 2**32 - 1
 _ASIDE = "to FILE as JSON. '-' is standard output; all text then goes to standard error"
-
-
-_C_HELP = "weight of the loss against the regularisation; auto chooses it by validation (default: auto)"
-_TOL_HELP = "stop when the objective is within this fraction of the minimum (relative duality gap; default: 0.001)"
 
 
 def add_parser(
@@ -32,9 +28,16 @@ def add_parser(
     return parser
 
 
+def option(group: Any, name: str, text: str, default: Any = None, **more: Any) -> None:
+    """An option. text: what it is for, to which its default is added."""
+    text += "" if default is None else f" (default: {default})"
+    more = {"type": whole(*more.pop("whole")), "metavar": "N", **more} if "whole" in more else more
+    group.add_argument(name, default=default, help=text, **more)
+
+
 def add_json(parser: Any, what: str, aside: str = _ASIDE) -> None:
     """Where the results go as JSON. what: what is written."""
-    parser.add_argument("--json", type=file_name, metavar="FILE", help=f"write {what} {aside}")
+    option(parser, "--json", f"write {what} {aside}", type=file_name, metavar="FILE")
 
 
 def add_quiet(parser: Any) -> None:
@@ -51,33 +54,30 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model to read."""
+    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
+
+
 def add_loss(group: Any) -> None:
     """A model's loss and C."""
-    group.add_argument("--loss", choices=LOSSES, default="ap", help="ranking loss to minimise (default: ap)")
-    group.add_argument("--C", type=_C_or_auto, default=None, metavar="auto|NUMBER", help=_C_HELP)
+    option(group, "--loss", "ranking loss to minimise, such as ndcg or ndcg@10", "ap", type=_loss)
+    C = "weight of the loss against the regularisation; auto chooses it by validation (default: auto)"
+    option(group, "--C", C, type=lambda text: None if text == "auto" else positive(text), metavar="auto|NUMBER")
 
 
 def add_solver(group: Any, *, threads: str) -> None:
     """How a model is trained. threads: what they are used for."""
-    group.add_argument(
-        "--method",
-        choices=METHODS,
-        default="auto",
-        help="algorithm that finds the most violating ranking, which each step of training corrects (default: auto)",
-    )
-    group.add_argument("--tol", type=positive, default=1e-3, help=_TOL_HELP)
-    group.add_argument(
-        "--threads",
-        type=whole(1, or_all=True),
-        default=1,
-        metavar="N",
-        help=f"threads for {threads}; -1 uses all processors (default: 1)",
-    )
+    method = "algorithm that finds the most violating ranking, which each step of training corrects"
+    option(group, "--method", method, "auto", choices=METHODS)
+    tol = "stop when the objective is within this fraction of the minimum (relative duality gap)"
+    option(group, "--tol", tol, 1e-3, type=positive)
+    option(group, "--threads", f"threads for {threads}; -1 uses all processors", 1, whole=(1, None, True))
 
 
 def add_seed(group: Any, seeds: str) -> None:
     """A random seed. seeds: what it is used for."""
-    group.add_argument("--seed", type=_seed, default=0, metavar="N", help=f"random seed for {seeds} (default: 0)")
+    option(group, "--seed", f"random seed for {seeds}", 0, whole=(0, _LARGEST_SEED))
 
 
 def check_trained(arguments: argparse.Namespace, choosing: tuple[str, ...]) -> None:
@@ -117,25 +117,24 @@ def positive(text: str) -> float:
     return real(text, lambda value: 0.0 < value < math.inf, "is not a positive number")
 
 
-def _C_or_auto(text: str) -> float | None:
-    return None if text == "auto" else positive(text)
+def _loss(text: str) -> str:
+    try:
+        as_loss(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
-def _seed(text: str) -> int:
-    value = whole(0)(text)
-    if value > _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is above {_LARGEST_SEED}")
-    return value
-
-
-def whole(least: int, *, or_all: bool = False) -> Callable[[str], int]:
-    """A parser, for argparse, of whole numbers of at least `least`; if or_all, −1 stands for all processors."""
+def whole(least: int, most: int | None = None, or_all: bool = False) -> Callable[[str], int]:
+    """A parser, for argparse, of whole numbers in a range; if or_all, −1 stands for all processors."""
 
     def parse(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is above {most}")
         if value >= least or (or_all and value == -1):
             return value
         every = ", or -1 for all processors" if or_all else ""

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rankwise.arguments import first_true
-from rankwise.cli.inputs import Stored, add_options, counted, open_model, read, shown
+from rankwise.cli.inputs import add_data, counted, open_model, quietly, read, scores_of, shown
 from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
-from rankwise.cli.parsing import add_json, add_parser, file_name
+from rankwise.cli.parsing import add_json, add_model, add_parser, file_name
 
-_STANDARD = Path("-")
 _EPILOG = """\
 output:
   One line per sample, in the order of DATA. Scores are printed with all digits of a float64. With --rank, a line is the
@@ -44,7 +37,7 @@ def add_command(commands: Any) -> None:
         long="Compute the score of each sample with a model, and write one per line.",
         epilog=_EPILOG,
     )
-    parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
+    add_model(parser)
     parser.add_argument(
         "data",
         type=file_name,
@@ -58,14 +51,14 @@ def add_command(commands: Any) -> None:
     which.add_argument("--rank", action="store_true", help="write the rank within the query instead of the score")
     which.add_argument("--labels", action="store_true", help="write the predicted class instead of the score")
     add_json(parser, "the results", "to FILE as JSON; '-' is standard output and replaces the lines")
-    add_options(parser, relevant_from=None)
+    add_data(parser, relevant_from=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the model and the data, and write a line for each sample."""
     output = arguments.output
     if output is None and not is_standard(arguments.json):
-        output = _STANDARD
+        output = Path("-")
     check_files({"MODEL": arguments.model, "DATA": arguments.data}, {"--output": output, "--json": arguments.json})
     stored = open_model(arguments.model)
     data = read(arguments, stored, require_labels=False)
@@ -75,35 +68,20 @@ def run(arguments: argparse.Namespace) -> int:
         "data": {"source": data.source, "samples": scores.size, "features": data.X.shape[1]},
         "scores": scores,
     }
+    what, lines = "score", map(repr, scores.tolist())
     if arguments.rank:
-        document["ranks"] = _quietly(stored.model.rank, data.X, data.qid)
-        write_text(output, "".join(f"{place}\n" for place in document["ranks"].tolist()))
+        ranks = document["ranks"] = quietly(stored.model.rank, data.X, data.qid)
+        what, lines = "rank", map(str, ranks.tolist())
     elif arguments.labels:
-        document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
-        write_text(output, "".join(f"{_as_line(label)}\n" for label in document["labels"].tolist()))
-    elif output is not None:
-        write_text(output, "".join(f"{score!r}\n" for score in scores.tolist()))
-    if output is not None and not is_standard(output):
-        what = "rank" if arguments.rank else "label" if arguments.labels else "score"
-        Voice(aside=is_standard(arguments.json)).say(f"{counted(scores.size, what)}: {output}")
+        labels = document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
+        what, lines = "label", map(_as_line, labels.tolist())
+    if output is not None:
+        write_text(output, "".join(f"{line}\n" for line in lines))
+        if not is_standard(output):
+            Voice(aside=is_standard(arguments.json)).say(f"{counted(scores.size, what)}: {output}")
     write_document(arguments.json, "predict", document)
     return 0
 
 
 def _as_line(label: float | str) -> str:
     return " ".join(label.splitlines()) if isinstance(label, str) else shown(label)
-
-
-def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
-    """The model's scores of samples, all finite."""
-    scores: NDArray[np.float64] = _quietly(stored.model.decision_function, X)
-    if (k := first_true(~np.isfinite(scores))) is not None:
-        raise ValueError(f"the score of sample {k + 1} is too large for a float64; rescale the features")
-    return scores
-
-
-def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call without scikit-learn's warning about feature names, which were checked when the samples were read."""
-    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        return function(*arguments)

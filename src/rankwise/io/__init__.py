@@ -1,9 +1,9 @@
 """Read samples and models, write scores and models. Files are checked when read and written whole or not at all."""
 
-from rankwise.io.atomic import open_atomic, write_bytes
-from rankwise.io.datasets import Dataset, read_data, write_data
-from rankwise.io.fingerprint import fingerprint
-from rankwise.io.models import ModelFile, ModelFileError, read_model, write_model
+from rankwise.io.datasets import read_data, write_data
+from rankwise.io.files import open_atomic, write_bytes
+from rankwise.io.models import ModelFile, ModelFileError, fingerprint, read_model, write_model
+from rankwise.io.tables import Dataset
 
 __all__ = [
     "Dataset",

@@ -5,22 +5,21 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.io import delimited, npz, parquet, svmlight
-from rankwise.io.atomic import open_atomic
-from rankwise.io.memory import TooLargeError, as_bytes
+from rankwise.io.files import PARQUET, READ, ZIP, Source, check_text, open_atomic, open_source
 from rankwise.io.quoting import shown
-from rankwise.io.sources import PARQUET, READ, ZIP, Source, check_text, open_source
 from rankwise.io.tables import Dataset, Wanted, check_names, checked
 
-__all__ = ["Dataset", "read_data", "write_data"]
-
-_READERS = {"svmlight": svmlight.read, "csv": delimited.read, "parquet": parquet.read, "npz": npz.read}
+# Each reads and writes a format.
+FORMATS: dict[str, Any] = {"svmlight": svmlight, "csv": delimited, "parquet": parquet, "npz": npz}
 _SUFFIXES = {
     **dict.fromkeys((".txt", ".svm", ".svmlight", ".letor", ".libsvm", ".dat"), "svmlight"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -44,7 +43,6 @@ def read_data(
     query: str | None = None,
     ignore: Sequence[str] = (),
     require_labels: bool = True,
-    max_memory: int | str | None = None,
 ) -> Dataset:
     r"""Read samples from a file.
 
@@ -69,9 +67,6 @@ def read_data(
         Names of columns in CSV and Parquet that are no features, such as an id. They may hold anything.
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
-    max_memory : int or str, optional
-        Most memory that the samples may take, in bytes or as text such as "8GB". By default 1 GB or 100 times the size
-        of the file, whichever is more: this guards against small files that unpack to huge ones.
 
     Returns
     -------
@@ -94,20 +89,21 @@ def read_data(
     ([[0.5, 2.0], [1.5, 3.0]], [1.0, 0.0], [7, 7], ['a', 'b'])
     """
     wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels, ignore)
-    if format is not None and format not in _READERS:
-        raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, _READERS))}")
-    source = open_source(path, None if max_memory is None else as_bytes(max_memory))
-    found = (
-        format or _SUFFIXES.get(_suffix(path)) or _format_of(source, default="svmlight" if str(path) == "-" else None)
-    )
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, FORMATS))}")
+    source = open_source(path)
+    found = format or _SUFFIXES.get(_suffix(path)) or _format_of(source)
     if found not in _BY_NAME and not (label is None and query is None and not ignore):
         raise ValueError(
             f"{source.name}: label=, query= and ignore= name columns, but {found} data have none; leave them out"
         )
+    if found in _TEXT:
+        check_text(source.name, source.head())
     try:
-        return _READERS[found](source, wanted)
+        data: Dataset = FORMATS[found].read(source, wanted)
+        return data
     except MemoryError:
-        raise TooLargeError(f"{source.name} takes more memory than is free; use fewer samples or features") from None
+        raise ValueError(f"{source.name} takes more memory than is free; use fewer samples or features") from None
 
 
 def _suffix(path: str | Path) -> str:
@@ -117,7 +113,7 @@ def _suffix(path: str | Path) -> str:
     return "" if path.suffix.lower() == ".gz" and _SUFFIXES.get(inner) not in _TEXT else inner
 
 
-def _format_of(source: Source, default: str | None) -> str:
+def _format_of(source: Source) -> str:
     """Guess the format from the first line with content."""
     with source.raw() as stream:
         magic = stream.read(len(ZIP))
@@ -132,9 +128,9 @@ def _format_of(source: Source, default: str | None) -> str:
         return "svmlight"
     if any(delimiter in line for delimiter in (b",", b"\t", b";")):
         return "csv"
-    if default is None:
+    if source.content is None:
         raise ValueError(f"{source.name}: cannot tell its format from {shown(line)}; {READ}; pass format=")
-    return default
+    return "svmlight"
 
 
 def write_data(
@@ -153,7 +149,7 @@ def write_data(
     path : str or Path
         The file, which ends in .svm, .txt, .csv, .tsv, .parquet, .npz or another known ending. Text may end in .gz.
     X : array-like or sparse matrix of shape (n, d)
-        Features. SVMlight and NPZ keep a sparse matrix sparse; CSV and Parquet do not accept one.
+        Features. SVMlight keeps a sparse matrix sparse; other formats do not accept one.
     y : array-like of shape (n,) or None
         Labels or grades. SVMlight needs them.
     qid : array-like of shape (n,), optional
@@ -183,20 +179,13 @@ def write_data(
         names = data.feature_names or [f"f{k + 1}" for k in range(data.X.shape[1])]
         check_names(["label", "qid", *names], name)
         data = replace(data, feature_names=names)
-    with open_atomic(path) as file:
-        if form == "npz":
-            npz.write(file, data)
-        elif form == "parquet":
-            parquet.write(file, data)
-        elif Path(path).suffix.lower() == ".gz":
-            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                _write_text(packed, data, path)
-        else:
-            _write_text(file, data, path)
+    if form != "svmlight" and not isinstance(data.X, np.ndarray):
+        raise ValueError(f"{name}: {form} would store every zero of a sparse X; write SVMlight")
+    with open_atomic(path) as file, _packed(file, path) as stream:
+        FORMATS[form].write(stream, data)
 
 
-def _write_text(stream: Any, data: Dataset, path: str | Path) -> None:
-    if _SUFFIXES[_suffix(path)] == "svmlight":
-        svmlight.write(stream, data)
-    else:
-        delimited.write(stream, data, "\t" if _suffix(path) == ".tsv" else ",")
+def _packed(file: BinaryIO, path: str | Path) -> AbstractContextManager[Any]:
+    if Path(path).suffix.lower() != ".gz":
+        return nullcontext(file)
+    return gzip.GzipFile("", "wb", fileobj=file, mtime=0)

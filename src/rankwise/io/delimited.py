@@ -5,60 +5,59 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.memory import TooLargeError
+from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.sources import Source, check_text, lines_of
-from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns
+from rankwise.io.tables import (
+    LABELS,
+    QUERIES,
+    Columns,
+    Dataset,
+    Wanted,
+    check_size,
+    choose_columns,
+    samples_of,
+)
 
 _DELIMITERS = ",\t;"
 # What else may separate columns, in the eyes of other programs.
 _SPACED = re.compile(r"[\s|:]")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
+_OPEN_QUOTE = "a quote is not closed; close it, or remove it"
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples: a label column, a query column, and features in all other columns."""
-    check_text(source.name, source.head())
-    with _open(source) as table:
-        if wanted.require_labels and len(table.names) == 1 and _SPACED.search(table.names[0]):
-            raise ValueError(
-                f"{source.name}, line {table.line}: the header has one column, {shown(table.names[0])}; separate "
-                "columns by commas, tabs or semicolons"
-            )
-        columns = choose_columns(table.names, wanted, f"{source.name}, line {table.line}")
-        codes: dict[str, int] = {}
+    table = _open(source)
+    names, where = table.names, f"{source.name}, line {table.line}"
+    if wanted.require_labels and len(names) == 1 and _SPACED.search(names[0]):
+        raise ValueError(
+            f"{where}: the header has one column, {shown(names[0])}; separate columns by commas, tabs or semicolons"
+        )
+    columns = choose_columns(names, wanted, where)
+    codes: dict[str, int] = {}
+    try:
+        values = _numbers(table, columns, codes)
+    except ValueError as error:
+        raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
+    check_size(source.name, len(values), len(columns.features), wanted.width)
 
-        def as_code(cell: str) -> float:
-            return codes.setdefault(cell.strip() or _refuse(), len(codes))
+    def fault(*_: Any) -> str:
+        return _fault(source, columns) or f"{source.name}: it changed while it was read; read it again"
 
-        readers: dict[int | str, Callable[[str], float]] = dict.fromkeys(columns.ignored, _skip)
-        if columns.query is not None:
-            readers[columns.query] = as_code
-        try:
-            values = _numbers(source, table, readers)
-        except TooLargeError:
-            raise
-        except ValueError as error:
-            raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
-    check_size(source.name, len(values), len(columns.features), wanted)
-    # Rows of equal length may differ in length from the header, and numbers may not be finite.
-    if values.shape[1] != len(table.names) or not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        raise ValueError(_fault(source, columns) or f"{source.name}: it changed while it was read; read it again")
-    qid = None
-    if columns.query is not None:
-        queries = _as_qid(source, list(codes), len(values))
-        qid = queries[values[:, columns.query].astype(np.intp)]
-    y = None if columns.label is None else values[:, columns.label].copy()
-    names = [table.names[k] for k in columns.features]
-    return Dataset(np.ascontiguousarray(values[:, columns.features]), y, qid, names, None, source.name)
+    if values.shape[1] != len(names):  # rows of equal length
+        raise ValueError(fault())
+
+    def queries() -> NDArray[Any]:
+        return _as_qid(list(codes), values[:, columns.query].astype(np.intp))
+
+    return samples_of(source, columns, lambda k: values[:, k], queries, fault)
 
 
 class _Table(NamedTuple):
@@ -70,74 +69,66 @@ class _Table(NamedTuple):
     lines: Iterator[tuple[int, str]]
 
 
-@contextmanager
-def _open(source: Source) -> Iterator[_Table]:
+def _open(source: Source) -> _Table:
     """Read the header."""
-    with source.open() as stream:
-        lines = _lines(source.name, stream)
-        number, first = next(lines, (0, ""))
-        where = f"{source.name}, line {number}"
-        if not first:
-            raise ValueError(f"{source.name} holds no samples; begin it with a line of column names")
-        if not _is_closed(first):
-            raise ValueError(f"{where}: a quote is not closed; close it, or remove it")
-        delimiter = max(_DELIMITERS, key=first.count)
-        try:
-            names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
-        except csv.Error as error:
-            raise ValueError(f"{where}: the header cannot be read ({message_of(error)}); correct it") from None
-        if all(_is_number(name) for name in names):
-            raise ValueError(f"{where}: the header has numbers, not column names; add a line of names at the top")
-        yield _Table(names, number, delimiter, lines)
+    lines = _lines(source)
+    number, first = next(lines, (0, ""))
+    where = f"{source.name}, line {number}"
+    if not first:
+        raise ValueError(f"{source.name} holds no samples; begin it with a line of column names")
+    if not _is_closed(first):
+        raise ValueError(f"{where}: {_OPEN_QUOTE}")
+    delimiter = max(_DELIMITERS, key=first.count)
+    try:
+        names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    except csv.Error as error:
+        raise ValueError(f"{where}: the header cannot be read ({message_of(error)}); correct it") from None
+    if all(_is_number(name) for name in names):
+        raise ValueError(f"{where}: the header has numbers, not column names; add a line of names at the top")
+    return _Table(names, number, delimiter, lines)
 
 
-def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[int, str]]:
+def _lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, with their numbers. A carriage return alone may end a line."""
-    more = 0
-    for number, line in lines_of(name, stream):
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        parts = line.splitlines(keepends=True) if b"\r" in line[:-2] else [line]
-        for part in parts:
+    number = 0
+    for _, line in source.lines():
+        for part in line.splitlines() if b"\r" in line else [line]:
+            number += 1
             if part.strip(b" \r\n"):
                 try:
-                    yield number + more, part.decode()
+                    yield number, part.decode()
                 except UnicodeDecodeError as error:
-                    where = f"{name}, line {number + more}: byte 0x{part[error.start]:02x}"
+                    where = f"{source.name}, line {number}: byte 0x{part[error.start]:02x}"
                     raise ValueError(f"{where} is not UTF-8; save it as UTF-8") from None
-            more += 1
-        more -= 1
 
 
-def _rows(source: Source, table: _Table) -> Iterator[str]:
-    """Yield the lines of numbers, as long as there is memory."""
-    most = source.limit.most // (8 * len(table.names))
-    for row, (_, line) in enumerate(table.lines):
-        if row >= most:
-            source.limit.check(8 * len(table.names) * (row + 1))
-        yield line if _is_closed(line) else _refuse()
+def _numbers(table: _Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
+    """Return every cell as a number: 0 in ignored columns, and the codes of queries, which are added to codes."""
+    width = len(table.names)
 
+    def rows() -> Iterator[str]:
+        for _, line in table.lines:
+            yield line if _is_closed(line) else _refuse()
 
-def _numbers(
-    source: Source, table: _Table, converters: Mapping[int | str, Callable[[str], float]]
-) -> NDArray[np.float64]:
-    rows = _rows(source, table)
-    first = next(rows, None)
+    def as_code(cell: str) -> float:
+        return codes.setdefault(cell.strip() or _refuse(), len(codes))
+
+    readers: dict[int | str, Any] = dict.fromkeys(columns.ignored, lambda cell: 0.0)
+    if columns.query is not None:
+        readers[columns.query] = as_code
+    lines = rows()
+    first = next(lines, None)
     if first is None:
-        return np.empty((0, len(table.names)))
+        return np.empty((0, width))
     return np.loadtxt(
-        chain([first], rows),
+        chain([first], lines),
         delimiter=table.delimiter,
         comments=None,
         quotechar='"',
-        converters=converters,
+        converters=readers,
         ndmin=2,
         encoding="utf-8",
     )
-
-
-def _skip(cell: str) -> float:
-    return 0.0  # whatever a cell of an ignored column holds
 
 
 def _refuse() -> NoReturn:
@@ -159,20 +150,20 @@ def _is_number(text: str) -> bool:
 
 def _fault(source: Source, columns: Columns) -> str:
     """Return the first cell that is wrong: its line, its column and why; an empty string if all are right."""
-    with _open(source) as table:
-        for number, line in table.lines:
-            where = f"{source.name}, line {number}"
-            if not _is_closed(line):
-                return f"{where}: a quote is not closed; close it, or remove it"
-            try:
-                cells = next(csv.reader([line], delimiter=table.delimiter))
-            except csv.Error as error:
-                return f"{where}: {message_of(error)}; correct the line"
-            if len(cells) != len(table.names):
-                return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
-            for k, cell in enumerate(cells):
-                if k not in columns.ignored and (why := _fault_of(cell, k == columns.query)):
-                    return f"{where}, column {shown(table.names[k])}: {why}"
+    table = _open(source)
+    for number, line in table.lines:
+        where = f"{source.name}, line {number}"
+        if not _is_closed(line):
+            return f"{where}: {_OPEN_QUOTE}"
+        try:
+            cells = next(csv.reader([line], delimiter=table.delimiter))
+        except csv.Error as error:
+            return f"{where}: {message_of(error)}; correct the line"
+        if len(cells) != len(table.names):
+            return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
+        for k, cell in enumerate(cells):
+            if k not in columns.ignored and (why := _fault_of(cell, k == columns.query)):
+                return f"{where}, column {shown(table.names[k])}: {why}"
     return ""
 
 
@@ -191,35 +182,29 @@ def _fault_of(cell: str, is_query: bool) -> str:
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 
-def _as_qid(source: Source, names: list[str], n: int) -> NDArray[Any]:
-    """Return the queries of n rows: as integers if all are written as such, otherwise as strings."""
+def _as_qid(names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the queries of the rows: as integers if all are written as such, otherwise as strings."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
         if [str(number) for number in numbers.tolist()] == names:
-            return numbers
+            return numbers[codes]
     except (ValueError, OverflowError):
         pass
-    source.limit.check(4 * max(map(len, names), default=0) * (n + len(names)))  # as wide as the longest
-    return np.array(names)
+    return np.array(names)[codes]
 
 
-def write(stream: BinaryIO, data: Dataset, delimiter: str) -> None:
-    """Write samples: label, query, features."""
-    if not isinstance(data.X, np.ndarray):
-        raise ValueError(f"{data.source}: CSV would store every zero of a sparse X; write SVMlight or NPZ")
-    names, parts = [*(data.feature_names or [])], [(row.tolist() for row in data.X)]
-    if data.qid is not None:
-        queries = data.qid.tolist()
-        for query in queries:
-            if isinstance(query, str) and (not query.isprintable() or not query or query != query.strip()):
-                raise ValueError(f"{data.source}: query {shown(query)} does not fit in CSV; rename it, or write NPZ")
-        names, parts = [QUERIES[0], *names], [([query] for query in queries), *parts]
-    if data.y is not None:
-        names, parts = [LABELS[0], *names], [([label] for label in data.y.tolist()), *parts]
+def write(stream: BinaryIO, data: Dataset) -> None:
+    """Write samples: label, query, features; separated by tabs if the file is named so."""
+    for query in [] if data.qid is None else data.qid.tolist():
+        if isinstance(query, str) and (not query.isprintable() or not query or query != query.strip()):
+            raise ValueError(f"{data.source}: query {shown(query)} does not fit in CSV; rename it, or write NPZ")
+    first = {LABELS[0]: data.y, QUERIES[0]: data.qid}
+    present = {name: values.tolist() for name, values in first.items() if values is not None}
+    delimiter = "\t" if data.source.lower().removesuffix(".gz").endswith(".tsv") else ","
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(chain.from_iterable(row) for row in zip(*parts, strict=True))
+        writer.writerow([*present, *(data.feature_names or [])])
+        writer.writerows([*cells, *row.tolist()] for *cells, row in zip(*present.values(), data.X, strict=True))
     finally:
         text.detach()

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.io.atomic import open_atomic
-from rankwise.io.npy import ARCHIVE_ERRORS, npy_bytes, read_npy
+from rankwise.io.files import open_atomic
+from rankwise.io.npz import ARCHIVE_ERRORS, npy_bytes, read_npy
 from rankwise.io.quoting import message_of, shown
 
 FORMAT, VERSION = "rankwise-model", 1
@@ -129,6 +129,39 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
             info = zipfile.ZipInfo(name)  # always dated 1980, for equal bytes
             info.create_system, info.external_attr = 3, 0o644 << 16
             archive.writestr(info, content)
+
+
+def fingerprint(settings: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> str:
+    """Compute a short digest of settings and arrays.
+
+    Equal settings and arrays give equal digests. Checkpoints use it to recognise the run they belong to.
+
+    Parameters
+    ----------
+    settings : dict
+        Plain data that JSON can hold.
+    arrays : sequence of ndarray
+        Arrays of numbers or strings.
+
+    Returns
+    -------
+    str
+        The digest: 16 hexadecimal digits.
+
+    See Also
+    --------
+    write_model : Write a model file.
+
+    Examples
+    --------
+    >>> fingerprint({"C": 1.0}, [np.zeros(2)]) == fingerprint({"C": 2.0}, [np.zeros(2)])
+    False
+    """
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for part in arrays:
+        array = np.ascontiguousarray(part)
+        digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:

@@ -1,44 +1,91 @@
-"""NPZ archives: arrays X, y, qid and feature_names; a sparse X as X_data, X_indices, X_indptr and X_shape."""
+"""NumPy's files: arrays (.npy), and archives (.npz) of X, y, qid and feature_names.
+
+NumPy reads and writes them; nothing is unpickled. It would allocate what a header claims, so headers are compared with
+the content first.
+"""
 
 from __future__ import annotations
 
+import io
+import math
 import os
+import re
+import struct
+import tokenize
 import zipfile
+import zlib
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from rankwise.io.memory import TooLargeError
-from rankwise.io.npy import ARCHIVE_ERRORS, Header, read_header, read_npy
+from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.sources import Source
-from rankwise.io.tables import Dataset, Wanted, check_size, checked, choose_columns
+from rankwise.io.tables import Dataset, Wanted, check_size, checked, choose_columns, described
 
-_SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
-_KNOWN = ("X", *_SPARSE, "y", "qid", "feature_names")
-# Deflate compresses by a factor of at most 1,032: a larger claimed size is false.
-_MOST_PACKED = 1040
+_KNOWN = ("X", "y", "qid", "feature_names")
+# Errors that damaged archives raise.
+ARCHIVE_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
+    *(ValueError, OverflowError, RuntimeError),
+)
+# Errors of NumPy for a header that is not a literal or not of an array; warnings may be turned into errors.
+_NO_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError, Warning)
+# bool, integers and floats up to 8 bytes, and strings.
+_DTYPE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|U\d{1,7})")
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """Return an array as NumPy writes it, in format 1.0."""
+    file = io.BytesIO()
+    npy.write_array(file, array, version=(1, 0), allow_pickle=False)
+    return file.getvalue()
+
+
+def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """Return the array in the `size` bytes of a stream, in native byte order; raise a ValueError if it is wrong."""
+    try:
+        if npy.read_magic(stream) != (1, 0):  # later formats are for records, and for headers without limit
+            raise ValueError
+    except ValueError:
+        raise ValueError("not an array of NumPy's format 1.0") from None
+    try:
+        shape, _, dtype = npy.read_array_header_1_0(stream)
+    except _NO_HEADER:
+        raise ValueError("not the header of a plain array") from None
+    if not _DTYPE.fullmatch(dtype.str):
+        raise ValueError(f"an array of dtype {shown(dtype.str)}; only numbers of up to 64 bits and strings are read")
+    needed = stream.tell() + math.prod(shape) * dtype.itemsize
+    if len(shape) > 32 or any(not 0 <= k < 2**62 for k in shape) or size != needed:
+        raise ValueError(f"{size} bytes do not match an array of {dtype} and shape {shown(shape)}")
+    stream.seek(0)
+    array = npy.read_array(stream, allow_pickle=False)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    flat = array.ravel(order="K")
+    if array.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("it has booleans other than 0 and 1")
+    if array.dtype.kind == "U" and flat.size and flat.view(np.uint32).max(initial=0) > 0x10FFFF:
+        raise ValueError("it has strings that are not valid Unicode")
+    return array
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
-    """Read samples. No pickled object is ever loaded."""
-    arrays = _arrays(source)
-    name = source.name
-    X = arrays["X"] if "X" in arrays else _sparse(name, arrays)
-    if X.ndim == 2:
-        source.limit.check(8 * X.shape[1])  # the coefficients of a model: a sparse X may have any width
-    y, named = arrays.get("y"), arrays.get("feature_names")
+    """Read samples from an archive."""
+    arrays, name = _arrays(source), source.name
+    if "X" not in arrays:
+        raise ValueError(f"{name}: no array 'X'; store the samples as X")
+    named = arrays.get("feature_names")
     if named is not None and (named.ndim != 1 or named.dtype.kind != "U"):
-        raise ValueError(f"{name}: feature_names must be strings, got {named.dtype} of shape {shown(named.shape)}")
-    data = checked(name, X, y, arrays.get("qid"), None if named is None else named.tolist(), where=f"{name}: ")
-    if y is None and wanted.require_labels:
+        raise ValueError(f"{name}: feature_names must be strings, got {described(named)}")
+    names = None if named is None else named.tolist()
+    data = checked(name, arrays["X"], arrays.get("y"), arrays.get("qid"), names, where=f"{name}: ")
+    if data.y is None and wanted.require_labels:
         raise ValueError(f"{name}: no array 'y'; store the labels as y")
     n, d = data.X.shape
-    names = data.feature_names
     if names is None or wanted.feature_names is None:
-        check_size(name, n, d, wanted)
+        check_size(name, n, d, wanted.width)
     if names is not None:
         plain = Wanted(feature_names=wanted.feature_names, require_labels=False)
         chosen = choose_columns(names, plain, f"{name}: feature_names").features
@@ -49,42 +96,21 @@ def read(source: Source, wanted: Wanted) -> Dataset:
 
 def _arrays(source: Source) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
-    members: dict[str, zipfile.ZipInfo] = {}
-    key, needed = "", 0
+    key = ""
     try:
         with source.raw() as stream, zipfile.ZipFile(stream) as archive:
             _check_directory(stream, len(archive.infolist()))
             for info in archive.infolist():
                 key = info.filename.removesuffix(".npy")
-                if key not in _KNOWN or key in members:
+                if key not in _KNOWN or key in arrays:
                     raise ValueError(f"unknown or duplicate; an archive of samples may hold {', '.join(_KNOWN)}")
-                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError("packed in another way than by NumPy")
-                if info.file_size > _MOST_PACKED * (info.compress_size + 1):
-                    raise ValueError("its stated size is impossible")
-                with archive.open(info) as member:
-                    needed += _memory(key, read_header(member, info.file_size))
-                members[key] = info
-            key = ""
-            source.limit.check(needed)
-            for key, info in members.items():
                 with archive.open(info) as member:
                     arrays[key] = read_npy(member, info.file_size)
                     member.read(1)  # compares the checksum at the end
-    except TooLargeError:
-        raise
     except ARCHIVE_ERRORS as error:
         where = f", array {shown(key)}" if key else ""
         raise ValueError(f"{source.name}{where}: {message_of(error)}; write it again with np.savez") from None
     return arrays
-
-
-def _memory(key: str, header: Header) -> int:
-    """Return the bytes that an array takes, including the copy as floats that some need."""
-    dtype, by_columns, n = header
-    floats = 0 if key not in ("X", "X_data", "y") else n * (4 if dtype.kind == "f" and dtype.itemsize <= 4 else 8)
-    copied = key == "y" or by_columns or dtype.kind != "f" or dtype.itemsize < 4 or not dtype.isnative
-    return n * dtype.itemsize + floats * copied
 
 
 def _check_directory(stream: BinaryIO, n_members: int) -> None:
@@ -95,32 +121,8 @@ def _check_directory(stream: BinaryIO, n_members: int) -> None:
         raise ValueError("the archive's directory is damaged")
 
 
-def _sparse(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    if missing := [key for key in _SPARSE if key not in arrays]:
-        raise ValueError(f"{name}: no array 'X', and no {', '.join(missing)}; store the samples as X")
-    from scipy.sparse import csr_array
-
-    data, indices, indptr, shape = (arrays[key] for key in _SPARSE)
-    if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
-        raise ValueError(f"{name}: X_indices, X_indptr and X_shape (two numbers) must be whole numbers")
-    try:
-        X = csr_array((data, indices, indptr), shape=tuple(map(int, shape)))
-        X.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError(f"{name}: {', '.join(_SPARSE)} make no CSR matrix: {message_of(error)}") from None
-    return X
-
-
 def write(stream: BinaryIO, data: Dataset) -> None:
     """Write samples, without compression."""
-    if isinstance(data.X, np.ndarray):
-        arrays = {"X": data.X}
-    else:
-        arrays = dict(zip(_SPARSE, (data.X.data, data.X.indices, data.X.indptr, np.array(data.X.shape)), strict=True))
-    if data.y is not None:
-        arrays["y"] = data.y
-    if data.qid is not None:
-        arrays["qid"] = data.qid
-    if data.feature_names is not None:
-        arrays["feature_names"] = np.array(data.feature_names)
-    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    names = None if data.feature_names is None else np.array(data.feature_names)
+    arrays = {"X": data.X, "y": data.y, "qid": data.qid, "feature_names": names}
+    np.savez(stream, **{key: array for key, array in arrays.items() if array is not None})

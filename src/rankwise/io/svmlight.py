@@ -10,36 +10,30 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rankwise.arguments import first_true
+from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.sources import Source, check_text, lines_of
-from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite
+from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite, row_of
 
 _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _LARGEST_INDEX = 2**31 - 2
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
-# Bytes in memory per entry, and per row.
-_ENTRY, _ROW = 16, 16
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
     """Read samples. Indices start from 0 if index 0 occurs, otherwise from 1, unless `first_index` is given."""
-    check_text(source.name, source.head())
     from scipy.sparse import csr_array
     from sklearn.datasets import load_svmlight_file
 
-    with source.open() as stream:
-        lines = _Lines(source, stream)
-        try:
-            X, y = load_svmlight_file(lines, zero_based=True)
-        except _LineError as error:
-            raise ValueError(f"{source.name}, line {lines.number}: {error}") from None
-        except (ValueError, OverflowError) as error:
-            if not lines.current:  # the error is not about a line
-                raise
-            raise ValueError(
-                f"{source.name}, line {lines.number}: {_fault(lines.current) or message_of(error)}"
-            ) from None
+    lines = _Lines(source)
+    try:
+        X, y = load_svmlight_file(lines, zero_based=True)
+    except _LineError as error:
+        raise ValueError(f"{source.name}, line {lines.number}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        if not lines.current:  # the error is not about a line
+            raise
+        raise ValueError(f"{source.name}, line {lines.number}: {_fault(lines.current) or message_of(error)}") from None
     _check_values(source, X, y)
     first = wanted.first_index
     if first is None:
@@ -47,8 +41,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     d = _width(source, X, wanted, first)
     index = np.int32 if max(X.nnz, d) <= _LARGEST_INDEX else np.int64  # scikit-learn does not accept wider ones
     X = csr_array((X.data, (X.indices - first).astype(index), X.indptr.astype(index)), shape=(len(y), d))
-    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    cells = len(y) * d
+    stored, cells = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes, len(y) * d
     if X.nnz > _FULL * cells and X.dtype.itemsize * cells <= _LARGER * stored:
         X = X.toarray()
     qid = np.array(lines.qid, dtype=np.int64) if lines.qid else None
@@ -65,21 +58,18 @@ class _Lines:
     scikit-learn would append each query to an array of all before it, which takes quadratic time.
     """
 
-    def __init__(self, source: Source, stream: BinaryIO) -> None:
+    def __init__(self, source: Source) -> None:
         self.number = self.rows = 0
         self.current = b""
         self.qid = array("q")
-        self._source, self._taken, self._most = source, 0, source.limit.most
-        self._lines = lines_of(source.name, stream)
+        self._source = source
 
     def read(self) -> bytes:
         raise NotImplementedError  # its presence marks this as a file
 
     def __iter__(self) -> Iterator[bytes]:
-        for number, line in self._lines:
+        for number, line in self._source.lines():
             self.number = number
-            if self.number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
             if b"#" in line:
                 line = line[: line.index(b"#")]
             start = line.split(None, 2)
@@ -87,10 +77,6 @@ class _Lines:
                 self.current = line
                 self._look_at(line, start)
                 self.rows += 1
-                self._taken += _ROW + _ENTRY * line.count(b":")
-                if self._taken > self._most:
-                    self.current = b""
-                    self._source.limit.check(self._taken)
                 yield line
                 self.current = b""
         if not self.rows:
@@ -139,41 +125,36 @@ def _fault(line: bytes) -> str:
 
 def _check_values(source: Source, X: Any, y: Any) -> None:
     if (row := first_true(~np.isfinite(y))) is not None:
-        raise ValueError(f"{_place(source, row)}: the label is {y[row]}; give every sample a finite one")
+        raise ValueError(f"{_line_of(source, row)}: the label is {y[row]}; give every sample a finite one")
     if found := find_not_finite(X):
         row, index, value = found
-        raise ValueError(f"{_place(source, row)}: feature {index} is {value}; remove or replace it")
+        raise ValueError(f"{_line_of(source, row)}: feature {index} is {value}; remove or replace it")
 
 
 def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
     """Return the number of features, numbered from `first`; refuse any others."""
-    if first == 1 and (X.indices == 0).any():
-        row = int(np.searchsorted(X.indptr, np.argmax(X.indices == 0), side="right")) - 1
-        raise ValueError(f"{_place(source, row)}: index 0, but indices start from 1 here; renumber the features")
+    if first == 1 and (k := first_true(X.indices == 0)) is not None:
+        where = _line_of(source, row_of(X, k))
+        raise ValueError(f"{where}: index 0, but indices start from 1 here; renumber the features")
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
-        check_size(source.name, len(X.indptr) - 1, d, wanted)
-        source.limit.check(8 * d)  # the coefficients of a model
+        check_size(source.name, X.shape[0], d)
         return d
-    if d > wanted.width:
-        beyond = X.indices >= wanted.width + first
-        k = int(np.argmax(beyond))
-        row = int(np.searchsorted(X.indptr, k, side="right")) - 1
+    if (k := first_true(X.indices >= wanted.width + first)) is not None:
         raise ValueError(
-            f"{_place(source, row)}: feature {X.indices[k]}, but the model's are {first} to "
+            f"{_line_of(source, row_of(X, k))}: feature {X.indices[k]}, but the model's are {first} to "
             f"{wanted.width - 1 + first}; use data made for the model"
         )
     return wanted.width
 
 
-def _place(source: Source, row: int) -> str:
+def _line_of(source: Source, row: int) -> str:
     """Return the file and the line of a row counted from 0."""
-    with source.open() as stream:
-        lines = _Lines(source, stream)
-        for k, _ in enumerate(lines):
-            if k == row:
-                break
-        return f"{source.name}, line {lines.number}"
+    lines = _Lines(source)
+    for k, _ in enumerate(lines):
+        if k == row:
+            break
+    return f"{source.name}, line {lines.number}"
 
 
 def write(stream: BinaryIO, data: Dataset) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import as_array, is_whole
+from rankwise.io.files import Source
 from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
@@ -90,8 +91,9 @@ class Wanted:
 
 
 class Columns(NamedTuple):
-    """The numbers of the label column, the query column, the feature columns and those that nobody reads."""
+    """The names of a table's columns, and which are the label, the query, the features and those nobody reads."""
 
+    names: Sequence[str]
     label: int | None
     query: int | None
     features: list[int]
@@ -107,38 +109,34 @@ def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
     query = _one_of(names, wanted.query, QUERIES, "query", wanted, where)
     if label is not None and label == query:
         raise ValueError(f"{where}: column {shown(names[label])} cannot be both the label and the query")
-    ignored = _ignored(names, wanted.ignore, {"label": label, "query": query}, where)
+    ignored = frozenset(_number_of(name, names, "ignore", where) for name in wanted.ignore)
+    for role, k in (("label", label), ("query", query)):
+        if k in ignored and k is not None:
+            raise ValueError(f"{where}: column {shown(names[k])} is the {role} and cannot be ignored as well")
     rest = [k for k in range(len(names)) if k not in (label, query, *ignored)]
     if wanted.feature_names is None:
-        return Columns(label, query, rest, ignored)
-    place = {names[k]: k for k in rest}
-    if missing := [name for name in wanted.feature_names if name not in place]:
+        return Columns(names, label, query, rest, ignored)
+    number = {names[k]: k for k in rest}
+    if missing := [name for name in wanted.feature_names if name not in number]:
         raise ValueError(f"{where}: no column {_list(missing)}; the data must have every feature of the model")
-    if extra := [name for name in place if name not in set(wanted.feature_names)]:
+    if extra := [name for name in number if name not in set(wanted.feature_names)]:
         raise ValueError(
             f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label=, query= or ignore="
         )
-    return Columns(label, query, [place[name] for name in wanted.feature_names], ignored)
+    return Columns(names, label, query, [number[name] for name in wanted.feature_names], ignored)
 
 
-def _ignored(names: Sequence[str], asked: Sequence[str], taken: Mapping[str, int | None], where: str) -> frozenset[int]:
-    """The numbers of the columns to ignore, none of which may have a role."""
-    if missing := [name for name in asked if name not in names]:
-        raise ValueError(f"{where}: no column {_list(missing)}, asked for by ignore=; the columns are {_list(names)}")
-    ignored = frozenset(names.index(name) for name in asked)
-    for role, k in taken.items():
-        if k in ignored:
-            raise ValueError(f"{where}: column {shown(names[k])} is the {role} and cannot be ignored as well")
-    return ignored
+def _number_of(asked: str, names: Sequence[str], option: str, where: str) -> int:
+    if asked not in names:
+        raise ValueError(f"{where}: no column {shown(asked)}, asked for by {option}=; the columns are {_list(names)}")
+    return names.index(asked)
 
 
 def _one_of(
     names: Sequence[str], asked: str | None, usual: Sequence[str], what: str, wanted: Wanted, where: str
 ) -> int | None:
     if asked is not None:
-        if asked not in names:
-            raise ValueError(f"{where}: no column {shown(asked)}, asked for by {what}=; the columns are {_list(names)}")
-        return names.index(asked)
+        return _number_of(asked, names, what, where)
     found = [name for name in usual if name in names and name not in (wanted.feature_names or ())]
     if len(found) > 1:
         raise ValueError(f"{where}: columns {_list(found)} could each be the {what}; name it with {what}=")
@@ -166,14 +164,38 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(map(shown, names[:_NAMED])) + more
 
 
-def check_size(name: str, n: int, d: int, wanted: Wanted) -> None:
+def check_size(name: str, n: int, d: int, width: int | None = None) -> None:
     """Refuse data without samples or features, or with another number of features than required."""
     if n < 1:
         raise ValueError(f"{name} holds no samples; give at least one")
     if d < 1:
         raise ValueError(f"{name} holds no features; give at least one")
-    if wanted.width not in (None, d):
-        raise ValueError(f"{name} has {d} features, but the model has {wanted.width}; use data made for the model")
+    if width not in (None, d):
+        raise ValueError(f"{name} has {d} features, but the model has {width}; use data made for the model")
+
+
+def samples_of(
+    source: Source,
+    columns: Columns,
+    column: Callable[[int], NDArray[Any]],
+    queries: Callable[[], NDArray[Any]],
+    fault: Callable[[int, str, float], str],
+) -> Dataset:
+    """Return a table's columns, of numbers (n,) each, as samples. fault: what is wrong with a row, column and value."""
+    parts = [column(k) for k in columns.features]
+    narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
+    X = np.empty((parts[0].size, len(parts)), dtype=np.float32 if narrow else np.float64)
+    for k, part in enumerate(parts):
+        X[:, k] = part
+    names = [columns.names[k] for k in columns.features]
+    if found := find_not_finite(X):
+        raise ValueError(fault(found[0], names[found[1]], found[2]))
+    y = None
+    if columns.label is not None:
+        y = column(columns.label).astype(np.float64)
+        if found := find_not_finite(y[:, None]):
+            raise ValueError(fault(found[0], columns.names[columns.label], found[2]))
+    return Dataset(X, y, None if columns.query is None else queries(), names, None, source.name)
 
 
 def find_not_finite(X: Any) -> tuple[int, int, float] | None:
@@ -186,8 +208,13 @@ def find_not_finite(X: Any) -> tuple[int, int, float] | None:
     if values is X:
         row, column = divmod(k, int(X.shape[1]))
     else:
-        row, column = int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
+        row, column = row_of(X, k), int(X.indices[k])
     return row, column, float(values.ravel()[k])
+
+
+def row_of(X: Any, k: int) -> int:
+    """Return the row of the k-th stored entry of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, k, side="right")) - 1
 
 
 def checked(source: str, X: Any, y: Any = None, qid: Any = None, feature_names: Any = None, where: str = "") -> Dataset:
@@ -200,17 +227,17 @@ def checked(source: str, X: Any, y: Any = None, qid: Any = None, feature_names: 
     else:
         X = as_array(X, "X")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"{where}X must be a two-dimensional array of numbers, got {_described(X)}")
+        raise ValueError(f"{where}X must be a two-dimensional array of numbers, got {described(X)}")
     X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
     X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
     n, d = X.shape
-    check_size(source, n, d, Wanted())
+    check_size(source, n, d)
     if found := find_not_finite(X):
         raise ValueError(f"{where}X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
     if y is not None:
         y = as_array(y, "y")
         if y.shape != (n,) or y.dtype.kind not in "biuf":
-            raise ValueError(f"{where}y must be {n} numbers, one per row of X, got {_described(y)}")
+            raise ValueError(f"{where}y must be {n} numbers, one per row of X, got {described(y)}")
         y = y.astype(np.float64)
         if found := find_not_finite(y[:, None]):
             raise ValueError(f"{where}y[{found[0]}] is {found[2]}; give every sample a finite label")
@@ -219,7 +246,7 @@ def checked(source: str, X: Any, y: Any = None, qid: Any = None, feature_names: 
         if qid.dtype.kind == "O" and all(isinstance(part, str) for part in qid):
             qid = qid.astype(str)
         if qid.shape != (n,) or qid.dtype.kind not in "iuU":
-            raise ValueError(f"{where}qid must be {n} whole numbers or strings, got {_described(qid)}")
+            raise ValueError(f"{where}qid must be {n} whole numbers or strings, got {described(qid)}")
     if feature_names is not None:
         feature_names = list(feature_names)
         if len(feature_names) != d:
@@ -230,5 +257,6 @@ def checked(source: str, X: Any, y: Any = None, qid: Any = None, feature_names: 
     return Dataset(X, y, qid, feature_names, None, source)
 
 
-def _described(array: Any) -> str:
+def described(array: Any) -> str:
+    """Return the dtype and shape of an array, as errors name them."""
     return f"{array.dtype} of shape {shown(array.shape)}"

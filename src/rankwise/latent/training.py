@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.io.fingerprint import fingerprint
-from rankwise.io.models import ModelFileError, read_model, write_model
+from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
 from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
 from rankwise.latent.initial import Start, bag_means
 from rankwise.linear.bundle import Planes

@@ -1,4 +1,4 @@
-"""Without PyTorch: everything else works, and what needs it says what to install."""
+"""Without PyTorch or Dask: everything else works, and what needs them says what to install."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from answering import answering
+from answering import Answering, answering
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "rankwise"
 # Runs one program after the other, and answers its status and what it printed and said. A finder that is asked first
-# knows of no torch, as in an environment without it.
+# knows of no such package, as in an environment without it.
 CHILD = """
 import contextlib, io, json, sys, traceback
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name == "torch" or name.startswith("torch."):
+        if name.split(".")[0] == sys.argv[1]:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 for line in sys.stdin:
@@ -48,64 +49,68 @@ class Done(NamedTuple):
     stderr: str
 
 
-Run = Callable[[str], Done]
+Run = Callable[[str, str], Done]
 
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
-    """Programs are run in one process, since most of the time of one would be that of importing scikit-learn."""
-    with answering("-c", CHILD) as process:
-        yield lambda code: Done(*json.loads(process.ask(json.dumps(code), timeout=300)))
+    """Programs without a package are run in one process, since most of their time would be that of imports."""
+    with ExitStack() as stack:
+
+        @cache
+        def without(package: str) -> Answering:
+            return stack.enter_context(answering("-c", CHILD, package))
+
+        yield lambda package, code: Done(*json.loads(without(package).ask(json.dumps(code), timeout=300)))
 
 
-def test_the_finder_hides_torch(run: Run) -> None:
-    done = run("import torch")
-    assert done.returncode == 1
-    assert "ModuleNotFoundError: No module named 'torch'" in done.stderr
+WORKS = """
+import rankwise as rw
+print(round(rw.structured_hinge([2.0, 1.0, 0.5, 0.0], [0, 1, 0, 1]).value, 4))
+import rankwise.cli.main, rankwise.linear, rankwise.metrics
+assert not {name.split(".")[0] for name in sys.modules} & {"torch", "dask", "distributed"}
+assert not {"rankwise.torch", "rankwise.dask"} & set(sys.modules)
+"""
 
 
-def test_rankwise_works_and_does_not_ask_for_torch(run: Run) -> None:
-    done = run(
-        "import rankwise as rw\n"
-        "print(round(rw.structured_hinge([2.0, 1.0, 0.5, 0.0], [0, 1, 0, 1]).value, 4))\n"
-        "import rankwise.cli.main, rankwise.linear, rankwise.metrics\n"
-        "assert 'torch' not in sys.modules and 'rankwise.torch' not in sys.modules\n"
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "2.25"
+@pytest.mark.parametrize("package", ["torch", "dask"])
+def test_rankwise_works_and_does_not_ask_for_it(run: Run, package: str) -> None:
+    assert f"ModuleNotFoundError: No module named '{package}'" in run(package, f"import {package}").stderr
+    done = run(package, WORKS)
+    assert (done.returncode, done.stdout.strip()) == (0, "2.25"), done.stderr
 
 
-@pytest.mark.parametrize("name", ["rankwise.torch", "rankwise.torch.functional", "rankwise.torch.modules"])
-def test_importing_the_torch_part_names_what_to_install(run: Run, name: str) -> None:
-    done = run(f"import {name}")
+PARTS = [("torch", f"rankwise.torch{name}", "torch needs PyTorch", "torch") for name in ("", ".functional", ".modules")]
+PARTS += [(package, "rankwise.dask", f"dask needs {package}", "dask") for package in ("dask", "distributed")]
+
+
+@pytest.mark.parametrize(("package", "module", "said", "extra"), PARTS, ids=lambda part: part)
+def test_importing_the_part_names_what_to_install(run: Run, package: str, module: str, said: str, extra: str) -> None:
+    done = run(package, f"import {module}")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ModuleNotFoundError: rankwise.torch needs PyTorch")
-    assert last.endswith("pip install 'rankwise[torch]' (in a checkout: pip install '.[torch]')")
+    assert last.startswith(f"ModuleNotFoundError: rankwise.{said}")
+    assert last.endswith(f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')")
     assert done.stderr.count("Traceback") == 1
 
 
 def test_the_error_can_be_told_from_a_broken_torch(run: Run) -> None:
     """A module that torch itself lacks is reported as it is."""
-    done = run("try:\n    import rankwise.torch\nexcept ModuleNotFoundError as error:\n    print(error.name)")
-    assert done.stdout.strip() == "torch"
-    broken = (
-        "import sys, types\nbroken = types.ModuleType('torch')\nsys.modules['torch'] = broken\nimport rankwise.torch"
-    )
+    code = "try:\n    import rankwise.torch\nexcept ModuleNotFoundError as error:\n    print(error.name)"
+    assert run("torch", code).stdout.strip() == "torch"
+    broken = "import sys, types\nsys.modules['torch'] = types.ModuleType('torch')\nimport rankwise.torch"
     done = subprocess.run([sys.executable, "-c", broken], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "not installed" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["fit", "--help"]], ids=" ".join)
-def test_the_command_line_helps(run: Run, arguments: list[str]) -> None:
-    done = run(f"from rankwise.cli.main import main\nmain({arguments!r})")
-    assert done.returncode == 0, done.stderr
-    assert "usage: rankwise" in done.stdout
-
-
-def test_the_benchmark_in_torch_names_what_to_install(run: Run, tmp_path: Path) -> None:
-    done = run(f"from rankwise.cli.main import main\nsys.exit(main(['bench', 'torch', '--json', '{tmp_path}/x.json']))")
+def test_the_command_line_helps_and_the_benchmark_in_torch_names_what_to_install(run: Run, tmp_path: Path) -> None:
+    for arguments in (["--help"], ["bench", "--help"], ["fit", "--help"]):
+        done = run("torch", f"from rankwise.cli.main import main\nmain({arguments!r})")
+        assert done.returncode == 0, done.stderr
+        assert "usage: rankwise" in done.stdout
+    bench = f"['bench', 'torch', '--json', '{tmp_path}/x.json']"
+    done = run("torch", f"from rankwise.cli.main import main\nsys.exit(main({bench}))")
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "needs torch: pip install 'rankwise[torch]' (in a checkout: pip install '.[torch]')" in done.stderr
@@ -120,10 +125,9 @@ def test_every_module_but_those_that_pytest_sets_aside_is_imported(run: Run) -> 
         for path in sorted(source.rglob("*.py")):
             if not any(fnmatch(path.relative_to(ROOT).as_posix(), pattern) for pattern in aside):
                 names.append(".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"))
-    assert "rankwise_lab.commands.bench" in names
-    assert "rankwise.cli.main" in names
+    assert {"rankwise_lab.commands.bench", "rankwise.cli.main"} <= set(names)
     assert "rankwise.torch" not in names
-    done = run(f"import importlib\nfor name in {names}:\n    importlib.import_module(name)")
+    done = run("torch", f"import importlib\nfor name in {names}:\n    importlib.import_module(name)")
     assert done.returncode == 0, done.stderr
 
 
