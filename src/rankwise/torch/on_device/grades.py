@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, level_gains, level_norms, sums_of, weigh_levels
+from rankwise.surrogates import Smooth
 from rankwise.surrogates.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, precise, refuse_scores
-from rankwise.torch.options import Goal, Outcome
-from rankwise.torch.tensor_loss import DiscountedTensors
-from rankwise.torch.tensor_rows import sort_rows
-from rankwise.torch.tensor_soft import Among, among
+from rankwise.torch.objective import Objective, Outcome
+from rankwise.torch.on_device.ramps import Positives, Windows, count, level_sums, positives_of, windows_of
+from rankwise.torch.on_device.rows import sort_rows
+from rankwise.torch.on_device.tables import DiscountedTensors
 
 Binary = Callable[[Tensor, Samples], Outcome]
 
@@ -48,11 +48,11 @@ class _Grades(NamedTuple):
         return self.in_rows(values).gather(1, at.clamp(max=self.level.shape[1] - 1))
 
 
-def solve_graded(scores: Tensor, samples: Samples, loss: Loss, goal: Goal, binary: Binary) -> Outcome:
+def solve_graded(scores: Tensor, samples: Samples, objective: Objective, binary: Binary) -> Outcome:
     """Solve scores (Q, n) with grades, one query per row; binary: solves samples without grades."""
-    found = _levels_of(samples)
-    if goal.update == "smooth":
-        return _smooth_by_worth(scores, found, cast(DiscountedLoss, loss), goal.scale, binary)
+    found, loss = _levels_of(samples), cast(DiscountedLoss, objective.loss)
+    if isinstance(objective.surrogate, Smooth):
+        return _smooth_by_worth(scores, found, loss, objective.surrogate.width, binary)
     check_number(found.level.shape[1])
     weights = found.in_rows(weigh_levels(found.on_host, found.sizes, loss))
     filled = (found.level < torch.inf).sum(1) > 1
@@ -112,7 +112,7 @@ def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) 
     norm[~((n_levels > 1) & (norm > 0.0))] = np.inf
     best = sums_of(step * loss.ideals(np.where(step > 0.0, found.on_host.members, 1)), n_levels) / norm
     share = torch.as_tensor(1.0 / norm, dtype=dtype, device=scores.device)[:, None]
-    ranked = among(scores, found.valid, width)
+    ranked = _among(scores, found.valid, width)
     tensors = _tensors(loss, found)
     discount, slope = tensors.continued(ranked.place)
     if loss.is_uniform:
@@ -122,7 +122,7 @@ def _smooth(scores: Tensor, found: _Grades, loss: DiscountedLoss, width: float) 
         weight, gradient = _by_levels(scores, found, tensors, width, found.in_rows(step), discount * share)
     weight = torch.where(found.valid, weight * share, 0.0)
     values = torch.as_tensor(best, dtype=dtype, device=scores.device) - (discount * weight).sum(1)
-    gradient = gradient + ranked.pull(-slope * weight)
+    gradient = gradient + ranked.gradient(-slope * weight)
     return Outcome(values, torch.as_tensor(n_levels > 1, device=scores.device), gradient.to(scores.dtype))
 
 
@@ -137,12 +137,40 @@ def _by_levels(
         if not bool(step[:, t].any()):
             continue
         member = (found.grades >= found.level[:, t : t + 1]) & found.valid
-        part: Among = among(scores, member, width)
+        part: _Among = _among(scores, member, width)
         w, slope = loss.interpolated(part.place)
         worth = torch.where(member, step[:, t : t + 1], 0.0)
         weight = weight + worth * w
-        gradient = gradient + part.pull(-discount * worth * slope)
+        gradient = gradient + part.gradient(-discount * worth * slope)
     return weight, gradient
+
+
+class _Among(NamedTuple):
+    """Soft places of members among themselves, by sample (Q, n), 1 for others, and what their gradient needs."""
+
+    place: Tensor
+    positives: Positives
+    windows: Windows
+    near: Tensor
+    at: Tensor
+
+    def gradient(self, weight: Tensor) -> Tensor:
+        """The gradient by sample of Σ A(place), weight being A′ by sample (Q, n)."""
+        own = torch.where(self.positives.real, weight.gather(1, self.at), 0.0)
+        slope = (level_sums(self.windows, own) - own * self.near) * (0.5 / self.positives.width)
+        return torch.zeros_like(weight).scatter_(1, self.at, torch.where(self.positives.real, slope, 0.0))
+
+
+def _among(scores: Tensor, member: Tensor, width: float) -> _Among:
+    """½ + Σ_e H(s_e − s_d) over the members of each query (Q, n); there must be at least one member."""
+    rows = sort_rows(scores, Samples(member, member))
+    positives = positives_of(rows, width)
+    windows = windows_of(positives, positives.level)
+    above, near = count(positives, windows, positives.real)
+    at = rows.order[:, : rows.most_pos]  # members come first
+    place = torch.ones(scores.shape, dtype=above.dtype, device=scores.device)
+    place.scatter_(1, at, torch.where(positives.real, (0.5 + above).clamp(min=1.0), 1.0))
+    return _Among(place, positives, windows, near, at)
 
 
 def _tensors(loss: DiscountedLoss, found: _Grades) -> DiscountedTensors:
