@@ -9,7 +9,7 @@ import re
 import textwrap
 from typing import Any, TypeVar
 
-__all__ = ["SHARED", "documented", "entry"]
+__all__ = ["SHARED", "documented"]
 
 Thing = TypeVar("Thing")
 
@@ -106,15 +106,10 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         'empty="error".',
     ),
 }
-
-
-def entry(head: str, text: str) -> str:
-    """Return an entry as it stands in a docstring: its head, and what it says."""
-    return head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ")
-
-
-# Texts by name; packages may add their own.
-SHARED: dict[str, str] = {name: entry(head, text) for name, (head, text) in _ENTRIES.items()}
+# Texts by name, as they stand in a docstring.
+SHARED: dict[str, str] = {
+    name: head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ") for name, (head, text) in _ENTRIES.items()
+}
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
 

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from rankwise.torch import operator
-from rankwise.torch.arguments import Gather, check_options
+from rankwise.torch.arguments import Asked, Gather
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.memory import ScoreMemory, check_batch, place, write
 from rankwise.torch.objective import Objective
@@ -26,28 +26,14 @@ class Batch(NamedTuple):
     at: Tensor | None = None
 
 
-def loss_of_batch(
-    batch: Batch,
-    objective: Objective | str,
-    memory: ScoreMemory | None = None,
-    *,
-    dim: int | None = None,
-    ignore_index: int | None = None,
-    empty: str = "zero",
-    reduction: str = "mean",
-    gather: Gather = False,
-    backend: str = "auto",
-) -> Tensor:
+def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory: ScoreMemory | None = None) -> Tensor:
     """Check, join, solve and reduce a batch, alone or among all samples of a memory."""
     if memory is not None and torch.compiler.is_compiling():
         from rankwise.torch.compiling import loss_among_samples
 
-        among: Tensor = loss_among_samples(
-            batch, objective, memory, dim=dim, ignore_index=ignore_index, empty=empty, reduction=reduction,
-            gather=gather, backend=backend,
-        )  # fmt: skip
+        among: Tensor = loss_among_samples(batch, objective, asked, memory)
         return among
-    check_options(empty, reduction, gather, backend, ignore_index)
+    dim, ignore_index, empty, reduction, gather, backend = asked
     options = operator.Options(ignore_index, objective, empty, reduction, backend)
     check = partial(_check, batch, dim, memory)
     if not is_distributed(gather):
@@ -66,15 +52,28 @@ def loss_of_batch(
         whole, labels, seen, entries = place(memory, *batch[:3], batch.at, ignore_index)
         batch, options = Batch(whole, labels, seen), options._replace(ignore_index=None)
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
-    scores, target, mask = (as_rows(one, ranked) for one in batch[:3])
-    assert scores is not None
-    assert target is not None
+    scores, target = as_rows(batch.scores, ranked), as_rows(batch.target, ranked)
+    mask = None if batch.mask is None else as_rows(batch.mask, ranked)
     value, _ = operator.apply(scores, target, mask, batch.qid, options)
     if memory is not None:
         write(memory, entries)
     if reduction == "none" and batch.scores.dim() > 2:
         return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
     return value
+
+
+def rank_sort_of_batch(batch: Batch, objective: Objective | str, asked: Asked) -> tuple[Tensor, Tensor]:
+    """The ranking and the sorting part of a flat batch, which do not depend on how its qualities were found."""
+    scores, target = batch[:2]
+    if getattr(scores, "ndim", 1) > 1:
+        raise ValueError(
+            f"scores have shape {tuple(scores.shape)} but must be flat, (n,); pass scores.flatten(), target.flatten() "
+            "and, for several images, qid= with the image of each sample"
+        )
+    if isinstance(target, Tensor):
+        batch = batch._replace(target=target.detach())
+    parts = loss_of_batch(batch, objective, asked)
+    return parts[0], parts[1]
 
 
 def _check(batch: Batch, dim: int | None, memory: ScoreMemory | None) -> int:

@@ -112,9 +112,9 @@ def _readings(scores: Tensor) -> str:
     )
 
 
-def as_rows(values: Tensor | None, dim: int) -> Tensor | None:
+def as_rows(values: Tensor, dim: int) -> Tensor:
     """Values with one query per row (Q, n), ranked along dim; those of a single query are unchanged."""
-    if values is None or values.dim() == 1 or (values.dim() == 2 and dim in (1, -1)):
+    if values.dim() == 1 or (values.dim() == 2 and dim in (1, -1)):
         return values
     rows = values.movedim(dim, -1)
     return rows.reshape(rows.shape[:-1].numel(), values.shape[dim])

@@ -7,50 +7,30 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankwise.arguments import check_known, is_number
 from rankwise.metrics.gains import Gain
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.surrogates.softened import as_width
-from rankwise.torch.arguments import Gather, Options, check_options, documented, takes_also
-from rankwise.torch.batches import Batch, loss_of_batch
-from rankwise.torch.functional import HINGE, rank_sort_loss, signed
+from rankwise.torch.arguments import Asked, Options, checked, documented, takes_also
+from rankwise.torch.batches import Batch, loss_of_batch, rank_sort_of_batch
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.objective import posed
-from rankwise.torch.retrieval import check_retrieval, described, retrieval_loss
+from rankwise.torch.objective import RankSort, posed
+from rankwise.torch.retrieval import Retrieval, retrieve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-
-class WithOptions(torch.nn.Module):
-    """A module that prints what it is made of, and its options."""
-
-    options: dict[str, Any]
-
-    def extra_repr(self) -> str:
-        """
-        List the loss and the options, for the printed form of the module.
-
-        Returns
-        -------
-        str
-            The loss, then each option as name=value.
-        """
-        options = (f"{name}={value!r}" for name, value in self.options.items())
-        return ", ".join([*map(repr, self._made_of()), *options])
-
-    def _made_of(self) -> tuple[object, ...]:
-        return ()
+HINGE = Hinge()
 
 
 @documented
-class RankLoss(WithOptions):
-    """
-    Any ranking loss made trainable by any surrogate.
+class RankLoss(torch.nn.Module):
+    """Any ranking loss made trainable by any surrogate.
 
     The losses with names of their own are this one with their metric and surrogate: `APHingeLoss()` is
-    `RankLoss("ap", Hinge())`, and `SmoothRankLoss("ndcg", width=0.5)` is `RankLoss("ndcg", Smooth(width=0.5))`.
+    `RankLoss("ap", Hinge())`, and `SmoothRankLoss("ndcg", width=0.5)` is `RankLoss("ndcg", Smooth(width=0.5))`. The
+    backward pass returns the gradient of the surrogate: a derivative, a semi-gradient or an update.
 
     Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
@@ -66,8 +46,8 @@ class RankLoss(WithOptions):
     See Also
     --------
     functional.rank_loss : The same loss as a function.
-    APHingeLoss : The hinge of average precision.
-    ErrorDrivenLoss : Bounded updates, for fine-tuning and for noisy labels.
+    rankwise.evaluate : The same for NumPy arrays.
+    ScoreMemory : Ranks small batches among all samples of the data set.
 
     Examples
     --------
@@ -81,29 +61,24 @@ class RankLoss(WithOptions):
     0.5
     """
 
-    def __init__(
-        self,
-        metric: LossLike = "ap",
-        surrogate: str | Surrogate = HINGE,
-        *,
-        dim: int | None = None,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
+    @takes_also(Asked)
+    def __init__(self, metric: LossLike = "ap", surrogate: str | Surrogate = HINGE, **options: Unpack[Options]) -> None:
         super().__init__()
         posed(metric, surrogate)
-        check_options(empty, reduction, gather, backend)
         self.loss, self.surrogate = metric, surrogate
-        self.options = {
-            "dim": dim, "ignore_index": ignore_index, "empty": empty, "reduction": reduction, "gather": gather,
-            "backend": backend,
-        }  # fmt: skip
+        self.options: Any = checked(**options)
 
-    def _made_of(self) -> tuple[object, ...]:
-        return self.loss, self.surrogate
+    def extra_repr(self) -> str:
+        """
+        List the loss, the surrogate and the options, for the printed form of the module.
+
+        Returns
+        -------
+        str
+            The loss and the surrogate, then each option as name=value.
+        """
+        options = self.options._asdict()
+        return ", ".join([repr(self.loss), repr(self.surrogate), *(f"{name}={options[name]!r}" for name in options)])
 
     def forward(
         self,
@@ -126,24 +101,37 @@ class RankLoss(WithOptions):
 
         Returns
         -------
-        {torch_value}
+        Tensor
+            The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
+            for float64 scores.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, dim is missing, every list has a single sample (dim > 0 of length 1), a score is not
+            finite, or a target is not allowed.
+        TypeError
+            If an argument has the wrong type.
+
+        Warns
+        -----
+        UserWarning
+            If dim=0 ranks a batch of a single sample, such as the last batch of a DataLoader. All its queries are
+            empty.
         """
         batch = Batch(scores, target, mask, qid, index)
-        return loss_of_batch(batch, posed(self.loss, self.surrogate), memory, **self.options)
+        return loss_of_batch(batch, posed(self.loss, self.surrogate), self.options, memory)
 
 
 @documented
 class RankHingeLoss(RankLoss):
-    """
-    Structured hinge of any rank loss.
+    """Structured hinge of any rank loss.
 
         J = max_R scale·Δ(R*, R) + F(R) − F(R*)
 
     Δ(R*, R) is the loss of a ranking R against a perfect ranking R*, and F(R) says how well R agrees with the scores.
     The maximum is attained by the most violating ranking, which is found exactly. J is convex in the scores and an
     upper bound on scale·Δ of the ranking by scores.
-
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
@@ -178,21 +166,18 @@ class RankHingeLoss(RankLoss):
     (2.25, [[1.0, -0.5, 0.5, -1.0]])
     """
 
-    @takes_also(RankLoss)
+    @takes_also(Asked)
     def __init__(self, loss: LossLike = "ap", *, scale: float = 1.0, **options: Unpack[Options]) -> None:
         super().__init__(loss, Hinge(scale), **options)
 
 
 @documented
 class APHingeLoss(RankLoss):
-    """
-    Structured hinge of average precision (AP).
+    """Structured hinge of average precision (AP).
 
     It takes the place of `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives. The value is an
     upper bound on scale·(1 − AP), convex in the scores. Scores are raw outputs: no sigmoid is needed. For networks that
     were trained with cross-entropy, start with `ErrorDrivenLoss`: see Notes.
-
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
@@ -239,20 +224,17 @@ class APHingeLoss(RankLoss):
     [2.25, 4.5833]
     """
 
-    @takes_also(RankLoss)
+    @takes_also(Asked)
     def __init__(self, *, scale: float = 1.0, **options: Unpack[Options]) -> None:
         super().__init__("ap", Hinge(scale), **options)
 
 
 @documented
 class NDCGHingeLoss(RankLoss):
-    """
-    Structured hinge of normalised discounted cumulative gain (NDCG).
+    """Structured hinge of normalised discounted cumulative gain (NDCG).
 
     The usual choice for learning to rank lists of documents, with binary or graded relevance. The value is an upper
     bound on scale·(1 − NDCG) for binary relevance, and the weighted sum of such bounds over the grades otherwise.
-
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
@@ -284,7 +266,7 @@ class NDCGHingeLoss(RankLoss):
     1.3189
     """
 
-    @takes_also(RankLoss)
+    @takes_also(Asked)
     def __init__(
         self, *, k: int | None = None, gain: Gain = "exp2", scale: float = 1.0, **options: Unpack[Options]
     ) -> None:
@@ -294,14 +276,11 @@ class NDCGHingeLoss(RankLoss):
 
 @documented
 class SmoothRankLoss(RankLoss):
-    """
-    Rank loss with softened comparisons and its true gradient.
+    """Rank loss with softened comparisons and its true gradient.
 
     Each comparison of a positive with a negative changes linearly from 0 to 1 while their scores are within width of
     each other, instead of jumping where they are equal. The value approximates Δ itself (1 − AP for "ap"): it is
     continuous and bounded, but not convex.
-
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
 
     Parameters
     ----------
@@ -335,27 +314,26 @@ class SmoothRankLoss(RankLoss):
     0.3491
     """
 
-    @takes_also(RankLoss)
+    @takes_also(Asked)
     def __init__(self, loss: LossLike = "ap", *, width: float = 1.0, **options: Unpack[Options]) -> None:
         super().__init__(loss, Smooth(width), **options)
 
 
 @documented
 class ErrorDrivenLoss(RankLoss):
-    """
-    Error-driven loss: AP-loss of Chen et al. (2019) for "ap", and its like for other losses.
+    """Error-driven loss: AP-loss of Chen et al. (2019) for "ap", and its like for other losses.
 
     Each positive hands its ranking error to the negatives above it, in proportion to how far above they are. The
     backward pass returns this update, which is not the derivative of the value. Do not compare it with finite
     differences or use it in a line search.
 
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
-
     Parameters
     ----------
     {torch_loss}
     {torch_width}
-    {torch_interpolate}
+    interpolate : bool, default True
+        Whether the precision of a positive counts as the highest precision among positives that score no higher. A loss
+        whose discount is not positive, such as "auc", has no precision and is not interpolated.
     {torch_options}
 
     See Also
@@ -386,7 +364,7 @@ class ErrorDrivenLoss(RankLoss):
     (0.5, [0.375, -0.25, 0.125, -0.25])
     """
 
-    @takes_also(RankLoss)
+    @takes_also(Asked)
     def __init__(
         self, loss: LossLike = "ap", *, width: float = 1.0, interpolate: bool = True, **options: Unpack[Options]
     ) -> None:
@@ -395,21 +373,20 @@ class ErrorDrivenLoss(RankLoss):
 
 @documented
 class DirectLoss(RankLoss):
-    """
-    Rank loss itself, with the gradient of direct loss minimisation (Song et al., 2016).
+    """Rank loss itself, with the gradient of direct loss minimisation (Song et al., 2016).
 
     The value is Δ of the ranking by scores (1 − AP for "ap"), with ties counted as errors. It has no useful derivative,
     so the backward pass returns the difference of the scores' ranking and a slightly worse (or better) one, divided by
     epsilon. As epsilon falls, this tends to the gradient of the expected Δ.
 
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`. The target must be
-    binary.
-
     Parameters
     ----------
     {torch_loss}
-    {torch_epsilon}
-    {torch_update}
+    epsilon : float, default 1.0
+        Weight ε of Δ in the second ranking, positive. Larger values move more samples per step.
+    update : {"positive", "negative"}, default "positive"
+        "positive" moves away from a worse ranking, and "negative" towards a better one. The negative update is found by
+        an exact dynamic programme, whose time grows with the number of misordered pairs.
     {torch_options}
 
     See Also
@@ -435,40 +412,57 @@ class DirectLoss(RankLoss):
     (0.5, [0.0, -0.125, 0.125, 0.0])
     """
 
-    @takes_also(RankLoss)
+    @takes_also(Asked)
     def __init__(
         self, loss: LossLike = "ap", *, epsilon: float = 1.0, update: str = "positive", **options: Unpack[Options]
     ) -> None:
         super().__init__(loss, Direct(signed(epsilon, update)), **options)
 
 
+def signed(epsilon: float, update: str) -> float:
+    """The ε of `Direct`, which is below 0 for the negative update."""
+    check_known("update", update, ("positive", "negative"))
+    if not is_number(epsilon):
+        raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}")
+    if not 0.0 < epsilon < float("inf"):
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon}; the update is divided by it")
+    return float(epsilon if update == "positive" else -epsilon)
+
+
 @documented
-class RankSortLoss(WithOptions):
-    """
-    RankSort loss of a detector (Oksuz et al., ICCV 2021).
+class RankSortLoss(RankLoss):
+    """RankSort loss of a detector (Oksuz et al., ICCV 2021).
 
     It ranks positives above negatives, and positives among themselves by quality, such as the IoU of their boxes. It
-    replaces the classification loss of a detector. The module returns a ranking and a sorting part: minimise their sum.
+    replaces the classification loss of a detector. It has two parts: minimise their sum.
 
-    Call it as `ranking, sorting = loss(scores, target)`, with mask or qid as needed. See `forward`.
+        ranking_i = FP_i/(a_i + FP_i),  a_i = Σ_k H(s_k − s_i) over positives,  FP_i = Σ_j H(s_j − s_i) over negatives
+        sorting_i = mean of 1 − t_k weighted by H(s_k − s_i), less the same over those of t_k ≥ t_i
+
+    with H(x) = clip(x/(2·width) + ½, 0, 1). Each part is the mean over positives.
 
     Parameters
     ----------
-    {torch_half_width}
+    width : float, default 0.5
+        Half the width of the ramp H by which scores are compared, in units of the scores.
     {torch_ignore_index}
-    {torch_empty_image}
+    empty : {"zero", "skip", "error"}, default "zero"
+        Treatment of queries without positives. "zero" counts them as 0 in the mean, "skip" leaves them out of the mean,
+        and "error" raises ValueError. A query without negatives still has a sorting part.
     {torch_reduction}
     {torch_gather}
     {torch_backend}
 
     See Also
     --------
-    functional.rank_sort_loss : The same loss as a function, with the formulas.
+    functional.rank_sort_loss : The same loss as a function.
     ErrorDrivenLoss : For positives without a quality (AP-loss).
 
     Notes
     -----
-    The gradient is an update, not the derivative of the value. It does not vanish while a positive is ranked wrong.
+    The gradient is an update, not the derivative of the value. A positive hands its ranking error to the negatives
+    above it, and its sorting error to positives of lower quality above it, in proportion to H. It does not vanish while
+    a positive is ranked wrong.
 
     Examples
     --------
@@ -483,24 +477,11 @@ class RankSortLoss(WithOptions):
     (0.2, 0.1667)
     """
 
-    def __init__(
-        self,
-        width: float = 0.5,
-        *,
-        ignore_index: int | None = None,
-        empty: str = "zero",
-        reduction: str = "mean",
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__()
-        check_options(empty, reduction, gather, backend)
-        self.options = {
-            "width": as_width(width), "ignore_index": ignore_index, "empty": empty, "reduction": reduction,
-            "gather": gather, "backend": backend,
-        }  # fmt: skip
+    @takes_also(Asked, without=("dim",))
+    def __init__(self, width: float = 0.5, **options: Unpack[Options]) -> None:
+        super().__init__("ap", RankSort(width), **options)
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """
@@ -510,24 +491,34 @@ class RankSortLoss(WithOptions):
         ----------
         scores : Tensor of shape (n,)
             Raw outputs of a model, in floating point, flat.
-        {torch_quality}
+        target : Tensor of shape (n,)
+            Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
         {torch_mask}
-        {torch_qid}
+        qid : Tensor of shape (n,), optional
+            Integer image id of each sample, in any order. Each image is then a query of its own, and the parts are
+            means over images.
 
         Returns
         -------
         ranking : Tensor
-            Ranking part: a scalar tensor, or one value per query with reduction="none".
+            Ranking part: a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
+            for float64 scores.
         sorting : Tensor
             Sorting part, of the same shape.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, a score is not finite, or a target is not in [0, 1].
+        TypeError
+            If an argument has the wrong type.
         """
-        return rank_sort_loss(scores, target, mask=mask, qid=qid, **self.options)
+        return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", self.surrogate), self.options)
 
 
 @documented
-class RetrievalLoss(WithOptions):
-    """
-    Rank loss for retrieval and metric learning: every embedding is a query.
+class RetrievalLoss(RankLoss):
+    """Rank loss for retrieval and metric learning: every embedding is a query.
 
     Each embedding of the batch ranks the others by similarity, or ranks reference embeddings. Those with the label of
     the query are relevant. The value is the mean rank loss over the queries.
@@ -537,12 +528,41 @@ class RetrievalLoss(WithOptions):
     Parameters
     ----------
     {torch_loss}
-    {torch_retrieval}
+    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, optional
+        How the rank loss is minimised: as in `SmoothRankLoss` (the default), in `ErrorDrivenLoss`, whose gradient is an
+        update and not a derivative, or in `RankHingeLoss`; or a `rankwise.Surrogate`.
+    scale : float, optional
+        Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Other surrogates do not use it, and
+        without a surrogate it is refused.
+    width : float, default 0.05
+        Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines. The
+        hinge does not use it.
+    similarity : {"cosine", "dot"}, default "cosine"
+        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+    empty : {"zero", "skip", "error"}, default "skip"
+        Treatment of queries without positives (alone in their label) or without negatives. "zero" counts them as 0 in
+        the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the values of the queries are combined. "none" returns one value per query.
+    chunk_size : int, optional
+        Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
+        similarities again. None takes as many as fit in 256 MiB.
+    gather : bool or "ddp", default False
+        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
+        the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
+        those of this process's queries.
+    {torch_backend}
 
     See Also
     --------
-    functional.retrieval_loss : The same loss as a function, with what was measured.
+    functional.retrieval_loss : The same loss as a function.
     SmoothRankLoss : For scores that a model gives directly.
+
+    Notes
+    -----
+    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
+    0.346 with the hinge, all with a width of 0.05 and a scale of 1. The smooth one was third of nine losses, within
+    chance of the first.
 
     Examples
     --------
@@ -556,35 +576,15 @@ class RetrievalLoss(WithOptions):
     0.1667
     """
 
-    def __init__(
-        self,
-        loss: LossLike = "ap",
-        *,
-        surrogate: str | Surrogate | None = None,
-        scale: float | None = None,
-        width: float = 0.05,
-        similarity: str = "cosine",
-        empty: str = "skip",
-        reduction: str = "mean",
-        chunk_size: int | None = None,
-        gather: Gather = False,
-        backend: str = "auto",
-    ) -> None:
-        super().__init__()
-        posed(loss, *described(surrogate, scale, width))
-        check_options(empty, reduction, gather, backend)
-        check_retrieval(similarity, chunk_size)
-        self.loss = loss
-        self.options = {
-            "surrogate": "smooth" if surrogate is None else surrogate, "scale": 1.0 if scale is None else scale,
-            "width": width, "similarity": similarity, "empty": empty, "reduction": reduction, "chunk_size": chunk_size,
-            "gather": gather, "backend": backend,
-        }  # fmt: skip
+    @takes_also(Retrieval)
+    def __init__(self, loss: LossLike = "ap", **options: Any) -> None:
+        asked = Retrieval(**options)
+        asked.check()
+        surrogate, *parameters = asked.made()
+        super().__init__(loss, surrogate(*parameters) if parameters else surrogate)
+        self.options = asked
 
-    def _made_of(self) -> tuple[object, ...]:
-        return (self.loss,)
-
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         embeddings: Tensor,
         labels: Tensor,
@@ -596,13 +596,27 @@ class RetrievalLoss(WithOptions):
 
         Parameters
         ----------
-        {torch_embeddings}
-        {torch_references}
+        embeddings : Tensor of shape (B, d)
+            One query per row, in floating point.
+        labels : Tensor of shape (B,)
+            Integer label of each embedding. Items with the label of a query are relevant to it.
+        reference : Tensor of shape (R, d), optional
+            Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the
+            batch, and not itself.
+        reference_labels : Tensor of shape (R,), optional
+            Integer label of each reference. Required with reference.
 
         Returns
         -------
-        {torch_value}
+        Tensor
+            The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
+            for float64 embeddings.
+
+        Raises
+        ------
+        ValueError
+            If shapes, types or devices do not agree, or an embedding is not finite.
+        TypeError
+            If an argument has the wrong type.
         """
-        return retrieval_loss(
-            embeddings, labels, self.loss, reference=reference, reference_labels=reference_labels, **self.options
-        )
+        return retrieve(embeddings, labels, reference, reference_labels, self.loss, self.options)

@@ -65,7 +65,8 @@ class RankSort(Surrogate):
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
-        return Solved(found.values, found.values, *queries.counts, found.gradients)
+        n_pos, n_neg = queries.counts
+        return Solved(found.values, found.values, n_pos, n_neg, found.gradients)
 
     solve_graded = solve_binary
 
@@ -118,7 +119,7 @@ def key_of(objective: Objective | str) -> str:
     if isinstance(objective, str):
         return objective
     known, surrogate = objective.known, objective.surrogate  # such keys are the same in every process
-    key = f"{surrogate!r} of {known}" if known else f"{surrogate.name} of {objective.loss.name} #{id(objective)}"
+    key = f"{surrogate!r} of {known}" if known else f"{type(surrogate).__name__} #{id(objective)}"
     _BY_KEY[key] = objective
     return key
 

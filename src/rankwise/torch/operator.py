@@ -44,18 +44,20 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     objective = objective_of(objective)
     samples = objective.read(target, mask, ignore_index)
     in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
-    if not in_core and not on_device.can_solve(objective):
+    graded = samples.grades is not None
+    if not in_core and not on_device.can_solve(objective, graded):
         if backend == "tensor":
+            what = f"{type(objective.surrogate).__name__} of {objective.loss.name!r}{' with grades' if graded else ''}"
             raise ValueError(
-                f"backend='tensor' has no operations for {objective.surrogate!r} of {objective.loss.name!r}; use "
-                "backend='auto', which takes the core for it on every device"
+                f"backend='tensor' has no operations for {what}; use backend='auto', which takes the core for it on "
+                "every device"
             )
         in_core = True
     solver = core if in_core else on_device
     outcome, query = solver.solve_batch(scores, samples, qid, objective)
     query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
     if empty == "error":
-        refuse_empty(outcome.filled, objective.lacks(samples.grades is not None), qid)
+        refuse_empty(outcome.filled, objective.lacks(graded), qid)
     values, gradient, filled = outcome.values, outcome.gradient, outcome.filled
     if reduction == "none":
         shape = values.shape[:-1] if qid is None and scores.dim() == 1 else values.shape

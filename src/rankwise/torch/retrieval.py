@@ -14,7 +14,7 @@ from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
-from rankwise.torch.arguments import Gather, check_options, documented
+from rankwise.torch.arguments import Gather, checked
 from rankwise.torch.batches import is_distributed
 from rankwise.torch.objective import objective_of, posed, queries_counted, refuse_empty
 
@@ -22,76 +22,60 @@ from rankwise.torch.objective import objective_of, posed, queries_counted, refus
 _MOST_HELD = 1 << 26
 
 
-@documented
-def retrieval_loss(
+class Retrieval(NamedTuple):
+    """The options of a loss of embeddings, with their defaults."""
+
+    surrogate: str | Surrogate | None = None
+    scale: float | None = None
+    width: float = 0.05
+    similarity: str = "cosine"
+    empty: str = "skip"
+    reduction: str = "mean"
+    chunk_size: int | None = None
+    gather: Gather = False
+    backend: str = "auto"
+
+    def check(self) -> None:
+        """Raise for unknown names, and for an invalid chunk size."""
+        checked(empty=self.empty, reduction=self.reduction, gather=self.gather, backend=self.backend)
+        check_known("similarity", self.similarity, ("cosine", "dot"))
+        size = self.chunk_size
+        if size is not None and (not is_whole(size) or size < 1):
+            raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {size!r}")
+
+    def made(self) -> tuple[Any, ...]:
+        """The surrogate as `posed` takes it; raises for a scale without a surrogate, which would have no effect."""
+        if self.surrogate is not None and not isinstance(self.surrogate, str):
+            return (self.surrogate,)
+        if self.surrogate is None and self.scale is not None:
+            raise ValueError(
+                "scale is the weight of the loss in the hinge, but without surrogate= the loss is smooth; pass "
+                "surrogate='hinge' with it, or width= instead"
+            )
+        name = "smooth" if self.surrogate is None else self.surrogate
+        check_known("surrogate", name, ("smooth", "error-driven", "hinge"))
+        scale, width = as_scale(1.0 if self.scale is None else self.scale), as_width(self.width)
+        if name == "hinge":
+            return Hinge, scale
+        return (Smooth if name == "smooth" else ErrorDriven), width
+
+
+def retrieve(
     embeddings: Tensor,
     labels: Tensor,
-    loss: LossLike = "ap",
-    *,
-    reference: Tensor | None = None,
-    reference_labels: Tensor | None = None,
-    surrogate: str | Surrogate | None = None,
-    scale: float | None = None,
-    width: float = 0.05,
-    similarity: str = "cosine",
-    empty: str = "skip",
-    reduction: str = "mean",
-    chunk_size: int | None = None,
-    gather: Gather = False,
-    backend: str = "auto",
+    reference: Tensor | None,
+    reference_labels: Tensor | None,
+    loss: LossLike,
+    asked: Retrieval,
 ) -> Tensor:
-    """
-    Compute a rank loss with every embedding as a query, for retrieval and metric learning.
-
-    Each embedding ranks the others of the batch by similarity, or ranks reference embeddings. Those with the label of
-    the query are relevant.
-
-    Parameters
-    ----------
-    {torch_embeddings}
-    {torch_loss}
-    {torch_references}
-    {torch_retrieval}
-
-    Returns
-    -------
-    Tensor
-        The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
-        float64 embeddings.
-
-    Raises
-    ------
-    ValueError
-        If shapes, types or devices do not agree, or an embedding is not finite.
-    TypeError
-        If an argument has the wrong type.
-
-    See Also
-    --------
-    rankwise.torch.RetrievalLoss : The same loss as a module.
-    smooth_loss : For scores that a model gives directly.
-
-    Notes
-    -----
-    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
-    0.346 with the hinge, all with a width of 0.05 and a scale of 1.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import retrieval_loss
-    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]], requires_grad=True)
-    >>> value = retrieval_loss(points, torch.tensor([7, 7, 3]))
-    >>> round(value.item(), 4)
-    0.1667
-    """
-    check_options(empty, reduction, gather, backend)
-    check_retrieval(similarity, chunk_size)
-    objective = posed(loss, *described(surrogate, scale, width))
+    """The loss of embeddings that rank each other, or references."""
+    asked.check()
+    objective = posed(loss, *asked.made())
+    empty, reduction, gather = asked.empty, asked.reduction, asked.gather
     several = is_distributed(gather)
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
-    prepared = partial(_prepare, embeddings, labels, reference, reference_labels, similarity)
+    prepared = partial(_prepare, embeddings, labels, reference, reference_labels, asked.similarity)
     queries, reference, reference_labels, own = (
         distributed.together(prepared, embeddings.device) if several else prepared()
     )
@@ -100,8 +84,8 @@ def retrieval_loss(
         own = None if own is None else first
     # The operator knows only the place of an empty query within its chunk.
     refused_here = empty == "error" and operator.is_plain(queries)
-    options = operator.Options(None, objective, "zero" if refused_here else empty, "none", backend)
-    step = chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
+    options = operator.Options(None, objective, "zero" if refused_here else empty, "none", asked.backend)
+    step = asked.chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
     given = _Given(queries, labels, reference, reference_labels)
     solved = partial(_by_chunk, given, options, own, step, refused_here)
     values, filled = distributed.together(solved, embeddings.device) if several else solved()
@@ -113,30 +97,6 @@ def retrieval_loss(
     if several:
         total, count = distributed.sum_over_processes(total), distributed.sum_over_processes(count)
     return total if reduction == "sum" else total / count.clamp(min=1)
-
-
-def check_retrieval(similarity: str, chunk_size: int | None) -> None:
-    """Raise for an unknown similarity or an invalid chunk size."""
-    check_known("similarity", similarity, ("cosine", "dot"))
-    if chunk_size is not None and (not is_whole(chunk_size) or chunk_size < 1):
-        raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {chunk_size!r}")
-
-
-def described(surrogate: str | Surrogate | None, scale: float | None, width: float) -> tuple[Any, ...]:
-    """A surrogate as `posed` takes it; raises for a scale without a surrogate, which would have no effect."""
-    if surrogate is not None and not isinstance(surrogate, str):
-        return (surrogate,)
-    if surrogate is None and scale is not None:
-        raise ValueError(
-            "scale is the weight of the loss in the hinge, but without surrogate= the loss is smooth; pass "
-            "surrogate='hinge' with it, or width= instead"
-        )
-    name = "smooth" if surrogate is None else surrogate
-    check_known("surrogate", name, ("smooth", "error-driven", "hinge"))
-    scale, width = as_scale(1.0 if scale is None else scale), as_width(width)
-    if name == "hinge":
-        return Hinge, scale
-    return (Smooth if name == "smooth" else ErrorDriven), width
 
 
 def _prepare(

@@ -5,6 +5,7 @@ The cost is that of a few sorts: O(n log n) work and O(n) memory, and no matrix 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.surrogates import ErrorDriven, Hinge, Smooth
+from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
 from rankwise.torch.objective import Objective, Outcome, RankSort
 from rankwise.torch.on_device.grades import solve_graded
@@ -22,17 +23,25 @@ from rankwise.torch.on_device.rows import SortedRows, sort_rows
 from rankwise.torch.on_device.soft import error_driven, smooth
 from rankwise.torch.on_device.tables import DiscountedTensors
 
-_SOLVERS = {Hinge: hinge, Smooth: smooth, ErrorDriven: error_driven}
+_SOLVERS: dict[type[Surrogate], Callable[..., tuple[Tensor, Tensor]]] = {
+    Hinge: hinge,
+    Smooth: smooth,
+    ErrorDriven: error_driven,
+}
 
 
-def can_solve(objective: Objective) -> bool:
-    """Whether there are tensor operations for it: for losses with a discount, and for the hinge under (C2)."""
+def can_solve(objective: Objective, graded: bool) -> bool:
+    """Whether there are tensor operations for it: for losses with a discount.
+
+    The hinge must satisfy (C2), and the smooth loss must not have to soften the ranks of all samples, as with grades.
+    """
     loss, surrogate = objective.loss, objective.surrogate
+    known = type(surrogate) in _SOLVERS and loss.has_discount
     if isinstance(surrogate, Hinge):
-        known = surrogate.method == "auto" and loss.k is None
-    else:
-        known = not isinstance(surrogate, Smooth) or surrogate.soft_ranks
-    return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and loss.has_discount and known)
+        return known and surrogate.method == "auto" and loss.k is None
+    if isinstance(surrogate, Smooth):
+        return known and not (graded and surrogate.soft_ranks)
+    return known or type(surrogate) is RankSort
 
 
 def solve_batch(
@@ -63,7 +72,7 @@ def _solve_rows(scores: Tensor, samples: Samples, objective: Objective) -> Outco
     if isinstance(objective.surrogate, RankSort):
         return rank_sort(scores, samples, objective.surrogate.width)
     if samples.grades is not None:
-        return solve_graded(scores, samples, objective, partial(_solve_binary, objective=objective))
+        return solve_graded(scores, samples, objective.loss, partial(_solve_binary, objective=objective))
     return _solve_binary(scores, samples, objective)
 
 
