@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
-from rankwise.torch.tensor_loss import _TABLES  # noqa: E402
+from rankwise.torch.on_device.tables import _TABLES  # noqa: E402
 
 BACKENDS = ("core", "tensor")
 RTOL = 1e-15

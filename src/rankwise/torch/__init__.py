@@ -22,10 +22,17 @@ except ModuleNotFoundError as error:
 
 from rankwise.torch import functional
 from rankwise.torch.memory import IndexedDataset, ScoreMemory
-from rankwise.torch.modules import APHingeLoss, NDCGHingeLoss, RankHingeLoss
-from rankwise.torch.rank_sort import RankSortLoss
-from rankwise.torch.retrieval import RetrievalLoss
-from rankwise.torch.surrogate_modules import DirectLoss, ErrorDrivenLoss, SmoothRankLoss
+from rankwise.torch.modules import (
+    APHingeLoss,
+    DirectLoss,
+    ErrorDrivenLoss,
+    NDCGHingeLoss,
+    RankHingeLoss,
+    RankLoss,
+    RankSortLoss,
+    RetrievalLoss,
+    SmoothRankLoss,
+)
 
 __all__ = [
     "APHingeLoss",
@@ -34,6 +41,7 @@ __all__ = [
     "IndexedDataset",
     "NDCGHingeLoss",
     "RankHingeLoss",
+    "RankLoss",
     "RankSortLoss",
     "RetrievalLoss",
     "ScoreMemory",

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss
 from rankwise.parts.exchange import Function, Traffic, add_all, size_of
 from rankwise.parts.hinge import Large, is_large, solve_hinge
 from rankwise.parts.share import Plan, Scored, share_out, totals_of
 from rankwise.parts.smooth import solve_smooth_parts
-from rankwise.surrogates import Smooth
+from rankwise.surrogates import Hinge, Smooth
 from rankwise.torch.distributed import gather_parts, tell_all
 from rankwise.torch.layout import compute_dtype
-from rankwise.torch.options import Options, loss_of
+from rankwise.torch.objective import Objective, objective_of
+from rankwise.torch.operator import Options
 
 __all__ = ["Processes", "rank_together"]
 
@@ -66,8 +66,8 @@ def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Optio
 
     is_plain: whether only scores and target are given. times_world: multiply gradients by the number of processes.
     """
-    loss = loss_of(options.loss)
-    relevant = _relevant(scores, target) if is_plain and _is_known(scores, loss, options) else None
+    objective = objective_of(options.objective)
+    relevant = _relevant(scores, target) if is_plain and _is_known(scores, objective, options) else None
     own = [0, 0, 0, 0]
     if relevant is not None:
         own = [1, scores.shape[0], int(np.count_nonzero(relevant)), _DTYPES.index(compute_dtype(scores))]
@@ -79,28 +79,32 @@ def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Optio
     first = sum(one[1] for one in of_all[: torch.distributed.get_rank()])
     values = scores.detach().to(compute_dtype(scores)).to(torch.float64).numpy()
     part = share_out(Scored(np.ascontiguousarray(values)), [Plan(None, np.flatnonzero(relevant), first, n)])
-    value, gradient = _solve(Processes(part), Large(n, n_pos), loss, options)
+    value, gradient = _solve(Processes(part), Large(n, n_pos), objective)
     slope = torch.from_numpy(gradient).to(compute_dtype(scores))
     found: Tensor = _Known.apply(scores, slope, value, len(of_all) if times_world else 1)
     return found
 
 
-def _solve(exchange: Processes, query: Large, loss: Loss, options: Options) -> tuple[float, NDArray[np.float64]]:
+def _solve(exchange: Processes, query: Large, objective: Objective) -> tuple[float, NDArray[np.float64]]:
+    loss, surrogate = objective.loss, objective.surrogate
     assert isinstance(loss, DiscountedLoss)
-    if options.update:
-        parts, (pending,) = solve_smooth_parts(exchange, [query], loss, Smooth(options.scale))
+    if isinstance(surrogate, Smooth):
+        parts, (pending,) = solve_smooth_parts(exchange, [query], loss, surrogate)
     else:
-        parts, (pending,) = solve_hinge(exchange, [query], loss, options.scale)
+        assert isinstance(surrogate, Hinge)
+        parts, (pending,) = solve_hinge(exchange, [query], loss, surrogate.scale)
     (total,) = parts.ask(totals_of)
     gradient: NDArray[np.float64] = parts.state.shares[0].gradient  # type: ignore[attr-defined]
     return pending.solved(total).value, gradient
 
 
-def _is_known(scores: Tensor, loss: Loss, options: Options) -> bool:
-    """Whether parts can rank such scores by such a loss."""
-    of_loss = loss.has_discount and loss.k is None and options.update in ("", "smooth")
+def _is_known(scores: Tensor, objective: Objective, options: Options) -> bool:
+    """Whether parts can rank such scores for such an objective."""
+    loss, surrogate = objective.loss, objective.surrogate
+    is_hinge = type(surrogate) is Hinge and surrogate.method == "auto"
+    known = loss.has_discount and loss.k is None and (is_hinge or type(surrogate) is Smooth)
     of_call = options.ignore_index is None and options.backend != "tensor"
-    return of_loss and of_call and scores.dim() == 1 and scores.device.type == "cpu"
+    return known and of_call and scores.dim() == 1 and scores.device.type == "cpu"
 
 
 def _relevant(scores: Tensor, target: Tensor) -> NDArray[np.bool_] | None:

@@ -112,20 +112,12 @@ def _readings(scores: Tensor) -> str:
     )
 
 
-def as_rows(values: Tensor | None, dim: int) -> Tensor | None:
+def as_rows(values: Tensor, dim: int) -> Tensor:
     """Values with one query per row (Q, n), ranked along dim; those of a single query are unchanged."""
-    if values is None or values.dim() == 1 or (values.dim() == 2 and dim in (1, -1)):
+    if values.dim() == 1 or (values.dim() == 2 and dim in (1, -1)):
         return values
     rows = values.movedim(dim, -1)
-    return rows.reshape(_count(rows), values.shape[dim])
-
-
-def _count(rows: Tensor) -> int:
-    """The number of queries: the product of all dimensions except the last, even if that one is empty."""
-    count = 1
-    for size in rows.shape[:-1]:
-        count *= size
-    return count
+    return rows.reshape(rows.shape[:-1].numel(), values.shape[dim])
 
 
 class Samples(NamedTuple):
@@ -139,17 +131,41 @@ class Samples(NamedTuple):
     grades: Tensor | None = None
 
 
-def samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, graded: bool = False) -> Samples:
+def read_samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, graded: bool = False) -> Samples:
     """Read target, mask and ignore_index; numbers other than 0 and 1 are grades, if grades are allowed."""
-    valid = None if mask is None else mask.bool()
-    if ignore_index is not None:
-        kept = target != ignore_index
-        valid = kept if valid is None else valid & kept
+    valid = _valid(target, mask, ignore_index)
     if graded and target.dtype != torch.bool and bool(_neither(target, valid).any()):
         grades = _grades(target, valid)
         return Samples(grades > 0.0, valid, grades)
     relevant = target if target.dtype == torch.bool else _binary(target, valid)
     return Samples(relevant if valid is None else relevant & valid, valid)
+
+
+def read_qualities(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Samples:
+    """Read qualities, which are positive where a sample is; raises for those outside [0, 1]."""
+    valid = _valid(target, mask, ignore_index)
+    # NumPy has no halves that hold them exactly.
+    quality = target if target.dtype in (torch.float32, torch.float64) else target.to(precise(target.device))
+    if valid is not None:
+        quality = torch.where(valid, quality, 0.0)
+    wrong = ~((quality >= 0.0) & (quality <= 1.0))
+    if bool(wrong.any()):
+        at = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"{_place('target', at)} is {quality[tuple(at)].item()}, but the quality of a positive, such as its IoU, "
+            "must be in (0, 1] and that of a negative 0; clamp it, or pass ignore_index= for a value that means no "
+            "label"
+        )
+    return Samples(quality > 0.0, valid, quality)
+
+
+def _valid(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Tensor | None:
+    """Which samples count; None if all do."""
+    valid = None if mask is None else mask.bool()
+    if ignore_index is None:
+        return valid
+    kept = target != ignore_index
+    return kept if valid is None else valid & kept
 
 
 def _neither(target: Tensor, valid: Tensor | None) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankwise.arguments import check_whole
-from rankwise.torch.layout import compute_dtype, precise, refuse_scores, samples
+from rankwise.torch.layout import compute_dtype, precise, read_samples, refuse_scores
 
 
 class Entries(NamedTuple):
@@ -148,7 +148,7 @@ def place(
     """
     flat, index = scores.dim() == 1, index.long()
     _refuse_index(index, memory.scores.shape[1])
-    relevant, valid, _ = samples(target.t(), None if mask is None else mask.t(), ignore_index)
+    relevant, valid, _ = read_samples(target.t(), None if mask is None else mask.t(), ignore_index)
     rows = scores.to(compute_dtype(scores)).t().reshape(memory.scores.shape[0], -1)
     relevant = relevant.reshape(rows.shape)
     valid = torch.ones_like(relevant) if valid is None else valid.reshape(rows.shape)

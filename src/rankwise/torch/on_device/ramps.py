@@ -1,6 +1,4 @@
-"""The smooth and the error-driven loss in tensors, for all queries of a batch at once.
-
-Formulas: `rankwise.surrogates.smooth`.
+"""Comparisons softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1), and sums over them for all queries of a batch.
 
 Scores are negated, t = −s, so that positives ascend from the top: c_k = Σ_j H(t_k − t_j). Two searches among the edges
 t_k ± width place a sample: it is below the windows of positives k < under, in those of under ≤ k < upto, and above
@@ -23,15 +21,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rankwise.torch.layout import Samples
-from rankwise.torch.options import Goal
-from rankwise.torch.tensor_loss import DiscountedTensors
-from rankwise.torch.tensor_rows import SortedRows, sort_rows
+from rankwise.torch.on_device.rows import SortedRows
 
 _pad = torch.nn.functional.pad
 
 
-class _Positives(NamedTuple):
+class Positives(NamedTuple):
     """Positives of each query from the top, (Q, P). level: t, or ∞ after the last positive; real: whether there is one.
 
     lower, upper: the edges of their windows. head: the first positive of their cell. base: its level. offset: the
@@ -48,7 +43,7 @@ class _Positives(NamedTuple):
     offset: Tensor
 
 
-class _Windows(NamedTuple):
+class Windows(NamedTuple):
     """By sample (Q, n): it is in the windows of under ≤ k < upto; those from cut on belong to the last cell.
 
     early, late: its offset from the first positive of the first and of the last of these cells.
@@ -61,76 +56,8 @@ class _Windows(NamedTuple):
     late: Tensor
 
 
-def softened(rows: SortedRows, loss: DiscountedTensors, goal: Goal) -> tuple[Tensor, Tensor]:
-    """Values (Q,), and the gradient (or update) of the goal by rank, (Q, n)."""
-    positives = _positives(rows, goal.scale)
-    windows = _windows(positives, -rows.scores.to(positives.level.dtype).contiguous())
-    above, near = _count(positives, windows, rows.is_neg)
-    k = torch.arange(1, rows.most_pos + 1, device=above.device)
-    if goal.update == "smooth":
-        w = loss.weight[k - 1] / loss.norm
-        ideal, _ = loss.continued(k.to(above.dtype))
-        found, slope = loss.continued(torch.where(positives.real, k + above, 1.0))
-        weight = _shared(positives, torch.where(positives.real, -w * slope, 0.0))
-        error, own = w * (ideal - found), -weight * near * (0.5 / goal.scale)
-        negatives = _level_sums(windows, weight) * (0.5 / goal.scale)
-    else:
-        error = _errors(rows, positives, loss, above, goal.update == "interpolated")
-        weight, own = torch.where(positives.real & (above > 0.0), error / above, 0.0), -error
-        negatives = _ramp_sums(positives, windows, weight)
-    values = torch.where(positives.real, error, 0.0).sum(1)
-    of_positives = own.gather(1, (rows.is_pos.cumsum(1) - 1).clamp(min=0))
-    return values, torch.where(rows.is_neg, negatives, torch.where(rows.is_pos, of_positives, 0.0))
-
-
-class Among(NamedTuple):
-    """Soft places of members among themselves, by sample (Q, n), 1 for others, and what their gradient needs."""
-
-    place: Tensor
-    positives: _Positives
-    windows: _Windows
-    near: Tensor
-    at: Tensor
-
-    def pull(self, weight: Tensor) -> Tensor:
-        """The gradient by sample of Σ A(place), weight being A′ by sample (Q, n)."""
-        own = torch.where(self.positives.real, weight.gather(1, self.at), 0.0)
-        slope = (_level_sums(self.windows, own) - own * self.near) * (0.5 / self.positives.width)
-        return torch.zeros_like(weight).scatter_(1, self.at, torch.where(self.positives.real, slope, 0.0))
-
-
-def among(scores: Tensor, member: Tensor, width: float) -> Among:
-    """½ + Σ_e H(s_e − s_d) over the members of each query (Q, n); there must be at least one member."""
-    rows = sort_rows(scores, Samples(member, member))
-    positives = _positives(rows, width)
-    windows = _windows(positives, positives.level)
-    above, near = _count(positives, windows, positives.real)
-    at = rows.order[:, : rows.most_pos]  # members come first
-    place = torch.ones(scores.shape, dtype=above.dtype, device=scores.device)
-    place.scatter_(1, at, torch.where(positives.real, (0.5 + above).clamp(min=1.0), 1.0))
-    return Among(place, positives, windows, near, at)
-
-
-def _errors(
-    rows: SortedRows, positives: _Positives, loss: DiscountedTensors, above: Tensor, interpolate: bool
-) -> Tensor:
-    """The error of every positive, (Q, P): (w(p)/C)·(D(p) − D(p + c)), p its soft place among the positives."""
-    among, _ = _count(positives, _windows(positives, positives.level), positives.real)
-    place = torch.where(positives.real, (0.5 + among).clamp(min=1.0), 1.0)
-    ideal, _ = loss.continued(place)
-    found, _ = loss.continued(place + torch.where(positives.real, above, 0.0))
-    has_precision = (ideal > 0.0) | ((ideal == 0.0) & loss.is_cut)
-    if interpolate and bool(has_precision.any()):
-        precision = torch.where(positives.real, torch.where(ideal > 0.0, found / ideal, 0.0), -torch.inf)
-        highest = ideal * precision.flip(1).cummax(1).values.flip(1)
-        found = torch.where((has_precision | ~positives.real).all(1, keepdim=True), highest, found)
-    low = place.long().clamp(max=rows.most_pos)
-    high = (low + 1).clamp(max=rows.most_pos)
-    w = loss.weight[low - 1] + (place - low) * (loss.weight[high - 1] - loss.weight[low - 1])
-    return w / loss.norm * (ideal - found)
-
-
-def _positives(rows: SortedRows, width: float) -> _Positives:
+def positives_of(rows: SortedRows, width: float) -> Positives:
+    """The positives of sorted rows, with the windows of this width around them."""
     real = torch.arange(rows.most_pos, device=rows.pos.device) < rows.n_pos
     level = torch.where(real, -rows.pos, torch.inf)
     steps = torch.where(real[:, 1:], level.diff() / (4.0 * width), 0.0).clamp(max=1.0)
@@ -139,7 +66,7 @@ def _positives(rows: SortedRows, width: float) -> _Positives:
     base = level.gather(1, head)
     lower = _first_near(level - width, lambda x: x - level > -width)
     upper = _first_near(level + width, lambda x: x - level >= width)
-    return _Positives(
+    return Positives(
         width, level, real, lower, upper, head, base, torch.where(real, (level - base) / (2.0 * width), 0.0)
     )
 
@@ -154,7 +81,8 @@ def _first_near(x: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
     return x.cummax(1).values
 
 
-def _windows(positives: _Positives, t: Tensor) -> _Windows:
+def windows_of(positives: Positives, t: Tensor) -> Windows:
+    """The windows that hold samples of levels t (Q, n)."""
     under = torch.searchsorted(positives.upper, t, right=True)
     upto = torch.searchsorted(positives.lower, t, right=True)
     last = (upto - 1).clamp(min=0)
@@ -164,10 +92,10 @@ def _windows(positives: _Positives, t: Tensor) -> _Windows:
         torch.where(under < upto, (t - positives.base.gather(1, at)) / (2.0 * positives.width), 0.0)
         for at in (first, last)
     )
-    return _Windows(under, cut, upto, early, late)
+    return Windows(under, cut, upto, early, late)
 
 
-def _count(positives: _Positives, windows: _Windows, counted: Tensor) -> tuple[Tensor, Tensor]:
+def count(positives: Positives, windows: Windows, counted: Tensor) -> tuple[Tensor, Tensor]:
     """Σ H(t_k − t_j) over the counted samples for every positive (Q, P), and how many are in its window."""
     dtype = positives.level.dtype
     bits = 60 - counted.shape[1].bit_length()  # offsets in units of 2·width are less than 4 in size
@@ -189,13 +117,13 @@ def _count(positives: _Positives, windows: _Windows, counted: Tensor) -> tuple[T
     return beyond.to(dtype) + inside.clamp(min=0.0), near
 
 
-def _level_sums(windows: _Windows, weight: Tensor) -> Tensor:
+def level_sums(windows: Windows, weight: Tensor) -> Tensor:
     """The sum of the weights of positives whose window contains a sample, (Q, n)."""
     sums = _pad(weight.cumsum(1), (1, 0))
     return sums.gather(1, windows.upto) - sums.gather(1, windows.under)
 
 
-def _ramp_sums(positives: _Positives, windows: _Windows, weight: Tensor) -> Tensor:
+def ramp_sums(positives: Positives, windows: Windows, weight: Tensor) -> Tensor:
     """Σ_k weight_k·H(t_k − t_j) by sample, (Q, n)."""
     below = _pad(weight.flip(1).cumsum(1).flip(1), (0, 1)).gather(1, windows.upto)
     sums, moments = (_pad(one.cumsum(1), (1, 0)) for one in (weight, weight * positives.offset))
@@ -207,11 +135,3 @@ def _ramp_sums(positives: _Positives, windows: _Windows, weight: Tensor) -> Tens
         inside, moment = (one.gather(1, stop) - one.gather(1, first) for one in (sums, moments))
         parts.append(moment + inside * (0.5 - offset))
     return below + parts[0] + parts[1]
-
-
-def _shared(positives: _Positives, values: Tensor) -> Tensor:
-    """Give positives that tie their mean."""
-    level = positives.level
-    run = _pad((level[:, 1:] != level[:, :-1]).cumsum(1), (1, 0))
-    sums, sizes = (torch.zeros_like(values).scatter_add_(1, run, one) for one in (values, torch.ones_like(values)))
-    return (sums / sizes.clamp(min=1.0)).gather(1, run)

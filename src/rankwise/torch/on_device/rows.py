@@ -30,6 +30,12 @@ class SortedRows(NamedTuple):
     most_pos: int
     most_neg: int
 
+    def of_positives(self, values: Tensor) -> Tensor:
+        """Values in sorted order (Q, n), of the positives of each row, (Q, P); arbitrary after the last."""
+        flat = values[self.is_pos]
+        at = self.n_pos.cumsum(0) - self.n_pos + torch.arange(self.most_pos, device=flat.device)
+        return flat[at.clamp(max=max(flat.shape[0] - 1, 0))] if self.most_pos else flat.new_empty(values.shape[0], 0)
+
     def negative(self, j: Tensor) -> Tensor:
         """The score of the j-th negative of each row, 1 ≤ j; arbitrary where there is no j-th negative."""
         return self.neg[(self.first + j - 1).clamp(0, self.neg.shape[0] - 1)]
@@ -50,10 +56,8 @@ def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
     is_pos = relevant.gather(1, order)
     is_neg = ~is_pos if valid is None else valid.gather(1, order) & ~is_pos
     dtype = precise(scores.device)
-    pos, neg = by_score[is_pos].to(dtype), by_score[is_neg].to(dtype)
-    begin = n_pos.cumsum(0) - n_pos
-    at = begin + torch.arange(facts[0], device=scores.device)
-    rows_of_pos = pos[at.clamp(max=max(pos.shape[0] - 1, 0))] if facts[0] else pos.new_empty(scores.shape[0], 0)
-    return SortedRows(
-        by_score, order, is_pos, is_neg, n_pos, n_neg, rows_of_pos, neg, n_neg.cumsum(0) - n_neg, facts[0], facts[1]
+    neg = by_score[is_neg].to(dtype)
+    rows = SortedRows(
+        by_score, order, is_pos, is_neg, n_pos, n_neg, neg, neg, n_neg.cumsum(0) - n_neg, facts[0], facts[1]
     )
+    return rows._replace(pos=rows.of_positives(by_score).to(dtype))

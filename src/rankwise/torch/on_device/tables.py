@@ -79,14 +79,6 @@ class DiscountedTensors:
         step = self._discount[below + 1] - self._discount[below]
         return self._discount[below] + (m - below) * step, step
 
-    def interpolated(self, place: Tensor) -> tuple[Tensor, Tensor]:
-        """w and its slope at real places: linear between whole places, constant after the last."""
-        if self.weight.shape[0] == 1:
-            return self.weight.expand(place.shape), torch.zeros_like(place)
-        below = place.long().clamp(1, self.weight.shape[0] - 1)
-        slope = self.weight[below] - self.weight[below - 1]
-        return self.weight[below - 1] + (place - below) * slope, slope
-
 
 def _tables(loss: DiscountedLoss, n_pos: int, n: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """w_1..w_P and D(0)..D(n) on the device, created when first needed or too short."""

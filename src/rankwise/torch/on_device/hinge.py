@@ -16,24 +16,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rankwise.torch.tensor_loss import DiscountedTensors
-from rankwise.torch.tensor_rows import SortedRows
+from rankwise.surrogates import Hinge
+from rankwise.torch.on_device.rows import SortedRows
+from rankwise.torch.on_device.tables import DiscountedTensors
 
 
-def hinge(rows: SortedRows, loss: DiscountedTensors, scale: float) -> tuple[Tensor, Tensor]:
+def hinge(rows: SortedRows, loss: DiscountedTensors, surrogate: Hinge) -> tuple[Tensor, Tensor]:
     """Values (Q,), and gradients by rank, (Q, n); any value where a query has one class only."""
+    scale = surrogate.scale
     unit = torch.where((rows.n_pos > 0) & (rows.n_neg > 0), 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
-    above = most_violating(rows, loss, scale)
+    above = _most_violating(rows, loss, scale)
     slope = _gradient(rows, above) * unit
     return scale * loss.lost(above, rows.n_pos) + _total(rows, slope), slope
 
 
-def most_violating(rows: SortedRows, loss: DiscountedTensors, scale: float) -> Tensor:
+def _most_violating(rows: SortedRows, loss: DiscountedTensors, scale: float) -> Tensor:
     """above (Q, P) of the ranking that maximises scale·Δ + F, by row."""
     k = torch.arange(rows.most_pos, device=rows.pos.device).expand(rows.pos.shape)
     real = k < rows.n_pos
     weight = scale * rows.n_pos.to(rows.pos.dtype) * rows.n_neg / 2
-    pos, ceiling = _tame(rows, weight * loss.largest)
+    pos, ceiling = _within_reach(rows, weight * loss.largest)
     low, high = torch.zeros_like(k), torch.where(real, rows.n_neg, 0)
     start, end = torch.where(real, 0, k), torch.where(real, rows.n_pos - 1, k)
     for _ in range(rows.most_neg.bit_length()):
@@ -63,7 +65,7 @@ def _in_block(flag: Tensor, start: Tensor, end: Tensor) -> Tensor:
     return counts.gather(1, end + 1) - counts.gather(1, start)
 
 
-def _tame(rows: SortedRows, reach: Tensor) -> tuple[Tensor, Tensor]:
+def _within_reach(rows: SortedRows, reach: Tensor) -> tuple[Tensor, Tensor]:
     """Positives (Q, P), lowered to where no negative passes them, and a ceiling (Q, 1) that passes them all.
 
     reach (Q, 1): the most that the loss adds to a step, in absolute value. Sums of steps keep their signs, and no

@@ -1,0 +1,166 @@
+"""What a call computes: a loss and a surrogate, found again by a key.
+
+An operator that PyTorch compiles takes strings, not objects. So an objective has a key, which a compiled graph holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike
+from rankwise.queries import Queries, Solved
+from rankwise.surrogates import SURROGATES, Surrogate, as_surrogate
+from rankwise.surrogates.rank_sort import solve_rank_sort
+from rankwise.surrogates.softened import as_width
+from rankwise.torch.layout import Samples, precise, read_qualities, read_samples
+
+_BY_KEY: WeakValueDictionary[str, Objective] = WeakValueDictionary()
+_IN_GRAPHS: set[Objective] = set()  # of compiled graphs, which hold only their keys
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A surrogate of a loss that it accepts; known: the name of the loss, if both are the library's, else "".
+
+    parts: the leading dimensions of values, () for one value per query.
+    """
+
+    loss: Loss
+    surrogate: Surrogate
+    known: str
+    parts: ClassVar[tuple[int, ...]] = ()
+
+    def read(self, target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Samples:
+        """Read a target; raises for what is no label."""
+        return read_samples(target, mask, ignore_index, graded=True)
+
+    def can_rank(self, queries: Queries) -> NDArray[np.bool_]:
+        """Whether each query counts, (Q,)."""
+        return queries.can_rank
+
+    def lacks(self, graded: bool) -> str:
+        """What a query lacks that does not count."""
+        what = "two different grades" if graded else "positives or no negatives"
+        return f"no {what} and so no ranking loss"
+
+
+@dataclass(frozen=True)
+class RankSort(Surrogate):
+    """Ranking and sorting error of detections; grades are qualities, and a query has two values."""
+
+    width: float = 0.5
+    name: ClassVar[str] = "rank-sort"
+    is_derivative: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_width(self.width))
+
+    def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
+        found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
+        n_pos, n_neg = queries.counts
+        return Solved(found.values, found.values, n_pos, n_neg, found.gradients)
+
+    solve_graded = solve_binary
+
+
+class OfQualities(Objective):
+    """RankSort, whose targets are qualities, and which also takes queries without negatives."""
+
+    parts = (2,)
+
+    def read(self, target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Samples:
+        return read_qualities(target, mask, ignore_index)
+
+    def can_rank(self, queries: Queries) -> NDArray[np.bool_]:
+        return np.asarray(queries.counts[0] > 0)
+
+    def lacks(self, graded: bool) -> str:
+        return "no positives and so no loss"
+
+
+def posed(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *parameters: float) -> Objective | str:
+    """The objective, or its key where PyTorch compiles; raises if the surrogate cannot be made from the loss.
+
+    A class and its parameters stand for a surrogate that would otherwise be made inside a compiled graph.
+    """
+    if torch.compiler.is_compiling():
+        from rankwise.torch.compiling import constant_key  # imports PyTorch's compiler, which takes seconds
+
+        key: str = constant_key(loss, surrogate, *parameters)
+        return key
+    return _make(loss, surrogate, *parameters)
+
+
+def _make(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *parameters: float) -> Objective:
+    made = surrogate(*parameters) if isinstance(surrogate, type) else as_surrogate(surrogate)
+    accepted = made.accepts(loss)
+    kind = OfQualities if type(made) is RankSort else Objective
+    named = isinstance(loss, str) and type(made) in (*SURROGATES.values(), RankSort)
+    return kind(accepted, made, str(loss) if named else "")
+
+
+def key_in_graph(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *parameters: float) -> str:
+    """The key of an objective that is kept for good."""
+    found = _make(loss, surrogate, *parameters)
+    _IN_GRAPHS.add(found)
+    return key_of(found)
+
+
+def key_of(objective: Objective | str) -> str:
+    """The key by which an operator finds an objective as long as it is alive."""
+    if isinstance(objective, str):
+        return objective
+    known, surrogate = objective.known, objective.surrogate  # such keys are the same in every process
+    key = f"{surrogate!r} of {known}" if known else f"{type(surrogate).__name__} #{id(objective)}"
+    _BY_KEY[key] = objective
+    return key
+
+
+def objective_of(key: Objective | str) -> Objective:
+    """The objective with that key."""
+    if not isinstance(key, str):
+        return key
+    found = _BY_KEY.get(key)
+    if found is None:
+        raise RuntimeError("the loss of this call has been deleted; keep a reference to it as long as it is used")
+    return found
+
+
+class Outcome(NamedTuple):
+    """values (Q,), in the best precision; filled (Q,), whether a query has something to rank; the gradient.
+
+    The gradient, as the scores are laid out, is that of the sum of values. With parts, values and gradient have them
+    as their first dimension.
+    """
+
+    values: Tensor
+    filled: Tensor
+    gradient: Tensor
+
+
+def queries_counted(filled: Tensor, empty: str) -> Tensor:
+    """The number of queries that a mean is taken over."""
+    return filled.sum() if empty == "skip" else filled.new_full((), filled.shape[0], dtype=torch.int64)
+
+
+def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor:
+    """The factor of each query's value in the sum over queries."""
+    if reduction == "sum":
+        return filled.new_ones((), dtype=torch.float32)
+    return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
+
+
+def refuse_empty(filled: Tensor, lacks: str, qid: Tensor | None = None) -> None:
+    """Raise for the first query with nothing to rank."""
+    if not bool(filled.all()):
+        q = int((~filled).nonzero()[0])
+        which = f"query {q}" if qid is None else f"the query with qid {int(qid.long().unique()[q])}"
+        raise ValueError(f"{which} has {lacks}; remove it, or pass empty='zero' or empty='skip'")
