@@ -22,7 +22,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -45,7 +45,7 @@ _BESIDE = Path(__file__).parent / "__pycache__"
 def _digest() -> str:
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(here.glob("*.py")):
+    for source in sorted(here.rglob("*.py")):
         digest.update(source.read_bytes())
     digest.update(repr(list(Tail)).encode())
     return digest.hexdigest()[:16]
@@ -197,7 +197,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline"
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function to machine code that releases the interpreter lock."""
     if function is None:
-        return lambda f: kernel(f, **options)
+        return partial(kernel, **options)
     made = njit(**_OPTIONS | options)(function)
     settings: Any = config
     if _FOLDER is None or settings.DISABLE_JIT:
@@ -250,9 +250,9 @@ class _Part:
         return self.__wrapped__(*args)  # type: ignore[attr-defined]
 
 
-def part(function: Callable[..., Any]) -> Any:
+def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A function that only kernels call: compiled for them once, plain Python elsewhere."""
-    return _Part(function)
+    return partial(_Part, **options) if function is None else _Part(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
