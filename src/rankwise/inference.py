@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.arguments import as_relevant, as_scale, as_scores, raise_not_finite
+from rankwise.kernels.algorithm1 import run
 from rankwise.kernels.contract import METHODS
 from rankwise.kernels.problem import Problem, as_problem
-from rankwise.kernels.quicksort import run
 from rankwise.metrics.registry import LossLike, as_loss
 
 __all__ = ["METHODS", "Step", "Work", "count_work", "trace"]

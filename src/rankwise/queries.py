@@ -198,7 +198,7 @@ def _sort(array: NDArray[Any], n: int) -> Grouping:
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
         if high - low < 4 * n + 1024 and max(-low, high) < 2**62:
-            from rankwise.kernels.grouping import order_by_key
+            from rankwise.kernels.sorting import order_by_key
 
             order, ends = order_by_key(array.astype(np.int64) - low, high - low + 1)
             used = np.flatnonzero(np.diff(ends, prepend=0))

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from rank_sort_loop import ramp, rank_sort_by_loop
 
 from rankwise.arguments import NotFiniteError
-from rankwise.kernels import pairs
-from rankwise.kernels.soft import LARGE, Softened
+from rankwise.kernels.soft import LARGE, Softened, pairs
 from rankwise.queries import as_queries, single_query
 from rankwise.surrogates.rank_sort import SolvedParts, solve_rank_sort
 

@@ -10,7 +10,7 @@ import pytest
 from rank_losses import NAMED, OWN, PUSH
 
 import rankwise as rw
-from rankwise.kernels.exhaustive import interleavings
+from rankwise.kernels.published.exhaustive import interleavings
 
 torch = pytest.importorskip("torch")
 

@@ -295,5 +295,6 @@ def sorted_steps(pos, n_neg, places, first, last, start, rate, members, size):
                     key[n], index[n] = -t, n
                     steps[n, 0], steps[n, 1] = c, k
                     n += 1
-        sort_descending(key, index, size, np.empty(size), np.empty(size, np.int64), slots(size))
-    return -key, steps[index]
+    sorted_key, order = np.empty(size), np.empty(size, np.int64)
+    sort_descending(key, index, size, sorted_key, order, slots(size))
+    return -sorted_key, steps[order]

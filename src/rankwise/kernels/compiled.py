@@ -22,7 +22,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,6 +31,8 @@ from numba import __version__ as numba_version
 from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.serialize import dumps
 
 from rankwise.kernels.contract import Tail
@@ -43,7 +45,7 @@ _BESIDE = Path(__file__).parent / "__pycache__"
 def _digest() -> str:
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(here.glob("*.py")):
+    for source in sorted(here.rglob("*.py")):
         digest.update(source.read_bytes())
     digest.update(repr(list(Tail)).encode())
     return digest.hexdigest()[:16]
@@ -188,11 +190,15 @@ class _Cache(FunctionCache):
         return None
 
 
+# Numba would hand on what is not said here from a function to those that it calls first.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False, "fastmath": False}
+
+
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function to machine code that releases the interpreter lock."""
     if function is None:
-        return lambda f: kernel(f, **options)
-    made = njit(nogil=True, error_model="numpy", **options)(function)
+        return partial(kernel, **options)
+    made = njit(**_OPTIONS | options)(function)
     settings: Any = config
     if _FOLDER is None or settings.DISABLE_JIT:
         return made
@@ -205,21 +211,48 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return made
 
 
+class _PartLibrary(JITCodeLibrary):
+    """Code of a part: kept as it was lowered, for kernels to link. Only whole kernels become machine code."""
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0  # there is none
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Nothing: only what is called from Python has one."""
+
+
+class _PartCompiler(Compiler):
+    def __init__(self, typing: Any, target: Any, library: Any, *args: Any) -> None:
+        super().__init__(typing, target, library or _PartLibrary(target.codegen(), "part"), *args)
+
+
 class _Part:
     """A function compiled for kernels to call; Python, which gets no way in to that, runs it as it is written."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         update_wrapper(self, function)
-        self._compiled = kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        only = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
+        self._compiled = njit(**_OPTIONS | only | options)(function)
         self._numba_type_ = types.Dispatcher(self._compiled)  # a weak reference
 
     def __call__(self, *args: Any) -> Any:
         return self.__wrapped__(*args)  # type: ignore[attr-defined]
 
 
-def part(function: Callable[..., Any]) -> Any:
+def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A function that only kernels call: compiled for them once, plain Python elsewhere."""
-    return _Part(function)
+    return partial(_Part, **options) if function is None else _Part(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:

@@ -17,14 +17,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.kernels.buckets.large import solve_large
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.contract import LossTables
-from rankwise.kernels.large import solve_large
 from rankwise.kernels.positives import discounted_loss, finish_positives, scaled_weights
-from rankwise.kernels.regions import conclude_sorted
-from rankwise.kernels.small import begin_query, conclude_query, note_ranking
-from rankwise.kernels.sorting import order_descending, slots
+from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.steps import discount_at
+from rankwise.kernels.walk import conclude_sorted
 from rankwise.queries import FoundRanking, Queries, Solved
 
 # Places and positives that are looked at together, at one byte each.
@@ -48,11 +47,8 @@ def solve_large_cut(
     assert by_score.ranking is not None
     gradient, above, positives = by_score.ranking
     top, index = highest(scores, queries.relevant, min(k, n_neg))
-    pos, places, weight = scores[positives].astype(np.float64), above[1:].copy(), np.empty(n_pos)
-    norm = scaled_weights(*tables, n_pos, n_neg, scale, weight)
-    unit = 2.0 / (float(n_pos) * float(n_neg))
-    more = unit * place_large(pos, top, weight, tables.discount, tables.tail, k, n_neg, places)
-    lost = conclude_large(pos, positives, top, index, places, n_neg, tables.weight, *tables[1:3], norm, gradient)
+    pos, places = scores[positives].astype(np.float64), above[1:].copy()
+    more, lost = finish_cut(pos, positives, top, index, places, n_neg, tables, k, scale, gradient)
     ranking = FoundRanking(gradient, np.concatenate([[0], places]), positives)
     return Solved.of_one(float(by_score.value[0]) + more, lost, n_neg, ranking)
 
@@ -88,66 +84,22 @@ def gather_from(scores, relevant, bar, values, index):
 
 
 @kernel
-def place_large(pos, top, weight, discount, tail, k, n_neg, places):
-    """`place_first` of one query."""
-    return place_first(pos, top, weight, discount, tail, k, n_neg, places)
-
-
-@kernel
-def conclude_large(pos, positives, top, index, places, n_neg, weight, discount, tail, norm, gradient):
-    """Gradients of the highest negatives and of all positives; Δ."""
+def finish_cut(pos, positives, top, index, places, n_neg, tables, k, scale, gradient):
+    """From the ranking by scores to the best one: gradients, places; how much greater the maximum is, and Δ."""
+    weight, discount, tail, per_pair = tables
     n_pos, last = pos.shape[0], top.shape[0]
-    unit, at_rank, seen = 2.0 / (float(n_pos) * float(n_neg)), np.zeros(n_pos + 2, np.int64), np.empty(n_pos, np.int64)
+    scaled, seen, at_rank = np.empty(n_pos), np.empty(n_pos, np.int64), np.zeros(n_pos + 2, np.int64)
+    norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, scaled)
+    unit = 2.0 / (float(n_pos) * float(n_neg))
+    more = unit * place_first(pos, top, scaled, discount, tail, k, n_neg, places)
     for i in range(n_pos):
         seen[i] = min(places[i], last)
-    conclude_sorted(
-        top, index, seen, np.int64(0), last, np.int64(1), n_pos + 1, unit, pos[0], n_pos + 1, at_rank, gradient
-    )
+    conclude_sorted(top, index, seen, np.int64(1), n_pos + 1, n_pos, unit, pos[0], at_rank, gradient)
     at_rank[:] = 0
     for i in range(n_pos):
         at_rank[i + 1] = places[i] - (places[i - 1] if i > 0 else 0)
     finish_positives(pos, positives, n_pos, at_rank, n_neg, pos[0], gradient)
-    return discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-
-
-@kernel
-def solve_small_cut(
-    scores, relevant, starts, first, last, limit, k, weight, discount, tail, per_pair, scale, gradient, out, counts,
-    above_pos, order_pos, numbers, counters,
-):  # fmt: skip
-    """`solve_small` of small.py for a loss of the first k places."""
-    val, idx, spare, idx_spare, at_rank = numbers[0], counters[0], numbers[1], counters[1], counters[2]
-    weights, places = spare, idx_spare  # once all is sorted
-    slot = slots(numbers.shape[1] + 1)
-    for q in range(first, last):
-        part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
-        slopes = gradient[starts[q] : starts[q + 1]]
-        n_pos = begin_query(q, part, flags, limit, out, counts, slopes, val, idx, spare, idx_spare, slot)
-        if n_pos < 0:
-            return q
-        if n_pos == 0:
-            continue
-        n_neg = part.shape[0] - n_pos
-        neg, neg_idx = val[:n_neg], idx[:n_neg]
-        level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
-        norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-        place_by_score(level, neg, places)
-        place_first(level, neg, weights, discount, tail, k, n_neg, places)
-        total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
-        lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-        out[0, q], out[1, q] = scale * lost + total, lost
-        note_ranking(q, pos_idx, at_rank, above_pos, order_pos)
-    return last
-
-
-@part
-def place_by_score(pos, neg, places):
-    """c*_i, how many negatives score above each positive, both in descending order."""
-    c = np.int64(0)
-    for i in range(pos.shape[0]):
-        while c < neg.shape[0] and neg[c] > pos[i]:
-            c += 1
-        places[i] = c
+    return more, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
 
 
 @part

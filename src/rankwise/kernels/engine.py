@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
-from rankwise.kernels.contract import AnyLoss
-from rankwise.kernels.cutoff import solve_large_cut, solve_small_cut
-from rankwise.kernels.f_measure import solve_large_f, solve_queries
-from rankwise.kernels.large import solve_large
+from rankwise.kernels.buckets.large import solve_large
+from rankwise.kernels.contract import AnyLoss, CutTables, LossTables
+from rankwise.kernels.cutoff import solve_large_cut
+from rankwise.kernels.f1 import solve_large_f
 from rankwise.kernels.small import solve_small
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import FoundRanking, Queries, Solved, single_query
@@ -49,11 +48,11 @@ def solve_one(
         if k is None:
             return solve_large(scores, queries, tables, scale, n_threads)
         return solve_large_cut(scores, queries, tables, k, scale, n_threads)
-    solve, how = _kernel_of(loss, n_pos, n, k)
     gradient, out, counts = np.empty_like(scores), np.empty((2, 1)), np.empty((2, 1), np.int64)
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
     found = (gradient, out, counts, above, positives)
-    if not solve(scores, queries.relevant, queries.starts, 0, 1, limit_of(scores), *how, scale, *found, *room(n)):
+    how = (limit_of(scores), _tables(loss, n_pos, n, k), scale)
+    if not solve_small(scores, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
         raise NotFiniteError
     return Solved(out[0], out[1], counts[0], counts[1], gradient, FoundRanking(gradient, above[0], positives[0]))
 
@@ -77,15 +76,10 @@ def solve_many(
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
         whole = (scores, queries.relevant, queries.starts)
-        solve, tables = _kernel_of(loss, most, most, k)
-        how = (limit_of(scores), *tables, scale, *found)
-        if len(cuts) == 2:
-            if solve(*whole, first, last, *how, *room(most)) < last:
-                raise NotFiniteError
-        else:
-            stops = run(solve, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
-            if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
-                raise NotFiniteError
+        how = (limit_of(scores), _tables(loss, most, most, k), scale, *found)
+        stops = run(solve_small, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
+        if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
+            raise NotFiniteError
     return solved
 
 
@@ -94,12 +88,11 @@ def _least(loss: AnyLoss) -> int:
     return LARGE if loss.has_discount else _LARGE_F
 
 
-def _kernel_of(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Callable[..., int], tuple[Any, ...]]:
-    """The kernel for small queries, and what it is told of the loss."""
+def _tables(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> LossTables | CutTables | tuple[()]:
+    """What the kernel for small queries is told of the loss."""
     if not loss.has_discount:
-        return solve_queries, ()
-    tables = loss.tables(n_pos, n)
-    return (solve_small, tables) if k is None else (solve_small_cut, (k, *tables))
+        return ()
+    return loss.tables(n_pos, n) if k is None else CutTables(*loss.tables(n_pos, n), k)
 
 
 def _solve_alone(

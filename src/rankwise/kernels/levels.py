@@ -7,8 +7,8 @@ import numpy as np
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.sorting import slots, sort_descending
 
-# Whole grades below this are counted by number; others, if a query has few, are looked for one by one, or sorted.
-_WHOLE, _FEW = 32, 32
+# Up to so many different grades of a query are looked for one by one; more are sorted.
+_FEW = 32
 
 
 @kernel
@@ -22,9 +22,7 @@ def find_levels(grades, starts, level_starts, grade, count):
         level_starts[q] = base
         begin, stop = starts[q], starts[q + 1]
         own, found, size = grades[begin:stop], grade[base : base + stop - begin], count[base : base + stop - begin]
-        n = collect_whole(own, found, size)
-        if n < 0:
-            n = collect(own, found, size)
+        n = collect(own, found, size)
         if n < 0:
             n = sort_levels(own, found, size)
         for p in range(n - 2, -1, -1):
@@ -34,26 +32,8 @@ def find_levels(grades, starts, level_starts, grade, count):
 
 
 @part
-def collect_whole(own, grade, size):
-    """The different ones of these grades, ascending, and how many samples have each; −1 if some is not small."""
-    number, whole = np.zeros(_WHOLE + 1, np.int64), True
-    for k in range(own.shape[0]):  # no branch depends on a grade
-        small = min(own[k], float(_WHOLE))
-        whole &= (small < _WHOLE) & (np.floor(small) == small)
-        number[np.uint64(small)] += 1
-    if not whole:
-        return np.int64(-1)
-    n = np.int64(0)
-    for g in range(_WHOLE):
-        if number[g] > 0:
-            grade[n], size[n] = g, number[g]
-            n += 1
-    return n
-
-
-@part
 def collect(own, grade, size):
-    """`collect_whole` of any grades, if few are different; else −1."""
+    """The different ones of these grades, ascending, and how many samples have each; −1 if they are many."""
     n = np.int64(0)
     for k in range(own.shape[0]):
         value, p = own[k], np.int64(0)
@@ -73,12 +53,10 @@ def collect(own, grade, size):
 
 @part
 def sort_levels(own, grade, size):
-    """`collect_whole` of any number of different grades."""
+    """`collect` of any number of different grades."""
     n = own.shape[0]
-    values, order = np.empty(n), np.empty(n, np.int64)
-    for k in range(n):
-        values[k], order[k] = -own[k], k
-    sort_descending(values, order, n, np.empty(n), np.empty(n, np.int64), slots(n))
+    values, at = np.empty(n), np.empty(n, np.int64)
+    sort_descending(-own, np.arange(n), n, values, at, slots(n))
     p = np.int64(-1)
     for k in range(n):
         if k == 0 or values[k] != values[k - 1]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.steps import discount_at
 
@@ -66,3 +68,13 @@ def discounted_loss(weight, discount, tail, norm, above, n_pos):
         if above[k] > 0:
             total += weight[k - 1] * (discount_at(discount, tail, k) - discount_at(discount, tail, k + above[k]))
     return total / norm
+
+
+@part
+def place_by_score(pos, neg, places):
+    """c*_i, how many negatives score above each positive, both in descending order."""
+    c = np.int64(0)
+    for i in range(pos.shape[0]):
+        while c < neg.shape[0] and neg[c] > pos[i]:
+            c += 1
+        places[i] = c

@@ -80,8 +80,8 @@ def predicted(scores, relevant, starts, worst):
     done = 0
     for q in range(n_pos.shape[0]):
         if 0 < n_pos[q] < starts[q + 1] - starts[q]:
-            p = gather_positives(scores, relevant, starts[q], starts[q + 1], pos, idx)
-            sort_descending(pos, idx, p, val_spare, idx_spare, slot)
+            p = gather_positives(scores, relevant, starts[q], starts[q + 1], val_spare, idx_spare)
+            sort_descending(val_spare, idx_spare, p, pos, idx, slot)
             place_negatives(scores, relevant, starts[q], starts[q + 1], pos, p, worst, at_rank, gradient)
             unit = 2.0 / (float(p) * float(starts[q + 1] - starts[q] - p))
             total = 0

@@ -13,9 +13,10 @@ from rankwise.kernels.contract import AnyLoss, Tail
 from rankwise.kernels.flags import all_within
 from rankwise.kernels.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
 from rankwise.kernels.sorting import slots, sort_descending
+from rankwise.kernels.walk import conclude_sorted
 from rankwise.queries import FoundRanking, Solved
 
-# Steps of a loss without a discount are laid out as a table up to this many; beyond, only by_depth.py serves.
+# Steps of a loss without a discount are laid out as a table up to this many; beyond, only `ranks_by_depth` serves.
 MOST_STEPS = 1 << 24
 
 
@@ -81,8 +82,7 @@ def separate(scores, relevant, limit, pos, pos_idx, neg, neg_idx):
         else:
             neg[q], neg_idx[q] = scores[k], k
             q += 1
-    spare, slot = np.empty(p, np.int64), slots(p)
-    sort_descending(pos, pos_idx, p, np.empty(p), spare, slot)
+    sort_descending(pos.copy(), pos_idx.copy(), p, pos, pos_idx, slots(p))
     return True
 
 
@@ -130,54 +130,34 @@ def middle_of(pos, ranks):
     return middle_by_weight(pos, above[1:])
 
 
-@kernel
+@part
 def finish_negatives(neg, idx, ranks, n_pos, unit, ref, at_rank, gradient):
     """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
 
     Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
-    greatest of the next: no sort is needed to find them.
+    greatest of the next. Only then are negatives sorted.
     """
     least, most = np.full(n_pos + 2, np.inf), np.full(n_pos + 2, -np.inf)
     for q in range(neg.shape[0]):
         r = ranks[q]
         at_rank[r] += 1
         least[r], most[r] = min(least[r], neg[q]), max(most[r], neg[q])
-    tie_above, tie_below = np.full(n_pos + 2, -1), np.full(n_pos + 2, -1)  # a rank's ties with the ranks around it
-    n_ties = 0
-    before = 0
+    places, above, lowest, tied = np.empty(n_pos, np.int64), np.int64(0), np.inf, False
     for r in range(1, n_pos + 2):
-        if at_rank[r] == 0:
-            continue
-        if before > 0 and least[before] == most[r]:
-            same = tie_above[before] if least[before] == most[before] else -1
-            if same < 0:
-                same = n_ties
-                n_ties += 1
-            tie_below[before] = tie_above[r] = same
-            if least[before] == most[before]:
-                tie_above[before] = same
-        before = r
+        tied |= most[r] == lowest
+        lowest = min(lowest, least[r])
+        above += at_rank[r]
+        if r <= n_pos:
+            places[r - 1] = above
+    if tied:
+        n = neg.shape[0]
+        at_rank[:] = 0
+        sorted_neg, order, at = np.empty(n), np.empty(n, np.int64), idx.copy()
+        sort_descending(neg.copy(), at, n, sorted_neg, order, slots(n))
+        return conclude_sorted(sorted_neg, order, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, gradient)
     total = 0.0
-    if n_ties == 0:
-        for q in range(neg.shape[0]):
-            g = unit * (n_pos + 1 - ranks[q])
-            gradient[idx[q]] = g
-            total += g * (neg[q] - ref)
-        return total
-    below, size = np.zeros(n_ties), np.zeros(n_ties)  # positives below the members of a tie, in all
-    for final in range(2):
-        for q in range(neg.shape[0]):
-            r = ranks[q]
-            tie = -1
-            if tie_below[r] >= 0 and neg[q] == least[r]:
-                tie = tie_below[r]
-            elif tie_above[r] >= 0 and neg[q] == most[r]:
-                tie = tie_above[r]
-            if final == 1:
-                g = unit * (float(n_pos + 1 - r) if tie < 0 else below[tie] / size[tie])
-                gradient[idx[q]] = g
-                total += g * (neg[q] - ref)
-            elif tie >= 0:
-                below[tie] += n_pos + 1 - r
-                size[tie] += 1
+    for q in range(neg.shape[0]):
+        g = unit * (n_pos + 1 - ranks[q])
+        gradient[idx[q]] = g
+        total += g * (neg[q] - ref)
     return total

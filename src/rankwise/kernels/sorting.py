@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.buckets import order_of
 from rankwise.kernels.compiled import inline, kernel, part
-from rankwise.kernels.quicksort import SHORT
 
+# Segments this short are sorted by insertion.
+SHORT = 16
 # From here on numbers are sorted by the digits of a key, so many bits each: more streams would miss the caches.
 _MANY = 1 << 15
-_DIGIT, _KEY, _HALF = np.int64(11), np.int64(32), np.int64(1)
+_DIGIT, _KEY = np.int64(11), np.int64(32)
 _DIGITS, _KEYS = np.uint64((1 << 11) - 1), np.uint64((1 << 32) - 1)
 # From here on digits are worth their counters where values are uneven.
 _BY_DIGITS = 1 << 9
@@ -27,21 +27,44 @@ _FINE = 3
 _BY_COMPARING = 32
 # At least so many values are looked at for outliers, by a few of them.
 _WITH_OUTLIERS, _FEW = 256, np.int64(32)
+_ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_SIGN, HALF = np.int64(63), np.int64(1)
+
+
+@inline
+def order_of(score):
+    """The place of a number in the order of all float64 numbers; −0.0 counts as 0.0."""
+    bits = np.float64(np.float64(score) + 0.0).view(np.int64)
+    return bits ^ ((bits >> _SIGN) & _ALL_BUT_SIGN)
+
+
+@inline
+def number_of(order):
+    """The inverse of `order_of`."""
+    return np.int64(order ^ ((order >> _SIGN) & _ALL_BUT_SIGN)).view(np.float64)
+
+
+@kernel
+def order_descending(values):
+    """Values in descending order, and the positions they came from."""
+    n = values.shape[0]
+    idx, sorted_values, order = np.arange(n), np.empty(n), np.empty(n, np.int64)
+    sort_descending(values.copy(), idx, n, sorted_values, order, slots(n))
+    return sorted_values, order
 
 
 @part
-def sort_descending(val, idx, n, val_spare, idx_spare, slot):
-    """Sort val[:n] in descending order, idx along with it.
+def sort_descending(val, idx, n, to_val, to_idx, slot):
+    """Put val[:n] into to_val in descending order, idx along with it; val and idx are overwritten.
 
     By counting in a few times as many equal intervals as values, then insertion, unless there are very few values, or
     very many, or intervals are uneven. slot is from `slots`.
     """
     if n <= _BY_COMPARING:
-        sort_few(val, idx, np.int64(0), n, val_spare, idx_spare)
-        copy_pairs(val_spare, idx_spare, n, val, idx)
+        sort_few(val, idx, np.int64(0), n, to_val, to_idx)
         return
     if n >= _MANY:
-        sort_many(val, idx, n, val_spare, idx_spare, slot)
+        sort_by_digits(val, idx, n, to_val, to_idx, slot)
         return
     low, high = extremes(val, n)
     low, high = without_outliers(val, n, low, high)
@@ -51,16 +74,18 @@ def sort_descending(val, idx, n, val_spare, idx_spare, slot):
     begin, interval = slot[: n_intervals + 1], slot[n_intervals + 1 :]
     for k in range(np.uint64(n)):
         interval[k] = interval_of(val[k], high, rate, last)
-    if beginnings(interval, n, begin, n_intervals + 1) > SHORT:
-        sort_uneven(val, idx, n, val_spare, idx_spare, slot)
+    if beginnings(interval, n, begin) > SHORT:
+        if n < _BY_DIGITS:
+            merge_sort(val, idx, n, to_val, to_idx)
+        else:
+            sort_by_digits(val, idx, n, to_val, to_idx, slot)
         return
     for k in range(np.uint64(n)):
         b = np.uint64(interval[k])
         place = np.uint64(begin[b])
         begin[b] = np.int32(place + np.uint64(1))
-        val_spare[place], idx_spare[place] = val[k], idx[k]
-    insert(val_spare, idx_spare, n)
-    copy_pairs(val_spare, idx_spare, n, val, idx)
+        to_val[place], to_idx[place] = val[k], idx[k]
+    insert(to_val, to_idx, n)
 
 
 @inline
@@ -83,48 +108,17 @@ def sort_few(val, idx, first, stop, to_val, to_idx):
         to_val[at], to_idx[at] = v, idx[a]
 
 
-@part
-def negatives_first(scores, flags, n_neg, val, idx, val_spare, idx_spare, slot):
-    """All scores and their positions: the negatives in descending order, then the positives, as they come.
-
-    As `sort_descending`, the positives having an interval of their own after all others.
-    """
-    n = scores.shape[0]
-    if n >= _MANY:
-        move_apart(scores, flags, val, idx)
-        sort_descending(val, idx, n_neg, val_spare, idx_spare, slot)
-        return
-    low, high = range_of_negatives(scores, flags)
-    low, high = without_outliers(scores, n, low, high)
-    own = n_neg * _FINE
-    last = float(own - 1)
-    rate = last / (high - low) if high > low else 0.0
-    begin, interval = slot[: own + 2], slot[own + 2 :]
-    for k in range(np.uint64(n)):
-        interval[k] = np.int32(own) if flags[k] else interval_of(np.float64(scores[k]), high, rate, last)
-    most = beginnings(interval, n, begin, own + 1)
-    for k in range(np.uint64(n)):
-        b = np.uint64(interval[k])
-        place = np.uint64(begin[b])
-        begin[b] = np.int32(place + np.uint64(1))
-        val[place], idx[place] = scores[k], k
-    if most > SHORT:
-        sort_uneven(val, idx, n_neg, val_spare, idx_spare, slot)
-    else:
-        insert(val, idx, n_neg)
-
-
 @inline
-def beginnings(interval, n, begin, n_counts):
+def beginnings(interval, n, begin):
     """begin[b] = where interval b begins among n values, which lie in intervals; the most values in one of them.
 
-    begin is shifted by one while it counts. Only its first n_counts counts are added up and looked at.
+    begin is shifted by one while it counts.
     """
     begin[:] = 0
     for k in range(np.uint64(n)):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
     at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(n_counts)):
+    for b in range(np.uint64(begin.shape[0])):
         most = max(most, begin[b])
         at += begin[b]
         begin[b] = at
@@ -150,17 +144,6 @@ def move_apart(scores, flags, val, idx):
         high -= 1
 
 
-@kernel(fastmath={"nnan", "nsz", "reassoc"})
-def range_of_negatives(scores, flags):
-    """The least and the greatest negative."""
-    low, high = np.inf, -np.inf
-    for k in range(scores.shape[0]):
-        v = np.float64(scores[k])
-        low = v if (v < low) & (not flags[k]) else low
-        high = v if (v > high) & (not flags[k]) else high
-    return low, high
-
-
 @part
 def insert(val, idx, n):
     """Sort pairs that are nearly in descending order."""
@@ -174,13 +157,6 @@ def insert(val, idx, n):
             val[b], idx[b] = v, i
 
 
-@part
-def copy_pairs(val, idx, n, to_val, to_idx):
-    """The first n values and their positions: a loop, since slices of unknown lengths take seconds to compile."""
-    for k in range(n):
-        to_val[k], to_idx[k] = val[k], idx[k]
-
-
 @inline
 def interval_of(value, high, rate, last):
     """The interval of a value, counted from the highest, 0 … last whatever the value is."""
@@ -189,7 +165,7 @@ def interval_of(value, high, rate, last):
     return np.int32(t if t < last else last)
 
 
-@kernel(fastmath={"nnan", "nsz", "reassoc"})
+@part(fastmath={"nnan", "nsz", "reassoc"})
 def extremes(val, n):
     """The least and the greatest of val[:n], none of them NaN: several at a time."""
     low = high = val[0]
@@ -205,9 +181,9 @@ def without_outliers(val, n, low, high):
     if n >= _WITH_OUTLIERS:
         stride, top, bottom = n // _FEW, low, high
         for a in range(_FEW):
-            v, above = np.float64(val[a * stride]), np.int64(0)
+            v, above = val[a * stride], np.int64(0)
             for b in range(_FEW):
-                w = np.float64(val[b * stride])
+                w = val[b * stride]
                 above += np.int64((w > v) | ((w == v) & (b < a)))
             top = v if above == _FEW // 8 else top
             bottom = v if above == _FEW - 1 - _FEW // 8 else bottom
@@ -217,30 +193,21 @@ def without_outliers(val, n, low, high):
 
 
 @part
-def sort_uneven(val, idx, n, val_spare, idx_spare, slot):
-    """`sort_descending` of values that crowd somewhere."""
-    if n < _BY_DIGITS:
-        merge_sort(val, idx, n, val_spare, idx_spare)
-    else:
-        sort_many(val, idx, n, val_spare, idx_spare, slot)
-
-
-@part
-def sort_many(val, idx, n, val_spare, idx_spare, slot):
+def sort_by_digits(val, idx, n, to_val, to_idx, slot):
     """`sort_descending` of very many values, fewer than 2³²: by 32 bits of their places in the order of all numbers.
 
     What is moved about is one word, a value's key and its number. Many different values of one key are merged, few are
     left to insertion.
     """
     low, high = extremes(val, n)
-    top, shift, one = order_of(high) >> _HALF, np.int64(0), np.uint64(1)
-    while (top - (order_of(low) >> _HALF)) >> (shift + _KEY) > 0:
+    top, shift, one = order_of(high) >> HALF, np.int64(0), np.uint64(1)
+    while (top - (order_of(low) >> HALF)) >> (shift + _KEY) > 0:
         shift += 1
     begin = slot[: 3 << _DIGIT]
     begin[:] = 0
-    words, other = val_spare.view(np.uint64), idx_spare.view(np.uint64)
+    words, other = to_val.view(np.uint64), to_idx.view(np.uint64)
     for k in range(np.uint64(n)):
-        key = np.uint64((top - (order_of(val[k]) >> _HALF)) >> shift) & _KEYS
+        key = np.uint64((top - (order_of(val[k]) >> HALF)) >> shift) & _KEYS
         words[k] = (key << np.uint64(_KEY)) | k
         for digit in range(3):
             first = np.uint64(digit) << np.uint64(_DIGIT)
@@ -260,52 +227,64 @@ def sort_many(val, idx, n, val_spare, idx_spare, slot):
             other[place] = words[k]
         words, other = other, words
     begun, before, uneven = np.uint64(0), words[0] >> np.uint64(_KEY), False
-    for k in range(np.uint64(n)):  # the words are in idx_spare: each is read before it is written over
+    for k in range(np.uint64(n)):  # the words are in to_idx: each is read before it is written over
         key, number = words[k] >> np.uint64(_KEY), words[k] & _KEYS
         if key != before:
             if uneven and k - begun > np.uint64(SHORT):
-                merge_run(val_spare, idx_spare, np.int64(begun), np.int64(k))
+                merge_run(to_val, to_idx, np.int64(begun), np.int64(k))
             begun, before, uneven = k, key, False
-        val_spare[k], idx_spare[k] = val[number], idx[number]
-        uneven |= val_spare[k] != val_spare[begun]
+        to_val[k], to_idx[k] = val[number], idx[number]
+        uneven |= to_val[k] != to_val[begun]
     if uneven:
-        merge_run(val_spare, idx_spare, np.int64(begun), np.int64(n))
-    insert(val_spare, idx_spare, n)
-    copy_pairs(val_spare, idx_spare, n, val, idx)
+        merge_run(to_val, to_idx, np.int64(begun), np.int64(n))
+    insert(to_val, to_idx, n)
 
 
 @part
 def merge_run(val, idx, first, stop):
     """Sort val[first:stop] in descending order, idx along with it."""
     n = stop - first
-    merge_sort(val[first:stop], idx[first:stop], n, np.empty(n), np.empty(n, np.int64))
+    own, at = np.empty(n), np.empty(n, np.int64)
+    for k in range(n):
+        own[k], at[k] = val[first + k], idx[first + k]
+    merge_sort(own, at, n, val[first:stop], idx[first:stop])
 
 
 @part
-def merge_sort(val, idx, n, val_spare, idx_spare):
-    """Sort val[:n] in descending order, idx along with it, merging sorted runs."""
+def merge_sort(val, idx, n, to_val, to_idx):
+    """`sort_descending` by merging sorted runs."""
     for left in range(np.int64(0), n, SHORT):
-        sort_few(val, idx, left, min(left + SHORT, n), val_spare, idx_spare)
-    copy_pairs(val_spare, idx_spare, n, val, idx)
-    width = SHORT
+        sort_few(val, idx, left, min(left + SHORT, n), to_val, to_idx)
+    width = np.int64(SHORT)
     while width < n:
+        for k in range(n):  # a loop, since slices of unknown lengths take seconds to compile
+            val[k], idx[k] = to_val[k], to_idx[k]
         for left in range(0, n, 2 * width):
             middle, right = min(left + width, n), min(left + 2 * width, n)
             a, b = left, middle
             for k in range(np.uint64(left), np.uint64(right)):  # no branch depends on a value
                 p, q = np.uint64(min(a, middle - 1)), np.uint64(min(b, right - 1))
                 first = (b >= right) | ((a < middle) & (val[p] >= val[q]))
-                val_spare[k], idx_spare[k] = (val[p], idx[p]) if first else (val[q], idx[q])
+                to_val[k], to_idx[k] = (val[p], idx[p]) if first else (val[q], idx[q])
                 a += np.int64(first)
                 b += np.int64(1) - np.int64(first)
-        copy_pairs(val_spare, idx_spare, n, val, idx)
         width *= 2
 
 
 @kernel
-def order_descending(values):
-    """Values in descending order, and the positions they came from."""
-    n = values.shape[0]
-    sorted_values, order = values.copy(), np.arange(n)
-    sort_descending(sorted_values, order, n, np.empty(n), np.empty(n, np.int64), slots(n))
-    return sorted_values, order
+def order_by_key(keys, n_keys):
+    """Positions in ascending order of their keys (0 ≤ key < n_keys), stably, and where each key's positions end."""
+    ends = np.zeros(n_keys, np.int64)
+    for k in range(keys.shape[0]):
+        ends[keys[k]] += 1
+    total = 0
+    for key in range(n_keys):
+        size = ends[key]
+        ends[key] = total
+        total += size
+    order = np.empty(keys.shape[0], np.int64)
+    for k in range(keys.shape[0]):
+        key = keys[k]
+        order[ends[key]] = k
+        ends[key] += 1
+    return order, ends

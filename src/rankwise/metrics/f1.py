@@ -111,10 +111,10 @@ class FMeasure(Loss):
             Value and loss of each query, and the gradient of their sum.
         """
         if exhaustive:
-            from rankwise.kernels import methods
+            from rankwise.kernels import published
             from rankwise.kernels.contract import Method
 
-            return methods.solve(scores, queries, self, scale, Method("exhaustive"))
+            return published.solve(scores, queries, self, scale, Method("exhaustive"))
         from rankwise.kernels import engine
 
         return engine.solve(scores, queries, self, scale, n_threads)

@@ -142,7 +142,7 @@ def _violating(
 ) -> tuple[float, NDArray[np.bool_]]:
     """Return J of one query, and which samples the most violating labelling gets wrong."""
     if exhaustive:
-        from rankwise.kernels.exhaustive import best_labelling
+        from rankwise.kernels.published.exhaustive import best_labelling
 
         return best_labelling(scores.astype(np.float64), relevant, scale)
     margin = scale - y * scores

@@ -115,7 +115,7 @@ class _Search:
 
     def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[object, NDArray[np.floating]]:
         """Choose the buckets."""
-        from rankwise.kernels.bucket_maps import choose_by
+        from rankwise.kernels.buckets.choosing import choose_by
 
         n, n_pos, _ = self._query
         self._pos = -np.sort(-pos.values)
@@ -125,16 +125,16 @@ class _Search:
 
     def settle(self, hist: NDArray[np.uint32]) -> Settle:
         """Settle buckets by the counts."""
-        from rankwise.kernels.edges import find_homes, reference, settle, straighten
-        from rankwise.kernels.narrowing import bounds_of
-        from rankwise.kernels.regions import BUCKET, HIGH, LOW, START, STOP, J
+        from rankwise.kernels.buckets.narrowing import bounds_of
+        from rankwise.kernels.buckets.places import find_homes, reference, settle, straighten_homes
+        from rankwise.kernels.buckets.regions import BUCKET, HIGH, LOW, START, STOP, J
 
         n_pos, n_buckets = self._query.n_pos, (3 if self._pivot.size else 1) * (self._buckets.last + 1)
         above, home = np.empty(n_buckets + 1, np.int64), np.empty(n_pos, np.int64)
         discount, tail = self._tables.discount, self._tables.tail
         seen = (self._weight, discount, tail, self._pos, 0, self._buckets, self._pivot)
         if not find_homes(*seen, hist, above, home):
-            straighten(*seen, above, home)
+            straighten_homes(*seen, above, home)
         self._ref = float(reference(self._pos, above, home))
         value, loss = np.empty(hist.shape[0]), (self._weight, discount, tail, self._pos)
         whole = (1, n_pos + 1, 1, self._buckets, self._pivot, above, home, self._unit, self._ref)
@@ -152,7 +152,7 @@ class _Search:
 
     def next_look(self) -> tuple[Floats, Floats]:
         """Return the edges for the next counts, and the ends (k, 2) between which all negatives are requested."""
-        from rankwise.kernels.narrowing import SIZE, edges_between
+        from rankwise.kernels.buckets.narrowing import SIZE, edges_between
 
         size = self._stretches[:, SIZE]
         self._divided = (size > _FEW) & (self._depth < _DEPTH)
@@ -168,7 +168,7 @@ class _Search:
 
     def narrow(self, at_least: Ints, counted: Counted) -> None:
         """Narrow the places down by the counts of the parts."""
-        from rankwise.kernels.narrowing import ABOVE, narrow
+        from rankwise.kernels.buckets.narrowing import ABOVE, narrow
 
         stretches, bounds = self._stretches, self._bounds
         if not stretches.shape[0]:
@@ -192,14 +192,14 @@ class _Search:
 
     def _above_edges(self, at_least: Ints, stretches: Ints) -> Ints:
         """Return the number of all negatives at or above each edge, from the number of open ones."""
-        from rankwise.kernels.narrowing import ABOVE
+        from rankwise.kernels.buckets.narrowing import ABOVE
 
         counts = np.diff(self._starts)
         return np.asarray(at_least + np.repeat(stretches[:, ABOVE] - at_least[self._starts[1:] - 1], counts))
 
     def fill(self) -> tuple[Fill, float, float]:
         """Return the gradient as a step function of the score."""
-        from rankwise.kernels.bucketed import finish
+        from rankwise.kernels.buckets.passes import finish
 
         n_pos, tables, pos = self._query.n_pos, self._tables, self._pos
         slopes, order = np.empty(n_pos), np.arange(n_pos)

@@ -85,14 +85,14 @@ class Share:
 
     def first_look(self) -> tuple[Joined, Joined, Range]:
         """Return the scores of the positives, a sample for the choice of buckets, and the range of all scores."""
-        from rankwise.kernels.bucket_maps import sampled
+        from rankwise.kernels.buckets.choosing import sampled
 
         at = sampled(self.plan.n, self.plan.first, self.plan.first + self.scores.size) - self.plan.first
         return Joined(self.scores[self.plan.where]), Joined(self.scores[at]), Range.of(self.scores)
 
     def count(self, buckets: Any, pivot: Any) -> Share:
         """Count negatives by bucket, in hist."""
-        from rankwise.kernels.bucketed import COPIES, OWN, count
+        from rankwise.kernels.buckets.passes import COPIES, OWN, count
 
         n_buckets, rows = (3 * (buckets.last + 1), COPIES) if pivot.size else (buckets.last + 1, 1)
         hist = np.zeros((rows, n_buckets + OWN), np.uint32)
@@ -103,7 +103,7 @@ class Share:
 
     def settle(self, given: Settle) -> Share:
         """Compute gradients of negatives in settled buckets; collect the other negatives in ascending order."""
-        from rankwise.kernels.bucketed import BLOCK, assign
+        from rankwise.kernels.buckets.passes import BLOCK, assign
 
         n = self.scores.size
         lengths = np.diff(given.run_starts, append=given.n_values)

@@ -69,6 +69,7 @@ def solve_rank_sort(
 @cache
 def _compiled() -> tuple[ModuleType, ModuleType]:
     """Return the compiled modules, imported at the first use."""
-    from rankwise.kernels import pairs, soft
+    from rankwise.kernels import soft
+    from rankwise.kernels.soft import pairs
 
     return soft, pairs

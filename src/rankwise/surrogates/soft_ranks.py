@@ -46,7 +46,7 @@ IntArray = NDArray[np.int64]
 @cache
 def _ranks() -> ModuleType:
     """Return the compiled module, imported at the first use."""
-    from rankwise.kernels import ranks
+    from rankwise.kernels.soft import ranks
 
     return ranks
 

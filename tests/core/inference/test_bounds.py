@@ -24,7 +24,7 @@ warnings.simplefilter("error")
 sys.path.append(sys.argv[1])
 import numpy as np
 import rankwise as rw
-from rankwise.kernels.grouping import order_by_key
+from rankwise.kernels.sorting import order_by_key
 from rankwise.kernels.predicted import predict
 from rankwise.queries import single_query
 from rankwise.rank_sort import solve_rank_sort

@@ -24,7 +24,7 @@ from rankwise.kernels import compiled
 # Compiles one small kernel; the fast engine would take much longer.
 CODE = """
 import numpy as np
-from rankwise.kernels.grouping import order_by_key
+from rankwise.kernels.sorting import order_by_key
 print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist())
 """
 PRINTED = "[1, 0, 2]\n"

@@ -12,7 +12,7 @@ import pytest
 from rank_losses import NAMED, TOL, Query, slack
 
 import rankwise as rw
-from rankwise.kernels import dynamic
+from rankwise.kernels.published import dynamic
 from rankwise.metrics.registry import as_loss
 
 PROBLEMS = 250

@@ -14,15 +14,14 @@ from hypothesis.extra import numpy as hnp
 
 import rankwise as rw
 from rankwise.inference import bucket_maps, quicksort
-from rankwise.kernels.bucketed import COPIES, OWN, count, few_positions
-from rankwise.kernels.buckets import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
+from rankwise.kernels.buckets.maps import FOLDED, KEYED, LINEAR, BucketMap, cells_of, place, third
+from rankwise.kernels.buckets.passes import COPIES, OWN, count, few_positions
+from rankwise.kernels.buckets.places import edge, settle
+from rankwise.kernels.buckets.regions import share_among_ties
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.edges import edge, settle
 from rankwise.kernels.flags import all_within, positions
-from rankwise.kernels.grouping import order_by_key
 from rankwise.kernels.half import from_half, to_half
-from rankwise.kernels.regions import share_among_ties
-from rankwise.kernels.sorting import negatives_first, order_descending, slots
+from rankwise.kernels.sorting import negatives_first, order_by_key, order_descending, slots
 
 # Elements moved by Algorithm 1, at most so many times N·log2(P + 2).
 MOVES = 12

@@ -15,7 +15,7 @@ from soft_losses import LOSSES, ramp, smooth_by_formula
 
 import rankwise as rw
 from rankwise.kernels import soft
-from rankwise.kernels.merging import draw_sorted, soften_sorted
+from rankwise.kernels.soft.merging import draw_sorted, soften_sorted
 from rankwise.queries import single_query
 
 RTOL = 1e-12

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
-from rankwise.kernels import by_depth, chakrabarti, dynamic, exhaustive, mohapatra2014, quicksort, yue
+from rankwise.kernels import algorithm1
 from rankwise.kernels.contract import METHODS, AnyLoss, Method
 from rankwise.kernels.problem import Problem, as_problem, conclude
+from rankwise.kernels.published import chakrabarti, dynamic, exhaustive, mohapatra2014, yue
 from rankwise.queries import Queries, Solved
 
 __all__ = ["METHODS", "solve"]
@@ -52,9 +53,9 @@ def _by_every_interleaving(problem: Problem, method: Method) -> NDArray[np.int64
 
 _RANKS: dict[str, Callable[[Problem, Method], NDArray[np.int64]]] = {
     # Here, "auto" and "bucketed" are for a loss known by its steps alone: with a discount, engine.py serves.
-    "auto": lambda problem, _: by_depth.ranks(problem),
-    "bucketed": lambda problem, _: by_depth.ranks(problem),
-    "quicksort": lambda problem, _: quicksort.ranks(problem),
+    "auto": lambda problem, _: algorithm1.ranks_by_depth(problem),
+    "bucketed": lambda problem, _: algorithm1.ranks_by_depth(problem),
+    "quicksort": lambda problem, _: algorithm1.ranks(problem),
     "yue": lambda problem, _: yue.ranks(problem),
     "mohapatra2014": lambda problem, _: mohapatra2014.ranks(problem),
     "dynamic": lambda problem, _: dynamic.ranks(problem),

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.buckets import number_of, order_of
 from rankwise.kernels.compiled import inline, part
+from rankwise.kernels.sorting import number_of, order_of
 
 _ONE = np.int64(1)
 # Up to so many comparisons are made one by one.

@@ -22,15 +22,18 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwise.kernels.compiled import inline, part
+from rankwise.kernels.sorting import HALF, number_of, order_of
 
 # Scores worked on at a time: with their buckets they stay in the first-level cache.
 CHUNK = 2048
-_ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_SIGN, _HALF = np.int64(63), np.int64(1)
 # Kinds of map.
 LINEAR, KEYED, FOLDED = np.int64(0), np.int64(1), np.int64(2)
 # Cells at either end of a folded map before the cell of `key`.
 NEARER = np.int64(2)
+# In the order of all float64 numbers: where infinity is, how far two float32 numbers are apart, a large step.
+_INFINITE = np.int64(0x7FF0_0000_0000_0000)
+_SINGLE = np.int64(1 << 29)
+_LARGEST_STEP = np.int64(1 << 61)
 
 
 class BucketMap(NamedTuple):
@@ -47,19 +50,6 @@ class BucketMap(NamedTuple):
 
 
 @inline
-def order_of(score):
-    """The place of a number in the order of all float64 numbers; −0.0 counts as 0.0."""
-    bits = np.float64(np.float64(score) + 0.0).view(np.int64)
-    return bits ^ ((bits >> _SIGN) & _ALL_BUT_SIGN)
-
-
-@inline
-def number_of(order):
-    """The inverse of `order_of`."""
-    return np.int64(order ^ ((order >> _SIGN) & _ALL_BUT_SIGN)).view(np.float64)
-
-
-@inline
 def linear_cell(score, low, rate, last):
     """The cell under a linear map; 0 for NaN."""
     t = (score - low) * rate
@@ -71,7 +61,7 @@ def linear_cell(score, low, rate, last):
 @inline
 def keyed_cell(score, key, shift, last):
     """The cell under a keyed map; an end for NaN."""
-    t = ((order_of(score) >> _HALF) - key) >> shift
+    t = ((order_of(score) >> HALF) - key) >> shift
     return np.int32(min(max(t, np.int64(0)), last))
 
 
@@ -80,8 +70,8 @@ def folded_cell(score, low, middle, high, key, shift, last):
     """The cell under a folded map; an end for NaN. last is odd: as many cells for either end."""
     is_low = score < middle
     distance = np.float64(score) - np.float64(low) if is_low else np.float64(high) - np.float64(score)
-    t = ((order_of(distance) >> _HALF) - key) >> shift
-    t = min(max(t, np.int64(-1)), (last >> _HALF) - NEARER) + np.int64(1) + np.int64(distance >= 0.0)
+    t = ((order_of(distance) >> HALF) - key) >> shift
+    t = min(max(t, np.int64(-1)), (last >> HALF) - NEARER) + np.int64(1) + np.int64(distance >= 0.0)
     return np.int32(t if is_low else last - t)
 
 
@@ -119,3 +109,76 @@ def place(score, buckets, last, pivot):
     if pivot.shape[0] > 0:
         b = np.int64(third(np.uint32(b), score, pivot[np.uint64(b)]))
     return b
+
+
+@part
+def edge(buckets, pivot, b, typed):
+    """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
+
+    From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
+    unit there is the difference of two neighbours of the scores' type.
+    """
+    typed[1] = buckets.last
+    last, unit = typed[1], unit_of(typed)
+    cell = b // 3 if pivot.shape[0] > 0 else b
+    if buckets.kind == LINEAR:
+        guess = order_of(np.float64(buckets.low) + cell / np.float64(buckets.rate))
+    elif buckets.kind == KEYED:
+        guess = (buckets.key + (cell << buckets.shift)) << np.int64(1)
+    else:
+        guess = order_of(folded_edge(cell, buckets))
+    high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
+    step = unit
+    if reaches(low, b, buckets, pivot, last, typed):
+        while low > -_INFINITE and reaches(low, b, buckets, pivot, last, typed):
+            high = low
+            low = low - step if low > step - _INFINITE else -_INFINITE
+            step = min(2 * step, _LARGEST_STEP)
+    else:
+        while high < _INFINITE and not reaches(high, b, buckets, pivot, last, typed):
+            low = high
+            high = high + step if high < _INFINITE - step else _INFINITE
+            step = min(2 * step, _LARGEST_STEP)
+    while high - unit > low:
+        middle = ((low >> np.int64(1)) + (high >> np.int64(1))) // unit * unit
+        middle = max(middle, low + unit)
+        if reaches(middle, b, buckets, pivot, last, typed):
+            high = middle
+        else:
+            low = middle
+    typed[0] = number_of(high)
+    return np.float64(typed[0])
+
+
+@inline
+def unit_of(typed):
+    """How far two neighbours of the scores' type are apart in the order of all float64 numbers."""
+    typed[0] = 1.0 / 3.0
+    return np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
+
+
+@inline
+def folded_edge(cell, buckets):
+    """About where a cell of a folded map begins."""
+    is_low = cell <= buckets.last >> np.int64(1)
+    from_end = (cell if is_low else buckets.last - cell + np.int64(1)) - NEARER
+    distance = number_of((buckets.key + (from_end << buckets.shift)) << np.int64(1)) if from_end >= 0 else 0.0
+    return np.float64(buckets.low) + distance if is_low else np.float64(buckets.high) - distance
+
+
+@inline
+def stands_alone(score, buckets, pivot, last, typed):
+    """Whether no other number of the scores' type can lie in the bucket of this one; False if in doubt."""
+    order, unit = order_of(score), unit_of(typed)
+    typed[0] = score
+    b = place(typed[0], buckets, last, pivot)
+    return not reaches(order - unit, b, buckets, pivot, last, typed) and reaches(
+        order + unit, b + 1, buckets, pivot, last, typed
+    )
+
+
+@inline
+def reaches(order, b, buckets, pivot, last, typed):
+    """Whether the number there in the order of all numbers lies in bucket b or above."""
+    typed[0] = number_of(order)
+    return place(typed[0], buckets, last, pivot) >= b

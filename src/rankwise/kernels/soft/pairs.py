@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.soft import Floats, Ints, Softened
-from rankwise.kernels.windows import add_above
+from rankwise.kernels.soft.windows import add_above
 
 
 def sums_above(soft: Softened, weight: Floats) -> Floats:

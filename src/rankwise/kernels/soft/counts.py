@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.bucketed import first_from
-from rankwise.kernels.buckets import CHUNK, cells_of, linear_cell, place, third
+from rankwise.kernels.buckets.maps import CHUNK, cells_of, linear_cell, place, third
+from rankwise.kernels.buckets.passes import first_from
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.flags import all_within, count_true
+from rankwise.kernels.soft.windows import add_above, gap_between, lay_edges, sum_windows
 from rankwise.kernels.sorting import slots, sort_descending
-from rankwise.kernels.windows import add_above, gap_between, lay_edges, sum_windows
 
 # Up to so many positives, each is compared with every negative, many at a time: faster than any search.
 DIRECT = 24
@@ -68,11 +68,11 @@ def take_positives(scores, flags, begin, values, places, level, order, spare, sl
     n = np.int64(0)
     for k in range(scores.shape[0]):
         if flags[k]:
-            values[n], order[n] = -np.float64(scores[k]), begin + k
+            values[n], places[n] = -np.float64(scores[k]), begin + k
             n += 1
-    sort_descending(values, order, n, spare, places, slot)
+    sort_descending(values, places, n, spare, order, slot)
     for i in range(n):
-        level[i] = -values[i]
+        level[i] = -spare[i]
 
 
 @part

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.windows import slide
+from rankwise.kernels.soft.windows import slide
 
 
 @kernel

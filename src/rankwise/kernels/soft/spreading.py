@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.softening import DIRECT, middles, take_negatives
-from rankwise.kernels.windows import lay_edges, sum_windows
+from rankwise.kernels.soft.counts import DIRECT, middles, take_negatives
+from rankwise.kernels.soft.windows import lay_edges, sum_windows
 
 
 @kernel

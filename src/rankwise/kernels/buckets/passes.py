@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.buckets import CHUNK, cells_of, third
+from rankwise.kernels.buckets.maps import CHUNK, cells_of, third
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.flags import LOW_BITS, all_within, positions
 from rankwise.kernels.positives import discounted_loss, finish_positives

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
-from rankwise.kernels.bucket_maps import choose
+from rankwise.kernels.buckets.choosing import choose
 from rankwise.kernels.engine import cuts_of, runs_between
-from rankwise.kernels.merging import draw_sorted, soften_sorted
-from rankwise.kernels.softening import conclude_large, lay_gaps, place_part, prepare_large, soft_places, soften_small
+from rankwise.kernels.soft.counts import conclude_large, lay_gaps, place_part, prepare_large, soft_places, soften_small
+from rankwise.kernels.soft.merging import draw_sorted, soften_sorted
+from rankwise.kernels.soft.spreading import draw_part, lines_large, running_maximum, share_ties, spread_small
 from rankwise.kernels.sorting import order_descending
-from rankwise.kernels.spreading import draw_part, lines_large, running_maximum, share_ties, spread_small
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import Queries
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.buckets import number_of, order_of
-from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.edges import edge
-from rankwise.kernels.quicksort import STACK_ROWS
-from rankwise.kernels.regions import solve_tie
-from rankwise.kernels.steps import best_of_many
+from rankwise.kernels.buckets.maps import edge
+from rankwise.kernels.compiled import kernel
+from rankwise.kernels.sorting import number_of, order_of
+from rankwise.kernels.walk import find_places, solve_tie
 
 # Columns of a row of whole numbers of a stretch: positives LOW ≤ k < HIGH, negatives above it and in it.
 LOW, HIGH, ABOVE, SIZE = range(4)
@@ -39,11 +37,16 @@ def narrow(weight, discount, tail, pos, stretches, starts, edges, above, exact, 
     the least score above the k-th positive for sure. Writes found, bounds as stretches and their ends; ties: (score,
     mean of P + 1 − rank).
     """
-    home, n_found, n_ties = np.empty(pos.shape[0], np.int64), np.int64(0), np.int64(0)
+    home, nought = np.empty(pos.shape[0], np.int64), np.int64(0)
+    n_found, n_ties = nought, nought
     for s in range(stretches.shape[0]):
         low, high, first, c = stretches[s, LOW], stretches[s, HIGH], starts[s], starts[s + 1] - starts[s] - 1
         own, over = edges[first : starts[s + 1]], above[first : starts[s + 1]]
-        divide_listed(weight, discount, tail, pos, own, over, home, low, high)
+        scores, number = own[c - 1 : 0 : -1].copy(), over[c - 1 : 0 : -1] + 1
+        within = home[low - 1 : high - 1]
+        find_places(weight, discount, tail, pos, scores, number, (), within, nought, nought, c - 1, low, high)
+        for k in range(low, high):
+            home[k - 1] = c - 1 - home[k - 1]
         k, done = low, c
         while k < high:
             b, begin = home[k - 1], k
@@ -65,28 +68,6 @@ def narrow(weight, discount, tail, pos, stretches, starts, edges, above, exact, 
                 n_found += 1
         at_rank[high] += over[0] - over[done]
     return n_found, n_ties
-
-
-@part
-def divide_listed(weight, discount, tail, pos, edges, above, home, low, high):
-    """Algorithm 1 with listed edges in place of negatives: edges[home_k] ≤ place of positive k < edges[home_k + 1]."""
-    stack, depth = np.empty((STACK_ROWS, 4), np.int64), 0
-    bottom, top = np.int64(0), np.int64(edges.shape[0] - 1)
-    while True:
-        if top - bottom == 1 or above[bottom] == above[top]:
-            for k in range(low, high):
-                home[k - 1] = bottom
-        elif low < high:
-            m = (bottom + top) >> 1
-            rank = best_of_many(weight, discount, tail, pos, edges[m], above[m] + 1, low, high)
-            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
-            depth += 1
-            top, low = m, rank
-            continue
-        if depth == 0:
-            return
-        depth -= 1
-        bottom, top, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
 
 
 @kernel

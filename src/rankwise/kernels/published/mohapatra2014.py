@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.kernels.algorithm1 import opt_ranks
 from rankwise.kernels.compiled import kernel
 from rankwise.kernels.problem import Problem
-from rankwise.kernels.quicksort import STACK_ROWS, opt_ranks
 from rankwise.kernels.sorting import order_descending
 
 
@@ -24,13 +24,8 @@ def fill_sorted(pos, neg, weight, discount, tail, table):
     """Algorithm 1's recursion on sorted negatives, where nothing is left to select."""
     n = neg.shape[0]
     sorted_neg, order = order_descending(neg)
-    rank, result = np.empty(n, np.int64), np.empty(n, np.int64)
-    stack, work, no_trace = np.empty((STACK_ROWS, 5), np.int64), np.zeros(3, np.int64), np.empty((0, 6), np.int64)
-    worst = pos.shape[0] + 1
-    opt_ranks(
-        weight, discount, tail, table, pos, sorted_neg, order, rank, 0, n, 1, 1, worst, 1, stack,
-        work, no_trace,
-    )  # fmt: skip
+    rank, result, work = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(3, np.int64)
+    opt_ranks(weight, discount, tail, table, pos, sorted_neg, order, rank, 1, work, np.empty((0, 6), np.int64))
     for q in range(n):
         result[order[q]] = rank[q]
     return result

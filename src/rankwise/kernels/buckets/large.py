@@ -1,4 +1,4 @@
-"""The fast engine for one large query: the steps of bucketed.py, the passes shared among threads."""
+"""The fast engine for one large query: the steps of passes.py and places.py, the passes shared among threads."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
-from rankwise.kernels.bucket_maps import choose
-from rankwise.kernels.bucketed import BLOCK, COPIES, OWN, assign, count, finish
+from rankwise.kernels.buckets.choosing import choose
+from rankwise.kernels.buckets.passes import BLOCK, COPIES, OWN, assign, count, finish
+from rankwise.kernels.buckets.places import find_homes, reference, settle, straighten_homes
+from rankwise.kernels.buckets.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.kernels.contract import LossTables
-from rankwise.kernels.edges import find_homes, reference, settle, straighten
 from rankwise.kernels.flags import positions
 from rankwise.kernels.positives import scaled_weights
-from rankwise.kernels.problem import finish_negatives
-from rankwise.kernels.quicksort import TRACE_COLUMNS, ranks_between
-from rankwise.kernels.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import FoundRanking, Queries, Solved
@@ -108,7 +106,7 @@ def _passes(
     levels = query.pos[low - 1 : high - 1]
     seen = (query.weight[low - 1 : high - 1], query.discount, query.tail, levels, low + j - 2, buckets, pivot)
     if not find_homes(*seen, whole, above, home):
-        straighten(*seen, above, home)
+        straighten_homes(*seen, above, home)
     if ref != ref:
         ref = reference(levels, above, home)
     value = np.empty(n_buckets + OWN, scores.dtype)
@@ -128,9 +126,9 @@ def _passes(
     if not all(fine):
         raise NotFiniteError
     total += float(partial.sum())
-    # Large regions as this one, or by Algorithm 1 if that has not helped; small ones are sorted.
+    # Large regions as this one, unless that has not helped; small ones are sorted.
     is_large = regions[:, STOP] - regions[:, START] >= _DIVIDED
-    if is_large.any():
+    if depth and is_large.any():
         for region in regions[is_large]:
             total += _divide(query, region, mixed, index, ref, gradient, depth)
         regions = regions[~is_large]
@@ -151,24 +149,9 @@ def _divide(query, region, mixed, index, ref, gradient, depth):
     """Gradients of a large region's members; Σ gradient·(score − ref)."""
     part = slice(region[START], region[STOP])
     slopes = np.empty(part.stop - part.start, gradient.dtype)
-    if depth:
-        share = _Share(region[LOW], region[HIGH], region[J], depth - 1)
-        total, _ = _passes(query, mixed[part].astype(gradient.dtype), _NOBODY, share, ref, slopes, 1)
-    else:
-        total = _by_algorithm_1(query, region, mixed[part], ref, slopes)
+    share = _Share(region[LOW], region[HIGH], region[J], depth - 1)
+    total, _ = _passes(query, mixed[part].astype(gradient.dtype), _NOBODY, share, ref, slopes, 1)
     gradient[index[part]] = slopes
-    return total
-
-
-def _by_algorithm_1(query, region, neg, ref, slopes):
-    """Gradients of a region's members; Σ gradient·(score − ref)."""
-    n_pos = query.pos.size
-    no_table, work, no_trace = np.empty((0, 0)), np.zeros(3, np.int64), np.empty((0, TRACE_COLUMNS), np.int64)
-    place = (region[J], region[LOW], region[HIGH])
-    ranks = ranks_between(query.pos, neg, *query[:3], no_table, *place, work, no_trace)
-    at_rank = np.zeros_like(query.at_rank)
-    total = finish_negatives(neg, np.arange(neg.size), ranks, n_pos, query.unit, ref, at_rank, slopes)
-    query.at_rank[:] += at_rank
     return total
 
 

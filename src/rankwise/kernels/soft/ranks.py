@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.engine import cuts_of
+from rankwise.kernels.soft.windows import find_windows, sum_windows
 from rankwise.kernels.threads import run
-from rankwise.kernels.windows import find_windows, sum_windows
 
 # Up to so many samples of a query are compared with each other.
 DIRECT = 128

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.best_threshold import best_level
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.cutoff import place_by_score
-from rankwise.kernels.positives import finish_positives, middle_by_weight
-from rankwise.kernels.small import begin_query, conclude_query, note_ranking
-from rankwise.kernels.sorting import interval_of, order_descending, slots
+from rankwise.kernels.positives import finish_positives, middle_by_weight, place_by_score
+from rankwise.kernels.sorting import interval_of, order_descending
 from rankwise.queries import FoundRanking, Queries, Solved
 
 # Intervals a bar: in most of them is none; and how many in all, so that they stay in the caches.
@@ -117,34 +115,6 @@ def write_by_bars(scores, bars, below, pos, order, at_rank, ref, gradient):
         gradient[k] = unit * below[at]
     total = finish_positives(pos, order, n_pos, at_rank, n_neg, ref, gradient)
     return total, f_loss(at_rank, n_pos)
-
-
-@kernel
-def solve_queries(
-    scores, relevant, starts, first, last, limit, scale, gradient, out, counts, above_pos, order_pos, numbers, counters
-):
-    """`solve_small` of small.py for the F-measure."""
-    val, idx, spare, idx_spare, at_rank = numbers[0], counters[0], numbers[1], counters[1], counters[2]
-    places = idx_spare  # once all is sorted
-    slot = slots(numbers.shape[1] + 1)
-    for q in range(first, last):
-        part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
-        slopes = gradient[starts[q] : starts[q + 1]]
-        n_pos = begin_query(q, part, flags, limit, out, counts, slopes, val, idx, spare, idx_spare, slot)
-        if n_pos < 0:
-            return q
-        if n_pos == 0:
-            continue
-        n_neg = part.shape[0] - n_pos
-        neg, neg_idx = val[:n_neg], idx[:n_neg]
-        level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
-        place_by_score(level, neg, places)
-        raise_places(level, neg, scale, places)
-        total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
-        lost = f_loss(at_rank, n_pos)
-        out[0, q], out[1, q] = scale * lost + total, lost
-        note_ranking(q, pos_idx, at_rank, above_pos, order_pos)
-    return last
 
 
 @part

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.kernels.buckets import FOLDED, KEYED, LINEAR, NEARER, BucketMap, order_of, place
+from rankwise.kernels.buckets.maps import FOLDED, KEYED, LINEAR, NEARER, BucketMap, place, stands_alone
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.edges import stands_alone
+from rankwise.kernels.sorting import order_of
 
 SAMPLE = 2048
 # Positions of a sample: so many strides, and so far into a stride.

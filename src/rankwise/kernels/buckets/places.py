@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.buckets import KEYED, LINEAR, NEARER, number_of, order_of, place
-from rankwise.kernels.compiled import inline, kernel, part
+from rankwise.kernels.buckets.maps import edge, place, stands_alone
+from rankwise.kernels.buckets.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J
+from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.positives import middle_by_weight
-from rankwise.kernels.regions import BUCKET, HIGH, LOW, REGION_COLUMNS, START, STOP, J, solve_tie
-from rankwise.kernels.steps import best_of_many, drop
+from rankwise.kernels.steps import drop
+from rankwise.kernels.walk import solve_tie, straighten
 
-# In the order of all float64 numbers: where infinity is, how far two float32 numbers are apart, a large step.
-_INFINITE = np.int64(0x7FF0_0000_0000_0000)
-_SINGLE = np.int64(1 << 29)
-_LARGEST_STEP = np.int64(1 << 61)
 # A bucket of so many members may hold a tie alone, which is looked for.
 _CROWD = 48
 # Positives whose homes are looked for together.
@@ -84,124 +81,15 @@ def find_homes(weight, discount, tail, pos, ahead, buckets, pivot, hist, above, 
 
 
 @kernel
-def straighten(weight, discount, tail, pos, ahead, buckets, pivot, above, home):
-    """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges.
-
-    Between positives k and k + 1 the problem falls apart if no home up to k is below one after it.
-    """
-    n_pos, typed = pos.shape[0], np.empty(2, pivot.dtype)
-    highest = np.empty(n_pos, np.int64)  # of the homes from k on
-    highest[n_pos - 1] = home[n_pos - 1]
-    for k in range(n_pos - 2, -1, -1):
-        highest[k] = max(home[k], highest[k + 1])
-    stack = np.empty((80, 4), np.int64)
-    begin = 0
-    while begin < n_pos:
-        end, lowest = begin + 1, home[begin]
-        while end < n_pos and lowest < highest[end]:
-            lowest = min(lowest, home[end])
-            end += 1
-        if end - begin > 1 and highest[begin] > lowest:
-            top = highest[begin] + 1
-            divide_edges(
-                weight, discount, tail, pos, ahead, buckets, pivot, above, typed, home, stack, lowest, top, begin + 1,
-                end + 1,
-            )  # fmt: skip
-        begin = end
-
-
-@part
-def divide_edges(weight, discount, tail, pos, ahead, buckets, pivot, above, typed, home, stack, bottom, top, low, high):
-    """Algorithm 1 with edges bottom < b < top in place of negatives: homes of positives low … high − 1."""
-    depth = 0
-    while True:
-        if top - bottom == 1 or above[bottom] == above[top]:
-            home[low - 1 : high - 1] = bottom
-        elif low < high:
-            m = (bottom + top) >> 1
-            score = edge(buckets, pivot, m, typed)
-            rank = best_of_many(weight, discount, tail, pos, score, above[m] + 1 + ahead, low, high)
-            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m, top, low, rank
-            depth += 1
-            top, low = m, rank
-            continue
-        if depth == 0:
-            return
-        depth -= 1
-        bottom, top, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
-
-
-@part
-def edge(buckets, pivot, b, typed):
-    """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
-
-    From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
-    unit there is the difference of two neighbours of the scores' type.
-    """
-    typed[1] = buckets.last
-    last, unit = typed[1], unit_of(typed)
-    cell = b // 3 if pivot.shape[0] > 0 else b
-    if buckets.kind == LINEAR:
-        guess = order_of(np.float64(buckets.low) + cell / np.float64(buckets.rate))
-    elif buckets.kind == KEYED:
-        guess = (buckets.key + (cell << buckets.shift)) << np.int64(1)
-    else:
-        guess = order_of(folded_edge(cell, buckets))
-    high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
-    step = unit
-    if reaches(low, b, buckets, pivot, last, typed):
-        while low > -_INFINITE and reaches(low, b, buckets, pivot, last, typed):
-            high = low
-            low = low - step if low > step - _INFINITE else -_INFINITE
-            step = min(2 * step, _LARGEST_STEP)
-    else:
-        while high < _INFINITE and not reaches(high, b, buckets, pivot, last, typed):
-            low = high
-            high = high + step if high < _INFINITE - step else _INFINITE
-            step = min(2 * step, _LARGEST_STEP)
-    while high - unit > low:
-        middle = ((low >> np.int64(1)) + (high >> np.int64(1))) // unit * unit
-        middle = max(middle, low + unit)
-        if reaches(middle, b, buckets, pivot, last, typed):
-            high = middle
-        else:
-            low = middle
-    typed[0] = number_of(high)
-    return np.float64(typed[0])
-
-
-@inline
-def unit_of(typed):
-    """How far two neighbours of the scores' type are apart in the order of all float64 numbers."""
-    typed[0] = 1.0 / 3.0
-    return np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
-
-
-@inline
-def folded_edge(cell, buckets):
-    """About where a cell of a folded map begins."""
-    is_low = cell <= buckets.last >> np.int64(1)
-    from_end = (cell if is_low else buckets.last - cell + np.int64(1)) - NEARER
-    distance = number_of((buckets.key + (from_end << buckets.shift)) << np.int64(1)) if from_end >= 0 else 0.0
-    return np.float64(buckets.low) + distance if is_low else np.float64(buckets.high) - distance
-
-
-@inline
-def stands_alone(score, buckets, pivot, last, typed):
-    """Whether no other number of the scores' type can lie in the bucket of this one; False if in doubt."""
-    order, unit = order_of(score), unit_of(typed)
-    typed[0] = score
-    b = place(typed[0], buckets, last, pivot)
-    return not reaches(order - unit, b, buckets, pivot, last, typed) and reaches(
-        order + unit, b + 1, buckets, pivot, last, typed
-    )
-
-
-@inline
-def reaches(order, b, buckets, pivot, last, typed):
-    """Whether the number there in the order of all numbers lies in bucket b or above."""
-    typed[0] = number_of(order)
-    return place(typed[0], buckets, last, pivot) >= b
+def straighten_homes(weight, discount, tail, pos, ahead, buckets, pivot, above, home):
+    """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges."""
+    n_pos, top = pos.shape[0], above.shape[0] - 2
+    places, of_buckets = np.empty(n_pos, np.int64), (buckets, pivot, np.empty(2, pivot.dtype))
+    for k in range(n_pos):
+        places[k] = top - home[k]
+    straighten(weight, discount, tail, pos, pos, above, of_buckets, places, ahead + 1, np.int64(1), n_pos + 1)
+    for k in range(n_pos):
+        home[k] = top - places[k]
 
 
 @kernel
