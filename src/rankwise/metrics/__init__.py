@@ -15,7 +15,7 @@ from rankwise.metrics.f1 import f_measure
 from rankwise.metrics.mrr import reciprocal_rank
 from rankwise.metrics.ndcg import ndcg
 from rankwise.metrics.precision import RecallAt, precision_at, recall_at
-from rankwise.metrics.registry import LOSSES, METRICS, LossLike, MetricLike, as_loss, as_metric, per_query
+from rankwise.metrics.registry import LOSSES, METRICS, LossLike, MetricLike, as_loss, as_metric, per_query, register
 from rankwise.metrics.scorer import RankingScorer, make_ranking_scorer
 
 __all__ = [
@@ -43,5 +43,6 @@ __all__ = [
     "precision_at",
     "recall_at",
     "reciprocal_rank",
+    "register",
     "resampled",
 ]

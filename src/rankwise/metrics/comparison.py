@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import check_whole
-from rankwise.metrics.base import FloatArray, Metric, values_of
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray, Metric, ranking_of, values_of
 from rankwise.metrics.bootstrap import (
     NO_INTERVAL,
     Interval,
@@ -122,6 +123,7 @@ class Comparison:
         return ", ".join(f"{name} p {'< 0.0001' if p < _SHOWN_P else f'= {p:.2g}'}" for name, p in each.items())
 
 
+@documented
 def compare(
     metric: MetricLike,
     scores_a: ArrayLike,
@@ -142,27 +144,21 @@ def compare(
 
     Parameters
     ----------
-    metric : str or Metric
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    {metric}
     scores_a : array-like of shape (n,)
         Scores by model A.
     scores_b : array-like of shape (n,)
         Scores of the same samples by model B.
     grades : array-like of shape (n,)
         Grades ≥ 0, or booleans.
-    qid : array-like of shape (n,), optional
-        Query of each sample, as integers or strings in any order. By default all samples form one query.
-    level : float, default 0.95
-        Level of the interval, between 0 and 1.
-    n_resamples : int, default 1000
-        Number of bootstrap resamples.
+    {qid_each}
+    {level}
+    {n_resamples}
     n_flips : int, default 10000
         Largest number of sign patterns in the sign-flip test.
     seed : int, Generator or None, default 0
         Seed of the random resamples and sign flips.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge: leave it out, count it as 0 or 1 for both rankings, or
-        raise a `ValueError`.
+    {empty_metric}
 
     Returns
     -------
@@ -204,7 +200,7 @@ def compare(
     differences = values_b - values_a
     differences[np.abs(differences) <= _EQUAL] = 0.0
     if single and ids.size:
-        rankings = [metric.ranked(scores, grades, None)[2] for scores in (scores_a, scores_b)]
+        rankings = [ranking_of(metric, scores, grades)[2] for scores in (scores_a, scores_b)]
         drawn = over_samples(metric, rankings, n_resamples, rng, empty)
         interval = quantiles(drawn[:, 1] - drawn[:, 0], level)
     else:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray
-from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.base import FloatArray, over
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.ranked import Steps
 
 __all__ = ["PrecisionAt", "RecallAt", "precision_at", "recall_at"]
@@ -55,18 +55,7 @@ class PrecisionAt(DiscountedLoss):
         return np.zeros(np.shape(m))
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the number of positives among the first k, over k.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # The number of positives among the first k, over k.
         found = steps.total(steps.gain * steps.share(self.k))
         return np.where(steps.total(steps.gain) > 0.0, found / self.k, np.nan)
 
@@ -99,18 +88,7 @@ class RecallAt(PrecisionAt):
     name = "recall"
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the number of positives among the first k, over n_pos.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # The number of positives among the first k, over n_pos.
         return over(steps.total(steps.gain * steps.share(self.k)), steps.total(steps.gain))
 
 
@@ -124,22 +102,7 @@ def precision_at(
     have equal scores, the result is the expectation over their orders: a step of t samples that is cut at k counts with
     its share, p (k − T)/t.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    k : int
-        Last place that counts.
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
+    {judging}
 
     See Also
     --------
@@ -163,22 +126,7 @@ def recall_at(
     It is 1 if k is at least the size of the query. If samples have equal scores, the result is the expectation over
     their orders.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    k : int
-        Last place that counts.
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
+    {judging}
 
     See Also
     --------

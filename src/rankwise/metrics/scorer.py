@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_array
+from rankwise.documenting import documented
 from rankwise.metrics.base import Metric, check_empty
 from rankwise.metrics.registry import MetricLike, as_metric
 
 
+@documented
 def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:
     """Make a scikit-learn scorer from a ranking metric.
 
@@ -28,13 +30,9 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
 
     Parameters
     ----------
-    metric : str or Metric, default "ap"
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
-        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
-    one_query : bool, default False
-        Whether all samples that are scored together form one query. Then no qid is needed.
+    {metric_ap}
+    {empty_metric}
+    {one_query}
 
     Returns
     -------
@@ -61,6 +59,7 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
     return RankingScorer(metric, empty, one_query)
 
 
+@documented
 class RankingScorer:
     """A scikit-learn scorer that judges an estimator by a ranking metric.
 
@@ -70,13 +69,9 @@ class RankingScorer:
 
     Parameters
     ----------
-    metric : str or Metric, default "ap"
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
-        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
-    one_query : bool, default False
-        Whether all samples that are scored together form one query. Then no qid is needed.
+    {metric_ap}
+    {empty_metric}
+    {one_query}
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ from metric_problems import ATOL, NAMES, RELEVANT, SCORES, problems, queries
 
 from rankwise import metrics
 from rankwise.metrics import resampled
+from rankwise.metrics.base import ranking_of
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -18,7 +19,7 @@ def test_samples_drawn_several_times_count_as_often(name: str, rng: np.random.Ge
     for scores, relevant, grades in problems(5):
         truth = grades if metric.graded else relevant
         times = rng.integers(0, 4, scores.size)
-        ranked = metric.ranked(scores, truth, None)[2]
+        ranked = ranking_of(metric, scores, truth)[2]
         assert ranked is not None
         found = metric.of_steps(ranked.steps(times.astype(float)))
         expected = metric(np.repeat(scores, times), np.repeat(truth, times))
