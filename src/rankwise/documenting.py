@@ -1,7 +1,8 @@
 """Arguments that many functions share, described once.
 
 A line `{scores}` of a docstring, alone but for its indentation, is replaced by the text of that name, which may hold
-whole sections. `{judging}` stands for those of a metric as a function.
+whole sections. `{judging}` and `{evaluating}` stand for those of a metric and of a surrogate as a function: its
+parameters, by its signature, what it returns, and what it raises.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "Finite real numbers. The higher the score, the higher the sample is ranked.",
     ),
     # losses
+    "graded": (
+        "relevant : array-like of shape (n,)",
+        "Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades.",
+    ),
+    "surrogate": (
+        "surrogate : Surrogate",
+        "The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.",
+    ),
     "loss": (
         'loss : str or Loss, default "ap"',
         'Name of a loss, "ap", "ndcg", "mrr", "auc", "f1" or "zero-one"; a loss of the first k places, such as '
@@ -173,7 +182,33 @@ float
 Raises
 ------
 ValueError
-    If a score or a grade is not valid, lengths differ, or a query is empty with empty="error"."""
+    If a score or a grade is not valid, lengths differ, or a query is empty with empty="error".
+
+See Also
+--------
+as_metric : Get a metric by name.
+per_query : The values of each query.
+bootstrap_interval : A confidence interval of a metric."""
+_EVALUATING = """\
+Parameters
+----------
+%s
+
+Returns
+-------
+Result
+    `value` (or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
+    `per_query` if `qid` is given.
+
+Raises
+------
+ValueError
+    If a score is not finite, lengths differ, an option is not valid, or the loss cannot be used in this way."""
+# Sections by the signature of a function: their text, and the entries of names that are not those of the entries.
+_BY_SIGNATURE = {
+    "judging": (_JUDGING, {"empty": "empty_metric"}),
+    "evaluating": (_EVALUATING, {"relevant": "graded"}),
+}
 _SCALE = "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."
 SHARED |= {
     "solving": _SOLVING % "loss : Loss\n    The loss, as `accepts` returns it.",
@@ -208,23 +243,25 @@ def documented(thing: Thing) -> Thing:
 
 
 def _fill(target: Any) -> None:
-    """Fill the texts into one docstring; for "judging", what a metric as a function takes, by its signature."""
+    """Fill the texts into one docstring."""
 
     def text_of(found: re.Match[str]) -> str:
         indent, name = found.groups()
-        return textwrap.indent(_judging(target) if name == "judging" else SHARED[name], indent)
+        return textwrap.indent(
+            _sections(target, *_BY_SIGNATURE[name]) if name in _BY_SIGNATURE else SHARED[name], indent
+        )
 
     if isinstance(getattr(target, "__doc__", None), str) and "{" in target.__doc__:
         target.__doc__ = _PLACE.sub(text_of, target.__doc__)
 
 
-def _judging(function: Any) -> str:
+def _sections(function: Any, text: str, renamed: dict[str, str]) -> str:
     entries = []
-    for parameter in inspect.signature(function).parameters.values():
-        entry = SHARED["empty_metric" if parameter.name == "empty" else parameter.name]
+    for name, parameter in inspect.signature(function).parameters.items():
+        entry = SHARED[renamed.get(name, name)]
         if parameter.default is parameter.empty:
             entry = entry.replace(", optional", "")
         elif parameter.default == "exp2":
             entry = entry.replace("optional", 'default "exp2"')
         entries.append(entry)
-    return _JUDGING % "\n".join(entries)
+    return text % "\n".join(entries)

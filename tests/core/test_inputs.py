@@ -142,7 +142,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exceptio
 
 
 def test_wrong_options_of_the_ranking_loss_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown ties='mean'; use 'worst' or 'best'"):
+    with pytest.raises(ValueError, match=r"unknown ties='mean'; use one of 'worst', 'best'"):
         rw.ranking_loss(SCORES, RELEVANT, ties="mean")
     with pytest.raises(ValueError, match=r"unknown empty='none'"):
         rw.ranking_loss(SCORES, RELEVANT, empty="none")

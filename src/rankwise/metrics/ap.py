@@ -72,12 +72,7 @@ class AveragePrecision(DiscountedLoss):
 
 @documented
 def average_precision(
-    scores: ArrayLike,
-    relevant: ArrayLike,
-    *,
-    k: int | None = None,
-    qid: ArrayLike | None = None,
-    empty: str = "skip",
+    scores: ArrayLike, relevant: ArrayLike, *, k: int | None = None, qid: ArrayLike | None = None, empty: str = "skip"
 ) -> float:
     """Compute the average precision, the mean precision at the places of the positives.
 
@@ -88,12 +83,6 @@ def average_precision(
     is divided by min(n_pos, k); if a step is cut, its share counts.
 
     {judging}
-
-    See Also
-    --------
-    ndcg : A metric for graded relevance.
-    bootstrap_interval : A confidence interval of a metric.
-    rankwise.AveragePrecision : The loss 1 − AP.
 
     Examples
     --------

@@ -69,11 +69,6 @@ def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None,
 
     {judging}
 
-    See Also
-    --------
-    average_precision : A metric that puts more weight on the top of the ranking.
-    rankwise.AUC : The loss 1 − AUC.
-
     Examples
     --------
     >>> auc([0.9, 0.8, 0.7, 0.1], [True, False, True, False])

@@ -39,10 +39,8 @@ class Comparison:
     ----------
     metric : Metric
         Metric that both rankings are judged by.
-    mean_a : float
-        Mean of A over the queries that count; NaN if there are none.
-    mean_b : float
-        Mean of B.
+    mean_a, mean_b : float
+        Means of A and B over the queries that count; NaN if there are none.
     difference : float
         Difference of the means, mean_b − mean_a.
     interval : Interval
@@ -51,24 +49,15 @@ class Comparison:
         What the bootstrap draws: queries, or the samples of a single query.
     level : float
         Level of the interval.
-    p_wilcoxon : float
-        Two-sided p-value of Wilcoxon's signed-rank test; NaN with fewer than two queries.
-    p_sign_flip : float
-        Two-sided p-value of the mean difference by random sign flips; NaN with fewer than two queries.
-    better : int
-        Number of queries in which B is better than A.
-    worse : int
-        Number of queries in which B is worse than A.
-    equal : int
-        Number of queries in which both are equal.
+    p_wilcoxon, p_sign_flip : float
+        Two-sided p-values of Wilcoxon's signed-rank test, and of the mean difference by random sign flips; NaN with
+        fewer than two queries.
+    better, worse, equal : int
+        Numbers of queries in which B is better than A, worse, and as good.
     ids : ndarray of shape (q,)
         The queries that count.
-    values_a : ndarray of shape (q,)
-        Value of A for each query.
-    values_b : ndarray of shape (q,)
-        Value of B for each query.
-    differences : ndarray of shape (q,)
-        Difference B − A for each query.
+    values_a, values_b, differences : ndarray of shape (q,)
+        Values of A and B for each query, and the differences B − A.
 
     See Also
     --------

@@ -26,22 +26,7 @@ _NONE = 1e-20
 
 @documented
 class ExpectedReciprocalRank(Metric):
-    """Expected reciprocal rank, ERR. Its name is "err". It judges, and cannot be trained for.
-
-    Parameters
-    ----------
-    {k}
-    {max_grade}
-
-    See Also
-    --------
-    expected_reciprocal_rank : The metric as a function, with its formula.
-
-    Examples
-    --------
-    >>> ExpectedReciprocalRank(max_grade=2)([0.9, 0.8, 0.7], [1, 0, 2])
-    0.4375
-    """
+    """Expected reciprocal rank, ERR; see `expected_reciprocal_rank`. Its name is "err". It cannot be trained for."""
 
     name = "err"
     cut = "optionally"
@@ -159,11 +144,6 @@ def expected_reciprocal_rank(
     the exact expectation over their orders. For booleans, R of a positive is 1/2.
 
     {judging}
-
-    See Also
-    --------
-    ndcg : Another metric for graded relevance.
-    reciprocal_rank : The reciprocal of the place of the first positive.
 
     Examples
     --------

@@ -103,11 +103,6 @@ def f_measure(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None =
 
     {judging}
 
-    See Also
-    --------
-    average_precision : A metric over all thresholds.
-    rankwise.FMeasure : The loss 1 − F₁.
-
     Examples
     --------
     >>> f_measure([0.9, 0.8, 0.7, 0.1], [True, False, True, False])

@@ -90,11 +90,6 @@ def reciprocal_rank(
 
     {judging}
 
-    See Also
-    --------
-    expected_reciprocal_rank : A variant for graded relevance.
-    rankwise.ReciprocalRank : The loss.
-
     Notes
     -----
     For a step of t samples with equal scores, p of them positive, below T negatives, the expectation is

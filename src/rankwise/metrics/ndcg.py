@@ -123,11 +123,6 @@ def ndcg(
 
     {judging}
 
-    See Also
-    --------
-    expected_reciprocal_rank : Another metric for graded relevance.
-    rankwise.NDCG : The loss 1 − NDCG.
-
     Examples
     --------
     >>> round(ndcg([0.9, 0.8, 0.7, 0.1], [2, 0, 3, 1], k=3), 4)

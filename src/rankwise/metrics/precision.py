@@ -60,30 +60,8 @@ class PrecisionAt(DiscountedLoss):
         return np.where(steps.total(steps.gain) > 0.0, found / self.k, np.nan)
 
 
-@documented
 class RecallAt(PrecisionAt):
-    """Loss 1 − recall of the first k places, relative to the best possible. Its name is "recall@k".
-
-        Δ = 1 − #{i : i + c_i ≤ k} / min(P, k)
-
-    To train for it is to train for the precision of the first k places, since both are relative to the best possible.
-
-    Parameters
-    ----------
-    k : int
-        Last place that counts.
-
-    See Also
-    --------
-    PrecisionAt : The same loss, judged by precision.
-    metrics.recall_at : The metric.
-
-    Examples
-    --------
-    >>> import rankwise as rw
-    >>> rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], "recall@2")
-    0.5
-    """
+    """Loss 1 − recall of the first k places, relative to the best possible: that of `PrecisionAt`, judged by recall."""
 
     name = "recall"
 
@@ -104,11 +82,6 @@ def precision_at(
 
     {judging}
 
-    See Also
-    --------
-    recall_at : The fraction of all positives that are among the first k places.
-    rankwise.PrecisionAt : The loss.
-
     Examples
     --------
     >>> precision_at([0.9, 0.8, 0.8, 0.1], [True, True, False, True], k=2)
@@ -127,10 +100,6 @@ def recall_at(
     their orders.
 
     {judging}
-
-    See Also
-    --------
-    precision_at : The fraction of positives among the first k places.
 
     Examples
     --------

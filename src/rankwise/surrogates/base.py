@@ -78,7 +78,7 @@ class Surrogate(ABC):
     width: float | None = None
 
     def accepts(self, loss: LossLike) -> Loss:
-        """Return the loss if the surrogate can be made from it.
+        """Return the loss if the surrogate can be made from it; otherwise raise an error that names others.
 
         Parameters
         ----------
@@ -88,65 +88,22 @@ class Surrogate(ABC):
         -------
         Loss
             The loss.
-
-        Raises
-        ------
-        ValueError
-            If the surrogate cannot be made from this loss. The error names losses that it takes.
         """
         return as_loss(loss)
 
     @abstractmethod
     def solve_binary(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        """Solve queries of binary relevance.
+        """Solve queries of binary relevance; raise `NotFiniteError` if a score is not finite or too large.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results must not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, 0 if it has nothing to rank, and the gradient of the sum of values.
-
-        Raises
-        ------
-        NotFiniteError
-            If a score is not finite or too large to compare.
+        {solving}
         """
 
     def solve(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        """Solve queries of binary or graded relevance: with grades, the weighted sum over thresholds.
+        """Solve queries of binary or graded relevance.
 
-        Everything but the scores was checked before.
+        Everything but the scores was checked before; a `NotFiniteError` names the first that is not finite.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of the sum of values.
-
-        Raises
-        ------
-        NotFiniteError
-            If a score is not finite or too large to compare. It names the first such score.
+        {solving}
         """
         try:
             if queries.grades is None:
@@ -159,21 +116,7 @@ class Surrogate(ABC):
     def solve_graded(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         """Solve queries of graded relevance, by default as the weighted sum over all thresholds.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of the sum of values.
+        {solving}
         """
         total = sum_over_levels(scores, queries, loss, lambda s, q: self.solve_binary(s, q, loss, n_threads))
         return Solved(total.value, total.loss, queries.counts[0], queries.counts[1], total.gradient)
@@ -284,27 +227,7 @@ def evaluate(
 ) -> Result:
     """Compute a surrogate and its gradient in the scores.
 
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades.
-    {loss}
-    {qid}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (or its mean over queries), `gradient` of shape (n,), `loss`, and `per_query` if `qid` is given.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, or the surrogate cannot be made from the loss.
+    {evaluating}
 
     See Also
     --------

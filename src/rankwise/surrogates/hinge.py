@@ -133,34 +133,11 @@ def structured_hinge(
 
     R is a ranking of the P positives and N negatives of a query, with R_xy = 1 if positive x is above negative y, else
     −1. R* is the perfect ranking. F(R) is how well R agrees with the scores s. The maximum is reached by the most
-    violating ranking, which has a high loss and yet agrees with the scores.
+    violating ranking, which has a high loss and yet agrees with the scores; for a single query it is the `interleaving`
+    of the result. With grades, J = Σ_l α_l J_l is a weighted mean over the grades l as thresholds, still convex and an
+    upper bound. A `NotQSSuitableError` is raised if the method needs the loss to be QS-suitable and it is not.
 
-    Parameters
-    ----------
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; then J = Σ_l α_l J_l is a
-        weighted mean over the grades l as thresholds, still convex and an upper bound.
-    {loss}
-    {qid}
-    {scale}
-    {method}
-    {cutoff}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (J, or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
-        `per_query` if `qid` is given. For a single query, `interleaving` is the most violating ranking.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, or an option is unknown.
-    NotQSSuitableError
-        If the loss is not QS-suitable and the method needs it to be.
+    {evaluating}
 
     See Also
     --------

@@ -22,7 +22,7 @@ from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.queries import Queries, Solved
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import Errors, Softened, as_width, soft_kernels
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width, soft_kernels
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -36,8 +36,7 @@ class Smooth(Softened):
 
     Parameters
     ----------
-    width : float, default 1.0
-        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
+    {width}
     soft_ranks : bool, default True
         Whether grades soften the ranks of all samples, if the loss has a discount. Otherwise the loss is a weighted
         mean over the grades as thresholds.
@@ -64,8 +63,7 @@ class Smooth(Softened):
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
         if not found.has_soft_counts:
-            known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
-            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {known}")
+            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
         return found
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
@@ -75,26 +73,7 @@ class Smooth(Softened):
         return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        """Solve graded queries by soft ranks, except those with one grade beside 0, which are binary.
-
-        So the loss of a query depends on that query alone. A loss without a discount is the sum over thresholds.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of the sum of values.
-        """
+        # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
         if not (self.soft_ranks and loss.has_discount):
             return super().solve_graded(scores, queries, loss, n_threads)
         from rankwise.surrogates.soft_ranks import by_worth, solve_ranked
@@ -132,32 +111,10 @@ def smooth_loss(
 
     The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
     scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient. The result is
-    bounded and not convex. As the width falls to 0 it becomes the loss itself, with a tie counted as half an error. It
-    takes about as long as sorting the scores.
+    bounded and not convex; the loss need not be QS-suitable. As the width falls to 0 it becomes the loss itself, with a
+    tie counted as half an error. It takes about as long as sorting the scores.
 
-    Parameters
-    ----------
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades, see Notes.
-    loss : str, DiscountedLoss or FMeasure, default "ap"
-        Name of a loss, "ap", "ndcg", "mrr", "auc" or "f1"; a loss of the first k places, such as "ndcg@10", "ap@100",
-        "mrr@10" or "precision@10"; or a `DiscountedLoss` of your own. It need not be QS-suitable.
-    width : float, default 1.0
-        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
-    {qid}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (the loss, or its mean over queries), `gradient` of shape (n,), and `per_query` if `qid` is given.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, the width is not positive, or the loss cannot be smoothed.
+    {evaluating}
 
     See Also
     --------

@@ -21,7 +21,9 @@ from rankwise.metrics.thresholds import sums_of
 from rankwise.queries import Queries, Solved
 from rankwise.surrogates.base import Surrogate
 
-__all__ = ["Errors", "Softened", "as_width", "counts_of", "soft_kernels"]
+# What has soft counts, in errors.
+WITH_DISCOUNT = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+__all__ = ["WITH_DISCOUNT", "Errors", "Softened", "as_width", "counts_of", "soft_kernels"]
 
 # Halves and squares of a width must not overflow or underflow.
 _LEAST, _MOST = 1e-150, 1e150
@@ -72,7 +74,7 @@ class Softened(Surrogate):
 
         Parameters
         ----------
-        soft : Softened scores
+        soft : rankwise.kernels.soft.Softened
             What the kernels found: levels, soft counts, places.
         counts : SoftCounts
             The same counts, as losses take them.
@@ -84,7 +86,7 @@ class Softened(Surrogate):
         Returns
         -------
         Errors
-            For each positive: its part of the loss, its gradient, and its weight for the negatives.
+            For each positive: its value, its gradient, and its weight for the negatives.
         """
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
