@@ -12,7 +12,7 @@ import re
 import textwrap
 from typing import Any, TypeVar
 
-__all__ = ["SHARED", "documented"]
+__all__ = ["SHARED", "documented", "entry"]
 
 Thing = TypeVar("Thing")
 
@@ -126,10 +126,15 @@ _ENTRIES: dict[str, tuple[str, str]] = {
     "level": ("level : float, default 0.95", "Level of the interval, between 0 and 1."),
     "n_resamples": ("n_resamples : int, default 1000", "Number of bootstrap resamples."),
 }
-# Texts by name, as they stand in a docstring.
-SHARED: dict[str, str] = {
-    name: head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ") for name, (head, text) in _ENTRIES.items()
-}
+
+
+def entry(head: str, text: str) -> str:
+    """Return an entry as it stands in a docstring: its head, and what it says."""
+    return head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ")
+
+
+# Texts by name; packages may add their own.
+SHARED: dict[str, str] = {name: entry(head, text) for name, (head, text) in _ENTRIES.items()}
 _SOLVING = """\
 Parameters
 ----------
@@ -258,10 +263,10 @@ def _fill(target: Any) -> None:
 def _sections(function: Any, text: str, renamed: dict[str, str]) -> str:
     entries = []
     for name, parameter in inspect.signature(function).parameters.items():
-        entry = SHARED[renamed.get(name, name)]
+        text_of_one = SHARED[renamed.get(name, name)]
         if parameter.default is parameter.empty:
-            entry = entry.replace(", optional", "")
+            text_of_one = text_of_one.replace(", optional", "")
         elif parameter.default == "exp2":
-            entry = entry.replace("optional", 'default "exp2"')
-        entries.append(entry)
+            text_of_one = text_of_one.replace("optional", 'default "exp2"')
+        entries.append(text_of_one)
     return text % "\n".join(entries)
