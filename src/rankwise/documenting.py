@@ -16,6 +16,83 @@ __all__ = ["SHARED", "documented", "entry"]
 
 Thing = TypeVar("Thing")
 
+# Sections.
+_SOLVING = """\
+Parameters
+----------
+scores : ndarray of shape (n,)
+    Scores, query after query, in float32 or float64.
+queries : Queries
+    The queries.
+%s
+n_threads : int, default 1
+    Number of threads. Results must not depend on it.
+
+Returns
+-------
+Solved
+    Value and loss of each query, 0 if it has nothing to rank, and the gradient of the sum of values."""
+_SOFT_COUNTS = """\
+Parameters
+----------
+counts : SoftCounts
+    Soft counts of the positives of queries.
+
+Returns
+-------
+value : ndarray of shape (n_pos,)
+    What each positive adds to the loss of its query.
+slope : ndarray of shape (n_pos,)
+    Derivative of the loss in each soft count c_k."""
+_STEPS = """\
+Parameters
+----------
+i, j : array-like of int
+    Interleaving ranks, 1 ≤ i ≤ n_pos, and numbers of negatives from the top, 1 ≤ j ≤ n_neg. They broadcast.
+n_pos, n_neg : int
+    Numbers of positives and of negatives.
+
+Returns
+-------
+ndarray of float
+    The steps, in the broadcast shape of `i` and `j`."""
+_JUDGING = """\
+Parameters
+----------
+%s
+
+Returns
+-------
+float
+    Value from 0 to 1; larger is better. NaN if no query is left.
+
+Raises
+------
+ValueError
+    If a score or a grade is not valid, lengths differ, or a query is empty with empty="error".
+
+See Also
+--------
+as_metric : Get a metric by name.
+per_query : The values of each query.
+bootstrap_interval : A confidence interval of a metric."""
+_EVALUATING = """\
+Parameters
+----------
+%s
+
+Returns
+-------
+Result
+    `value` (or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
+    `per_query` if `qid` is given.
+
+Raises
+------
+ValueError
+    If a score is not finite, lengths differ, an option is not valid, or the loss cannot be used in this way."""
+_SCALE = "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."
+
 # Name of a text → (the head of the entry, what it says).
 _ENTRIES: dict[str, tuple[str, str]] = {
     "scores": (
@@ -135,93 +212,18 @@ def entry(head: str, text: str) -> str:
 
 # Texts by name; packages may add their own.
 SHARED: dict[str, str] = {name: entry(head, text) for name, (head, text) in _ENTRIES.items()}
-_SOLVING = """\
-Parameters
-----------
-scores : ndarray of shape (n,)
-    Scores, query after query, in float32 or float64.
-queries : Queries
-    The queries.
-%s
-n_threads : int, default 1
-    Number of threads. Results must not depend on it.
-
-Returns
--------
-Solved
-    Value and loss of each query, 0 if it has nothing to rank, and the gradient of the sum of values."""
-_SOFT_COUNTS = """\
-Parameters
-----------
-counts : SoftCounts
-    Soft counts of the positives of queries.
-
-Returns
--------
-value : ndarray of shape (n_pos,)
-    What each positive adds to the loss of its query.
-slope : ndarray of shape (n_pos,)
-    Derivative of the loss in each soft count c_k."""
-_STEPS = """\
-Parameters
-----------
-i, j : array-like of int
-    Interleaving ranks, 1 ≤ i ≤ n_pos, and numbers of negatives from the top, 1 ≤ j ≤ n_neg. They broadcast.
-n_pos, n_neg : int
-    Numbers of positives and of negatives.
-
-Returns
--------
-ndarray of float
-    The steps, in the broadcast shape of `i` and `j`."""
-_JUDGING = """\
-Parameters
-----------
-%s
-
-Returns
--------
-float
-    Value from 0 to 1; larger is better. NaN if no query is left.
-
-Raises
-------
-ValueError
-    If a score or a grade is not valid, lengths differ, or a query is empty with empty="error".
-
-See Also
---------
-as_metric : Get a metric by name.
-per_query : The values of each query.
-bootstrap_interval : A confidence interval of a metric."""
-_EVALUATING = """\
-Parameters
-----------
-%s
-
-Returns
--------
-Result
-    `value` (or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
-    `per_query` if `qid` is given.
-
-Raises
-------
-ValueError
-    If a score is not finite, lengths differ, an option is not valid, or the loss cannot be used in this way."""
-# Sections by the signature of a function: their text, and the entries of names that are not those of the entries.
-_BY_SIGNATURE = {
-    "judging": (_JUDGING, {"empty": "empty_metric"}),
-    "evaluating": (_EVALUATING, {"relevant": "graded"}),
-}
-_SCALE = "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."
+_PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 SHARED |= {
     "solving": _SOLVING % "loss : Loss\n    The loss, as `accepts` returns it.",
     "own_hinge": _SOLVING % _SCALE,
     "soft_counts": _SOFT_COUNTS,
     "steps": _STEPS,
 }
-_PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+# Sections by the signature of a function: their text, and the entries of names that are not those of the entries.
+_BY_SIGNATURE = {
+    "judging": (_JUDGING, {"empty": "empty_metric"}),
+    "evaluating": (_EVALUATING, {"relevant": "graded"}),
+}
 
 
 def documented(thing: Thing) -> Thing:
