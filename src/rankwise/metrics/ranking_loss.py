@@ -77,8 +77,8 @@ def ranking_loss(
         return float(_losses_of(array, queries, loss, ties).sum()) / used
     weights, starts, total = level_weights(queries, loss), levels_of(queries).starts, 0.0
     for t, which, samples, binary in thresholds_of(queries):
-        part = array[samples] if samples.size else array
-        total += float(weights[starts[which] + t] @ _losses_of(part, binary, loss, ties))
+        own = array[samples] if samples.size else array
+        total += float(weights[starts[which] + t] @ _losses_of(own, binary, loss, ties))
     return total / used
 
 
@@ -86,6 +86,6 @@ def _losses_of(scores: NDArray[np.floating], queries: Queries, loss: Loss, ties:
     """Return Δ of each query with binary relevance, (Q,); 0 if there is nothing to rank."""
     losses = np.zeros(queries.sizes.size)
     for q in np.flatnonzero(queries.can_rank):
-        part = slice(queries.starts[q], queries.starts[q + 1])
-        losses[q] = loss.of_scores(scores[part], queries.relevant[part], ties == "worst")
+        own = slice(queries.starts[q], queries.starts[q + 1])
+        losses[q] = loss.of_scores(scores[own], queries.relevant[own], ties == "worst")
     return losses

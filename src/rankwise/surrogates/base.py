@@ -1,6 +1,6 @@
 """Surrogates: how a metric becomes trainable. Each solves queries to a value and a gradient in the scores.
 
-`evaluate` is the border: arguments of a user → queries → `Surrogate.solve` → the mean, in the user's order and dtype.
+`evaluate`: arguments of a user → queries → `Surrogate.solve` → the mean over queries, in the user's order and dtype.
 """
 
 from __future__ import annotations
@@ -125,8 +125,7 @@ class Surrogate(ABC):
 
         {solving}
         """
-        total = sum_over_levels(scores, queries, loss, lambda s, q: self.solve_binary(s, q, loss, n_threads))
-        return Solved(total.value, total.loss, queries.counts[0], queries.counts[1], total.gradient)
+        return sum_over_levels(scores, queries, loss, lambda s, q: self.solve_binary(s, q, loss, n_threads))
 
 
 @dataclass(frozen=True, eq=False)

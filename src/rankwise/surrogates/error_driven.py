@@ -20,8 +20,9 @@ from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.queries import compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width, soft_kernels
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width
 
 __all__ = ["ErrorDriven", "error_driven_loss"]
 
@@ -69,7 +70,7 @@ class ErrorDriven(Softened):
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         assert isinstance(loss, DiscountedLoss)
-        place = np.maximum(soft_kernels().places(soft.level, soft.starts, soft.width, n_threads), 1.0)
+        place = np.maximum(compiled("soft").places(soft.level, soft.starts, soft.width, n_threads), 1.0)
         most = int(counts.n_pos.max())
         table = loss.tables(most, counts.n).weight
         w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / counts.norm
@@ -80,7 +81,7 @@ class ErrorDriven(Softened):
             some = counts.n_pos > 0
             in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][some]), counts.n_pos[some])
             precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
-            soft_kernels().highest(soft, precision)
+            compiled("soft").highest(soft, precision)
             found = np.where(in_all, ideal * precision, found)
         error = w * (ideal - found)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -10,8 +10,6 @@ score share their gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
@@ -23,18 +21,10 @@ from rankwise.interleaving import Interleaving
 from rankwise.kernels.contract import METHODS, Method
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.queries import Queries, Solved
+from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, Surrogate, evaluate
 
 __all__ = ["Hinge", "most_violating_ranking", "structured_hinge"]
-
-
-@cache
-def _kernels() -> tuple[ModuleType, ModuleType]:
-    """Return the compiled methods, imported at the first use."""
-    from rankwise.kernels import engine, methods
-
-    return engine, methods
 
 
 @documented
@@ -87,16 +77,15 @@ class Hinge(Surrogate):
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if loss.solve_hinge is not None:
             return loss.solve_hinge(scores, queries, self.scale, self.method == "exhaustive", n_threads)
-        engine, methods = _kernels()
         method, k = Method(self.method, self.cutoff), None
         if loss.k is not None and method.name == "auto" and not _is_suitable(loss, queries):
             k = loss.k
             if loss.tables(1, k).discount.min() < 0.0:
                 method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
         if not (loss.has_discount and method.is_fast):
-            found: Solved = methods.solve(scores, queries, loss, self.scale, method)
+            found: Solved = compiled("methods").solve(scores, queries, loss, self.scale, method)
         else:
-            found = engine.solve(scores, queries, loss, self.scale, n_threads, k)
+            found = compiled("engine").solve(scores, queries, loss, self.scale, n_threads, k)
         return found
 
 

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.documenting import documented
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.queries import Queries, Solved
+from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width, soft_kernels
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -68,28 +68,28 @@ class Smooth(Softened):
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
-        part, slope = loss.of_soft_counts(counts)
-        soft_kernels().share(soft, slope)
-        return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
+        value, slope = loss.of_soft_counts(counts)
+        compiled("soft").share(soft, slope)
+        return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
         if not (self.soft_ranks and loss.has_discount):
             return super().solve_graded(scores, queries, loss, n_threads)
-        from rankwise.surrogates.soft_ranks import by_worth, solve_ranked
+        from rankwise.surrogates.soft_ranks import by_kind, solve_ranked
 
         def solve(s: NDArray[np.floating], q: Queries) -> Solved:
             if q.grades is None:
                 return self.solve_binary(s, q, loss, n_threads)
             return solve_ranked(s, q, loss, self.width, n_threads)
 
-        kinds = by_worth(queries, loss)
+        kinds = by_kind(queries, loss)
         if len(kinds) < 2:
             found = solve(scores, kinds[0].queries if kinds else queries)
             return found._replace(n_pos=queries.counts[0], n_neg=queries.counts[1])
         value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
-        for which, samples, part in kinds:
-            found = solve(scores[samples], part)
+        for which, samples, own in kinds:
+            found = solve(scores[samples], own)
             value[which], gradient[samples] = found.value, found.gradient
         return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
 
