@@ -104,6 +104,10 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "relevant : array-like of shape (n,)",
         "Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades.",
     ),
+    "binary": (
+        "relevant : array-like of shape (n,)",
+        "Which samples are positives: booleans, or 0 and 1. There must be positives and negatives.",
+    ),
     "surrogate": (
         "surrogate : Surrogate",
         "The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.",

@@ -22,7 +22,7 @@ from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.queries import compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
 
 __all__ = ["ErrorDriven", "error_driven_loss"]
 
@@ -49,13 +49,12 @@ class ErrorDriven(Softened):
     array([ 1., -1.])
     """
 
-    width: float = 1.0
     interpolate: bool = True
     name: ClassVar[str] = "error-driven"
     is_derivative: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", as_width(self.width))
+        super().__post_init__()
         if not isinstance(self.interpolate, bool | np.bool_):
             raise TypeError(f"interpolate must be True or False, got {self.interpolate!r}")
 

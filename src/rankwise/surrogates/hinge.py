@@ -173,9 +173,7 @@ def most_violating_ranking(
     Parameters
     ----------
     {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. There must be positives and negatives. Grades are not
-        supported.
+    {binary}
     {loss}
     {scale}
     {method}

@@ -22,7 +22,7 @@ from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened, as_width
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -53,12 +53,8 @@ class Smooth(Softened):
     0.75
     """
 
-    width: float = 1.0
     soft_ranks: bool = True
     name: ClassVar[str] = "smooth"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", as_width(self.width))
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)

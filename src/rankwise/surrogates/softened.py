@@ -7,6 +7,7 @@ negatives above the k-th positive. One search gives all of them, and prefix sums
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,10 +54,14 @@ def counts_of(above: NDArray[np.float64], n_pos: NDArray[np.int64], n_neg: NDArr
 
 
 @documented
+@dataclass(frozen=True)
 class Softened(Surrogate):
     """Base class of surrogates of soft counts: a width, and `errors` of every positive."""
 
-    width: float
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_width(self.width))
 
     @abstractmethod
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
