@@ -1,32 +1,97 @@
 """Arguments that many functions share, described once.
 
-A line `{scores}` of a docstring, alone but for its indentation, is replaced by the text of that name.
+A line `{scores}` of a docstring, alone but for its indentation, is replaced by the text of that name, which may hold
+whole sections. `{judging}` and `{evaluating}` stand for those of a metric and of a surrogate as a function: its
+parameters, by its signature, what it returns, and what it raises.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from typing import Any, TypeVar
 
-__all__ = ["SHARED", "documented"]
+__all__ = ["SHARED", "documented", "entry"]
 
 Thing = TypeVar("Thing")
 
-_METRIC_NAMES = (
-    'Name of a loss, "ap", "ndcg", "mrr", "auc", "f1" or "zero-one"; a loss of the first k places, such as "ndcg@10", '
-    '"ap@100", "mrr@10" or "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.'
-)
-_QID = "Query of each sample, as integers or strings in any order. "
-_EMPTY_LOSS = (
-    "What to do with a query that has nothing to rank: no positives, no negatives, or only one grade. "
-    '"zero" counts it as 0, "skip" leaves it out of the mean, and "error" raises a `ValueError`.'
-)
-_EMPTY_METRIC = (
-    'leave it out of the mean ("skip"), count it as 0 ("zero") or as 1 ("one", as LightGBM\'s NDCG does), or raise a '
-    '`ValueError` ("error"). The choice changes the mean, so report it.'
-)
-_ONE_OF = '{"skip", "zero", "one", "error"}, default "skip"'
+# Sections.
+_SOLVING = """\
+Parameters
+----------
+scores : ndarray of shape (n,)
+    Scores, query after query, in float32 or float64.
+queries : Queries
+    The queries.
+%s
+n_threads : int, default 1
+    Number of threads. Results must not depend on it.
+
+Returns
+-------
+Solved
+    Value and loss of each query, 0 if it has nothing to rank, and the gradient of the sum of values."""
+_SOFT_COUNTS = """\
+Parameters
+----------
+counts : SoftCounts
+    Soft counts of the positives of queries.
+
+Returns
+-------
+value : ndarray of shape (n_pos,)
+    What each positive adds to the loss of its query.
+slope : ndarray of shape (n_pos,)
+    Derivative of the loss in each soft count c_k."""
+_STEPS = """\
+Parameters
+----------
+i, j : array-like of int
+    Interleaving ranks, 1 ≤ i ≤ n_pos, and numbers of negatives from the top, 1 ≤ j ≤ n_neg. They broadcast.
+n_pos, n_neg : int
+    Numbers of positives and of negatives.
+
+Returns
+-------
+ndarray of float
+    The steps, in the broadcast shape of `i` and `j`."""
+_JUDGING = """\
+Parameters
+----------
+%s
+
+Returns
+-------
+float
+    Value from 0 to 1; larger is better. NaN if no query is left.
+
+Raises
+------
+ValueError
+    If a score or a grade is not valid, lengths differ, or a query is empty with empty="error".
+
+See Also
+--------
+as_metric : Get a metric by name.
+per_query : The values of each query.
+bootstrap_interval : A confidence interval of a metric."""
+_EVALUATING = """\
+Parameters
+----------
+%s
+
+Returns
+-------
+Result
+    `value` (or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
+    `per_query` if `qid` is given.
+
+Raises
+------
+ValueError
+    If a score is not finite, lengths differ, an option is not valid, or the loss cannot be used in this way."""
+_SCALE = "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."
 
 # Name of a text → (the head of the entry, what it says).
 _ENTRIES: dict[str, tuple[str, str]] = {
@@ -35,19 +100,46 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "Finite real numbers. The higher the score, the higher the sample is ranked.",
     ),
     # losses
-    "loss": ('loss : str or Loss, default "ap"', _METRIC_NAMES),
+    "graded": (
+        "relevant : array-like of shape (n,)",
+        "Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades.",
+    ),
+    "binary": (
+        "relevant : array-like of shape (n,)",
+        "Which samples are positives: booleans, or 0 and 1. There must be positives and negatives.",
+    ),
+    "surrogate": (
+        "surrogate : Surrogate",
+        "The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.",
+    ),
+    "loss": (
+        'loss : str or Loss, default "ap"',
+        'Name of a loss, "ap", "ndcg", "mrr", "auc", "f1" or "zero-one"; a loss of the first k places, such as '
+        '"ndcg@10", "ap@100", "mrr@10" or "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.',
+    ),
     "qid": (
         "qid : array-like of shape (n,), optional",
-        _QID + "The result is then the mean over queries. By default all samples form one query.",
+        "Query of each sample, as integers or strings in any order. The result is then the mean over queries. By "
+        "default all samples form one query.",
     ),
     "n_threads": (
         "n_threads : int, default 1",
         "Number of threads; −1 uses all processors. Results do not depend on it.",
     ),
-    "empty": ('empty : {"zero", "skip", "error"}, default "zero"', _EMPTY_LOSS),
+    "empty": (
+        'empty : {"zero", "skip", "error"}, default "zero"',
+        "What to do with a query that has nothing to rank: no positives, no negatives, or only one grade. "
+        '"zero" counts it as 0, "skip" leaves it out of the mean, and "error" raises a `ValueError`.',
+    ),
     "width": (
         "width : float, default 1.0",
-        "Half the width of the ramp by which scores are compared, in units of the scores.",
+        "Half the width of the ramp by which scores are compared, in units of the scores. Pairs whose scores differ by "
+        "less are compared softly.",
+    ),
+    "interpolate": (
+        "interpolate : bool, default True",
+        "Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score "
+        'no higher. It has no effect for a loss whose discount is not positive, such as "auc".',
     ),
     "scale": (
         "scale : float, default 1.0",
@@ -68,6 +160,12 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "Worth G(y) of a grade y: 2^y − 1, y itself, or a non-decreasing function with G(0) = 0.",
     ),
     "k": ("k : int, optional", "Last place that counts. By default all places count."),
+    "max_grade": (
+        "max_grade : float, optional",
+        "Largest possible grade, such as 4 for MSLR. By default the largest given, over all queries. Pass it to "
+        "compare values from different data.",
+    ),
+    "options": ("**options : Any", "Other options of a subclass, which `replace` keeps."),
     # the conditions of a loss
     "n_pos": ("n_pos : int", "Number of positives P, at least 1."),
     "n_neg": ("n_neg : int", "Number of negatives N."),
@@ -88,29 +186,48 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "metric : str or Metric",
         'Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.',
     ),
-    "empty_metric": (f"empty : {_ONE_OF}", "What to do with a query without positives: " + _EMPTY_METRIC),
-    "empty_pairs": (
-        f"empty : {_ONE_OF}",
-        "What to do with a query without positives or without negatives: " + _EMPTY_METRIC,
+    "metric_ap": (
+        'metric : str or Metric, default "ap"',
+        'Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.',
     ),
-    "empty_grades": (f"empty : {_ONE_OF}", "What to do with a query whose grades are all 0: " + _EMPTY_METRIC),
-    "empty_any": (
-        f"empty : {_ONE_OF}",
+    "one_query": (
+        "one_query : bool, default False",
+        "Whether all samples that are scored together form one query. Then no qid is needed.",
+    ),
+    "qid_each": (
+        "qid : array-like of shape (n,), optional",
+        "Query of each sample, as integers or strings in any order. By default all samples form one query.",
+    ),
+    "empty_metric": (
+        'empty : {"skip", "zero", "one", "error"}, default "skip"',
         'What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"), '
-        'count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").',
+        'count it as 0 ("zero") or as 1 ("one", as LightGBM\'s NDCG does), or raise a `ValueError` ("error"). The '
+        "choice changes the mean, so report it.",
     ),
-    "value_returned": ("float", "Value from 0 to 1; larger is better. NaN if no query is left."),
-    "metric_raises": (
-        "ValueError",
-        "If a score or a grade is not finite, a grade is below 0, lengths differ, or a query is empty with "
-        'empty="error".',
-    ),
+    "level": ("level : float, default 0.95", "Level of the interval, between 0 and 1."),
+    "n_resamples": ("n_resamples : int, default 1000", "Number of bootstrap resamples."),
 }
-# Texts by name, as they stand in a docstring.
-SHARED: dict[str, str] = {
-    name: head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ") for name, (head, text) in _ENTRIES.items()
-}
+
+
+def entry(head: str, text: str) -> str:
+    """Return an entry as it stands in a docstring: its head, and what it says."""
+    return head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ")
+
+
+# Texts by name; packages may add their own.
+SHARED: dict[str, str] = {name: entry(head, text) for name, (head, text) in _ENTRIES.items()}
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+SHARED |= {
+    "solving": _SOLVING % "loss : Loss\n    The loss, as `accepts` returns it.",
+    "own_hinge": _SOLVING % _SCALE,
+    "soft_counts": _SOFT_COUNTS,
+    "steps": _STEPS,
+}
+# Sections by the signature of a function: their text, and the entries of names that are not those of the entries.
+_BY_SIGNATURE = {
+    "judging": (_JUDGING, {"empty": "empty_metric"}),
+    "evaluating": (_EVALUATING, {"relevant": "graded"}),
+}
 
 
 def documented(thing: Thing) -> Thing:
@@ -120,15 +237,42 @@ def documented(thing: Thing) -> Thing:
     """
     targets: list[Any] = [thing]
     if isinstance(thing, type):
-        own = {name: value.fget if isinstance(value, property) else value for name, value in vars(thing).items()}
-        for name, value in own.items():
-            if callable(value) and not name.startswith("_") and not value.__doc__:
-                value.__doc__ = getattr(getattr(super(thing, thing), name, None), "__doc__", None)
-            if isinstance(whole := vars(thing)[name], property) and not whole.__doc__:
-                inherited = getattr(getattr(super(thing, thing), name, None), "__doc__", None)
-                setattr(thing, name, property(value, doc=inherited))
-        targets += [value for name, value in own.items() if callable(value) and not name.startswith("__")]
+        for name, value in vars(thing).items():
+            inherited = getattr(getattr(super(thing, thing), name, None), "__doc__", None)
+            method = value.fget if isinstance(value, property) else value
+            if not callable(method) or name.startswith("_"):
+                continue
+            if not method.__doc__:
+                method.__doc__ = inherited
+            if isinstance(value, property) and not value.__doc__:
+                value.__doc__ = inherited
+            targets.append(method)
+        targets.append(vars(thing).get("__call__"))
     for target in targets:
-        if isinstance(getattr(target, "__doc__", None), str) and "{" in target.__doc__:
-            target.__doc__ = _PLACE.sub(lambda found: textwrap.indent(SHARED[found[2]], found[1]), target.__doc__)
+        _fill(target)
     return thing
+
+
+def _fill(target: Any) -> None:
+    """Fill the texts into one docstring."""
+
+    def text_of(found: re.Match[str]) -> str:
+        indent, name = found.groups()
+        return textwrap.indent(
+            _sections(target, *_BY_SIGNATURE[name]) if name in _BY_SIGNATURE else SHARED[name], indent
+        )
+
+    if isinstance(getattr(target, "__doc__", None), str) and "{" in target.__doc__:
+        target.__doc__ = _PLACE.sub(text_of, target.__doc__)
+
+
+def _sections(function: Any, text: str, renamed: dict[str, str]) -> str:
+    entries = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        text_of_one = SHARED[renamed.get(name, name)]
+        if parameter.default is parameter.empty:
+            text_of_one = text_of_one.replace(", optional", "")
+        elif parameter.default == "exp2":
+            text_of_one = text_of_one.replace("optional", 'default "exp2"')
+        entries.append(text_of_one)
+    return text % "\n".join(entries)

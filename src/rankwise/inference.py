@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.arguments import as_relevant, as_scale, as_scores, raise_not_finite
+from rankwise.documenting import documented
 from rankwise.kernels.algorithm1 import run
 from rankwise.kernels.contract import METHODS
 from rankwise.kernels.problem import Problem, as_problem
@@ -17,8 +18,7 @@ __all__ = ["METHODS", "Step", "Work", "count_work", "trace"]
 
 
 class Work(NamedTuple):
-    """
-    Work that Algorithm 1 did on one query.
+    """Work that Algorithm 1 did on one query.
 
     Parameters
     ----------
@@ -43,8 +43,7 @@ class Work(NamedTuple):
 
 
 class Step(NamedTuple):
-    """
-    One call OptRanks(left, right, low, high) of Algorithm 1.
+    """One call OptRanks(left, right, low, high) of Algorithm 1.
 
     Negatives and ranks are counted from 1, negatives by descending score. A rank says how many positives, plus 1, a
     negative stands behind.
@@ -79,20 +78,16 @@ class Step(NamedTuple):
     opt: int
 
 
+@documented
 def count_work(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: float = 1.0) -> Work:
-    """
-    Count the work that Algorithm 1 does on one query.
+    """Count the work that Algorithm 1 does on one query.
 
     Parameters
     ----------
-    scores : array-like of shape (n,)
-        Scores of the samples.
-    relevant : array-like of shape (n,)
-        True for positives, False for negatives.
-    loss : str or Loss, default "ap"
-        Ranking loss, as in `rankwise.structured_hinge`.
-    scale : float, default 1.0
-        Weight of the loss beside the scores.
+    {scores}
+    {binary}
+    {loss}
+    {scale}
 
     Returns
     -------
@@ -114,20 +109,16 @@ def count_work(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", sc
     return Work(int(work[0]), int(work[1]))
 
 
+@documented
 def trace(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: float = 1.0) -> list[Step]:
-    """
-    List the calls of Algorithm 1 on one query, in order: Figure 1 of the paper.
+    """List the calls of Algorithm 1 on one query, in order: Figure 1 of the paper.
 
     Parameters
     ----------
-    scores : array-like of shape (n,)
-        Scores of the samples.
-    relevant : array-like of shape (n,)
-        True for positives, False for negatives.
-    loss : str or Loss, default "ap"
-        Ranking loss, as in `rankwise.structured_hinge`.
-    scale : float, default 1.0
-        Weight of the loss beside the scores.
+    {scores}
+    {binary}
+    {loss}
+    {scale}
 
     Returns
     -------

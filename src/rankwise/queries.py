@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +19,17 @@ from rankwise.interleaving import Interleaving
 # For packages that extend rankwise.
 __all__ = ["Grouping", "Queries", "as_ids", "as_queries", "group", "n_used"]
 
+Kept = TypeVar("Kept")
 # Booleans that say which samples are relevant, or grades.
 Truth = NDArray[np.bool_] | NDArray[np.float64]
 # With at least this many samples per query, counting flags one query after the other is faster.
 _MANY = 1 << 12
+
+
+@cache
+def compiled(name: str) -> ModuleType:
+    """Return a module of rankwise.kernels, imported at the first use."""
+    return import_module(f"rankwise.kernels.{name}")
 
 
 @dataclass(eq=False)
@@ -27,8 +37,8 @@ class Queries:
     """Samples of queries one after the other: query q is samples starts[q] : starts[q + 1].
 
     relevant: (n,) contiguous. starts: (Q + 1,), from 0 to n. n_pos: number of relevant samples of all queries. grades:
-    (n,) contiguous, or None if relevance is binary; relevant is then grade > 0. kept: results that others computed from
-    the queries and want to compute once.
+    (n,) contiguous, or None if relevance is binary; relevant is then grade > 0. kept: what `once`
+    computed.
     """
 
     relevant: NDArray[np.bool_]
@@ -36,6 +46,13 @@ class Queries:
     n_pos: int
     grades: NDArray[np.float64] | None = None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, name: str, compute: Callable[[], Kept], of: object = None) -> Kept:
+        """Return what is computed once under this name, and once more if it is asked for another object."""
+        kept: tuple[object, Kept] | None = self.kept.get(name)
+        if kept is None or kept[0] is not of:
+            kept = self.kept[name] = of, compute()
+        return kept[1]
 
     @property
     def truth(self) -> Truth:

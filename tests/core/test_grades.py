@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graded_losses import by_levels, graded_ap, graded_maximum, graded_ndcg, smooth_by_pairs
+from graded_losses import graded_ap, graded_maximum, graded_ndcg, smooth_by_pairs
 from numpy.typing import NDArray
+from queries_alone import ONE_GAIN
 
 import rankwise as rw
 from rankwise.metrics.registry import as_loss
@@ -71,46 +72,6 @@ def test_the_graded_hinge_bounds_the_maximum_over_all_rankings(name: str, rng: n
         assert rw.structured_hinge(s, two, loss, scale=2.0).value == pytest.approx(maximum, rel=VALUE_RTOL)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "linear", "square"])
-def test_the_graded_hinge_is_the_weighted_sum_of_binary_ones(name: str, rng: np.random.Generator) -> None:
-    loss: Any = {"linear": LINEAR, "square": SQUARE}.get(name) or as_loss(name)
-    for number in range(20):
-        s, grades = query(rng, int(rng.integers(2, 60)), number)
-        found = rw.structured_hinge(s, grades, loss)
-
-        def binary(y: Array, s: Array = s) -> Array:
-            of = rw.structured_hinge(s, y, loss)
-            return np.array([of.value, of.loss, *of.gradient])
-
-        value, lost, *gradient = by_levels(grades, loss, binary)
-        assert found.value == pytest.approx(value, rel=VALUE_RTOL, abs=VALUE_RTOL)
-        np.testing.assert_allclose(found.gradient, gradient, rtol=1e-11, atol=1e-14)
-        assert found.loss == pytest.approx(lost)
-
-
-def test_the_graded_hinge_is_convex_and_its_gradient_a_subgradient(rng: np.random.Generator) -> None:
-    for _ in range(50):
-        grades = rng.integers(0, 4, 30)
-        a, b = rng.normal(size=(2, 30))
-        at_a, at_b = (rw.structured_hinge(s, grades, "ndcg@5") for s in (a, b))
-        middle = rw.structured_hinge((a + b) / 2, grades, "ndcg@5").value
-        assert middle <= (at_a.value + at_b.value) / 2 + VALUE_RTOL
-        assert at_b.value >= at_a.value + float(at_a.gradient @ (b - a)) - VALUE_RTOL
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_graded_error_driven_loss_is_the_weighted_sum(name: str, rng: np.random.Generator) -> None:
-    loss: Any = as_loss(name)
-    for number in range(14):
-        s, grades = query(rng, int(rng.integers(2, 50)), number)
-
-        def both(y: Array, s: Array = s, interpolate: bool = number < 7) -> Array:
-            of = rw.error_driven_loss(s, y, loss, interpolate=interpolate, width=0.4)
-            return np.array([of.value, *of.gradient])
-
-        np.testing.assert_allclose(both(grades), by_levels(grades, loss, both), rtol=1e-11, atol=1e-14)
-
-
 def smooth_problem(rng: np.random.Generator, number: int) -> tuple[Array, Array, float]:
     """Scores, grades, and a width from 1e-6 to 1e6 of the spread."""
     n = int(np.exp(rng.uniform(np.log(2.0), np.log(300.0))))
@@ -139,76 +100,7 @@ def test_the_smooth_graded_loss_and_its_gradient_equal_the_formula(name: str) ->
         assert found.gradient.dtype == s.dtype
 
 
-@pytest.mark.parametrize("n", [50, 5000])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_smooth_gradient_is_the_derivative(name: str, n: int, rng: np.random.Generator) -> None:
-    grades = rng.integers(0, 5, n)
-    s, direction, step = rng.normal(size=n) + 0.3 * grades, rng.normal(size=n), 1e-6
-    found = rw.smooth_loss(s, grades, name, width=0.7)
-    ahead, behind = (rw.smooth_loss(s + h * direction, grades, name, width=0.7).value for h in (step, -step))
-    assert (ahead - behind) / (2 * step) == pytest.approx(float(found.gradient @ direction), rel=5e-3, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_as_the_width_falls_the_graded_loss_itself_is_left(name: str, rng: np.random.Generator) -> None:
-    grades, s = rng.integers(0, 5, 200), rng.permutation(200) * 1.0
-    assert rw.smooth_loss(s, grades, name, width=1e-9).value == pytest.approx(rw.ranking_loss(s, grades, name))
-
-
 FUNCTIONS = (rw.structured_hinge, rw.smooth_loss, rw.error_driven_loss)
-NOT_ENOUGH = 7  # the query with one grade only
-
-
-def queries(rng: np.random.Generator, n: int, n_queries: int) -> tuple[Array, Array, Array]:
-    """Scores with ties, grades of which some queries have two, others many, one a single one; qid in any order."""
-    qid = rng.integers(0, n_queries, n)
-    grades = np.where(qid % 3 == 0, 2.5 * rng.integers(0, 2, n), rng.integers(0, 6, n))
-    return np.round(rng.normal(size=n), 1), np.where(qid == NOT_ENOUGH, 3.0, grades), qid
-
-
-@pytest.mark.parametrize("loss", ["ndcg", "ap", "ndcg@5", "auc"])
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_queries_in_any_order_are_as_each_by_itself(function: Any, loss: str, rng: np.random.Generator) -> None:
-    s, grades, qid = queries(rng, 600, 40)
-    found = function(s, grades, loss, qid=qid)
-    for number, q in enumerate(found.per_query.qid):
-        alone = function(s[qid == q], grades[qid == q], loss)
-        assert found.per_query.value[number] == pytest.approx(alone.value, rel=VALUE_RTOL, abs=RTOL)
-        np.testing.assert_allclose(found.gradient[qid == q] * 40, alone.gradient, rtol=1e-10, atol=1e-14)
-        assert found.per_query.n_pos[number] == np.count_nonzero(grades[qid == q])
-    assert found.value == pytest.approx(float(found.per_query.value.mean()), rel=RTOL)
-    skipped = function(s, grades, loss, qid=qid, empty="skip")
-    assert skipped.value == pytest.approx(found.value * 40 / 39, rel=RTOL)
-    with pytest.raises(ValueError, match="query 7 has no two different grades"):
-        function(s, grades, loss, qid=qid, empty="error")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("threads_for_few")
-@pytest.mark.parametrize("loss", ["ndcg", "ap@10"])
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_neither_the_order_of_rows_nor_threads_change_anything(
-    function: Any, loss: str, rng: np.random.Generator
-) -> None:
-    s, grades, qid = queries(rng, 60_000, 500)
-    order = rng.permutation(s.size)
-    one, two = (function(s, grades, loss, qid=qid, n_threads=t) for t in (1, 2))
-    assert one.value == two.value
-    np.testing.assert_array_equal(one.gradient, two.gradient)
-    moved = function(s[order], grades[order], loss, qid=qid[order])
-    assert moved.value == pytest.approx(one.value, rel=RTOL)
-    np.testing.assert_allclose(moved.gradient, one.gradient[order], rtol=1e-9, atol=1e-18)
-
-
-@pytest.mark.parametrize("function", [*FUNCTIONS, rw.ranking_loss])
-def test_zero_and_one_are_binary_whatever_their_type(function: Any, rng: np.random.Generator) -> None:
-    s, y = rng.normal(size=50), rng.random(50) < 0.3
-
-    def value(relevant: Any) -> float:
-        found = function(s, relevant, "ndcg")
-        return found if isinstance(found, float) else found.value
-
-    assert len({value(kind) for kind in (y, y.astype(int), y.astype(np.float32), y.tolist(), y.astype(np.uint8))}) == 1
 
 
 BAD: dict[str, tuple[Any, str]] = {
@@ -235,21 +127,6 @@ def test_what_is_no_grade_is_refused(function: Any) -> None:
             function([1.0, 2.0, 3.0], words, "ndcg")
     with pytest.raises(ValueError, match="zero-one"):
         function([1.0, 2.0, 3.0], [0, 1, 2], "zero-one")
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_query_with_nothing_to_rank_counts_as_zero(function: Any) -> None:
-    for s, grades in (([1.0], [2]), ([1.0, 2.0, 0.0], [3, 3, 3]), ([], [])):
-        found = function(s, grades, "ndcg")
-        assert found.value == 0.0
-        assert not found.gradient.any()
-        assert rw.ranking_loss(s, grades, "ndcg") == 0.0
-        with pytest.raises(ValueError, match="so it has no ranking loss"):
-            function(s, grades, "ndcg", empty="error")
-    with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
-        function([1.0, np.nan, 0.0], [3, 3, 3], "ndcg")
-    with pytest.raises(ValueError, match=r"scores\[2\] is inf"):
-        function([1.0, 0.0, np.inf, 1.0], [3, 0, 2, 2], "ndcg", qid=["b", "b", "a", "a"])
 
 
 def test_a_hundred_thousand_grades_are_refused_or_smoothed(rng: np.random.Generator) -> None:
@@ -291,3 +168,21 @@ def test_gains_are_checked() -> None:
 def test_a_graded_query_has_no_single_most_violating_ranking() -> None:
     with pytest.raises(ValueError, match="or has grades"):
         rw.most_violating_ranking([1.0, 2.0, 3.0], [0, 1, 2], "ndcg")
+
+
+def test_grades_that_a_gain_makes_equal_are_one_grade(rng: np.random.Generator) -> None:
+    s, grades = rng.normal(size=40), rng.integers(0, 4, 40)
+    binary = [rw.smooth_loss(s, grades > 1, ONE_GAIN), rw.smooth_loss(s, grades, ONE_GAIN)]
+    assert binary[0].value == binary[1].value > 0.0
+    np.testing.assert_array_equal(binary[0].gradient, binary[1].gradient)
+    nothing = rw.smooth_loss(s, 2 + grades, ONE_GAIN)  # all are worth the same
+    assert nothing.value == 0.0
+    assert not nothing.gradient.any()
+
+
+def test_a_score_that_is_not_finite_is_named_in_a_call_with_both_kinds() -> None:
+    for bad in (1, 4):
+        scores: Array = np.zeros(6)
+        scores[bad] = np.nan
+        with pytest.raises(ValueError, match=rf"scores\[{bad}\] is nan"):
+            rw.smooth_loss(scores, [0, 2, 0, 0, 1, 2], "ndcg", qid=[0, 0, 0, 1, 1, 1])

@@ -39,12 +39,14 @@ def weight(loss: rw.DiscountedLoss, a: Array) -> tuple[Array, Array]:
     return np.ones_like(a), np.zeros_like(a)
 
 
-def normaliser(loss: rw.DiscountedLoss, n_pos: int, n_neg: int) -> float:
+def normaliser(loss: Any, n_pos: int, n_neg: int) -> float:
+    if loss.name.split("@")[0] not in ("ap", "ndcg", "mrr", "auc", "precision"):
+        return float(loss.normaliser(n_pos, n_neg))
     i = np.arange(1.0, n_pos + 1.0)
     return float(n_pos * n_neg) if loss.name == "auc" else float((weight(loss, i)[0] * discount(loss, i)[0]).sum())
 
 
-def levels(grades: Array, loss: rw.DiscountedLoss) -> list[tuple[Array, float, float]]:
+def levels(grades: Array, loss: rw.Loss) -> list[tuple[Array, float, float]]:
     """(positives, ΔG, C) of every grade that is worth something, the lowest, too."""
     gain = loss.gain if callable(loss.gain) else GAINS[loss.gain]
     found, before = [], 0.0
@@ -56,7 +58,7 @@ def levels(grades: Array, loss: rw.DiscountedLoss) -> list[tuple[Array, float, f
     return found
 
 
-def by_levels(grades: Array, loss: rw.DiscountedLoss, binary: Any) -> Any:
+def by_levels(grades: Array, loss: rw.Loss, binary: Any) -> Any:
     """Σ_l α_l·binary(positives of l)."""
     parts = levels(grades, loss)
     whole = sum(step * norm for _, step, norm in parts)

@@ -55,7 +55,6 @@ class RankObjective:
     def __init__(
         self, loss: LossLike, surrogate: str | Surrogate, width: float, qid: QidLike | None, n_threads: int
     ) -> None:
-        check_known("surrogate", surrogate, SURROGATES)
         self.surrogate, self.width, self.n_threads = _as_surrogate(surrogate, width), width, as_threads(n_threads)
         self.loss = self.surrogate.accepts(loss)
         # If a cut-off hides all relevant documents of a query from the loss, this loss replaces it.

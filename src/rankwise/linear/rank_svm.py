@@ -22,7 +22,7 @@ from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress
-from rankwise.surrogates import Hinge
+from rankwise.surrogates import Hinge, Surrogate
 
 # Default C divided by the natural C: the middle of what cross-validation chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
@@ -65,6 +65,9 @@ class RankSVM(BaseLinearRanker):
         Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
     scale : float, default 1.0
         Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    surrogate : Surrogate, optional
+        Convex surrogate in place of the structured hinge, such as one of your own. `method` and `scale` are then not
+        used. Files of the model do not keep it.
     prior : array-like of shape (n_features,) or estimator, optional
         Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
         the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
@@ -148,6 +151,7 @@ class RankSVM(BaseLinearRanker):
     tol: float = 1e-3
     max_iter: int = 10_000
     scale: float = 1.0
+    surrogate: Surrogate | None = None
     prior: Any = None
     fit_intercept: bool = True
     warm_start: bool = False
@@ -207,7 +211,7 @@ class RankSVM(BaseLinearRanker):
             loss,
             qid,
             query_weight,
-            surrogate=Hinge(self.scale, self.method),
+            surrogate=self._surrogate(),
             n_threads=as_threads(self.n_threads),
         )
         features = self._features(X, loss)
@@ -243,11 +247,18 @@ class RankSVM(BaseLinearRanker):
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)
-        Hinge(self.scale, self.method).accepts(loss)
+        self._surrogate().accepts(loss)
         if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
         return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
+
+    def _surrogate(self) -> Surrogate:
+        if self.surrogate is None:
+            return Hinge(self.scale, self.method)
+        if not self.surrogate.is_convex:
+            raise ValueError(f"{self.surrogate!r} is not convex, as RankSVM needs; use LinearRanker(surrogate=...)")
+        return self.surrogate
 
     def _given_or_usual_C(self, risk: LinearRisk) -> float:
         """Return C, or the default for a risk without intercept and prior."""

@@ -10,25 +10,22 @@ from rankwise.metrics.auc import auc
 from rankwise.metrics.base import Metric
 from rankwise.metrics.bootstrap import Interval, bootstrap_interval, resampled
 from rankwise.metrics.comparison import Comparison, compare
-from rankwise.metrics.err import ExpectedReciprocalRank, expected_reciprocal_rank
+from rankwise.metrics.err import expected_reciprocal_rank
 from rankwise.metrics.f1 import f_measure
 from rankwise.metrics.mrr import reciprocal_rank
 from rankwise.metrics.ndcg import ndcg
-from rankwise.metrics.precision import RecallAt, precision_at, recall_at
-from rankwise.metrics.registry import LOSSES, METRICS, LossLike, MetricLike, as_loss, as_metric, per_query
-from rankwise.metrics.scorer import RankingScorer, make_ranking_scorer
+from rankwise.metrics.precision import precision_at, recall_at
+from rankwise.metrics.registry import LOSSES, METRICS, LossLike, MetricLike, as_loss, as_metric, per_query, register
+from rankwise.metrics.scorer import make_ranking_scorer
 
 __all__ = [
     "LOSSES",
     "METRICS",
     "Comparison",
-    "ExpectedReciprocalRank",
     "Interval",
     "LossLike",
     "Metric",
     "MetricLike",
-    "RankingScorer",
-    "RecallAt",
     "as_loss",
     "as_metric",
     "auc",
@@ -43,5 +40,6 @@ __all__ = [
     "precision_at",
     "recall_at",
     "reciprocal_rank",
+    "register",
     "resampled",
 ]

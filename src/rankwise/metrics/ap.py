@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray
-from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.base import FloatArray, over
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Tail
 from rankwise.metrics.ranked import Steps
 
@@ -61,18 +61,7 @@ class AveragePrecision(DiscountedLoss):
         return -1.0 / np.square(m)
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute Σ_steps p (P + p)/(T + t), over n_pos; at k, a step above the cut has its share, over min(n_pos, k).
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # Σ_steps p (P + p)/(T + t), over n_pos; at k, a step above the cut has its share, over min(n_pos, k).
         gain, size, best = steps.gain, steps.size, steps.total(steps.gain)
         if self.k is not None:
             gain, size, best = gain * steps.share(self.k), size * steps.share(self.k), np.minimum(best, self.k)
@@ -83,43 +72,17 @@ class AveragePrecision(DiscountedLoss):
 
 @documented
 def average_precision(
-    scores: ArrayLike,
-    relevant: ArrayLike,
-    *,
-    k: int | None = None,
-    qid: ArrayLike | None = None,
-    empty: str = "skip",
+    scores: ArrayLike, relevant: ArrayLike, *, k: int | None = None, qid: ArrayLike | None = None, empty: str = "skip"
 ) -> float:
     """Compute the average precision, the mean precision at the places of the positives.
 
         AP = (1/n_pos) Σ_steps p (P + p)/(T + t)
 
     Samples with equal scores form one step of the precision-recall curve: t samples, p of them positive, below T
-    samples and P positives. This agrees with scikit-learn's `average_precision_score`.
+    samples and P positives. This agrees with scikit-learn's `average_precision_score`. With k, the sum ends there and
+    is divided by min(n_pos, k); if a step is cut, its share counts.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    k : int, optional
-        Last place that counts. The sum ends there and is divided by min(n_pos, k). If a step is cut, its share counts.
-        By default all places count.
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
-
-    See Also
-    --------
-    ndcg : A metric for graded relevance.
-    bootstrap_interval : A confidence interval of a metric.
-    rankwise.AveragePrecision : The loss 1 − AP.
+    {judging}
 
     Examples
     --------

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray
-from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.base import FloatArray, over
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Tail
 from rankwise.metrics.ranked import Steps
 
@@ -50,18 +50,7 @@ class AUC(DiscountedLoss):
         return np.full(np.shape(m), -1.0)
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute Σ_steps (t − p)(P + p/2), over n_pos·n_neg.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # Σ_steps (t − p)(P + p/2), over n_pos·n_neg.
         n_pos, n_neg = steps.total(steps.gain), steps.total(steps.size - steps.gain)
         in_order = (steps.size - steps.gain) * (steps.above(steps.gain) + 0.5 * steps.gain)
         return over(steps.total(in_order), n_pos * n_neg)
@@ -78,25 +67,7 @@ def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None,
     Samples with equal scores form one step of t samples, p of them positive, below P positives. This agrees with
     scikit-learn's `roc_auc_score`.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    {qid}
-    {empty_pairs}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
-
-    See Also
-    --------
-    average_precision : A metric that puts more weight on the top of the ranking.
-    rankwise.AUC : The loss 1 − AUC.
+    {judging}
 
     Examples
     --------

@@ -17,15 +17,15 @@ from rankwise.metrics.gains import Gain, as_gain, gains_of
 from rankwise.metrics.ranked import Ranked, Steps, rank
 from rankwise.queries import Grouping
 
-__all__ = ["EMPTY", "FloatArray", "IntArray", "Metric", "check_empty", "counted_as", "mean_of", "values_of"]
+__all__ = ["EMPTY", "FloatArray", "IntArray", "Metric", "check_empty", "counted_as", "mean_of", "over", "values_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Self = TypeVar("Self", bound="Metric")
 
-EMPTY = ("skip", "zero", "one", "error")
 # The value of an empty query by policy; NaN means left out.
 _COUNTS = {"skip": np.nan, "zero": 0.0, "one": 1.0, "error": np.nan}
+EMPTY = tuple(_COUNTS)
 
 
 @documented
@@ -33,16 +33,14 @@ class Metric(ABC):
     """A metric of rankings, such as "ndcg@10".
 
     Get one from `as_metric`, and call it like a function: metric(scores, relevant, qid=qid). To define your own, pass a
-    weight and a discount to `rankwise.DiscountedLoss`, which can also be trained for, or override `of_steps`.
+    weight and a discount to `rankwise.DiscountedLoss`, which can also be trained for, or override `of_steps`; with
+    `register` it has a name wherever one is taken.
 
     Parameters
     ----------
-    k : int, optional
-        Last place that counts. By default all places count.
-    gain : {"exp2", "linear"} or callable, optional
-        Worth of a grade: 2^y − 1, y itself, or a function of y. By default that of the class.
-    **options : Any
-        Other options of a subclass, which `replace` keeps.
+    {k}
+    {gain}
+    {options}
 
     Attributes
     ----------
@@ -56,6 +54,8 @@ class Metric(ABC):
         Worth of a grade: 2^y − 1, y itself, or a function of y.
     cut : {"never", "optionally", "always"}
         Whether the metric can or must be cut at k.
+    judges : bool
+        Whether it judges rankings, not labels.
 
     See Also
     --------
@@ -76,6 +76,7 @@ class Metric(ABC):
     graded: bool = False
     gain: Gain = "linear"
     cut: ClassVar[str] = "never"
+    judges: ClassVar[bool] = True
     _needs_ideal = False  # whether `of_steps` reads steps.ideal
     _options: dict[str, Any]  # what it was made with
 
@@ -140,7 +141,7 @@ class Metric(ABC):
         {scores}
         {truth}
         {qid}
-        {empty_any}
+        {empty_metric}
 
         Returns
         -------
@@ -150,7 +151,7 @@ class Metric(ABC):
         return mean_of(self, values_of(self, scores, relevant, qid, empty)[1], empty)
 
     def truth(self, relevant: NDArray[Any], grades: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the grades or the relevance, whichever this metric judges by.
+        """Return the grades if the metric is graded and there are grades, otherwise the relevance.
 
         Parameters
         ----------
@@ -162,19 +163,12 @@ class Metric(ABC):
         Returns
         -------
         ndarray of shape (n,)
-            `grades` if the metric is graded and there are grades, otherwise `relevant`.
-
-        Examples
-        --------
-        >>> from rankwise.metrics import as_metric
-        >>> relevant, grades = np.array([True, False]), np.array([2.0, 1.0])
-        >>> as_metric("ndcg@10").truth(relevant, grades), as_metric("ap").truth(relevant, grades)
-        (array([2., 1.]), array([ True, False]))
+            What this metric judges by.
         """
         return grades if self.graded and grades is not None else relevant
 
     def for_grades(self, grades: NDArray[Any] | None) -> Metric:
-        """Return the metric for use on parts of these samples.
+        """Return the metric for use on parts of these samples: ERR then uses the largest of all grades.
 
         Parameters
         ----------
@@ -184,34 +178,11 @@ class Metric(ABC):
         Returns
         -------
         Metric
-            The metric. ERR then uses the largest of all grades for each part.
+            The metric.
         """
         return self
 
-    def ranked(
-        self, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None
-    ) -> tuple[Grouping, FloatArray, Ranked | None]:
-        """Group the samples by query and rank them.
-
-        Parameters
-        ----------
-        {scores}
-        {truth}
-        {qid}
-
-        Returns
-        -------
-        grouping : Grouping
-            The queries.
-        gain : ndarray of shape (n,)
-            Worth of each sample to this metric, grouped by query.
-        ranking : Ranked or None
-            The ranking; None if there are no samples.
-        """
-        name = "grades" if self.graded else "relevant"
-        return rank(scores, relevant, qid, self.worth, name=name, ideal=self._needs_ideal)
-
-    def worth(self, grades: FloatArray) -> FloatArray:
+    def gains(self, grades: FloatArray) -> FloatArray:
         """Return what samples of these grades are worth to the metric.
 
         Parameters
@@ -227,6 +198,12 @@ class Metric(ABC):
         return gains_of(grades, self.gain) if self.graded else (grades > 0.0).astype(np.float64)
 
 
+def check_judges(metric: Metric) -> None:
+    """Refuse a loss of labels where a ranking is judged."""
+    if not metric.judges:
+        raise ValueError(f"{metric.name} judges labels, not rankings; use a metric of rankings, such as 'ap'")
+
+
 def check_empty(empty: str) -> None:
     """Refuse an unknown policy for queries that a metric cannot judge."""
     check_known("empty", empty, EMPTY)
@@ -237,6 +214,11 @@ def counted_as(values: FloatArray, empty: str) -> FloatArray:
     return np.where(np.isnan(values), _COUNTS[empty], values)
 
 
+def over(value: FloatArray, by: FloatArray) -> FloatArray:
+    """Return value/by, (q,); NaN where by is 0: a query that cannot be judged."""
+    return np.divide(value, by, out=np.full_like(value, np.nan), where=by > 0.0)
+
+
 def mean_of(metric: Metric, values: FloatArray, empty: str) -> float:
     """Return the mean of values by query, with empty queries treated by the policy."""
     values = values[~np.isnan(values)]
@@ -245,21 +227,30 @@ def mean_of(metric: Metric, values: FloatArray, empty: str) -> float:
     return float(np.mean(values)) if values.size else _COUNTS[empty]
 
 
+def ranking_of(
+    metric: Metric, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None = None
+) -> tuple[Grouping, FloatArray, Ranked | None]:
+    """Return the queries, the gain of each grouped sample, and the ranking, which is None if there are no samples."""
+    name = "grades" if metric.graded else "relevant"
+    return rank(scores, relevant, qid, metric.gains, name=name, ideal=metric._needs_ideal)
+
+
 def values_of(
     metric: Metric, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None, empty: str
 ) -> tuple[NDArray[Any], FloatArray]:
     """Return the queries and their values, with empty queries treated by the policy; one query if qid is None."""
     check_empty(empty)
-    grouping, gain, ranked = metric.ranked(scores, relevant, qid)
+    check_judges(metric)
+    grouping, gain, ranked = ranking_of(metric, scores, relevant, qid)
     values = np.full(grouping.ids.size, np.nan) if ranked is None else metric.of_steps(ranked.steps())
     is_empty = np.isnan(values)
     if is_empty.any() and empty == "error":
         q = int(np.argmax(is_empty))
-        part = gain[grouping.starts[q] : grouping.starts[q + 1]]
-        n_pos = int(np.count_nonzero(part))
+        own = gain[grouping.starts[q] : grouping.starts[q + 1]]
+        n_pos = int(np.count_nonzero(own))
         which = "the query" if qid is None else f"query {grouping.ids[q]}"
         raise ValueError(
-            f"{which} has {n_pos} positives and {part.size - n_pos} negatives, so it has no {metric.name}; remove it, "
+            f"{which} has {n_pos} positives and {own.size - n_pos} negatives, so it has no {metric.name}; remove it, "
             "or pass empty='skip', 'zero' or 'one'"
         )
     return grouping.ids, counted_as(values, empty)

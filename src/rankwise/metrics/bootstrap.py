@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.arguments import check_whole, is_number
-from rankwise.metrics.base import FloatArray, Metric, counted_as, values_of
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray, Metric, counted_as, ranking_of, values_of
 from rankwise.metrics.ranked import Ranked
 from rankwise.metrics.registry import MetricLike, as_metric
 
@@ -42,6 +43,7 @@ class Interval(NamedTuple):
 NO_INTERVAL = Interval(float("nan"), float("nan"))
 
 
+@documented
 def bootstrap_interval(
     metric: MetricLike,
     scores: ArrayLike,
@@ -60,23 +62,15 @@ def bootstrap_interval(
 
     Parameters
     ----------
-    metric : str or Metric
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
-    scores : array-like of shape (n,)
-        Finite real numbers. The higher the score, the higher the sample is ranked.
-    relevant : array-like of shape (n,)
-        Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
-    qid : array-like of shape (n,), optional
-        Query of each sample, as integers or strings in any order. By default all samples form one query.
-    level : float, default 0.95
-        Level of the interval, between 0 and 1.
-    n_resamples : int, default 1000
-        Number of bootstrap resamples.
+    {metric}
+    {scores}
+    {truth}
+    {qid_each}
+    {level}
+    {n_resamples}
     seed : int, Generator or None, default 0
         Seed of the random resamples.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
-        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
+    {empty_metric}
 
     Returns
     -------
@@ -114,9 +108,10 @@ def bootstrap_interval(
         return interval_of_mean(values, level, n_resamples, rng)
     if values.size == 0:
         return NO_INTERVAL
-    return quantiles(over_samples(metric, [metric.ranked(scores, relevant, None)[2]], n_resamples, rng, empty), level)
+    return quantiles(over_samples(metric, [ranking_of(metric, scores, relevant)[2]], n_resamples, rng, empty), level)
 
 
+@documented
 def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts: ArrayLike) -> FloatArray:
     """Compute a metric of one query for given resamples of its samples.
 
@@ -124,12 +119,9 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
 
     Parameters
     ----------
-    metric : str or Metric
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
-    scores : array-like of shape (n,)
-        Finite real numbers. The higher the score, the higher the sample is ranked.
-    relevant : array-like of shape (n,)
-        Booleans, or grades ≥ 0. Metrics of binary relevance take samples of a grade above 0 as positives.
+    {metric}
+    {scores}
+    {truth}
     counts : array-like of shape (draws, n)
         How often each sample is drawn, one row per resample.
 
@@ -154,7 +146,7 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
     """
     metric = as_metric(metric)
     times = np.asarray(counts, np.float64)
-    ranked = metric.ranked(scores, relevant, None)[2]
+    ranked = ranking_of(metric, scores, relevant)[2]
     n = 0 if ranked is None else ranked.order.size
     if times.ndim != 2 or times.shape[1] != n:
         raise ValueError(

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import check_whole
-from rankwise.metrics.base import FloatArray, Metric, values_of
+from rankwise.documenting import documented
+from rankwise.metrics.base import FloatArray, Metric, ranking_of, values_of
 from rankwise.metrics.bootstrap import (
     NO_INTERVAL,
     Interval,
@@ -38,10 +39,8 @@ class Comparison:
     ----------
     metric : Metric
         Metric that both rankings are judged by.
-    mean_a : float
-        Mean of A over the queries that count; NaN if there are none.
-    mean_b : float
-        Mean of B.
+    mean_a, mean_b : float
+        Means of A and B over the queries that count; NaN if there are none.
     difference : float
         Difference of the means, mean_b − mean_a.
     interval : Interval
@@ -50,24 +49,15 @@ class Comparison:
         What the bootstrap draws: queries, or the samples of a single query.
     level : float
         Level of the interval.
-    p_wilcoxon : float
-        Two-sided p-value of Wilcoxon's signed-rank test; NaN with fewer than two queries.
-    p_sign_flip : float
-        Two-sided p-value of the mean difference by random sign flips; NaN with fewer than two queries.
-    better : int
-        Number of queries in which B is better than A.
-    worse : int
-        Number of queries in which B is worse than A.
-    equal : int
-        Number of queries in which both are equal.
+    p_wilcoxon, p_sign_flip : float
+        Two-sided p-values of Wilcoxon's signed-rank test, and of the mean difference by random sign flips; NaN with
+        fewer than two queries.
+    better, worse, equal : int
+        Numbers of queries in which B is better than A, worse, and as good.
     ids : ndarray of shape (q,)
         The queries that count.
-    values_a : ndarray of shape (q,)
-        Value of A for each query.
-    values_b : ndarray of shape (q,)
-        Value of B for each query.
-    differences : ndarray of shape (q,)
-        Difference B − A for each query.
+    values_a, values_b, differences : ndarray of shape (q,)
+        Values of A and B for each query, and the differences B − A.
 
     See Also
     --------
@@ -122,6 +112,7 @@ class Comparison:
         return ", ".join(f"{name} p {'< 0.0001' if p < _SHOWN_P else f'= {p:.2g}'}" for name, p in each.items())
 
 
+@documented
 def compare(
     metric: MetricLike,
     scores_a: ArrayLike,
@@ -142,27 +133,21 @@ def compare(
 
     Parameters
     ----------
-    metric : str or Metric
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
+    {metric}
     scores_a : array-like of shape (n,)
         Scores by model A.
     scores_b : array-like of shape (n,)
         Scores of the same samples by model B.
     grades : array-like of shape (n,)
         Grades ≥ 0, or booleans.
-    qid : array-like of shape (n,), optional
-        Query of each sample, as integers or strings in any order. By default all samples form one query.
-    level : float, default 0.95
-        Level of the interval, between 0 and 1.
-    n_resamples : int, default 1000
-        Number of bootstrap resamples.
+    {qid_each}
+    {level}
+    {n_resamples}
     n_flips : int, default 10000
         Largest number of sign patterns in the sign-flip test.
     seed : int, Generator or None, default 0
         Seed of the random resamples and sign flips.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge: leave it out, count it as 0 or 1 for both rankings, or
-        raise a `ValueError`.
+    {empty_metric}
 
     Returns
     -------
@@ -204,7 +189,7 @@ def compare(
     differences = values_b - values_a
     differences[np.abs(differences) <= _EQUAL] = 0.0
     if single and ids.size:
-        rankings = [metric.ranked(scores, grades, None)[2] for scores in (scores_a, scores_b)]
+        rankings = [ranking_of(metric, scores, grades)[2] for scores in (scores_a, scores_b)]
         drawn = over_samples(metric, rankings, n_resamples, rng, empty)
         interval = quantiles(drawn[:, 1] - drawn[:, 0], level)
     else:

@@ -15,17 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray, IntArray
-from rankwise.metrics.gains import Gain
+from rankwise.metrics.base import FloatArray, IntArray, over
+from rankwise.metrics.gains import Gain, evaluated
 from rankwise.metrics.loss import ROUNDING, TINY, Loss, LossTables, NotQSSuitableError, SoftCounts, Tail, breaks_c2
 from rankwise.metrics.ranked import Steps
 
-__all__ = ["TABLE_SIZE", "DiscountedLoss", "over"]
+__all__ = ["TABLE_SIZE", "DiscountedLoss"]
 
 # Built-in discounts are tabulated up to this place by default, and evaluated in closed form beyond it.
 TABLE_SIZE = 1 << 16
 # Relative rounding error of sums of places.
 _ROUNDING = 1e-13
+# One thread at a time makes tables larger. The function of a user may use other losses.
+_LOCK = threading.RLock()
 
 
 @documented
@@ -89,7 +91,7 @@ class DiscountedLoss(Loss):
     closed_form: Tail = Tail.NONE
     _suitable: bool | None = None  # whether (C2) is known to hold or to break, without a cut-off
     _per_pair = False
-    table_size = TABLE_SIZE  # discounts with a closed form are tabulated up to this place
+    table_size = TABLE_SIZE
 
     def __init__(
         self,
@@ -101,8 +103,6 @@ class DiscountedLoss(Loss):
         k: int | None = None,
         gain: Gain | None = None,
     ) -> None:
-        if name is not None:
-            self.name = name
         super().__init__(k=k, gain=gain)
         given = {"weight": weight, "discount": discount, "name": name, "slope": slope}
         self._options.update((key, value) for key, value in given.items() if value is not None)
@@ -119,9 +119,7 @@ class DiscountedLoss(Loss):
         self._tail = self.closed_form if k is None else Tail.ZERO
         if self.k is not None:
             self.table_size = self.k + 1
-        self.graded = self.graded or (gain is not None and self.is_uniform)
-        self._needs_ideal = self.graded
-        self._lock = threading.Lock()
+        self.graded = self._needs_ideal = self.graded or (gain is not None and self.is_uniform)
         self._kept = self._nothing_kept()
         self._convex_to = 0  # D is known to be convex up to this place
 
@@ -146,7 +144,7 @@ class DiscountedLoss(Loss):
         return np.ones(np.shape(k)) if self._weight is None else self._weight(k)
 
     def discount(self, m: Any) -> Any:
-        """Return D(m), what a positive at place m is worth.
+        """Return D(m), what a positive at place m is worth, as if there were no cut-off.
 
         Parameters
         ----------
@@ -156,19 +154,14 @@ class DiscountedLoss(Loss):
         Returns
         -------
         float or ndarray
-            The discounts, as if there were no cut-off.
-
-        Raises
-        ------
-        TypeError
-            If no discount was given.
+            The discounts.
         """
         if self._discount is None:
             raise TypeError(f"{type(self).__name__} has no discount; pass discount=, or override discount(self, m)")
         return self._discount(m)
 
     def slope(self, m: Any) -> Any:
-        """Return D′(m), the derivative of the discount at real places m.
+        """Return D′(m), the derivative of the discount, if it is continuous.
 
         Parameters
         ----------
@@ -179,11 +172,6 @@ class DiscountedLoss(Loss):
         -------
         float or ndarray
             The derivatives.
-
-        Raises
-        ------
-        TypeError
-            If no slope was given.
         """
         if self._slope is None:
             raise TypeError(f"{type(self).__name__} has no slope; pass slope=, or override slope(self, m)")
@@ -233,54 +221,65 @@ class DiscountedLoss(Loss):
     def _between(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
         """`continued` up to the cut-off."""
         if self.is_continuous:
-            what = f"{self.name}: "
-            return _evaluated(self.discount, m, what + "discount"), _evaluated(self.slope, m, what + "slope")
+            return self._at("discount", m), self._at("slope", m)
         d = self.tables(1, n).discount
         below = np.clip(m.astype(np.int64), 1, max(n - 1, 1))
-        step = d[below + 1] - d[below]
-        return d[below] + (m - below) * step, step
+        rise = d[below + 1] - d[below]
+        return d[below] + (m - below) * rise, rise
+
+    def _at(self, what: str, numbers: FloatArray) -> FloatArray:
+        """Return weight, discount or slope at these numbers."""
+        values = evaluated(getattr(self, what), numbers)
+        if not np.isfinite(values).all():
+            at = int(np.argmin(np.isfinite(values)))
+            raise ValueError(
+                f"{self.name}: {what}({numbers[at]:g}) = {values[at]} is not finite; return a finite number"
+            )
+        return values
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_lock=None, _kept=self._nothing_kept(), _convex_to=0)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        return self.__dict__ | {"_kept": self._nothing_kept(), "_convex_to": 0}
 
     def _nothing_kept(self) -> LossTables:
         return LossTables(np.empty(0), np.empty(0), int(self._tail), self._per_pair)
 
     def tables(self, n_pos: int, n: int) -> LossTables:
-        # They are computed once and kept.
-        wanted = n if self._tail is Tail.NONE else min(n, self.table_size)
-        kept = self._kept
-        if kept.weight.size < n_pos or kept.discount.size <= wanted:
-            return self._grown(n_pos, wanted)
-        return kept
+        """Return the weights and discounts as arrays, computed once and kept.
 
-    def _grown(self, n_pos: int, wanted: int) -> LossTables:
-        with self._lock:
-            w, d = self._kept.weight, self._kept.discount
-            if w.size < n_pos:
-                size = max(n_pos, min(2 * w.size, TABLE_SIZE), 64)
-                w = _tabulate(self.weight, size, f"{self.name}: weight")
-                if (w < 0).any():
-                    k = int(np.argmax(w < 0)) + 1
-                    raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
-            if d.size <= wanted:
-                size = max(wanted, min(2 * d.size, self.table_size), min(64, self.table_size))
-                values = _tabulate(
-                    self.discount, size if self.k is None else min(size, self.k), f"{self.name}: discount"
-                )
-                d = np.zeros(size + 1)  # D(0) is never used
-                d[1 : values.size + 1] = values
-            self._kept = self._kept._replace(weight=w, discount=d)
-            return self._kept
+        Parameters
+        ----------
+        n_pos : int
+            Least number of weights.
+        n : int
+            Least number of places with a discount.
+
+        Returns
+        -------
+        LossTables
+            The weights and discounts.
+        """
+        wanted = n if self._tail is Tail.NONE else min(n, self.table_size)
+        if self._kept.weight.size < n_pos or self._kept.discount.size <= wanted:
+            with _LOCK:
+                self._grow(n_pos, wanted)
+        return self._kept
+
+    def _grow(self, n_pos: int, wanted: int) -> None:
+        w, d = self._kept.weight, self._kept.discount
+        if w.size < n_pos:
+            w = self._at("weight", np.arange(1.0, max(n_pos, min(2 * w.size, TABLE_SIZE), 64) + 1.0))
+            if (w < 0).any():
+                k = int(np.argmax(w < 0)) + 1
+                raise NotQSSuitableError(f"{self.name}: weight({k}) = {w[k - 1]:.6g} is negative; use w ≥ 0", i=k)
+        if d.size <= wanted:
+            size = max(wanted, min(2 * d.size, self.table_size), min(64, self.table_size))
+            last = size if self.k is None else min(size, self.k)
+            d = np.zeros(size + 1)  # D(0) is never used
+            d[1 : last + 1] = self._at("discount", np.arange(1.0, last + 1.0))
+        self._kept = self._kept._replace(weight=w, discount=d)
 
     def discounts(self, m: IntArray, n: int) -> FloatArray:
-        """Return D(m) for whole numbers m.
+        """Return D(m) for whole numbers m, 0 beyond the cut-off.
 
         Parameters
         ----------
@@ -320,7 +319,7 @@ class DiscountedLoss(Loss):
         return c
 
     def ideals(self, n_pos: IntArray) -> FloatArray:
-        """Return Σ_{i ≤ P} w_i·D(i), the worth of a perfect ranking.
+        """Return Σ_{i ≤ P} w_i·D(i), the value of a perfect ranking.
 
         Parameters
         ----------
@@ -345,6 +344,13 @@ class DiscountedLoss(Loss):
         return c
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        """Compute the steps δ_j(i+1) − δ_j(i) of the loss.
+
+        δ_j(i) is what the j-th negative from the top adds to the loss if it has interleaving rank i, that is, if i − 1
+        positives are above it.
+
+        {steps}
+        """
         at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
         n = n_pos + n_neg
         w = self.tables(n_pos, n).weight[at] / self.normaliser(n_pos, n_neg)
@@ -359,41 +365,30 @@ class DiscountedLoss(Loss):
         return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
 
     def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
+        """Compute the loss at soft counts c_k.
+
+        {soft_counts}
+        """
         w = self.tables(int(counts.n_pos.max()), counts.n).weight[counts.place - 1] / counts.norm
         ideal, _ = self.continued(counts.place.astype(np.float64), counts.n)
         found, slope = self.continued(counts.place + counts.above, counts.n)
         return w * (ideal - found), -w * slope
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the value of each query; equal scores share the mean weight and discount of their places.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # Equal scores share the mean weight and discount of their places.
         if steps.ideal is not None:
-            return over(self._worth_of(steps), self._worth_of(steps.ideal))
+            return over(self._gained(steps), self._gained(steps.ideal))
         n_pos = steps.total(steps.gain).astype(np.int64)
-        return over(self._worth_of(steps), np.where(n_pos > 0, self.ideals(np.maximum(n_pos, 1)), 0.0))
+        return over(self._gained(steps), np.where(n_pos > 0, self.ideals(np.maximum(n_pos, 1)), 0.0))
 
-    def _worth_of(self, steps: Steps) -> FloatArray:
+    def _gained(self, steps: Steps) -> FloatArray:
         """Σ_k w_k·D(place of the k-th positive), or Σ gain·D(place) if all weights are 1, (q,)."""
         n = int(steps.total(steps.size).max(initial=1))
-        discounts = np.cumsum(np.append(0.0, self.discounts(np.arange(1, n + 1), n)))
-        first, last = (x.astype(np.int64) for x in (steps.above(steps.size), steps.above(steps.size) + steps.size))
-        mean = (discounts[last] - discounts[first]) / np.maximum(steps.size, 1.0)
+        mean = _sums(self.discounts(np.arange(1, n + 1), n), steps, steps.size) / np.maximum(steps.size, 1.0)
         if self.is_uniform:
             return steps.total(steps.gain * mean)
         n_pos = max(int(steps.total(steps.gain).max(initial=1)), 1)
-        weights = np.cumsum(np.append(0.0, self.tables(n_pos, 1).weight[:n_pos]))
-        first, last = (x.astype(np.int64) for x in (steps.above(steps.gain), steps.above(steps.gain) + steps.gain))
-        return steps.total((weights[last] - weights[first]) * mean)
+        return steps.total(_sums(self.tables(n_pos, 1).weight[:n_pos], steps, steps.gain) * mean)
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         n = n_pos + n_neg
@@ -406,34 +401,17 @@ class DiscountedLoss(Loss):
         bend = d[3:] - 2.0 * d[2:-1] + d[1:-2]  # at m = 2..n−1
         bends = np.flatnonzero(bend < -ROUNDING * np.abs(d[2:-1]) - TINY) + 2
         for m in bends.tolist():
-            i_all = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
-            i_bad = i_all[w[i_all - 1] > 0]
-            if i_bad.size:
-                i = int(i_bad[0])
+            ranks = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
+            for i in ranks[w[ranks - 1] > 0][:1].tolist():
                 raise breaks_c2(self.name, i, m - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
         if not bends.size:
             self._convex_to = n
 
 
-def over(value: FloatArray, by: FloatArray) -> FloatArray:
-    """Return value/by, (q,); NaN where by is 0: a query that cannot be judged."""
-    return np.divide(value, by, out=np.full_like(value, np.nan), where=by > 0.0)
-
-
-def _tabulate(function: Callable[[Any], Any], size: int, what: str) -> FloatArray:
-    """Return function(1), …, function(size)."""
-    return _evaluated(function, np.arange(1, size + 1, dtype=np.float64), what)
-
-
-def _evaluated(function: Callable[[Any], Any], numbers: FloatArray, what: str) -> FloatArray:
-    """Evaluate the function at these numbers: in one call if it takes arrays, otherwise one by one."""
-    try:
-        values = np.asarray(function(numbers), dtype=np.float64)
-    except (TypeError, ValueError):  # written for one number at a time
-        values = np.empty(0)
-    if values.shape != numbers.shape:
-        values = np.array([function(float(number)) for number in numbers], dtype=np.float64)
-    if not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"{what}({numbers[at]:g}) = {values[at]} is not finite; return a finite number")
-    return values
+def _sums(values: FloatArray, steps: Steps, sizes: FloatArray) -> FloatArray:
+    """Return the sums of the next `sizes` (m,) of the values (n,) by step, beginning anew in each query, (m,)."""
+    totals = steps.total(sizes).astype(np.int64)
+    begins = np.cumsum(totals) - totals
+    # A 0 at the end, where a last step of size 0 may begin.
+    each = np.append(values[np.arange(int(totals.sum())) - np.repeat(begins, totals)], 0.0)
+    return np.where(sizes > 0.0, np.add.reduceat(each, (np.cumsum(sizes) - sizes).astype(np.int64)), 0.0)

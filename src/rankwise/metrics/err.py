@@ -26,24 +26,7 @@ _NONE = 1e-20
 
 @documented
 class ExpectedReciprocalRank(Metric):
-    """Expected reciprocal rank, ERR. Its name is "err". It judges, and cannot be trained for.
-
-    Parameters
-    ----------
-    k : int, optional
-        Last place that counts. By default all places count.
-    max_grade : float, optional
-        Largest possible grade. By default the largest given.
-
-    See Also
-    --------
-    expected_reciprocal_rank : The metric as a function, with its formula.
-
-    Examples
-    --------
-    >>> ExpectedReciprocalRank(max_grade=2)([0.9, 0.8, 0.7], [1, 0, 2])
-    0.4375
-    """
+    """Expected reciprocal rank, ERR; see `expected_reciprocal_rank`. Its name is "err". It cannot be trained for."""
 
     name = "err"
     cut = "optionally"
@@ -60,41 +43,19 @@ class ExpectedReciprocalRank(Metric):
             return self
         return self.replace(max_grade=float(grades.max()))
 
-    def worth(self, grades: FloatArray) -> FloatArray:
-        """Return R = (2^y − 1)/2^max_grade, the probability of stopping.
-
-        Parameters
-        ----------
-        grades : ndarray of shape (n,)
-            Grades ≥ 0.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The probabilities.
-        """
+    def gains(self, grades: FloatArray) -> FloatArray:
+        # R = (2^y − 1)/2^max_grade, the probability of stopping.
         largest = float(grades.max(initial=0.0)) if self.max_grade is None else self.max_grade
         if (k := first_true(grades > largest)) is not None:
             raise ValueError(
                 f"grades[{k}] is {grades[k]:g}, above max_grade={largest:g}; pass the largest possible grade"
             )
         found = np.exp2(grades - largest) * -np.expm1(-grades * np.log(2.0))
-        # A grade above 0 counts as relevant even if its worth underflows.
+        # A grade above 0 counts as relevant even if its gain underflows.
         return np.where(grades > 0.0, np.maximum(found, np.finfo(np.float64).smallest_subnormal), 0.0)
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the expectation over the orders of equal scores.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # The expectation over the orders of equal scores.
         stop = steps.each if steps.times is None else np.repeat(steps.each, steps.times.astype(np.int64))
         if stop.size == 0:
             return np.full(steps.first.size, np.nan)
@@ -182,31 +143,7 @@ def expected_reciprocal_rank(
     where the reader stops. Even the best order of a query does not reach 1. If samples have equal scores, the result is
     the exact expectation over their orders. For booleans, R of a positive is 1/2.
 
-    Parameters
-    ----------
-    {scores}
-    {grades}
-    {k}
-    max_grade : float, optional
-        Largest possible grade, such as 4 for MSLR. By default the largest in `grades`, over all queries. Pass it to
-        compare values from different data.
-    {qid}
-    {empty_grades}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    ValueError
-        If a score or a grade is not finite, a grade is below 0 or above `max_grade`, lengths differ, or a query is
-        empty with empty="error".
-
-    See Also
-    --------
-    ndcg : Another metric for graded relevance.
-    reciprocal_rank : The reciprocal of the place of the first positive.
+    {judging}
 
     Examples
     --------

@@ -57,25 +57,17 @@ class FMeasure(Loss):
         return np.asarray(((counts + (n_pos - k)) / (counts + (n_pos + k))).min(axis=-1))
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the highest 2(P + p)/(T + t + n_pos) of all steps: thresholds lie only between different scores.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # The highest 2(P + p)/(T + t + n_pos) of all steps: thresholds lie only between different scores.
         n_pos = steps.total(steps.gain)
         found, seen = steps.above(steps.gain) + steps.gain, steps.above(steps.size) + steps.size
         whole = np.maximum(seen + np.repeat(n_pos, np.diff(steps.first, append=seen.size)), 1.0)
         return np.where(n_pos > 0.0, np.maximum.reduceat(2.0 * found / whole, steps.first), np.nan)
 
     def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
-        # Δ = min_k (c_k + P − k)/(c_k + P + k) is the part of the first k that reaches it; ∂Δ/∂c_k = 2k/(c_k + P + k)².
+        """Compute Δ = min_k (c_k + P − k)/(c_k + P + k), which the first k that reaches it has; ∂Δ/∂c_k is 2k/(…)².
+
+        {soft_counts}
+        """
         n_pos = np.repeat(counts.n_pos, counts.n_pos)
         whole = counts.above + n_pos + counts.place
         each = (counts.above + (n_pos - counts.place)) / whole
@@ -83,40 +75,22 @@ class FMeasure(Loss):
         first = np.cumsum(some) - some
         is_least = each == np.repeat(np.minimum.reduceat(each, first), some)
         chosen = np.maximum.reduceat(np.where(is_least, np.arange(each.size), -1), first)  # places are in falling order
-        part, slope = np.zeros_like(each), np.zeros_like(each)
-        part[chosen], slope[chosen] = each[chosen], 2.0 * counts.place[chosen] / np.square(whole[chosen])
-        return part, slope
+        value, slope = np.zeros_like(each), np.zeros_like(each)
+        value[chosen], slope[chosen] = each[chosen], 2.0 * counts.place[chosen] / np.square(whole[chosen])
+        return value, slope
 
     def solve_hinge(
         self, scores: NDArray[np.floating], queries: Queries, scale: float, exhaustive: bool, n_threads: int
     ) -> Solved:
         """Solve the structured hinge exactly.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query.
-        queries : Queries
-            The queries.
-        scale : float
-            Weight of the loss.
-        exhaustive : bool
-            Whether to try every ranking.
-        n_threads : int
-            Number of threads.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of their sum.
+        {own_hinge}
         """
+        from rankwise.kernels import engine, published
+        from rankwise.kernels.contract import Method
+
         if exhaustive:
-            from rankwise.kernels import published
-            from rankwise.kernels.contract import Method
-
             return published.solve(scores, queries, self, scale, Method("exhaustive"))
-        from rankwise.kernels import engine
-
         return engine.solve(scores, queries, self, scale, n_threads)
 
 
@@ -127,25 +101,7 @@ def f_measure(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None =
     It is the highest 2(P + p)/(T + t + n_pos) of all steps, where P + p of the T + t samples above the threshold are
     positive. Thresholds lie between different scores, as in scikit-learn's `precision_recall_curve`.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
-
-    See Also
-    --------
-    average_precision : A metric over all thresholds.
-    rankwise.FMeasure : The loss 1 − F₁.
+    {judging}
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import first_true
 
-__all__ = ["GAINS", "Gain", "as_gain", "gains_of"]
+__all__ = ["GAINS", "Gain", "as_gain", "evaluated", "gains_of"]
 
 FloatArray = NDArray[np.float64]
 Gain = Literal["exp2", "linear"] | Callable[[Any], Any]
@@ -52,19 +53,19 @@ def gains_of(grades: FloatArray, gain: Gain) -> FloatArray:
 def _by_function(grades: FloatArray, gain: Callable[[Any], Any]) -> FloatArray:
     # 0 is added so that G(0) = 0 is checked in every call.
     distinct, which = np.unique(np.append(grades, 0.0), return_inverse=True)
-    gains = _tried(lambda: np.asarray(gain(distinct.copy()), dtype=np.float64))
-    if gains is None or gains.shape != distinct.shape:  # written for one number at a time
-        gains = _tried(lambda: np.array([float(gain(float(grade))) for grade in distinct]))
-    if gains is None:
-        raise ValueError("gain must take a grade or an array of grades, and return the same number of values")
+    try:
+        gains = evaluated(gain, distinct)
+    except (TypeError, ValueError):
+        raise ValueError("gain must take a grade or an array of grades, and return the same number of values") from None
     if not np.isfinite(gains).all() or gains[0] != 0.0 or (np.diff(gains) < 0.0).any():
         raise ValueError("gain must be finite, must be 0 for grade 0, and must not fall as grades rise")
     return np.asarray(gains[which.reshape(-1)[:-1]])
 
 
-def _tried(call: Callable[[], FloatArray]) -> FloatArray | None:
-    """Return the result of a call; None if it does not accept such arguments."""
-    try:
-        return call()
-    except (TypeError, ValueError):
-        return None
+def evaluated(function: Callable[[Any], Any], numbers: FloatArray) -> FloatArray:
+    """Return the values of a function at these numbers: in one call if it takes arrays, otherwise one by one."""
+    with suppress(TypeError, ValueError):
+        values = np.asarray(function(numbers.copy()), dtype=np.float64)
+        if values.shape == numbers.shape:
+            return values
+    return np.array([function(float(number)) for number in numbers], dtype=np.float64)

@@ -38,10 +38,8 @@ class NotQSSuitableError(ValueError):
     ----------
     message : str
         The reason, and what to do about it.
-    i : int, optional
-        Interleaving rank at which (C2) breaks. None if the error is not about one place.
-    j : int, optional
-        Number of the negative at which (C2) breaks. None if the error is not about one place.
+    i, j : int, optional
+        Interleaving rank and number of the negative at which (C2) breaks. None if the error is not about one place.
 
     See Also
     --------
@@ -86,12 +84,9 @@ class Loss(Metric):
 
     Parameters
     ----------
-    k : int, optional
-        Last place that counts. By default all places count.
-    gain : {"exp2", "linear"} or callable, optional
-        Worth of a grade: 2^y − 1, y itself, or a function of y. By default that of the class.
-    **options : Any
-        Other options of a subclass, which `replace` keeps.
+    {k}
+    {gain}
+    {options}
 
     Attributes
     ----------
@@ -101,20 +96,19 @@ class Loss(Metric):
         Whether the loss changes if all scores are shifted by the same amount.
     proven : bool
         Whether the loss is known to be QS-suitable for all query sizes, so that nothing needs to be checked.
-    k : int or None
-        Last place that counts. None if all places count.
-    gain : {"exp2", "linear"} or callable
-        Worth of a grade: 2^y − 1, y itself, or a function of y.
     breaks_c1 : str or None
-        Why the loss is not a sum over negatives, so that the published methods do not apply. None if it is one.
+        Why the loss is not a sum over negatives, so that the published methods do not apply. None if it is one and has
+        `steps`.
     has_discount : bool
-        Whether the loss has a weight and a discount, as `DiscountedLoss` has.
+        Whether the loss has a weight and a discount, as `DiscountedLoss` has, and so `tables`.
     has_soft_counts : bool
-        Whether it can be smoothed: it has a value at soft counts.
+        Whether it can be smoothed: it has `of_soft_counts`.
     has_grades : bool
         Whether grades mean anything to it, as thresholds.
     step : callable or None
         Step function of a `StepLoss`. It takes arrays and tensors alike.
+    solve_hinge : callable or None
+        Its own exact structured hinge, f(scores, queries, scale, exhaustive, n_threads), if no method applies.
 
     See Also
     --------
@@ -137,8 +131,11 @@ class Loss(Metric):
     has_soft_counts: bool = False
     has_grades: bool = True
     step: Callable[[Any, Any, int, int], Any] | None = None
-    # Its own exact structured hinge, f(scores, queries, scale, exhaustive, n_threads), if no method applies.
     solve_hinge: Callable[[NDArray[np.floating], Queries, float, bool, int], Solved] | None = None
+    # Only losses that say so have these.
+    steps: Callable[[ArrayLike, ArrayLike, int, int], FloatArray]
+    tables: Callable[[int, int], LossTables]
+    of_soft_counts: Callable[[SoftCounts], tuple[FloatArray, FloatArray]]
 
     @property
     def qs_suitable(self) -> bool | None:
@@ -174,7 +171,7 @@ class Loss(Metric):
         relevant : ndarray of bool of shape (n,)
             Whether each sample is a positive.
         worst : bool
-            Whether a positive and a negative with equal scores count as misranked.
+            Whether a tie of a positive and a negative, or for labels a score of 0, counts as wrong.
 
         Returns
         -------
@@ -185,41 +182,8 @@ class Loss(Metric):
         above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
         return float(self.of_counts(above, neg.size))
 
-    def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
-        """Compute the loss at soft counts.
-
-        Parameters
-        ----------
-        counts : SoftCounts
-            Soft counts of the positives of queries.
-
-        Returns
-        -------
-        part : ndarray of shape (n_pos,)
-            What each positive adds to the loss of its query.
-        slope : ndarray of shape (n_pos,)
-            Derivative of the loss in each soft count c_k.
-
-        Raises
-        ------
-        TypeError
-            If the loss cannot be smoothed.
-        """
-        raise TypeError(f"{self.name} cannot be smoothed")
-
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute 1 − Δ of each query; equal scores count as the mean of their best and their worst order.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # 1 − Δ; equal scores count as the mean of their best and their worst order.
         n_pos, n_neg = steps.total(steps.gain).astype(int), steps.total(steps.size - steps.gain).astype(int)
         best = steps.above(steps.size - steps.gain)
         worst, ends = best + steps.size - steps.gain, np.append(steps.first[1:], steps.size.size)
@@ -229,56 +193,6 @@ class Loss(Metric):
             lost = [self.of_counts(np.repeat(c[own], steps.gain[own].astype(int)), n_neg[q]) for c in (best, worst)]
             values[q] = 1.0 - 0.5 * float(lost[0] + lost[1])
         return values
-
-    def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
-        """Compute the steps δ_j(i+1) − δ_j(i) of the loss.
-
-        δ_j(i) is what the j-th negative from the top adds to the loss if it has interleaving rank i, that is, if i − 1
-        positives are above it.
-
-        Parameters
-        ----------
-        i : array-like of int
-            Interleaving ranks, 1 ≤ i ≤ n_pos. Broadcast against `j`.
-        j : array-like of int
-            Numbers of negatives from the top, 1 ≤ j ≤ n_neg.
-        {n_pos}
-        {n_neg}
-
-        Returns
-        -------
-        ndarray of float
-            The steps, in the broadcast shape of `i` and `j`.
-
-        Raises
-        ------
-        NotQSSuitableError
-            If the loss is not a sum over negatives.
-        """
-        self.check(n_pos, n_neg)
-        raise TypeError(f"{self.name} has no steps")
-
-    def tables(self, n_pos: int, n: int) -> LossTables:
-        """Return the weights and discounts of the loss as arrays.
-
-        Parameters
-        ----------
-        n_pos : int
-            Least number of weights.
-        n : int
-            Least number of places with a discount.
-
-        Returns
-        -------
-        LossTables
-            The weights and discounts.
-
-        Raises
-        ------
-        TypeError
-            If the loss has no weight and no discount.
-        """
-        raise TypeError(f"{self.name} has no weight and no discount")
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         """Raise an error unless the loss is QS-suitable for these counts.
@@ -300,21 +214,12 @@ class Loss(Metric):
             raise NotQSSuitableError(f"{self.name} breaks (C1): {self.breaks_c1}")
 
     def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
-        """Run `check` for queries of these counts.
-
-        Queries without positives or without negatives are skipped.
+        """Run `check` for many queries, except those without positives or without negatives.
 
         Parameters
         ----------
-        n_pos : ndarray of shape (Q,)
-            Number of positives of each query.
-        n_neg : ndarray of shape (Q,)
-            Number of negatives of each query.
-
-        Raises
-        ------
-        NotQSSuitableError
-            If (C1) or (C2) does not hold for one of the queries.
+        n_pos, n_neg : ndarray of shape (Q,)
+            Numbers of positives and of negatives of each query.
         """
         if self.proven:
             return
@@ -325,7 +230,7 @@ class Loss(Metric):
             self.check(int(p), int(n))
 
     def normaliser(self, n_pos: int, n_neg: int) -> float:
-        """Return C, the number that Δ is divided by.
+        """Return C, the number that Δ is divided by: 1 if it is not normalised.
 
         Parameters
         ----------
@@ -335,12 +240,7 @@ class Loss(Metric):
         Returns
         -------
         float
-            C. It is 1 for losses that are not normalised.
-
-        Raises
-        ------
-        ValueError
-            If C is not positive.
+            C. An error is raised if it is not positive.
         """
         return 1.0
 
@@ -349,10 +249,8 @@ class Loss(Metric):
 
         Parameters
         ----------
-        n_pos : ndarray of shape (Q,)
-            Number of positives of each query, at least 1.
-        n_neg : ndarray of shape (Q,)
-            Number of negatives of each query.
+        n_pos, n_neg : ndarray of shape (Q,)
+            Numbers of positives, at least 1, and of negatives of each query.
 
         Returns
         -------

@@ -59,18 +59,7 @@ class ReciprocalRank(DiscountedLoss):
         return -1.0 / np.square(m)
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute 1/(place of the first positive), 0 beyond k, expected over the orders of equal scores.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # 1/(place of the first positive), 0 beyond k, expected over the orders of equal scores.
         values = np.full(steps.first.size, np.nan)
         lead = np.flatnonzero((steps.gain > 0.0) & (steps.above(steps.gain) == 0.0))  # one per query, if not empty
         cases = np.stack([steps.above(steps.size)[lead], steps.size[lead], steps.gain[lead]], axis=1)
@@ -99,27 +88,7 @@ def reciprocal_rank(
     With `qid`, the mean over queries is the mean reciprocal rank, MRR. If samples have equal scores, the result is the
     expectation over their orders.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    k : int, optional
-        Last place that counts. The value is 0 if the first positive is beyond it. By default all places count.
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
-
-    See Also
-    --------
-    expected_reciprocal_rank : A variant for graded relevance.
-    rankwise.ReciprocalRank : The loss.
+    {judging}
 
     Notes
     -----

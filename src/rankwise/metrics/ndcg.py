@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray
-from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import Gain
 from rankwise.metrics.loss import Tail
-from rankwise.metrics.ranked import Steps
 
 __all__ = ["NDCG", "ndcg"]
 
@@ -101,36 +99,9 @@ class NDCG(DiscountedLoss):
         if discount == "chakrabarti":
             self._suitable = False
         super().__init__(None, own[0], slope=own[1], k=k, gain=gain)
-        given = {"discount": discount, "k": self.k, "gain": gain, "slope": slope}
         usual = {"discount": "log2", "k": None, "gain": "exp2", "slope": None}
+        given = {"discount": discount, "k": self.k, "gain": gain, "slope": slope}
         self._options = {key: value for key, value in given.items() if value != usual[key]}
-
-    def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute DCG divided by that of the ranking by gains; equal scores share the discounts of their places.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
-        assert steps.ideal is not None
-        return over(self._dcg(steps), self._dcg(steps.ideal))
-
-    def _dcg(self, steps: Steps) -> FloatArray:
-        sizes = steps.total(steps.size).astype(np.int64)
-        begins, most = np.cumsum(sizes) - sizes, int(sizes.max())
-        discounts = np.asarray(self.discount(np.arange(1.0, most + 1.0)))
-        if self.k is not None:
-            discounts[self.k :] = 0.0
-        # One per place, and a 0 at the end, where a last step without samples may begin.
-        by_place = np.append(discounts[np.arange(int(sizes.sum())) - np.repeat(begins, sizes)], 0.0)
-        by_step = np.add.reduceat(by_place, (np.cumsum(steps.size) - steps.size).astype(np.int64))
-        return steps.total(steps.gain / np.maximum(steps.size, 1.0) * by_step)
 
 
 @documented
@@ -148,33 +119,9 @@ def ndcg(
         NDCG = DCG / (DCG of the ranking by grades),   DCG = Σ_{places m ≤ k} G(grade)/log2(1 + m)
 
     Samples with equal scores share the mean of their gains, even if k cuts through them. This is the expectation over
-    their orders and agrees with scikit-learn's `ndcg_score`.
+    their orders and agrees with scikit-learn's `ndcg_score`. G is 2^grade − 1 by default, as in LETOR and LightGBM.
 
-    Parameters
-    ----------
-    {scores}
-    {grades}
-    {k}
-    gain : {"exp2", "linear"} or callable, default "exp2"
-        Worth G of a grade: 2^grade − 1, as in LETOR and LightGBM; the grade itself; or a function of an array of grades
-        that does not fall and is 0 for grade 0.
-    {qid}
-    {empty_grades}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    ValueError
-        If a score or a grade is not finite, a grade is below 0, lengths differ, 2^grade is beyond float64, or a query
-        is empty with empty="error".
-
-    See Also
-    --------
-    expected_reciprocal_rank : Another metric for graded relevance.
-    rankwise.NDCG : The loss 1 − NDCG.
+    {judging}
 
     Examples
     --------

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray
-from rankwise.metrics.discounted import DiscountedLoss, over
+from rankwise.metrics.base import FloatArray, over
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.ranked import Steps
 
 __all__ = ["PrecisionAt", "RecallAt", "precision_at", "recall_at"]
@@ -55,62 +55,18 @@ class PrecisionAt(DiscountedLoss):
         return np.zeros(np.shape(m))
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the number of positives among the first k, over k.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # The number of positives among the first k, over k.
         found = steps.total(steps.gain * steps.share(self.k))
         return np.where(steps.total(steps.gain) > 0.0, found / self.k, np.nan)
 
 
-@documented
 class RecallAt(PrecisionAt):
-    """Loss 1 − recall of the first k places, relative to the best possible. Its name is "recall@k".
-
-        Δ = 1 − #{i : i + c_i ≤ k} / min(P, k)
-
-    To train for it is to train for the precision of the first k places, since both are relative to the best possible.
-
-    Parameters
-    ----------
-    k : int
-        Last place that counts.
-
-    See Also
-    --------
-    PrecisionAt : The same loss, judged by precision.
-    metrics.recall_at : The metric.
-
-    Examples
-    --------
-    >>> import rankwise as rw
-    >>> rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], "recall@2")
-    0.5
-    """
+    """Loss 1 − recall of the first k places, relative to the best possible: that of `PrecisionAt`, judged by recall."""
 
     name = "recall"
 
     def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the number of positives among the first k, over n_pos.
-
-        Parameters
-        ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
-        """
+        # The number of positives among the first k, over n_pos.
         return over(steps.total(steps.gain * steps.share(self.k)), steps.total(steps.gain))
 
 
@@ -124,27 +80,7 @@ def precision_at(
     have equal scores, the result is the expectation over their orders: a step of t samples that is cut at k counts with
     its share, p (k − T)/t.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    k : int
-        Last place that counts.
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
-
-    See Also
-    --------
-    recall_at : The fraction of all positives that are among the first k places.
-    rankwise.PrecisionAt : The loss.
+    {judging}
 
     Examples
     --------
@@ -163,26 +99,7 @@ def recall_at(
     It is 1 if k is at least the size of the query. If samples have equal scores, the result is the expectation over
     their orders.
 
-    Parameters
-    ----------
-    {scores}
-    {relevant}
-    k : int
-        Last place that counts.
-    {qid}
-    {empty_metric}
-
-    Returns
-    -------
-    {value_returned}
-
-    Raises
-    ------
-    {metric_raises}
-
-    See Also
-    --------
-    precision_at : The fraction of positives among the first k places.
+    {judging}
 
     Examples
     --------

@@ -74,19 +74,19 @@ def rank(
     scores: ArrayLike,
     grades: ArrayLike,
     qid: ArrayLike | None,
-    worth: Callable[[FloatArray], FloatArray],
+    gains: Callable[[FloatArray], FloatArray],
     *,
     name: str,
     ideal: bool,
 ) -> tuple[Grouping, FloatArray, Ranked | None]:
     """Check, group and sort. Return the queries, the grouped gains and the ranking, which is None without samples.
 
-    worth: gains (n,) of grades (n,), which errors call `name`. ideal: whether the ranking by gains is also needed; only
+    gains: those (n,) of grades (n,), which errors call `name`. ideal: whether the ranking by gains is also needed; only
     ratios of gains in a query count then.
     """
     array, _ = as_scores(scores)
     n = array.shape[0]
-    gain = worth(as_grades(grades, n, name))
+    gain = gains(as_grades(grades, n, name))
     raise_not_finite(array)
     grouping = Grouping(np.zeros(1, np.int64), np.array([0, n]), None) if qid is None else group(qid, n)
     if n == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_scores, as_truth, check_empty, raise_not_finite
+from rankwise.arguments import as_scores, as_truth, check_empty, check_known, raise_not_finite
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray
 from rankwise.metrics.loss import Loss
@@ -28,15 +28,14 @@ def ranking_loss(
 ) -> float:
     """Compute the loss Δ of the ranking that the scores induce.
 
-    Δ is, for example, 1 − AP. The structured hinge is never less than Δ (with scale=1).
+    Δ is, for example, 1 − AP. The structured hinge is never less than Δ (with scale=1). With grades, Δ = Σ_l α_l Δ_l is
+    a weighted mean over the grades l as thresholds: graded NDCG for "ndcg", Robertson's graded AP for "ap". For
+    "zero-one", Δ is the fraction of samples on the wrong side of 0.
 
     Parameters
     ----------
     {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; then Δ = Σ_l α_l Δ_l is a
-        weighted mean over the grades l as thresholds. This is graded NDCG for "ndcg" and Robertson's graded AP for
-        "ap".
+    {graded}
     {loss}
     {qid}
     ties : {"worst", "best"}, default "worst"
@@ -59,10 +58,6 @@ def ranking_loss(
     structured_hinge : A convex upper bound of the loss, with a gradient.
     metrics.average_precision : The metric AP, with ties averaged.
 
-    Notes
-    -----
-    For the loss "zero-one", Δ is the fraction of samples on the wrong side of 0.
-
     Examples
     --------
     >>> round(ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], "ap"), 4)
@@ -73,8 +68,7 @@ def ranking_loss(
     truth = as_truth(relevant, n)
     loss = as_loss(loss)
     check_empty(empty)
-    if ties not in ("worst", "best"):
-        raise ValueError(f"unknown ties={ties!r}; use 'worst' or 'best'")
+    check_known("ties", ties, ("worst", "best"))
     raise_not_finite(array)
     grouping = Grouping(np.zeros(1), np.array([0, n]), None) if qid is None else group(qid, n)
     array, queries = grouping.gather(array), as_queries(grouping.gather(truth), grouping.starts)
@@ -83,8 +77,8 @@ def ranking_loss(
         return float(_losses_of(array, queries, loss, ties).sum()) / used
     weights, starts, total = level_weights(queries, loss), levels_of(queries).starts, 0.0
     for t, which, samples, binary in thresholds_of(queries):
-        part = array[samples] if samples.size else array
-        total += float(weights[starts[which] + t] @ _losses_of(part, binary, loss, ties))
+        own = array[samples] if samples.size else array
+        total += float(weights[starts[which] + t] @ _losses_of(own, binary, loss, ties))
     return total / used
 
 
@@ -92,6 +86,6 @@ def _losses_of(scores: NDArray[np.floating], queries: Queries, loss: Loss, ties:
     """Return Δ of each query with binary relevance, (Q,); 0 if there is nothing to rank."""
     losses = np.zeros(queries.sizes.size)
     for q in np.flatnonzero(queries.can_rank):
-        part = slice(queries.starts[q], queries.starts[q + 1])
-        losses[q] = loss.of_scores(scores[part], queries.relevant[part], ties == "worst")
+        own = slice(queries.starts[q], queries.starts[q + 1])
+        losses[q] = loss.of_scores(scores[own], queries.relevant[own], ties == "worst")
     return losses

@@ -1,18 +1,18 @@
-"""All metrics by name. A new metric is one file with its class, and one line here."""
+"""All metrics by name. A new metric is one file with its class, and one line here; `register` adds those of users."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import check_whole, is_whole
+from rankwise.arguments import check_whole
 from rankwise.documenting import documented
 from rankwise.metrics.ap import AveragePrecision
 from rankwise.metrics.auc import AUC
-from rankwise.metrics.base import FloatArray, Metric, values_of
+from rankwise.metrics.base import FloatArray, Metric, check_judges, values_of
 from rankwise.metrics.err import ExpectedReciprocalRank
 from rankwise.metrics.f1 import FMeasure
 from rankwise.metrics.gains import Gain, as_gain
@@ -22,19 +22,75 @@ from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.precision import PrecisionAt, RecallAt
 from rankwise.metrics.zero_one import ZeroOne
 
-__all__ = ["LOSSES", "METRICS", "LossLike", "MetricLike", "as_loss", "as_metric", "check_qs_suitable", "per_query"]
+__all__ = [
+    "LOSSES", "METRICS", "LossLike", "MetricLike", "as_loss", "as_metric", "check_qs_suitable", "per_query", "register",
+]  # fmt: skip
 
 MetricLike = Metric | str
 LossLike = Loss | str
+Class = TypeVar("Class", bound=type[Metric])
 
-METRICS: dict[str, type[Metric]] = {
-    metric.name: metric
-    for metric in (
-        AveragePrecision, NDCG, ReciprocalRank, AUC, FMeasure, PrecisionAt, RecallAt, ExpectedReciprocalRank,
-    )
-}  # fmt: skip
-_ALL: tuple[type[Metric], ...] = (*METRICS.values(), ZeroOne)
-LOSSES: dict[str, type[Loss]] = {metric.name: metric for metric in _ALL if issubclass(metric, Loss)}
+METRICS: dict[str, type[Metric]] = {}
+LOSSES: dict[str, type[Loss]] = {}
+# Metrics that were made from names: they keep tables, so they are made once.
+_KEPT: dict[tuple[type[Metric], int | None], Metric] = {}
+
+
+def register(metric: Class) -> Class:
+    """Give a class of metrics a name, its `name`, wherever a metric or a loss is taken by name.
+
+    Use it as a decorator. The class is called without arguments for its name alone, such as "mine", and with k=10 for
+    "mine@10", unless its `cut` is "never" (the default of `Metric`).
+
+    Parameters
+    ----------
+    metric : type
+        Subclass of `Metric`, such as of `rankwise.DiscountedLoss`.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    ValueError
+        If another class has this name, or the name is not a word without "@".
+
+    See Also
+    --------
+    as_metric : Get a metric by name.
+    rankwise.DiscountedLoss : What most metrics of one's own are made of.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> @register
+    ... class Root(rw.DiscountedLoss):
+    ...     name, cut = "root", "optionally"
+    ...
+    ...     def discount(self, m):
+    ...         return m**-0.5
+    >>> rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], "root@1"), round(as_metric("root")([2.0, 1.0], [0, 1]), 4)
+    (1.0, 0.7071)
+    """
+    name = metric.name
+    if not re.fullmatch(r"[^\s@]+", name):
+        raise ValueError(f"the name {name!r} of a metric must be a word without @")
+    known = METRICS.get(name) or LOSSES.get(name) or metric
+    if (known.__module__, known.__qualname__) != (metric.__module__, metric.__qualname__):
+        raise ValueError(f"{name!r} is the name of {known.__name__}; choose another name")
+    if metric.judges:
+        METRICS[name] = metric
+    if issubclass(metric, Loss):
+        LOSSES[name] = metric
+    return metric
+
+
+for _class in (
+    AveragePrecision, NDCG, ReciprocalRank, AUC, FMeasure, PrecisionAt, RecallAt, ExpectedReciprocalRank, ZeroOne,
+):  # fmt: skip
+    register(_class)
 
 
 @documented
@@ -45,11 +101,9 @@ def as_metric(
 
     Parameters
     ----------
-    metric : str or Metric
-        Name of a metric with an optional cut-off, such as "ap", "ndcg", "ndcg@10" or "precision@5" (see `METRICS`), or
-        a `Metric`.
+    {metric}
     k : int, optional
-        Last place that counts.
+        Last place that counts, if the name does not say so.
     gain : {"exp2", "linear"} or callable, optional
         For NDCG, the worth of a grade y: 2^y − 1 (the default of "ndcg"), y itself, or a function of an array of grades
         that does not fall and is 0 for grade 0.
@@ -70,6 +124,7 @@ def as_metric(
     --------
     Metric : The class of metrics.
     per_query : The values of each query.
+    register : Give a metric of your own a name.
 
     Examples
     --------
@@ -82,9 +137,8 @@ def as_metric(
         found = _named(metric, k)
     elif not isinstance(metric, Metric):
         raise TypeError(f"metric must be a name, such as 'ap' or 'ndcg@10', or a Metric, got {type(metric).__name__}")
-    elif isinstance(metric, ZeroOne):
-        raise ValueError("zero-one judges labels, not rankings; use a metric of rankings, such as 'ap'")
     else:
+        check_judges(metric)
         found = metric
         if k is not None:
             _cut(type(metric), metric.name, metric.k, k)
@@ -131,17 +185,21 @@ def as_loss(loss: LossLike) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if isinstance(loss, str):
-        name, at, cut = loss.partition("@")
-        known = LOSSES.get(name)
-        if known is not None and _can_be(known, at) and (not at or re.fullmatch(r"[0-9]{1,12}", cut)):
-            return _made(known, int(cut) if at else None)  # type: ignore[return-value]
-        if name in METRICS and known is None:
-            raise ValueError(f"{name} judges rankings but cannot be trained for; train for one of {_names(LOSSES)}")
-        raise ValueError(
-            f"unknown loss {loss!r}; use one of {_names(LOSSES)} (any number after @), or a Loss object{_nearest(loss)}"
-        )
-    raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
+    if not isinstance(loss, str):
+        raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
+    name, at, cut = loss.partition("@")
+    known = LOSSES.get(name)
+    if (
+        known is not None
+        and known.cut != ("never" if at else "always")
+        and (not at or re.fullmatch("[0-9]{1,12}", cut))
+    ):
+        return _made(known, int(cut) if at else None)  # type: ignore[return-value]
+    if name in METRICS and known is None:
+        raise ValueError(f"{name} judges rankings but cannot be trained for; train for one of {_names(LOSSES)}")
+    raise ValueError(
+        f"unknown loss {loss!r}; use one of {_names(LOSSES)} (any number after @), or a Loss object{_nearest(loss)}"
+    )
 
 
 def _names(known: dict[str, Any]) -> str:
@@ -154,14 +212,6 @@ def _nearest(text: str) -> str:
     name, at, cut = text.strip().lower().partition("@")
     near = difflib.get_close_matches(name, LOSSES | METRICS, 1)
     return f". Did you mean {near[0] + at + cut!r}?" if near else ""
-
-
-def _can_be(metric: type[Metric], cut: object) -> bool:
-    return metric.cut != "never" if cut else metric.cut != "always"
-
-
-# Metrics that were made from names: they keep tables, so they are made once.
-_KEPT: dict[tuple[type[Metric], int | None], Metric] = {}
 
 
 def _made(metric: type[Metric], k: int | None) -> Metric:
@@ -218,10 +268,8 @@ def per_query(
     qid : array-like of shape (n,)
         Query of each sample, as integers or strings in any order.
     k : int, optional
-        Last place that counts, for a metric whose name does not say so.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        Value of a query that the metric cannot judge: NaN ("skip"), 0 ("zero") or 1 ("one"). "error" raises a
-        `ValueError`.
+        Last place that counts, if the name does not say so.
+    {empty_metric}
 
     Returns
     -------
@@ -281,9 +329,5 @@ def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
     Traceback (most recent call last):
     rankwise.metrics.loss.NotQSSuitableError: ndcg breaks (C2) at (i, j) = (1, 1): step_2(1) = -0.140281 < step_1(1)...
     """
-    for name, value in (("n_pos", n_pos), ("n_neg", n_neg)):
-        if not is_whole(value):
-            raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    check_whole(1, n_pos=n_pos, n_neg=n_neg)
     as_loss(loss).check(int(n_pos), int(n_neg))

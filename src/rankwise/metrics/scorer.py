@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_array
+from rankwise.documenting import documented
 from rankwise.metrics.base import Metric, check_empty
 from rankwise.metrics.registry import MetricLike, as_metric
 
 
+@documented
 def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:
     """Make a scikit-learn scorer from a ranking metric.
 
@@ -26,20 +28,21 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
     Without qid, the scorer raises an error unless one_query=True, because a ranking of the samples of all queries as
     one list says nothing about the queries.
 
+    Samples are scored by decision_function, else by the second column of predict_proba, else by predict. Positives are
+    y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
+    grades.
+
     Parameters
     ----------
-    metric : str or Metric, default "ap"
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
-        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
-    one_query : bool, default False
-        Whether all samples that are scored together form one query. Then no qid is needed.
+    {metric_ap}
+    {empty_metric}
+    {one_query}
 
     Returns
     -------
     RankingScorer
-        The scorer; larger is better.
+        The scorer, scorer(estimator, X, y, qid=None); larger is better, and NaN means that no query can be judged. Its
+        method `set_score_request` tells scikit-learn whether to pass qid.
 
     Raises
     ------
@@ -48,55 +51,22 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
 
     See Also
     --------
-    RankingScorer : The class of the scorer.
     as_metric : Get a metric by name.
 
     Examples
     --------
     >>> make_ranking_scorer("ndcg@10")
     make_ranking_scorer('ndcg@10', empty='skip')
-    >>> make_ranking_scorer("ap", one_query=True)
-    make_ranking_scorer('ap', empty='skip', one_query=True)
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> make_ranking_scorer("ap", one_query=True)(LogisticRegression().fit(X, y), X, y)
+    1.0
     """
     return RankingScorer(metric, empty, one_query)
 
 
 class RankingScorer:
-    """A scikit-learn scorer that judges an estimator by a ranking metric.
-
-    Samples are scored by decision_function, else by the second column of predict_proba, else by predict. Positives are
-    y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
-    grades.
-
-    Parameters
-    ----------
-    metric : str or Metric, default "ap"
-        Name of a metric, such as "ap" or "ndcg@10" (see `METRICS`), or a `Metric`.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
-        count it as 0 ("zero") or 1 ("one"), or raise a `ValueError` ("error").
-    one_query : bool, default False
-        Whether all samples that are scored together form one query. Then no qid is needed.
-
-    Attributes
-    ----------
-    metric : Metric
-        The metric.
-    empty : str
-        The policy for empty queries.
-
-    See Also
-    --------
-    make_ranking_scorer : Make a scorer.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-    >>> scorer = RankingScorer("ap", one_query=True)
-    >>> scorer(LogisticRegression().fit(X, y), X, y)
-    1.0
-    """
+    """A scikit-learn scorer that judges an estimator by a ranking metric; see `make_ranking_scorer`."""
 
     def __init__(self, metric: MetricLike = "ap", empty: str = "skip", one_query: bool = False) -> None:
         check_empty(empty)
@@ -112,29 +82,7 @@ class RankingScorer:
         return self._qid_request is False
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Score an estimator: the mean of the metric over queries, or its value for a single query.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted binary classifier or regressor.
-        X : array-like of shape (n, d)
-            Samples.
-        y : array-like of shape (n,)
-            Labels, or grades for a regressor.
-        qid : array-like of shape (n,), optional
-            Query of each sample. Required unless one_query=True.
-
-        Returns
-        -------
-        float
-            The score; larger is better. NaN if no query can be judged.
-
-        Raises
-        ------
-        ValueError
-            If qid is missing, or given together with one_query=True.
-        """
+        """Score an estimator: the mean of the metric over queries, or its value for a single query."""
         if qid is None and not self.one_query:
             raise ValueError(
                 f"{self!r} got no qid and would rank all samples as one query. scikit-learn passes qid after "
@@ -163,25 +111,10 @@ class RankingScorer:
         return y if self.metric.graded else np.asarray(y > 0)
 
     def set_score_request(self, *, qid: bool | str | None) -> RankingScorer:
-        """Tell scikit-learn whether to pass qid to this scorer.
+        """Tell scikit-learn whether to pass qid to this scorer; this needs set_config(enable_metadata_routing=True).
 
-        This needs sklearn.set_config(enable_metadata_routing=True).
-
-        Parameters
-        ----------
-        qid : bool, str or None
-            True: pass qid. A name: pass the metadata of this name as qid. False: do not pass it, because all samples
-            form one query (as with one_query=True). None: raise an error if it is passed.
-
-        Returns
-        -------
-        RankingScorer
-            The scorer itself.
-
-        Raises
-        ------
-        RuntimeError
-            If metadata routing is off.
+        True: pass qid. A name: pass the metadata of this name as qid. False: do not pass it, because all samples form
+        one query, as with one_query=True. None: raise an error if it is passed.
         """
         from sklearn import get_config
 
@@ -194,13 +127,7 @@ class RankingScorer:
         return self
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata that this scorer requests from scikit-learn.
-
-        Returns
-        -------
-        MetadataRequest
-            The request.
-        """
+        """Return the metadata that this scorer requests from scikit-learn."""
         return self._routing(self._qid_request)
 
     def _routing(self, qid: bool | str | None) -> Any:

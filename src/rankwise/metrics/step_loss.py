@@ -76,6 +76,10 @@ class StepLoss(Loss):
             self.name = name
 
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
+        """Compute the steps δ_j(i+1) − δ_j(i) of the loss, and check their shape.
+
+        {steps}
+        """
         i, j = np.asarray(i), np.asarray(j)
         shape = np.broadcast_shapes(i.shape, j.shape)
         value = np.asarray(self.step(i, j, n_pos, n_neg), dtype=np.float64)

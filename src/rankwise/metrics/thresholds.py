@@ -4,14 +4,12 @@
 
 l runs through the different grades of a query, and l′ is the grade before l (G(l′) = 0 for the first). Δ_l is the loss
 with the samples of grade l or more as positives, and C_l is its normaliser. The lowest grade is not a threshold: all
-samples have it, so its Δ is 0. But its worth counts in the sum of the denominator, so that NDCG becomes graded NDCG.
+samples have it, so its Δ is 0. But its gain counts in the sum of the denominator, so that NDCG becomes graded NDCG.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +18,11 @@ from numpy.typing import NDArray
 from rankwise.arguments import raise_not_finite
 from rankwise.metrics.gains import gains_of
 from rankwise.metrics.loss import Loss
-from rankwise.queries import Queries
+from rankwise.queries import Queries, Solved, compiled
 
 __all__ = [
     "MOST_LEVELS",
     "Levels",
-    "SumOverLevels",
     "check_levels",
     "check_number",
     "level_gains",
@@ -71,38 +68,23 @@ class Threshold(NamedTuple):
     queries: Queries
 
 
-class SumOverLevels(NamedTuple):
-    """Weighted sums over thresholds of value and loss, (Q,), and of gradients, (n,)."""
-
-    value: FloatArray
-    loss: FloatArray
-    gradient: NDArray[np.floating]
-
-
-@cache
-def _kernels() -> ModuleType:
-    """Return the compiled module, imported at the first use."""
-    from rankwise.kernels import levels
-
-    return levels
-
-
 def levels_of(queries: Queries) -> Levels:
-    """Return the different grades of graded queries, found once and kept."""
-    if "levels" not in queries.kept:
+    """Return the different grades of graded queries."""
+
+    def find() -> Levels:
         assert queries.grades is not None
         n, starts = queries.grades.shape[0], np.empty_like(queries.starts)
         grade, count = np.empty(n), np.empty(n, np.int64)
-        _kernels().find_levels(queries.grades, queries.starts, starts, grade, count)
-        queries.kept["levels"] = Levels(starts, grade[: starts[-1]].copy(), count[: starts[-1]].copy())
-    found: Levels = queries.kept["levels"]
-    return found
+        compiled("levels").find_levels(queries.grades, queries.starts, starts, grade, count)
+        return Levels(starts, grade[: starts[-1]].copy(), count[: starts[-1]].copy())
+
+    return queries.once("levels", find)
 
 
 def level_of_samples(queries: Queries) -> IntArray:
     """Return the level, 0 … T − 1, of each sample, (n,)."""
     levels, at = levels_of(queries), np.empty(queries.relevant.shape[0], np.int64)
-    _kernels().number_levels(queries.grades, queries.starts, levels.starts, levels.grade, at)
+    compiled("levels").number_levels(queries.grades, queries.starts, levels.starts, levels.grade, at)
     return at
 
 
@@ -120,11 +102,8 @@ def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
 
 
 def thresholds_of(queries: Queries) -> list[Threshold]:
-    """Return all thresholds as binary queries, made once and kept; at most `MOST_LEVELS` per query."""
-    if "thresholds" not in queries.kept:
-        queries.kept["thresholds"] = [_threshold(queries, t) for t in range(1, check_levels(queries))]
-    found: list[Threshold] = queries.kept["thresholds"]
-    return found
+    """Return all thresholds as binary queries, at most `MOST_LEVELS` per query."""
+    return queries.once("thresholds", lambda: [_threshold(queries, t) for t in range(1, check_levels(queries))])
 
 
 def check_levels(queries: Queries) -> int:
@@ -150,28 +129,24 @@ def _threshold(queries: Queries, t: int) -> Threshold:
         samples = np.flatnonzero(np.repeat(has, queries.sizes))
         grades, starts = grades[samples], np.concatenate([[0], np.cumsum(queries.sizes[has])])
     relevant = np.empty(grades.shape[0], np.bool_)
-    n_pos = _kernels().at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
+    n_pos = compiled("levels").at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
     return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts, n_pos))
 
 
 def level_weights(queries: Queries, loss: Loss) -> FloatArray:
-    """Return `weigh_levels`, computed once for a loss and kept."""
-    kept: tuple[Loss, FloatArray] | None = queries.kept.get("weights")
-    if kept is None or kept[0] is not loss:
-        kept = loss, weigh_levels(levels_of(queries), queries.sizes, loss)
-        queries.kept["weights"] = kept
-    return kept[1]
+    """Return `weigh_levels` of queries."""
+    return queries.once("weights", lambda: weigh_levels(levels_of(queries), queries.sizes, loss), loss)
 
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
-    """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query is worth anything."""
+    """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query has a gain."""
     if not loss.has_grades:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
     step = level_gains(levels, loss)[1]
-    part = step * level_norms(levels, sizes, step, loss)
+    shares = step * level_norms(levels, sizes, step, loss)
     n_levels = np.diff(levels.starts)
-    whole = np.repeat(sums_of(part, n_levels), n_levels)
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
+    whole = np.repeat(sums_of(shares, n_levels), n_levels)
+    return np.divide(shares, whole, out=np.zeros_like(shares), where=whole > 0.0)
 
 
 def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Loss) -> FloatArray:
@@ -194,7 +169,7 @@ def sums_of(values: FloatArray, sizes: IntArray) -> FloatArray:
 
 def sum_over_levels(
     scores: NDArray[np.floating], queries: Queries, loss: Loss, solve: Callable[[NDArray[np.floating], Queries], Any]
-) -> SumOverLevels:
+) -> Solved:
     """Return Σ_l α_l of the results of `solve(scores, binary queries)`: per query, and gradients per sample."""
     thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
@@ -209,9 +184,9 @@ def sum_over_levels(
         lost[which] += weight * found.loss
         if gradient is None:
             gradient = found.gradient
-            _kernels().weigh(gradient, binary.starts, weight)
+            compiled("levels").weigh(gradient, binary.starts, weight)
         else:
-            _kernels().add_weighted(found.gradient, binary.starts, weight, samples, gradient)
+            compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
         del found  # so that the next one reuses its memory
     assert gradient is not None
-    return SumOverLevels(value, lost, gradient)
+    return Solved(value, lost, queries.counts[0], queries.counts[1], gradient)

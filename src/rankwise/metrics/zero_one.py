@@ -9,13 +9,12 @@ called positive, negatives called negative, positives called negative.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray
-from rankwise.metrics.loss import Loss, NotQSSuitableError
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.loss import Loss
 from rankwise.queries import FoundRanking, Queries, Solved
 
 __all__ = ["ZeroOne", "weighted_hinge"]
@@ -50,39 +49,19 @@ class ZeroOne(Loss):
     """
 
     name = "zero-one"
+    judges = False
     learns_intercept = True
     has_grades = False
     breaks_c1 = (
         "it depends on each sample's label, not on how positives and negatives interleave; it is a sum over samples "
         "and needs no ranking method, use method='auto'"
     )
+    of_counts = of_steps = None  # type: ignore[assignment]  # it has no value for a ranking without scores
 
     def __init__(self) -> None:
         super().__init__()
 
-    def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
-        raise NotQSSuitableError(f"{self.name} breaks (C1): {self.breaks_c1}")
-
-    def of_steps(self, steps: Steps) -> FloatArray:
-        raise NotQSSuitableError(f"{self.name} breaks (C1): {self.breaks_c1}")
-
     def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
-        """Compute the fraction of samples on the wrong side of 0.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Finite scores of one query.
-        relevant : ndarray of bool of shape (n,)
-            Whether each sample is a positive.
-        worst : bool
-            Whether a score of exactly 0 counts as wrong.
-
-        Returns
-        -------
-        float
-            The loss.
-        """
         y = np.where(relevant, 1.0, -1.0)
         return float(np.mean(y * scores <= 0.0 if worst else y * scores < 0.0))
 
@@ -91,23 +70,7 @@ class ZeroOne(Loss):
     ) -> Solved:
         """Solve the structured hinge of every query: the mean hinge of its samples.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query.
-        queries : Queries
-            The queries.
-        scale : float
-            Weight of the loss.
-        exhaustive : bool
-            Whether to try every labelling.
-        n_threads : int
-            Not used: this is a sum.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of their sum.
+        {own_hinge}
         """
         if not (np.abs(scores) <= limit_of(scores)).all():
             raise NotFiniteError
@@ -116,14 +79,14 @@ class ZeroOne(Loss):
         solved = Solved(np.zeros(n_queries), np.zeros(n_queries), n_pos, n_neg, np.zeros_like(scores))
         ranking = None
         for q in np.flatnonzero(np.minimum(n_pos, n_neg) > 0):
-            part = slice(queries.starts[q], queries.starts[q + 1])
-            own, relevant = scores[part], queries.relevant[part]
+            own = slice(queries.starts[q], queries.starts[q + 1])
+            s, relevant = scores[own], queries.relevant[own]
             y = np.where(relevant, 1.0, -1.0)
-            solved.value[q], wrong = _violating(own, relevant, y, scale, exhaustive)
-            solved.loss[q] = np.count_nonzero(wrong) / own.size
-            solved.gradient[part] = np.where(wrong, -y / own.size, 0.0)
+            solved.value[q], wrong = _violating(s, relevant, y, scale, exhaustive)
+            solved.loss[q] = np.count_nonzero(wrong) / s.size
+            solved.gradient[own] = np.where(wrong, -y / s.size, 0.0)
             if n_queries == 1:
-                ranking = _as_ranking(own, relevant, wrong, solved.gradient)
+                ranking = _as_ranking(s, relevant, wrong, solved.gradient)
         return solved._replace(ranking=ranking)
 
 

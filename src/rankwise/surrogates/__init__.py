@@ -30,32 +30,7 @@ SURROGATES: dict[str, type[Surrogate]] = {surrogate.name: surrogate for surrogat
 
 
 def as_surrogate(surrogate: str | Surrogate) -> Surrogate:
-    """Get a surrogate by name, with its default parameters.
-
-    Parameters
-    ----------
-    surrogate : str or Surrogate
-        Name of a surrogate, "hinge", "smooth", "error-driven" or "direct", or a `Surrogate`.
-
-    Returns
-    -------
-    Surrogate
-        The surrogate.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-
-    See Also
-    --------
-    Surrogate : The class of surrogates.
-
-    Examples
-    --------
-    >>> as_surrogate("smooth")
-    Smooth(width=1.0, soft_ranks=True)
-    """
+    """Return a surrogate by its name, with its default parameters, or a `Surrogate` as it is."""
     if isinstance(surrogate, Surrogate):
         return surrogate
     if surrogate in SURROGATES:

@@ -1,6 +1,6 @@
 """Surrogates: how a metric becomes trainable. Each solves queries to a value and a gradient in the scores.
 
-`evaluate` is the border: arguments of a user → queries → `Surrogate.solve` → the mean, in the user's order and dtype.
+`evaluate`: arguments of a user → queries → `Surrogate.solve` → the mean over queries, in the user's order and dtype.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.metrics.thresholds import sum_over_levels
+from rankwise.metrics.thresholds import sum_over_levels, sums_of
 from rankwise.queries import FoundRanking, Grouping, Queries, Solved, as_queries, group, n_used, single_query
 
 __all__ = [
@@ -54,6 +54,8 @@ class Surrogate(ABC):
         Name of the surrogate, such as "hinge".
     is_convex : bool
         Whether the value is convex in the scores, so that solvers can certify a minimum.
+    finds_ranking : bool
+        Whether it searches for a most violating ranking R: value = scale·Δ(R) + gradient·scores.
     is_derivative : bool
         Whether the gradient is the derivative of the value. Otherwise it is an update rule.
     width : float or None
@@ -74,11 +76,12 @@ class Surrogate(ABC):
 
     name: ClassVar[str]
     is_convex: ClassVar[bool] = False
+    finds_ranking: ClassVar[bool] = False
     is_derivative: ClassVar[bool] = True
     width: float | None = None
 
     def accepts(self, loss: LossLike) -> Loss:
-        """Return the loss if the surrogate can be made from it.
+        """Return the loss if the surrogate can be made from it; otherwise raise an error that names others.
 
         Parameters
         ----------
@@ -88,95 +91,41 @@ class Surrogate(ABC):
         -------
         Loss
             The loss.
-
-        Raises
-        ------
-        ValueError
-            If the surrogate cannot be made from this loss. The error names losses that it takes.
         """
         return as_loss(loss)
 
     @abstractmethod
     def solve_binary(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        """Solve queries of binary relevance.
+        """Solve queries of binary relevance; raise `NotFiniteError` if a score is not finite or too large.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results must not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, 0 if it has nothing to rank, and the gradient of the sum of values.
-
-        Raises
-        ------
-        NotFiniteError
-            If a score is not finite or too large to compare.
+        {solving}
         """
 
     def solve(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        """Solve queries of binary or graded relevance: with grades, the weighted sum over thresholds.
+        """Solve queries of binary or graded relevance.
 
-        Everything but the scores was checked before.
+        Everything but the scores was checked before; a `NotFiniteError` names the first that is not finite.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of the sum of values.
-
-        Raises
-        ------
-        NotFiniteError
-            If a score is not finite or too large to compare. It names the first such score.
+        {solving}
         """
         try:
-            if queries.grades is None:
-                return self.solve_binary(scores, queries, loss, n_threads)
-            return self.solve_graded(scores, queries, loss, n_threads)
+            graded = queries.grades is not None
+            solved = (self.solve_graded if graded else self.solve_binary)(scores, queries, loss, n_threads)
         except NotFiniteError:
             changed = RuntimeError("the scores changed while they were read; do not write to them from another thread")
             raise not_finite(scores) or changed from None
+        if self.is_convex and not self.finds_ranking:
+            # Solvers of linear rankers take the height, at scores of 0, of the plane that touches the value.
+            slopes = sums_of(solved.gradient.astype(np.float64) * scores, queries.sizes)
+            return solved._replace(loss=solved.value - slopes)
+        return solved
 
     def solve_graded(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         """Solve queries of graded relevance, by default as the weighted sum over all thresholds.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of the sum of values.
+        {solving}
         """
-        total = sum_over_levels(scores, queries, loss, lambda s, q: self.solve_binary(s, q, loss, n_threads))
-        return Solved(total.value, total.loss, queries.counts[0], queries.counts[1], total.gradient)
+        return sum_over_levels(scores, queries, loss, lambda s, q: self.solve_binary(s, q, loss, n_threads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,27 +233,7 @@ def evaluate(
 ) -> Result:
     """Compute a surrogate and its gradient in the scores.
 
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades.
-    {loss}
-    {qid}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (or its mean over queries), `gradient` of shape (n,), `loss`, and `per_query` if `qid` is given.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, or the surrogate cannot be made from the loss.
+    {evaluating}
 
     See Also
     --------

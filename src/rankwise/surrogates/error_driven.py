@@ -20,8 +20,9 @@ from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.queries import compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import Errors, Softened, as_width, soft_kernels
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
 
 __all__ = ["ErrorDriven", "error_driven_loss"]
 
@@ -34,9 +35,7 @@ class ErrorDriven(Softened):
     Parameters
     ----------
     {width}
-    interpolate : bool, default True
-        Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score no
-        higher. It has no effect for a loss whose discount is not positive, such as "auc".
+    {interpolate}
 
     See Also
     --------
@@ -50,31 +49,27 @@ class ErrorDriven(Softened):
     array([ 1., -1.])
     """
 
-    width: float = 1.0
     interpolate: bool = True
     name: ClassVar[str] = "error-driven"
     is_derivative: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", as_width(self.width))
+        super().__post_init__()
         if not isinstance(self.interpolate, bool | np.bool_):
             raise TypeError(f"interpolate must be True or False, got {self.interpolate!r}")
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
         if not found.has_discount:
-            known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
-            instead = ", or smooth_loss" if found.has_soft_counts else ""
-            raise ValueError(
-                f"{found.name} has no discount, so it has no error-driven loss; use {known}{instead}"
-                if instead
-                else f"{found.name} has no discount, so it cannot be smoothed; use {known}"
-            )
+            lacks, instead = "cannot be smoothed", ""
+            if found.has_soft_counts:
+                lacks, instead = "has no error-driven loss", ", or smooth_loss"
+            raise ValueError(f"{found.name} has no discount, so it {lacks}; use {WITH_DISCOUNT}{instead}")
         return found
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         assert isinstance(loss, DiscountedLoss)
-        place = np.maximum(soft_kernels().places(soft.level, soft.starts, soft.width, n_threads), 1.0)
+        place = np.maximum(compiled("soft").places(soft.level, soft.starts, soft.width, n_threads), 1.0)
         most = int(counts.n_pos.max())
         table = loss.tables(most, counts.n).weight
         w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / counts.norm
@@ -85,7 +80,7 @@ class ErrorDriven(Softened):
             some = counts.n_pos > 0
             in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][some]), counts.n_pos[some])
             precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
-            soft_kernels().highest(soft, precision)
+            compiled("soft").highest(soft, precision)
             found = np.where(in_all, ideal * precision, found)
         error = w * (ideal - found)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -107,39 +102,12 @@ def error_driven_loss(
 ) -> Result:
     """Compute the error-driven ranking loss and its update for each sample.
 
-    With loss="ap" this is AP-loss (Chen et al., 2019). Each positive passes its error to the negatives above it, in
-    proportion to how far above they are. The `gradient` is this update, not the derivative of the value. It is bounded
-    by the positive's share of the loss, and it does not vanish while a positive is misranked, however far below it is.
+    With loss="ap" this is AP-loss (Chen et al., 2019); other losses with a discount follow the same rule. Each positive
+    passes its error to the negatives above it, in proportion to how far above they are. The `gradient` is this update,
+    not the derivative of the value. It is bounded by the positive's share of the loss, and it does not vanish while a
+    positive is misranked, however far below it is. With grades, it is a weighted mean over the grades as thresholds.
 
-    Parameters
-    ----------
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; the result is then a weighted
-        mean over the grades as thresholds.
-    loss : str or DiscountedLoss, default "ap"
-        Name of a loss: "ap" is as published, and "ndcg", "mrr", "auc" and losses such as "ndcg@10" follow the same
-        rule. Or a `DiscountedLoss` of your own.
-    width : float, default 1.0
-        Half the width of the ramp by which scores are compared, in units of the scores. It also applies to pairs of
-        positives.
-    interpolate : bool, default True
-        Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score no
-        higher. It has no effect for a loss whose discount is not positive, such as "auc".
-    {qid}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (the loss, or its mean over queries), `gradient` (the update, of shape (n,)), and `per_query` if `qid`
-        is given.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, the width is not positive, or the loss has no discount.
+    {evaluating}
 
     See Also
     --------

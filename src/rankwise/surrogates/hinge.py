@@ -10,8 +10,6 @@ score share their gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
@@ -23,18 +21,10 @@ from rankwise.interleaving import Interleaving
 from rankwise.kernels.contract import METHODS, Method
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.queries import Queries, Solved
+from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, Surrogate, evaluate
 
 __all__ = ["Hinge", "most_violating_ranking", "structured_hinge"]
-
-
-@cache
-def _kernels() -> tuple[ModuleType, ModuleType]:
-    """Return the compiled methods, imported at the first use."""
-    from rankwise.kernels import engine, published
-
-    return engine, published
 
 
 @documented
@@ -66,7 +56,7 @@ class Hinge(Surrogate):
     method: str = "auto"
     cutoff: int | None = None
     name: ClassVar[str] = "hinge"
-    is_convex: ClassVar[bool] = True
+    is_convex = finds_ranking = True
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -87,16 +77,15 @@ class Hinge(Surrogate):
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if loss.solve_hinge is not None:
             return loss.solve_hinge(scores, queries, self.scale, self.method == "exhaustive", n_threads)
-        engine, published = _kernels()
         method, k = Method(self.method, self.cutoff), None
         if loss.k is not None and method.name == "auto" and not _is_suitable(loss, queries):
             k = loss.k
             if loss.tables(1, k).discount.min() < 0.0:
                 method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
         if not (loss.has_discount and method.is_fast):
-            found: Solved = published.solve(scores, queries, loss, self.scale, method)
+            found: Solved = compiled("published").solve(scores, queries, loss, self.scale, method)
         else:
-            found = engine.solve(scores, queries, loss, self.scale, n_threads, k)
+            found = compiled("engine").solve(scores, queries, loss, self.scale, n_threads, k)
         return found
 
 
@@ -133,34 +122,11 @@ def structured_hinge(
 
     R is a ranking of the P positives and N negatives of a query, with R_xy = 1 if positive x is above negative y, else
     −1. R* is the perfect ranking. F(R) is how well R agrees with the scores s. The maximum is reached by the most
-    violating ranking, which has a high loss and yet agrees with the scores.
+    violating ranking, which has a high loss and yet agrees with the scores; for a single query it is the `interleaving`
+    of the result. With grades, J = Σ_l α_l J_l is a weighted mean over the grades l as thresholds, still convex and an
+    upper bound. A `NotQSSuitableError` is raised if the method needs the loss to be QS-suitable and it is not.
 
-    Parameters
-    ----------
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades; then J = Σ_l α_l J_l is a
-        weighted mean over the grades l as thresholds, still convex and an upper bound.
-    {loss}
-    {qid}
-    {scale}
-    {method}
-    {cutoff}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (J, or its mean over queries), `gradient` of shape (n,), `loss` (Δ of the most violating ranking), and
-        `per_query` if `qid` is given. For a single query, `interleaving` is the most violating ranking.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, or an option is unknown.
-    NotQSSuitableError
-        If the loss is not QS-suitable and the method needs it to be.
+    {evaluating}
 
     See Also
     --------
@@ -207,9 +173,7 @@ def most_violating_ranking(
     Parameters
     ----------
     {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. There must be positives and negatives. Grades are not
-        supported.
+    {binary}
     {loss}
     {scale}
     {method}

@@ -12,14 +12,12 @@ passed on is an update per sample, not the derivative of the value. It is bounde
 
 from __future__ import annotations
 
-from functools import cache
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.queries import Queries
+from rankwise.queries import Queries, compiled
 
 __all__ = ["SolvedParts", "solve_rank_sort"]
 
@@ -43,8 +41,8 @@ def solve_rank_sort(
 
     Raises `NotFiniteError` if a score is not finite or too large. Everything else was checked.
     """
-    compiled, pairs = _compiled()
-    soft = compiled.soften(scores, queries, width, n_threads)
+    pairs = compiled("soft.pairs")
+    soft = compiled("soft").soften(scores, queries, width, n_threads)
     n_pos = queries.counts[0]
     query = np.repeat(np.arange(n_pos.size), n_pos)  # of each positive
     share = 1.0 / n_pos[query]
@@ -60,16 +58,9 @@ def solve_rank_sort(
     taken = pairs.sums_below_greater(soft, key, (excess * share)[None])[0]
     gradients = np.zeros((2, scores.shape[0]), scores.dtype)
     weight_of_negatives = share / (place + soft.above)
-    gradients[0] = compiled.spread(scores, queries, soft, weight_of_negatives, -ranking * share, True, n_threads)
+    gradients[0] = compiled("soft").spread(
+        scores, queries, soft, weight_of_negatives, -ranking * share, True, n_threads
+    )
     gradients[1, soft.order] = taken - sorting * share
     values = [np.bincount(query, part * share, n_pos.size) for part in (ranking, sorting)]
     return SolvedParts(np.stack(values), gradients)
-
-
-@cache
-def _compiled() -> tuple[ModuleType, ModuleType]:
-    """Return the compiled modules, imported at the first use."""
-    from rankwise.kernels import soft
-    from rankwise.kernels.soft import pairs
-
-    return soft, pairs

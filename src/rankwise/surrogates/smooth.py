@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.documenting import documented
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.queries import Queries, Solved
+from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import Errors, Softened, as_width, soft_kernels
+from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -36,8 +36,7 @@ class Smooth(Softened):
 
     Parameters
     ----------
-    width : float, default 1.0
-        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
+    {width}
     soft_ranks : bool, default True
         Whether grades soften the ranks of all samples, if the loss has a discount. Otherwise the loss is a weighted
         mean over the grades as thresholds.
@@ -54,63 +53,39 @@ class Smooth(Softened):
     0.75
     """
 
-    width: float = 1.0
     soft_ranks: bool = True
     name: ClassVar[str] = "smooth"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", as_width(self.width))
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
         if not found.has_soft_counts:
-            known = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
-            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {known}")
+            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
         return found
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
-        part, slope = loss.of_soft_counts(counts)
-        soft_kernels().share(soft, slope)
-        return Errors(part, -slope * soft.near * (0.5 / soft.width), slope, False)
+        value, slope = loss.of_soft_counts(counts)
+        compiled("soft").share(soft, slope)
+        return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        """Solve graded queries by soft ranks, except those with one grade beside 0, which are binary.
-
-        So the loss of a query depends on that query alone. A loss without a discount is the sum over thresholds.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores, query after query, in float32 or float64.
-        queries : Queries
-            The queries.
-        loss : Loss
-            The loss, as `accepts` returns it.
-        n_threads : int, default 1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        Solved
-            Value and loss of each query, and the gradient of the sum of values.
-        """
+        # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
         if not (self.soft_ranks and loss.has_discount):
             return super().solve_graded(scores, queries, loss, n_threads)
-        from rankwise.surrogates.soft_ranks import by_worth, solve_ranked
+        from rankwise.surrogates.soft_ranks import by_kind, solve_ranked
 
         def solve(s: NDArray[np.floating], q: Queries) -> Solved:
             if q.grades is None:
                 return self.solve_binary(s, q, loss, n_threads)
             return solve_ranked(s, q, loss, self.width, n_threads)
 
-        kinds = by_worth(queries, loss)
+        kinds = by_kind(queries, loss)
         if len(kinds) < 2:
             found = solve(scores, kinds[0].queries if kinds else queries)
             return found._replace(n_pos=queries.counts[0], n_neg=queries.counts[1])
         value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
-        for which, samples, part in kinds:
-            found = solve(scores[samples], part)
+        for which, samples, own in kinds:
+            found = solve(scores[samples], own)
             value[which], gradient[samples] = found.value, found.gradient
         return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
 
@@ -132,32 +107,10 @@ def smooth_loss(
 
     The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
     scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient. The result is
-    bounded and not convex. As the width falls to 0 it becomes the loss itself, with a tie counted as half an error. It
-    takes about as long as sorting the scores.
+    bounded and not convex; the loss need not be QS-suitable. As the width falls to 0 it becomes the loss itself, with a
+    tie counted as half an error. It takes about as long as sorting the scores.
 
-    Parameters
-    ----------
-    {scores}
-    relevant : array-like of shape (n,)
-        Which samples are positives: booleans, or 0 and 1. Other numbers ≥ 0 are grades, see Notes.
-    loss : str, DiscountedLoss or FMeasure, default "ap"
-        Name of a loss, "ap", "ndcg", "mrr", "auc" or "f1"; a loss of the first k places, such as "ndcg@10", "ap@100",
-        "mrr@10" or "precision@10"; or a `DiscountedLoss` of your own. It need not be QS-suitable.
-    width : float, default 1.0
-        Half the width of the ramp, in units of the scores. Pairs whose scores differ by less have a gradient.
-    {qid}
-    {n_threads}
-    {empty}
-
-    Returns
-    -------
-    Result
-        `value` (the loss, or its mean over queries), `gradient` of shape (n,), and `per_query` if `qid` is given.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, the width is not positive, or the loss cannot be smoothed.
+    {evaluating}
 
     See Also
     --------

@@ -10,14 +10,12 @@ I_l = Σ_{i ≤ P_l} w_i·D(i) is the best possible value, and Z = Σ_l ΔG_l·C
 and one sweep is enough for any number of grades: NDCG is 1 − Σ_d G_d·D(r_d)/ideal. Only samples with a gain are sorted.
 The others are counted like negatives, by their position among the sorted ones.
 
-This is for queries with several grades that are worth different gains. In the others, at most one gain differs from 0:
-they are binary, and `by_worth` sets them apart, so that the loss of a query depends on that query alone.
+This is for queries with several grades of different gains. In the others, at most one gain differs from 0:
+they are binary, and `by_kind` sets them apart, so that the loss of a query depends on that query alone.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,21 +32,12 @@ from rankwise.metrics.thresholds import (
     levels_of,
     sums_of,
 )
-from rankwise.queries import Queries, Solved, as_queries
-from rankwise.surrogates.softened import soft_kernels
+from rankwise.queries import Queries, Solved, as_queries, compiled
 
-__all__ = ["Kind", "by_worth", "has_one_step", "solve_ranked"]
+__all__ = ["Kind", "by_kind", "has_one_step", "solve_ranked"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-@cache
-def _ranks() -> ModuleType:
-    """Return the compiled module, imported at the first use."""
-    from rankwise.kernels.soft import ranks
-
-    return ranks
 
 
 class Kind(NamedTuple):
@@ -59,10 +48,10 @@ class Kind(NamedTuple):
     queries: Queries
 
 
-class _Worth(NamedTuple):
-    """The worth of the grades of queries to a loss.
+class _Gains(NamedTuple):
+    """The gains of the grades of queries, by a loss.
 
-    step: (T,) ΔG_l. level: (n,) the level of each sample; gain: (n,) its worth. gained: queries in which samples with a
+    step: (T,) ΔG_l. level, gain: (n,) the level and the gain of each sample. gained: queries in which samples with a
     gain are relevant. best: (Q,) Σ_l ΔG_l·I_l. norm: (Q,) Z; infinite if there is nothing to rank.
     """
 
@@ -74,22 +63,19 @@ class _Worth(NamedTuple):
     norm: FloatArray
 
 
-def by_worth(queries: Queries, loss: Loss) -> list[Kind]:
-    """Return queries with at most one step of worth as binary ones, and the others; nothing if all are others.
+def by_kind(queries: Queries, loss: Loss) -> list[Kind]:
+    """Return queries with at most one step of gain as binary ones, and the others; nothing if all are others."""
 
-    Made once and kept.
-    """
-    kept: tuple[Loss, list[Kind]] | None = queries.kept.get("kinds")
-    if kept is None or kept[0] is not loss:
-        levels, kinds = levels_of(queries), []
+    def find() -> list[Kind]:
+        levels = levels_of(queries)
         gain, step = level_gains(levels, loss)
         is_binary = has_one_step(levels, step)
-        if is_binary.any():
-            kinds = [_kind(queries, is_binary, gain[level_of_samples(queries)] > 0.0)]
-            kinds += [] if is_binary.all() else [_kind(queries, ~is_binary, queries.grades)]
-        kept = loss, kinds
-        queries.kept["kinds"] = kept
-    return kept[1]
+        if not is_binary.any():
+            return []
+        binary = _kind(queries, is_binary, gain[level_of_samples(queries)] > 0.0)
+        return [binary] if is_binary.all() else [binary, _kind(queries, ~is_binary, queries.grades)]
+
+    return queries.once("kinds", find, loss)
 
 
 def _kind(queries: Queries, which: NDArray[np.bool_], truth: Any) -> Kind:
@@ -100,50 +86,44 @@ def _kind(queries: Queries, which: NDArray[np.bool_], truth: Any) -> Kind:
 
 
 def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:
-    """Return which queries have at most one grade that is worth more than the one before it, (Q,)."""
+    """Return which queries have at most one grade that has a higher gain than the one before it, (Q,)."""
     return sums_of((step > 0.0).astype(np.float64), np.diff(levels.starts)) <= 1.0
 
 
 def solve_ranked(scores: NDArray[np.floating], queries: Queries, loss: Loss, width: float, n_threads: int) -> Solved:
     """Return the smooth loss of each graded query, and the gradient of their sum. Raises as `soften` does."""
     assert isinstance(loss, DiscountedLoss)
-    worth = _worth_of(queries, loss)
+    gains = queries.once("gains", lambda: _find_gains(queries, loss), loss)
     last = np.inf if loss.k is None else loss.k + 1.0
-    soft = soft_kernels().soften(scores, worth.gained, width, n_threads)
-    rank = np.maximum(soft_kernels().places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
-    active = np.flatnonzero(rank < last)  # the others have no worth at their places
+    soft = compiled("soft").soften(scores, gains.gained, width, n_threads)
+    rank = np.maximum(compiled("soft").places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
+    active = np.flatnonzero(rank < last)  # the others gain nothing at their places
     n_active = np.diff(np.searchsorted(active, soft.starts))
     discount, slope = loss.continued(rank[active], int(queries.sizes.max(initial=1)))
-    share = np.repeat(1.0 / worth.norm, n_active)
+    share = np.repeat(1.0 / gains.norm, n_active)
     gradient = np.zeros(scores.shape[0])
     if loss.is_uniform:
-        weight = worth.gain[soft.order[active]]
+        weight = gains.gain[soft.order[active]]
     else:
-        weight = _by_levels(queries, loss, n_threads, soft, worth, active, discount * share, gradient)
-    value = worth.best / worth.norm - sums_of(discount * weight * share, n_active)
+        weight = _by_levels(queries, loss, n_threads, soft, gains, active, discount * share, gradient)
+    value = gains.best / gains.norm - sums_of(discount * weight * share, n_active)
     rate = np.zeros(rank.shape[0])
     rate[active] = -slope * weight * share
-    _ranks().pull(soft.level, soft.order, soft.starts, width, rate, gradient, n_threads)
-    gradient += soft_kernels().spread(
-        scores, worth.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads
+    compiled("soft.ranks").pull(soft.level, soft.order, soft.starts, width, rate, gradient, n_threads)
+    gradient += compiled("soft").spread(
+        scores, gains.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads
     )
     return Solved(value, value, queries.counts[0], queries.counts[1], gradient.astype(scores.dtype, copy=False))
 
 
-def _worth_of(queries: Queries, loss: DiscountedLoss) -> _Worth:
-    """Return the worth of grades to a loss, computed once and kept."""
-    kept: tuple[DiscountedLoss, _Worth] | None = queries.kept.get("worth")
-    if kept is None or kept[0] is not loss:
-        levels = levels_of(queries)
-        (gain, step), n_levels = level_gains(levels, loss), np.diff(levels.starts)
-        norm = sums_of(step * level_norms(levels, queries.sizes, step, loss), n_levels)
-        norm[~(queries.can_rank & (norm > 0.0))] = np.inf
-        best = sums_of(step * loss.ideals(np.where(step > 0.0, levels.members, 1)), n_levels)
-        at = level_of_samples(queries)
-        gained = as_queries(gain[at] > 0.0, queries.starts)
-        kept = loss, _Worth(step, at, gain[at], gained, best, norm)
-        queries.kept["worth"] = kept
-    return kept[1]
+def _find_gains(queries: Queries, loss: DiscountedLoss) -> _Gains:
+    levels = levels_of(queries)
+    (gain, step), n_levels = level_gains(levels, loss), np.diff(levels.starts)
+    norm = sums_of(step * level_norms(levels, queries.sizes, step, loss), n_levels)
+    norm[~(queries.can_rank & (norm > 0.0))] = np.inf
+    best = sums_of(step * loss.ideals(np.where(step > 0.0, levels.members, 1)), n_levels)
+    at = level_of_samples(queries)
+    return _Gains(step, at, gain[at], as_queries(gain[at] > 0.0, queries.starts), best, norm)
 
 
 def _by_levels(
@@ -151,7 +131,7 @@ def _by_levels(
     loss: DiscountedLoss,
     n_threads: int,
     soft: Any,
-    worth: _Worth,
+    gains: _Gains,
     active: IntArray,
     discount: FloatArray,
     gradient: FloatArray,
@@ -163,25 +143,25 @@ def _by_levels(
     check_levels(queries)
     levels, n = levels_of(queries), soft.order.size
     n_levels = np.diff(levels.starts)
-    height = worth.level[soft.order] - np.repeat(levels.starts[:-1], np.diff(soft.starts))
+    height = gains.level[soft.order] - np.repeat(levels.starts[:-1], np.diff(soft.starts))
     most = int(levels.members.max(initial=1))
     table = loss.tables(most, int(queries.sizes.max(initial=1))).weight[:most]
-    weight, worth_there = np.zeros(n), np.zeros(n)
-    worth_there[active] = discount
+    weight, discount_there = np.zeros(n), np.zeros(n)
+    discount_there[active] = discount
     for t in range(int(n_levels.max(initial=0))):
         at = np.flatnonzero(height >= t)
         starts, has = np.searchsorted(at, soft.starts), n_levels > t
         step = np.zeros(n_levels.size)
-        step[has] = worth.step[levels.starts[:-1][has] + t]
+        step[has] = gains.step[levels.starts[:-1][has] + t]
         if not step.any():
             continue
         of_sample = np.repeat(step, np.diff(starts))
         level = soft.level[at]
-        place = soft_kernels().places(level, starts, soft.width, n_threads)
+        place = compiled("soft").places(level, starts, soft.width, n_threads)
         w, slope = _interpolated(table, place)
         weight[at] += of_sample * w
-        rate = -worth_there[at] * of_sample * slope
-        _ranks().pull(level, soft.order[at], starts, soft.width, rate, gradient, n_threads)
+        rate = -discount_there[at] * of_sample * slope
+        compiled("soft.ranks").pull(level, soft.order[at], starts, soft.width, rate, gradient, n_threads)
     return weight[active]
 
 

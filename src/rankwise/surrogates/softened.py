@@ -7,8 +7,7 @@ negatives above the k-th positive. One search gives all of them, and prefix sums
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cache
-from types import ModuleType
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,21 +17,15 @@ from rankwise.arguments import is_number
 from rankwise.documenting import documented
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.thresholds import sums_of
-from rankwise.queries import Queries, Solved
+from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Surrogate
 
-__all__ = ["Errors", "Softened", "as_width", "counts_of", "soft_kernels"]
+# What has soft counts, in errors.
+WITH_DISCOUNT = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+__all__ = ["WITH_DISCOUNT", "Errors", "Softened", "as_width", "counts_of"]
 
 # Halves and squares of a width must not overflow or underflow.
 _LEAST, _MOST = 1e-150, 1e150
-
-
-@cache
-def soft_kernels() -> ModuleType:
-    """Return the compiled module, imported at the first use."""
-    from rankwise.kernels import soft
-
-    return soft
 
 
 class Errors(NamedTuple):
@@ -61,10 +54,14 @@ def counts_of(above: NDArray[np.float64], n_pos: NDArray[np.int64], n_neg: NDArr
 
 
 @documented
+@dataclass(frozen=True)
 class Softened(Surrogate):
     """Base class of surrogates of soft counts: a width, and `errors` of every positive."""
 
-    width: float
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_width(self.width))
 
     @abstractmethod
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
@@ -72,7 +69,7 @@ class Softened(Surrogate):
 
         Parameters
         ----------
-        soft : Softened scores
+        soft : rankwise.kernels.soft.Softened
             What the kernels found: levels, soft counts, places.
         counts : SoftCounts
             The same counts, as losses take them.
@@ -84,12 +81,12 @@ class Softened(Surrogate):
         Returns
         -------
         Errors
-            For each positive: its part of the loss, its gradient, and its weight for the negatives.
+            For each positive: its value, its gradient, and its weight for the negatives.
         """
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         n_pos, n_neg = queries.counts
-        soft = soft_kernels().soften(scores, queries, self.width, n_threads)
+        soft = compiled("soft").soften(scores, queries, self.width, n_threads)
         both = (n_pos > 0) & (n_neg > 0)
         value = np.zeros(n_pos.size)
         if not both.any():
@@ -97,5 +94,5 @@ class Softened(Surrogate):
         errors = self.errors(soft, counts_of(soft.above, n_pos, n_neg, loss), loss, n_threads)
         value[both] = sums_of(errors.part, n_pos)[both]
         weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
-        gradient = soft_kernels().spread(scores, queries, soft, weight, own, errors.ramp, n_threads)
+        gradient = compiled("soft").spread(scores, queries, soft, weight, own, errors.ramp, n_threads)
         return Solved(value, value, n_pos, n_neg, gradient)
