@@ -20,14 +20,15 @@ from rankwise.linear.pointwise import Classifier, RowsHere
 from rankwise.linear.posing import lowest_ranked, pose
 from rankwise.linear.refining import Refinement, Rows, SmoothHere, SmoothRisk, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
-from rankwise.linear.standardising import Standardised
+from rankwise.linear.standardising import RowSpace, Standardised
 from rankwise.metrics.loss import Loss
 
 __all__ = ["HINGE", "STRENGTHS", "Part", "Paths", "Samples"]
 
 HINGE = "structured hinge"
 STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-_HINGE_GAP = 1e-2
+# Relative gap of the structured hinge. With more features than samples, it needs a plane for nearly each of these.
+_GAP, _WIDE_GAP = 1e-2, 2e-2
 
 
 class Samples(NamedTuple):
@@ -76,6 +77,7 @@ class Paths:
     """The paths of candidates. Subclasses define the samples by these methods."""
 
     stop: threading.Event
+    gap = _GAP
 
     def risk(self) -> LinearRisk:
         """Return the structured hinge by relevance, which was a better start on MQ2008 than by grades."""
@@ -96,7 +98,7 @@ class Paths:
     def starts(self, name: str, Cs: tuple[float, ...]) -> Iterator[Vector]:
         """Yield classifiers or rankers with unit spread for ascending C."""
         if name == HINGE:
-            settings = Settings(_HINGE_GAP, 1000, None, self._check)
+            settings = Settings(self.gap, 1000, None, self._check)
             for result in solve_path(self.risk(), np.array(Cs), AUTO, settings):
                 if result.interrupted:  # solvers catch KeyboardInterrupt
                     raise KeyboardInterrupt
@@ -122,6 +124,7 @@ class Part(Paths):
 
     def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: threading.Event) -> None:
         self._samples, self.stop = samples, stop
+        self.gap = _WIDE_GAP if isinstance(samples.features, RowSpace) else _GAP
         self.rows: Rows = slice(None) if rows is None else rows
         self._given = rows
         self._weights = np.zeros(samples.labels.relevant.size)

@@ -24,7 +24,7 @@ _SPARSE_BLOCK = 1 << 20
 # Entries up to this size count as small. Even the largest sums of their multiples of 2⁻⁴⁰ are exact.
 _SMALL, _GRID = 1024.0, 1.5 * 2.0**12
 # If fewer than this fraction of the rows has a weight, these rows are gathered first.
-_FEW = 0.2
+FEW = 0.2
 
 
 class Features(Protocol):
@@ -168,7 +168,7 @@ class _Dense:
             parts = _slices(self.n_coefs, self.n_samples)
             return np.concatenate([values @ self._X[:, part].astype(np.float64) for part in parts])
         used = np.flatnonzero(values)
-        if used.size < _FEW * self.n_samples:
+        if used.size < FEW * self.n_samples:
             return self._gathered(used, values)
         if self._whole:
             return values @ self._X
@@ -281,15 +281,15 @@ def _sparse_blocks(X: Any) -> Iterator[tuple[Any, Any]]:
         stop = min(max(stop, start + 1), length)
         first, last = X.indptr[start], X.indptr[stop]
         parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-        by_rows = _of_parts(csr_matrix, (stop - start, width), *parts)
-        by_columns = _of_parts(csc_matrix, (width, stop - start), *parts)
+        by_rows = of_parts(csr_matrix, (stop - start, width), *parts)
+        by_columns = of_parts(csc_matrix, (width, stop - start), *parts)
         yield (by_columns, by_rows) if X.format == "csc" else (by_rows, by_columns)
         start = stop
         if start == length:
             return
 
 
-def _of_parts(kind: Any, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
+def of_parts(kind: Any, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
     """Build a matrix from these very arrays. The constructor would copy views and narrow wide indices."""
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr

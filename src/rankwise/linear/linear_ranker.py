@@ -24,7 +24,7 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.path import NoSlopeError, grid_of_C
 from rankwise.linear.posing import pose
 from rankwise.linear.ranker_data import RankerData, refined_by
-from rankwise.linear.standardising import Standardised
+from rankwise.linear.standardising import RowSpace, Standardised, standardise
 from rankwise.linear.tuning import Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric
@@ -304,7 +304,7 @@ class LinearRanker(BaseLinearRanker):
         return RankerData(X, labels if metric.graded else Labels(labels.relevant), ids, weight, judged)
 
     def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
-        features = Standardised(data.X)
+        features = standardise(data.X)
         loss = refined_by(metric)
         weights = data.row_weights
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
@@ -324,7 +324,7 @@ class LinearRanker(BaseLinearRanker):
         judge = Judge(metric, data.judged, data.qid, folds, repeats, scorer) if folds else None
         return Search(samples, judge, n_jobs)
 
-    def _scorer(self, data: RankerData, features: Standardised) -> Callable[[Vector, Fold], float]:
+    def _scorer(self, data: RankerData, features: Standardised | RowSpace) -> Callable[[Vector, Fold], float]:
         """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
         scorer: Any = self.metric
         y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
@@ -353,7 +353,7 @@ class LinearRanker(BaseLinearRanker):
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
         self._take(search.samples.features, coef, data.relevant)
 
-    def _take(self, features: Standardised, coef: Vector, relevant: NDArray[np.bool_]) -> None:
+    def _take(self, features: Standardised | RowSpace, coef: Vector, relevant: NDArray[np.bool_]) -> None:
         """Take coefficients for standardised features, converted to the original features."""
         given = features.as_given(coef)
         scores = features.scores(coef) + float(features.centre @ given)

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Paths, Samples
 from rankwise.linear.cross_validation import Fold
-from rankwise.linear.features import Vector
+from rankwise.linear.features import Features, Vector
 from rankwise.linear.judging import Judge, shares, worse_by
 from rankwise.linear.refining import Way
-from rankwise.linear.standardising import Standardised
+from rankwise.linear.standardising import RowSpace, Standardised
 
 __all__ = ["HINGE", "REFINED", "Search", "Tried"]
 
@@ -66,7 +66,7 @@ class Tried:
     share: float = 0.0
 
 
-def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) -> Vector:
+def _scores_of(features: Features, rows: NDArray[np.int64], coef: Vector) -> Vector:
     return features.scores(coef)[rows]
 
 
@@ -114,7 +114,7 @@ class Search:
     def _parts(self, folds: list[Fold]) -> tuple[list[Part], list[Scores]]:
         """Return the training part of each fold, and scorers of its left-out samples: copies, unless too large."""
         samples, features = self.samples, self.samples.features
-        if len(folds) * features.n_entries > _COPIED:
+        if isinstance(features, RowSpace) or len(folds) * features.n_entries > _COPIED:
             parts = [Part(samples, fold.train, self._stop) for fold in folds]
             return parts, [partial(_scores_of, features, fold.test) for fold in folds]
         parts = [Part(samples.part(fold.train), None, self._stop) for fold in folds]
