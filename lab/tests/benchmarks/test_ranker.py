@@ -26,9 +26,10 @@ def test_quick_rows_are_there_without_data(tmp_path: Path, monkeypatch: pytest.M
     assert main(["bench", "ranker", "--quick", "--json", str(file)]) == 0
     document = json.loads(file.read_text(encoding="utf-8"))
     rows = _rows(document)
-    cost, memory, *gains = rows
+    cost, wide, memory, gains = rows[0], rows[1:5], rows[5], rows[6:]
     assert cost["measured"] is None, "w8a is not at hand"
     assert cost["target"] == {"sense": "<=", "bound": 5.0}
+    assert [(row["target"]["bound"], row["measured"] > 0) for row in wide] == [(6.0, True), (4.0, True)] * 2
     assert 0 < memory["measured"] < 500
     assert len(gains) == 3 * 4 + 9 * 2
     first, second = gains[0], gains[1]
@@ -40,6 +41,7 @@ def test_quick_rows_are_there_without_data(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_whole_run_asks_for_what_was_promised() -> None:
     assert Sizes().rows == ((12_000, 5.0), (None, 6.0))
+    assert Sizes().wide == ((2000, 10_000, 1.0), (2000, 100_000, 0.01))
     assert (Sizes().mapped, Sizes().seeds) == (10**6, 8)
     assert (Sizes().samples, Sizes().folds, Sizes().cv) == (4000, 5, LinearRanker().cv)
     assert [section.number for section in BENCHMARK.sections.values()] == [1, 2, 3]

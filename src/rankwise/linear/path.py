@@ -141,6 +141,6 @@ def solve_path(
         else:
             result = SOLVERS[solver](objective, float(C), settings)
         settings = replace(settings, start=result.coef)
-        if C == Cs[-1]:
+        if Cs[-1] == C:
             bundle = None  # others use the memory while this one waits to be closed
         yield result

@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix
 
 from rankwise.linear.features import FEW, Features, Vector, as_features, of_parts
 
-__all__ = ["Scaled", "Standardised", "RowSpace", "gram_of", "moments", "rate_of_sizes", "standardise", "sums_of"]
+__all__ = ["RowSpace", "Scaled", "Standardised", "gram_of", "moments", "rate_of_sizes", "standardise", "sums_of"]
 
 # Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18

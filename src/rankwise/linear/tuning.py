@@ -26,7 +26,7 @@ from rankwise.linear.cross_validation import Fold
 from rankwise.linear.features import Features, Vector
 from rankwise.linear.judging import Judge, shares, worse_by
 from rankwise.linear.refining import Way
-from rankwise.linear.standardising import RowSpace, Standardised
+from rankwise.linear.standardising import RowSpace
 
 __all__ = ["HINGE", "REFINED", "Search", "Tried"]
 
