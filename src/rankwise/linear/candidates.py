@@ -17,10 +17,10 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.objective import LinearRisk, Objective, Task
 from rankwise.linear.path import solve_path
 from rankwise.linear.pointwise import Classifier, RowsHere
-from rankwise.linear.posing import lowest_ranked, pose
 from rankwise.linear.refining import Refinement, Rows, SmoothHere, SmoothRisk, Way, unit_spread
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import RowSpace, Standardised
+from rankwise.linear.task import lowest_ranked, pose
 from rankwise.metrics.loss import Loss
 
 __all__ = ["HINGE", "STRENGTHS", "Part", "Paths", "Samples"]

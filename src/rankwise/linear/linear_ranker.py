@@ -22,9 +22,9 @@ from rankwise.linear.judging import Judge
 from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import NoSlopeError, grid_of_C
-from rankwise.linear.posing import pose
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
+from rankwise.linear.task import pose
 from rankwise.linear.tuning import Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric

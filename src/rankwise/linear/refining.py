@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.linear.features import Features, Vector
-from rankwise.linear.objective import Task
 from rankwise.linear.pointwise import descend
+from rankwise.linear.task import Task
 from rankwise.surrogates import Smooth
 
 __all__ = ["Refinement", "SmoothHere", "SmoothRisk", "Way", "unit_spread"]
