@@ -191,7 +191,7 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         search.whole = DaskPaths((task, self._task), self._scaling, n, is_dense, largest, share)
 
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
-        if search.whole is None:
+        if not isinstance(search.whole, DaskPaths):
             super()._take_found(search, coef, data)
             return
         given = np.asarray(coef * self._scaling.rate)

@@ -162,18 +162,17 @@ class Search:
         follow(path, fold) yields the scores of the samples that the fold leaves out, by one candidate after the other.
         It raises KeyboardInterrupt if `stop` is set.
         """
+        jobs = [(follow, path, fold) for fold in range(len(self.folds)) for path in range(self.shape[0])]
+        return run_jobs(self._follow, jobs, n_jobs, self.stop)
 
-        def work(path: int, fold: int) -> bool:
-            for k, scores in enumerate(follow(path, fold)):
-                for left_out in self._left_out:
-                    self.scores_by[left_out.metric.name][path, k, fold] = left_out.mean(fold, scores)
-            best, name = np.nanmax(self.scores[path, :, fold], initial=0.0), self.metrics[0].name
-            what = f", {self.names[path]}" if self.names else ""
-            self.say(f"fold {fold + 1} of {len(self.folds)}{what}: best {name} {best:.4f}")
-            return True
-
-        jobs = [(path, fold) for fold in range(len(self.folds)) for path in range(self.shape[0])]
-        return run_jobs(work, jobs, n_jobs, self.stop)
+    def _follow(self, follow: Callable[[int, int], Iterator[Vector]], path: int, fold: int) -> bool:
+        for k, scores in enumerate(follow(path, fold)):
+            for left_out in self._left_out:
+                self.scores_by[left_out.metric.name][path, k, fold] = left_out.mean(fold, scores)
+        best, name = np.nanmax(self.scores[path, :, fold], initial=0.0), self.metrics[0].name
+        what = f", {self.names[path]}" if self.names else ""
+        self.say(f"fold {fold + 1} of {len(self.folds)}{what}: best {name} {best:.4f}")
+        return True
 
 
 def run_jobs(work: Callable[..., bool], jobs: Sequence[tuple[Any, ...]], n_jobs: int, stop: threading.Event) -> bool:
