@@ -93,10 +93,10 @@ def draw_relevant() -> Callable[[np.random.Generator, int, int], Relevant]:
 @pytest.fixture
 def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     """Ctrl-C at the k-th evaluation of a linear ranker; the list counts them."""
-    from rankwise.linear import objective as objective_module
+    from rankwise.linear import task as task_module
 
     def at(k: int) -> list[int]:
-        count, real = [0], objective_module.Inference.solve
+        count, real = [0], task_module.Inference.solve
 
         def hinge(*args: Any, **kwargs: Any) -> Any:
             count[0] += 1
@@ -104,7 +104,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
                 raise KeyboardInterrupt
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(objective_module.Inference, "solve", hinge)
+        monkeypatch.setattr(task_module.Inference, "solve", hinge)
         return count
 
     return at

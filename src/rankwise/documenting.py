@@ -206,6 +206,91 @@ _ENTRIES: dict[str, tuple[str, str]] = {
     ),
     "level": ("level : float, default 0.95", "Level of the interval, between 0 and 1."),
     "n_resamples": ("n_resamples : int, default 1000", "Number of bootstrap resamples."),
+    # linear rankers
+    "X_seen": (
+        "X : array-like or sparse matrix of shape (n_samples, n_features)",
+        "Samples, with the features that were seen during `fit`.",
+    ),
+    "y": (
+        "y : array-like of shape (n_samples,)",
+        "Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades: more "
+        "than two different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the lowest "
+        "grade.",
+    ),
+    "qid_of": (
+        "qid : array-like of shape (n_samples,), optional",
+        "Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the "
+        "documents found for one search. By default all samples form one query. A query whose samples are all of one "
+        "class, or of one grade, has nothing to rank and is left out.",
+    ),
+    "query_weight": (
+        "query_weight : array-like of shape (n_samples,), optional",
+        "Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query. By "
+        "default all queries have the same weight.",
+    ),
+    "X_unscaled": (
+        "X : array-like or sparse matrix of shape (n_samples, n_features)",
+        "Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the "
+        "features first if their scales differ much.",
+    ),
+    "solver": (
+        'solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"',
+        'Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was the '
+        "fastest in all our measurements.",
+    ),
+    "svm_method": (
+        'method : str, default "auto"',
+        "Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same "
+        'for all exact methods, so "auto" is the right choice except in benchmarks.',
+    ),
+    "tol": (
+        "tol : float, default 1e-3",
+        "Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at "
+        "most 0.1 % above its minimum.",
+    ),
+    "max_iter": (
+        "max_iter : int, default 10000",
+        "Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.",
+    ),
+    "svm_scale": (
+        "scale : float, default 1.0",
+        "Weight of the loss against the margin within the structured hinge. Few users need to change it.",
+    ),
+    "fit_intercept": (
+        "fit_intercept : bool, default True",
+        "Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. "
+        'The intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on '
+        "the intercept and learns it, almost without penalty.",
+    ),
+    "verbose": ("verbose : int, default 0", "If 1, show progress on the terminal."),
+    "coef_": (
+        "coef_ : ndarray of shape (1, n_features)",
+        "Coefficients for the features as passed to `fit`.",
+    ),
+    "intercept_": ("intercept_ : ndarray of shape (1,)", "Intercept, which sets the threshold of `predict`."),
+    "classes_": (
+        "classes_ : ndarray of shape (2,)",
+        "The two class labels. The greater label, classes_[1], is the relevant (positive) class.",
+    ),
+    "objective_": ("objective_ : float", "Value of the objective at the solution, an upper bound of its minimum."),
+    "dual_": ("dual_ : float", "Lower bound of the minimum of the objective."),
+    "gap_": (
+        "gap_ : float",
+        "Certified relative duality gap, (objective_ − dual_)/objective_. The solution is at most this much worse than "
+        "the optimum.",
+    ),
+    "converged_": ("converged_ : bool", "Whether gap_ is at most `tol`."),
+    "n_iter_": ("n_iter_ : int", "Number of iterations of the solver."),
+    "svm_timing_": (
+        "timing_ : dict of str to float",
+        'Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" '
+        '(products with X). "calls" counts how many queries were searched.',
+    ),
+    "n_features_in_": ("n_features_in_ : int", "Number of features seen during `fit`."),
+    "feature_names_in_": (
+        "feature_names_in_ : ndarray of shape (d,)",
+        "Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.",
+    ),
 }
 
 
@@ -214,8 +299,17 @@ def entry(head: str, text: str) -> str:
     return head + "\n" + textwrap.indent(textwrap.fill(text, 108), "    ")
 
 
+# Several texts under one name.
+_GROUPS = {
+    "svm_solving": ("solver", "svm_method", "tol", "max_iter", "svm_scale"),
+    "of_samples": ("y", "qid_of", "query_weight"),
+    "learnt": ("coef_", "intercept_", "classes_"),
+    "bounds": ("objective_", "dual_", "gap_", "converged_", "n_iter_"),
+    "seen": ("n_features_in_", "feature_names_in_"),
+}
 # Texts by name; packages may add their own.
 SHARED: dict[str, str] = {name: entry(head, text) for name, (head, text) in _ENTRIES.items()}
+SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _GROUPS.items()}
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 SHARED |= {
     "solving": _SOLVING % "loss : Loss\n    The loss, as `accepts` returns it.",

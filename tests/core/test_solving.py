@@ -15,7 +15,7 @@ import rankwise as rw
 from rankwise.arguments import NotFiniteError
 from rankwise.kernels import engine
 from rankwise.kernels.contract import METHODS
-from rankwise.linear import posing
+from rankwise.linear import task as task_module
 from rankwise.metrics.registry import as_loss
 from rankwise.queries import Queries, as_queries, single_query
 from rankwise.surrogates.hinge import Hinge
@@ -90,8 +90,8 @@ def test_a_loss_of_neither_form_is_solved_by_its_steps() -> None:
 
 def test_a_fit_groups_its_queries_once(monkeypatch: Any) -> None:
     calls = []
-    group = posing.group
-    monkeypatch.setattr(posing, "group", lambda *args: calls.append(None) or group(*args))
+    group = task_module.group
+    monkeypatch.setattr(task_module, "group", lambda *args: calls.append(None) or group(*args))
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(60, 3)), rng.random(60) < 0.4, rng.integers(0, 5, 60)
     assert rw.RankSVM("ap", C=1.0).fit(X, y, qid).n_iter_ > 1

@@ -9,8 +9,8 @@ import pytest
 
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective
-from rankwise.linear.posing import pose
 from rankwise.linear.solvers import SolverResult
+from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
 
 RTOL = 1e-5  # against the whole quadratic programme

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import rankwise as rw
 from rankwise.io import ModelFileError, read_model, write_model
 from rankwise.latent import cccp, training
-from rankwise.linear import objective as objective_module
+from rankwise.linear import task as task_module
 
 Array = NDArray[np.float64]
 # Zeros may be a minimum: it is said, and not what these tests are about.
@@ -46,7 +46,7 @@ def assert_same(model: Any, other: Any) -> None:
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Ctrl-C at the k-th call of inference; whether it came to that."""
-    real = objective_module.Inference.solve
+    real = task_module.Inference.solve
 
     def at(k: int, model: Any, *args: Any) -> bool:
         count = [0]
@@ -57,13 +57,13 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise KeyboardInterrupt
             return real(*parts, **options)
 
-        monkeypatch.setattr(objective_module.Inference, "solve", hinge)
+        monkeypatch.setattr(task_module.Inference, "solve", hinge)
         try:
             model.fit(*args)
         except KeyboardInterrupt:
             return True
         finally:
-            monkeypatch.setattr(objective_module.Inference, "solve", real)
+            monkeypatch.setattr(task_module.Inference, "solve", real)
         return False
 
     return at

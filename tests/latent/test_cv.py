@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankwise as rw
 from rankwise.latent import Bags, cccp, latent_svm
 from rankwise.linear import cross_validation
-from rankwise.linear import objective as objective_module
+from rankwise.linear import task as task_module
 from rankwise.metrics import average_precision
 
 Array = NDArray[np.float64]
@@ -151,7 +151,7 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], match: 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, when: Any) -> list[int]:
     """Ctrl-C at the calls of inference that `when` says yes to; the list counts them."""
-    real, count, lock = objective_module.Inference.solve, [0], threading.Lock()
+    real, count, lock = task_module.Inference.solve, [0], threading.Lock()
 
     def hinge(*args: Any, **options: Any) -> Any:
         with lock:
@@ -161,7 +161,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, when: Any) -> list[int]:
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(objective_module.Inference, "solve", hinge)
+    monkeypatch.setattr(task_module.Inference, "solve", hinge)
     return count
 
 

@@ -22,7 +22,7 @@ from rankwise.latent import cccp
 from rankwise.latent.bags import as_bags
 from rankwise.latent.working_set import WorkingSet
 from rankwise.linear.objective import Clock
-from rankwise.linear.posing import pose
+from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import rankwise as rw
 from rankwise.io import ModelFileError, read_model, write_model
 from rankwise.latent import Bags, cccp
-from rankwise.linear import objective as objective_module
+from rankwise.linear import task as task_module
 
 Array = NDArray[np.float64]
 LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
@@ -258,7 +258,7 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], match: 
 @pytest.mark.parametrize("k", [4, 25, 60])
 def test_ctrl_c_keeps_the_best_model_so_far(k: int, route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bags, y, _ = planted(200, shift=2.0)
-    real, count = objective_module.Inference.solve, [0]
+    real, count = task_module.Inference.solve, [0]
 
     def hinge(*args: Any, **options: Any) -> Any:
         count[0] += 1
@@ -267,10 +267,10 @@ def test_ctrl_c_keeps_the_best_model_so_far(k: int, route: str, monkeypatch: pyt
         return real(*args, **options)
 
     model = rw.LatentRankSVM(C=100.0, tol=1e-6, outer_tol=1e-9)
-    monkeypatch.setattr(objective_module.Inference, "solve", hinge)
+    monkeypatch.setattr(task_module.Inference, "solve", hinge)
     with pytest.raises(KeyboardInterrupt):
         model.fit(bags, y)
-    monkeypatch.setattr(objective_module.Inference, "solve", real)
+    monkeypatch.setattr(task_module.Inference, "solve", real)
     if not hasattr(model, "coef_"):  # nothing was learnt yet
         assert k == 4
         return

@@ -11,7 +11,7 @@ import pytest
 import rankwise as rw
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective
-from rankwise.linear.posing import pose
+from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "f1", "zero-one")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 import rankwise as rw
-from rankwise.linear import objective as objective_module
+from rankwise.linear import task as task_module
 
 ATOL = 1e-9
 CS = [0.1, 1.0, 10.0, 100.0]
@@ -118,7 +118,7 @@ def test_ctrl_c_in_the_search_chooses_from_what_was_measured(
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals cannot be sent to a thread here")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_signal_stops_all_threads(grouped: Grouped, monkeypatch: pytest.MonkeyPatch, n_jobs: int) -> None:
-    real, count = objective_module.Inference.solve, [0]
+    real, count = task_module.Inference.solve, [0]
 
     def hinge(*args: Any, **kwargs: Any) -> Any:
         count[0] += 1
@@ -128,7 +128,7 @@ def test_a_signal_stops_all_threads(grouped: Grouped, monkeypatch: pytest.Monkey
 
     model = rw.RankSVMCV(Cs=np.logspace(0, 2, 10), cv=4, n_jobs=n_jobs)
     complete = rw.RankSVMCV(Cs=np.logspace(0, 2, 10), cv=4).fit(*grouped).timing_["calls"]
-    monkeypatch.setattr(objective_module.Inference, "solve", hinge)
+    monkeypatch.setattr(task_module.Inference, "solve", hinge)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*grouped)
     assert 0 < np.isfinite(model.scores_).sum() < 40
@@ -157,7 +157,7 @@ def test_ctrl_c_before_anything_was_measured_leaves_no_model(
     grouped: Grouped, monkeypatch: pytest.MonkeyPatch, n_jobs: int
 ) -> None:
     model, calls = rw.RankSVMCV(Cs=2, cv=2, n_jobs=n_jobs), []
-    real = objective_module.Inference.solve
+    real = task_module.Inference.solve
 
     def hinge(*args: Any, **kwargs: Any) -> Any:
         calls.append(None)
@@ -165,7 +165,7 @@ def test_ctrl_c_before_anything_was_measured_leaves_no_model(
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(objective_module.Inference, "solve", hinge)
+    monkeypatch.setattr(task_module.Inference, "solve", hinge)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*grouped)
     with pytest.raises(NotFittedError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankwise.linear.threshold import best_f1_threshold
+from rankwise.linear.base import best_f1_threshold
 
 ATOL = 1e-12
 

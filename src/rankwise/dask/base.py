@@ -16,9 +16,8 @@ from rankwise.dask.faults import fault_of_features
 from rankwise.dask.holding import as_client
 from rankwise.dask.loading import check_types
 from rankwise.dask.objective import DaskObjective
-from rankwise.linear.base import BaseLinearRanker, ranks_of
+from rankwise.linear.base import BaseLinearRanker, between, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
-from rankwise.linear.threshold import between
 
 __all__ = ["DaskRanker"]
 

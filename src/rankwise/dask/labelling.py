@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import as_truth
 from rankwise.dask.faults import Fault, fault_of
 from rankwise.linear.labels import as_labels
-from rankwise.linear.posing import share_of_queries
+from rankwise.linear.task import share_of_queries
 from rankwise.parts.exchange import Exchange, Joined
 from rankwise.queries import Truth, group
 

@@ -12,9 +12,8 @@ from rankwise.arguments import not_finite
 from rankwise.dask.faults import fault_of
 from rankwise.dask.labelling import Known, QueryTable
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers
-from rankwise.linear.objective import Inference, Task
-from rankwise.linear.posing import rankable
 from rankwise.linear.standardising import Scaled
+from rankwise.linear.task import Inference, Task, rankable
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
 from rankwise.parts.exchange import Exchange, Joined

@@ -20,8 +20,8 @@ from rankwise.dask.objective import DaskObjective, pose_parts
 from rankwise.linear.features import Vector
 from rankwise.linear.labels import Labels
 from rankwise.linear.linear_ranker import LinearRanker
-from rankwise.linear.posing import lowest_ranked
 from rankwise.linear.ranker_data import RankerData, refined_by
+from rankwise.linear.task import lowest_ranked
 from rankwise.linear.tuning import Search
 from rankwise.metrics import Metric, MetricLike
 from rankwise.parts.exchange import Exchange, Joined
@@ -191,7 +191,7 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         search.whole = DaskPaths((task, self._task), self._scaling, n, is_dense, largest, share)
 
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
-        if search.whole is None:
+        if not isinstance(search.whole, DaskPaths):
             super()._take_found(search, coef, data)
             return
         given = np.asarray(coef * self._scaling.rate)

@@ -18,7 +18,7 @@ from rankwise.dask.faults import Fault, fault_of, fault_of_features
 from rankwise.dask.holding import Hold, clear
 from rankwise.dask.labelling import Labelled
 from rankwise.linear.base import refuse_broken
-from rankwise.linear.posing import rankable
+from rankwise.linear.task import rankable
 from rankwise.queries import as_ids
 
 __all__ = ["check_types", "load_parts", "load_vectors"]

@@ -27,7 +27,8 @@ from rankwise.dask.layout import (
     score,
 )
 from rankwise.linear.features import Vector, on_grid
-from rankwise.linear.objective import Clock, Evaluation, LinearRisk, Risk, Task, evaluation_of
+from rankwise.linear.objective import Clock, Evaluation, LinearRisk, evaluation_of
+from rankwise.linear.task import Risk, Task
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.zero_one import weighted_hinge
@@ -36,7 +37,7 @@ from rankwise.parts.hinge import Large, Pending, solve_hinge
 from rankwise.parts.ranks import highest_f1
 from rankwise.parts.share import Plan, share_out, totals_of
 from rankwise.parts.smooth import solve_smooth_parts
-from rankwise.surrogates import Surrogate
+from rankwise.surrogates import Hinge, Surrogate
 from rankwise.surrogates.softened import Softened
 
 __all__ = ["DaskObjective", "DaskTask", "pose_parts"]
@@ -143,7 +144,10 @@ class DaskObjective:
         )
         value, lost = risks.total(value, lost, totals)
         self.clock.count(self.task.n_queries, started)
-        return evaluation_of(value, self.task.scale * lost + at_base, normal[0] + normal[1])
+        normal = normal[0] + normal[1]
+        is_hinge = isinstance(self.task.surrogate, Hinge)
+        offset = self.task.scale * lost + at_base if is_hinge else value - float(normal @ v)
+        return evaluation_of(value, offset, normal)
 
     def largest_score(self, v: Vector) -> float:
         """Return max |X·v| over all samples."""

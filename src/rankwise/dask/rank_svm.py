@@ -19,6 +19,7 @@ from rankwise.linear.rank_svm import RankSVM
 from rankwise.linear.solvers import Settings, SolverResult
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
+from rankwise.surrogates import Surrogate
 
 __all__ = ["DaskRankSVM"]
 
@@ -53,8 +54,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
     scale : float, default 1.0
         Weight of the loss against the margin within the structured hinge. Few users need to change it.
     surrogate : Surrogate, optional
-        Convex surrogate in place of the structured hinge. Queries that are in several partitions are then sent to the
-        client.
+        A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
     prior : array-like of shape (n_features,), optional
         Coefficients w₀ to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖².
     fit_intercept : bool, default True
@@ -171,11 +171,12 @@ class DaskRankSVM(DaskRanker, RankSVM):
             After Ctrl-C.
         """
         loss, solve = self.validated()
+        surrogate = self._surrogate()
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit
         try:
             with holding(self.client) as hold:
-                self._fit_on(hold, (X, y, qid, query_weight), loss, solve)
+                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, surrogate)
         except SchedulerLostError as error:
             if hasattr(self, "partial_"):
                 more = "the best model so far is in partial_, and with warm_start=True a fit continues from there"
@@ -183,11 +184,11 @@ class DaskRankSVM(DaskRanker, RankSVM):
             raise
         return self
 
-    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any) -> None:
+    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, surrogate: Surrogate) -> None:
         parts, d = load_parts(hold, *data)
         known, self.classes_, rows = label(parts, data[2] is not None)
         self._take_names(data[0], d)
-        task, _ = pose_parts(known, rows.size, loss, self._surrogate())
+        task, _ = pose_parts(known, rows.size, loss, surrogate)
         plain, prior = DaskObjective(task, d), self._prior(d)
         self.C_ = self._given_or_usual_C(plain)
         learns = bool(self.fit_intercept and loss.learns_intercept)
@@ -224,7 +225,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
         learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
         self._adopt_parts(learnt, objective)
         self.__dict__.pop("partial_", None)
-        self._tell(result)
+        self._take_result(result)
 
     def _prior(self, d: int) -> Prior | None:
         if self.prior is None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rankwise.linear.blas import one_thread_each
+from rankwise.linear.features import one_thread_each
 
 Indices = NDArray[np.int64]
 Vector = NDArray[np.float64]

@@ -25,9 +25,10 @@ from rankwise.latent.bags import Bags
 from rankwise.latent.working_set import WorkingSet, best_of
 from rankwise.linear.bundle import Bundle, Planes
 from rankwise.linear.features import Vector, with_intercept
-from rankwise.linear.objective import Clock, Objective, Task, risk_of
+from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.linear.solvers.result import ROUNDING_RULES
+from rankwise.linear.task import Task
 
 Indices = NDArray[np.int64]
 # A working set is solved to this fraction of the current gap, or to this fraction of the wanted gap if that is larger.

@@ -26,7 +26,7 @@ from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.labels import two_classes
 from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import usual_C
-from rankwise.linear.posing import pose
+from rankwise.linear.task import pose
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress

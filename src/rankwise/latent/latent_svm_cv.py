@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.latent.initial import Start, as_start, bag_means
 from rankwise.latent.latent_svm import BagRanker, LatentRankSVM
-from rankwise.linear.cross_validation import as_jobs, choose, metric_for, refitted, run_jobs, split
+from rankwise.linear.cross_validation import Search, as_jobs, choose, metric_for, refitted, split
 from rankwise.linear.features import as_features
 from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import grid_of_C
-from rankwise.linear.posing import pose
+from rankwise.linear.task import pose
 from rankwise.metrics import MetricLike
 from rankwise.metrics.registry import LossLike
 from rankwise.progress import tell
@@ -119,33 +120,29 @@ class LatentRankSVMCV(BagRanker):
         folds = split(Labels(relevant), None, self.cv, self.random_state)
         task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
         self.Cs_ = grid_of_C(self.Cs, Objective(as_features(bag_means(checked)), task), _GRID)
-        self.scores_ = np.full((self.Cs_.size, len(folds)), np.nan)  # NaN: not measured
         timings: list[dict[str, Any]] = []
-        stop = threading.Event()
+        search = Search(folds, [metric], Labels(relevant), None, (1, self.Cs_.size))
+        if self.verbose:
+            search.say = lambda line: tell(f"LatentRankSVMCV: {line}")
+        self.scores_ = search.scores[0]
 
-        def measure(number: int) -> bool:
-            """Fit and score every C on one fold, and return True; raise KeyboardInterrupt if stopped."""
+        def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
             train, test = folds[number]
-            for k, C in enumerate(self.Cs_.tolist()):
+            for C in self.Cs_.tolist():
                 single = self._single(C, start, train)
-                single._stop = stop
+                single._stop = search.stop
                 single.fit(checked[train], relevant[train])
                 timings.append(single.timing_)
-                scores = single.decision_function(checked[test])
-                self.scores_[k, number] = metric(scores, relevant[test], empty="skip")
-            if self.verbose:
-                best = np.nanmax(self.scores_[:, number], initial=0.0)
-                tell(f"LatentRankSVMCV: fold {number + 1} of {len(folds)}: best {metric.name} {best:.4f}")
-            return True
+                yield single.decision_function(checked[test])
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
-            interrupted = run_jobs(measure, [(number,) for number in range(len(folds))], n_jobs, stop)
-        chosen = choose(self.scores_[None], metric, interrupted)
-        self.C_, self.best_score_ = float(self.Cs_[chosen.C]), chosen.score
+            interrupted = search.run(follow, n_jobs)
+        chosen = choose(search.scores, metric, interrupted)
+        self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
         single = self._single(self.C_)
         single.verbose = self.verbose
-        interrupted = refitted(self, single, checked, relevant) or interrupted
+        interrupted = refitted(self, single, partial(single.fit, checked, relevant)) or interrupted
         timings.append(single.timing_)
         self.timing_ = {name: sum(timing[name] for timing in timings) for name in single.timing_}
         self.timing_["total"] = time.perf_counter() - started

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.arguments import check_positive, is_whole
+from rankwise.documenting import documented
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
 from rankwise.linear.labels import Labels, as_labels
 from rankwise.linear.model_file import read_linear, write_linear
-from rankwise.linear.threshold import best_f1_threshold
 from rankwise.metrics.loss import Loss
 from rankwise.queries import group
 
@@ -24,6 +24,7 @@ from rankwise.queries import group
 _LARGEST_C = 1e50
 
 
+@documented
 class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the linear rankers: what they can do once they are fitted."""
 
@@ -38,8 +39,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
+        {X_seen}
 
         Returns
         -------
@@ -57,8 +57,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
+        {X_seen}
 
         Returns
         -------
@@ -74,8 +73,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
+        {X_seen}
         qid : array-like of shape (n_samples,), optional
             Query of each sample, in any order. Samples of the same query are ranked together. By default all samples
             form one query.
@@ -217,3 +215,25 @@ def check_counts(**counts: int) -> None:
     for name, value in counts.items():
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} must be an integer, at least 1, got {value!r}")
+
+
+def best_f1_threshold(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
+    """Return the threshold t with the highest F1 = 2 TP/(2 TP + FP + FN), where scores > t are predicted positive.
+
+    It lies midway between two scores, so it is robust to rounding. Of several best thresholds, the highest is returned.
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    last = np.flatnonzero(np.append(ranked[:-1] > ranked[1:], True))  # a cut does not separate equal scores
+    true = np.cumsum(relevant[order])[last]
+    f1 = 2.0 * true / (last + 1.0 + relevant.sum())
+    cut = int(last[np.argmax(f1)])
+    return between(float(ranked[cut]), float(ranked[cut + 1]) if cut + 1 < ranked.size else -np.inf)
+
+
+def between(above: float, below: float) -> float:
+    """Return a threshold between two neighbouring scores; below: −∞ if there is none."""
+    if below == -np.inf:
+        return float(np.nextafter(above, -np.inf))
+    middle = 0.5 * above + 0.5 * below
+    return middle if middle < above else below  # adjacent floating-point numbers have no middle

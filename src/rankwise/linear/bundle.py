@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Cut
-from rankwise.linear.simplex_qp import maximise
+from rankwise.linear.simplex_qp import Factor, maximise
 
 # A plane without weight in so many solutions is dropped, once this many can be dropped together.
 _IDLE = 50
@@ -38,6 +38,7 @@ class Bundle:
         self._gram: Vector = np.zeros((16, 16))
         self._idle: NDArray[np.int64] = np.zeros(16, np.int64)
         self._weights = np.ones(1)
+        self._factor = Factor()
 
     @classmethod
     def of(cls, planes: Planes) -> Bundle:
@@ -76,7 +77,7 @@ class Bundle:
     def solve(self, C: float, tol: float) -> tuple[Vector, float]:
         """Return the minimiser of ½‖v‖² + C max_i (offset_i + normal_i·v) and the dual value D, to within `tol`."""
         k = self.size
-        self._weights = maximise(C * C * self._gram[:k, :k], C * self._offsets[:k], self._weights, tol)
+        self._weights = maximise(self._gram[:k, :k], self._offsets[:k] / C, self._weights, tol / (C * C), self._factor)
         self._idle[:k] += 1
         self._idle[:k][self._weights > 0] = 0
         v = -C * (self._weights @ self._normals[:k])
@@ -90,6 +91,7 @@ class Bundle:
         if k - int(keep.sum()) < _AT_ONCE:
             return
         kept = np.flatnonzero(keep)
+        self._factor.renumber(kept)
         m = kept.size
         self._normals[:m], self._offsets[:m], self._idle[:m] = (
             self._normals[kept],
@@ -100,8 +102,10 @@ class Bundle:
         self._weights = self._weights[kept]
 
     def _grow(self) -> None:
-        more = self._offsets.size
-        self._normals = np.concatenate([self._normals, np.zeros_like(self._normals)])
-        self._offsets = np.append(self._offsets, np.zeros(more))
-        self._idle = np.append(self._idle, np.zeros(more, np.int64))
-        self._gram = np.pad(self._gram, (0, more))
+        """Make room for half as many planes again. Memory that is not written to yet is not used."""
+        k, room = self.size, self.size + self.size // 2
+        for name in ("_normals", "_offsets", "_idle", "_gram"):
+            old = getattr(self, name)
+            new = np.zeros((room, *old.shape[1:]) if name != "_gram" else (room, room), old.dtype)
+            new[(slice(k),) * (2 if name == "_gram" else 1)] = old
+            setattr(self, name, new)

@@ -6,12 +6,16 @@ a memory map or a strided view is read block by block. Sparse matrices stay spar
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
+from threadpoolctl import ThreadpoolController
 
 # Value of the column whose coefficient gives the intercept, if the loss depends on it. The penalty of the intercept is
 # then a hundredth of that of other coefficients.
@@ -24,7 +28,7 @@ _SPARSE_BLOCK = 1 << 20
 # Entries up to this size count as small. Even the largest sums of their multiples of 2⁻⁴⁰ are exact.
 _SMALL, _GRID = 1024.0, 1.5 * 2.0**12
 # If fewer than this fraction of the rows has a weight, these rows are gathered first.
-_FEW = 0.2
+FEW = 0.2
 
 
 class Features(Protocol):
@@ -69,7 +73,6 @@ def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Fe
 
     See Also
     --------
-    with_intercept : Appends a constant column to features.
     Objective : Regularised risk of a linear ranker over features.
 
     Examples
@@ -101,32 +104,7 @@ def on_grid(weights: NDArray[np.floating]) -> tuple[Vector, Vector]:
 
 
 def with_intercept(features: Features, value: float) -> Features:
-    """Append a constant column to features.
-
-    Parameters
-    ----------
-    features : Features
-        Features, as `as_features` returns them.
-    value : float
-        Value of the column. If it is 0, no column is appended.
-
-    Returns
-    -------
-    Features
-        The features with one more column. Nothing is copied.
-
-    See Also
-    --------
-    as_features : Features of a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise.linear import INTERCEPT, as_features, with_intercept
-    >>> features = with_intercept(as_features(np.array([[1.0], [2.0]])), INTERCEPT)
-    >>> features.scores(np.array([3.0, 0.1])).tolist()
-    [4.0, 7.0]
-    """
+    """Append a constant column to features; nothing is copied. If the value is 0, no column is appended."""
     return _WithIntercept(features, value) if value else features
 
 
@@ -153,10 +131,10 @@ class _Dense:
 
     def _wide_rows(self) -> Iterator[tuple[slice, Vector]]:
         """Yield blocks of rows in float64, all in the same memory: allocating it takes longer than the sums."""
-        room: Vector | None = None
+        buffer: Vector | None = None
         for part in _slices(self.n_samples, self.n_coefs):
-            room = np.empty((part.stop, self.n_coefs)) if room is None else room
-            rows = room[: part.stop - part.start]
+            buffer = np.empty((part.stop, self.n_coefs)) if buffer is None else buffer
+            rows = buffer[: part.stop - part.start]
             rows[...] = self._X[part]
             yield part, rows
 
@@ -168,7 +146,7 @@ class _Dense:
             parts = _slices(self.n_coefs, self.n_samples)
             return np.concatenate([values @ self._X[:, part].astype(np.float64) for part in parts])
         used = np.flatnonzero(values)
-        if used.size < _FEW * self.n_samples:
+        if used.size < FEW * self.n_samples:
             return self._gathered(used, values)
         if self._whole:
             return values @ self._X
@@ -281,16 +259,44 @@ def _sparse_blocks(X: Any) -> Iterator[tuple[Any, Any]]:
         stop = min(max(stop, start + 1), length)
         first, last = X.indptr[start], X.indptr[stop]
         parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-        by_rows = _of_parts(csr_matrix, (stop - start, width), *parts)
-        by_columns = _of_parts(csc_matrix, (width, stop - start), *parts)
+        by_rows = of_parts(csr_matrix, (stop - start, width), *parts)
+        by_columns = of_parts(csc_matrix, (width, stop - start), *parts)
         yield (by_columns, by_rows) if X.format == "csc" else (by_rows, by_columns)
         start = stop
         if start == length:
             return
 
 
-def _of_parts(kind: Any, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
+def of_parts(kind: Any, shape: tuple[int, int], data: Any, indices: Any, indptr: Any) -> Any:
     """Build a matrix from these very arrays. The constructor would copy views and narrow wide indices."""
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
+
+
+@cache
+def _controller() -> Any:
+    """Find the thread pools of the loaded libraries, once, since this takes longer than a small product."""
+    return ThreadpoolController()
+
+
+_limit = threading.Lock()
+_limited: list[Any] = []
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Let BLAS use one thread per product, so that results do not depend on the number of threads.
+
+    Short products are also faster this way. The setting is one of the process: the first user makes it, and the last
+    one undoes it.
+    """
+    with _limit:
+        _limited.append(_controller().limit(limits=1) if not _limited else _limited[0])
+    try:
+        yield
+    finally:
+        with _limit:
+            limits = _limited.pop()
+            if not _limited:
+                limits.restore_original_limits()

@@ -12,20 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_array, is_whole
+from rankwise.documenting import documented
 from rankwise.io.models import ModelFile, ModelFileError
 from rankwise.linear.base import BaseLinearRanker
-from rankwise.linear.blas import one_thread_each
 from rankwise.linear.candidates import Samples
 from rankwise.linear.cross_validation import Fold, as_jobs
-from rankwise.linear.features import Vector
-from rankwise.linear.judging import Judge
+from rankwise.linear.features import Vector, one_thread_each
 from rankwise.linear.labels import Labels
-from rankwise.linear.objective import Objective
-from rankwise.linear.path import NoSlopeError, grid_of_C
-from rankwise.linear.posing import pose
 from rankwise.linear.ranker_data import RankerData, refined_by
-from rankwise.linear.standardising import Standardised
-from rankwise.linear.tuning import Search
+from rankwise.linear.standardising import RowSpace, Standardised, standardise
+from rankwise.linear.task import pose
+from rankwise.linear.tuning import Judge, Search
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.registry import as_loss
@@ -34,13 +31,11 @@ from rankwise.surrogates import Surrogate
 
 __all__ = ["LinearRanker"]
 
-# How many C of the structured hinge are tried, and the ends of their grid, in powers of ten times the natural C. With
-# several queries the structured hinge is often the best start and deserves a finer grid.
-_ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
 # Small data also get starts with balanced classes.
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
 
 
+@documented
 class LinearRanker(BaseLinearRanker):
     """Linear ranker that tunes itself for a ranking metric.
 
@@ -62,23 +57,16 @@ class LinearRanker(BaseLinearRanker):
     n_jobs : int, optional
         Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
         The result does not depend on it.
-    surrogate : Surrogate, optional
-        Surrogate that refines candidates, such as one of your own, for scores of standard deviation 1. By default it
-        is the smooth loss, with two widths. Files of the model do not keep it.
     random_state : int, default 0
         Seed for the random split into folds, and for the choice of the samples to search on if there are very many.
-    verbose : int, default 0
-        If 1, show progress on the terminal.
+    {verbose}
+    surrogate : Surrogate, optional
+        A differentiable surrogate of your own, by which candidates are refined. The default is `Smooth` with several
+        widths.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients, for the features as they were passed to `fit`.
-    intercept_ : ndarray of shape (1,)
-        Intercept. It only moves the threshold of `predict`, which is set where F1 on the training samples is highest.
-        Rankings do not depend on it.
-    classes_ : ndarray of shape (2,)
-        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    {learnt}
     report_ : TuningReport
         All candidates that were tried, with their scores in every fold and their weights in the final ranker. Print
         it for a table, or call its method `plot`.
@@ -90,10 +78,7 @@ class LinearRanker(BaseLinearRanker):
         The columns of `report_`.
     timing_ : dict of str to float
         Seconds that `fit` took: "total", "search" and "fit" (the final fits to all samples).
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (d,)
-        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
+    {seen}
 
     See Also
     --------
@@ -131,16 +116,16 @@ class LinearRanker(BaseLinearRanker):
         *,
         cv: Any = 5,
         n_jobs: int | None = None,
-        surrogate: Surrogate | None = None,
         random_state: int = 0,
         verbose: int = 0,
+        surrogate: Surrogate | None = None,
     ) -> None:
         self.metric = metric
-        self.surrogate = surrogate
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.surrogate = surrogate
 
     def fit(
         self,
@@ -160,16 +145,7 @@ class LinearRanker(BaseLinearRanker):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. The
             features need not be scaled.
-        y : array-like of shape (n_samples,)
-            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
-            more than two different numbers, all at least 0. Metrics that use grades, such as "ndcg@10", are trained
-            on them. For other metrics, samples above the lowest grade are relevant. With grades, classes_ is 0 and 1.
-        qid : array-like of shape (n_samples,), optional
-            Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
-            documents found for one search. By default all samples form one query.
-        query_weight : array-like of shape (n_samples,), optional
-            Weight of each sample's query during training. It must be the same for all samples of a query. By default
-            all queries have the same weight.
+        {of_samples}
 
         Returns
         -------
@@ -230,6 +206,7 @@ class LinearRanker(BaseLinearRanker):
         """Make the search do its final fits on all samples, with their weights multiplied by `share`."""
         whole = self._samples(data, metric)
         search.samples = whole._replace(weights=share * whole.weights)
+        search.whole = search.part_of_all(search.samples)
 
     @property
     def report_(self) -> TuningReport:
@@ -246,27 +223,6 @@ class LinearRanker(BaseLinearRanker):
 
     @classmethod
     def from_file(cls, file: ModelFile, path: str | Path) -> LinearRanker:
-        """Build the ranker from a model file that is already read.
-
-        `rankwise.load` calls this method. To load a model, use that function.
-
-        Parameters
-        ----------
-        file : ModelFile
-            Contents of the model file.
-        path : str or Path
-            Where the file is, for error messages.
-
-        Returns
-        -------
-        LinearRanker
-            The fitted ranker, an instance of this class.
-
-        Raises
-        ------
-        ModelFileError
-            If the contents are damaged, or were written by an incompatible version.
-        """
         model = cast(LinearRanker, super().from_file(file, path))
         try:
             check_columns(model.history_)
@@ -310,18 +266,14 @@ class LinearRanker(BaseLinearRanker):
         return RankerData(X, labels if metric.graded else Labels(labels.relevant), ids, weight, judged)
 
     def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
-        features = Standardised(data.X)
-        loss = refined_by(metric)
-        weights = data.row_weights
+        loss, own = refined_by(metric), self.surrogate
+        if own is not None:
+            if not (isinstance(own, Surrogate) and own.is_derivative):
+                raise ValueError(f"surrogate must be a Surrogate whose gradient is its derivative, got {own!r}")
+            own.accepts(loss)
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
-        samples = Samples(features, data.labels, weights, loss, data.qid, data.weight, (), starts, self.surrogate)
-        task = samples.pose(graded=False)
-        n_Cs, ends = _QUERIES if task.n_queries > 1 else _ONE_QUERY
-        try:
-            Cs = grid_of_C(n_Cs, Objective(features, task), ends)
-        except NoSlopeError:
-            return samples
-        return samples._replace(Cs=tuple(Cs.tolist()))
+        features, weights = standardise(data.X), data.row_weights
+        return Samples(features, data.labels, weights, loss, data.qid, data.weight, starts, own)
 
     def _search(self, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
         folds, repeats = data.folds(self.cv, self.random_state)
@@ -330,7 +282,7 @@ class LinearRanker(BaseLinearRanker):
         judge = Judge(metric, data.judged, data.qid, folds, repeats, scorer) if folds else None
         return Search(samples, judge, n_jobs)
 
-    def _scorer(self, data: RankerData, features: Standardised) -> Callable[[Vector, Fold], float]:
+    def _scorer(self, data: RankerData, features: Standardised | RowSpace) -> Callable[[Vector, Fold], float]:
         """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
         scorer: Any = self.metric
         y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
@@ -359,7 +311,7 @@ class LinearRanker(BaseLinearRanker):
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
         self._take(search.samples.features, coef, data.relevant)
 
-    def _take(self, features: Standardised, coef: Vector, relevant: NDArray[np.bool_]) -> None:
+    def _take(self, features: Standardised | RowSpace, coef: Vector, relevant: NDArray[np.bool_]) -> None:
         """Take coefficients for standardised features, converted to the original features."""
         given = features.as_given(coef)
         scores = features.scores(coef) + float(features.centre @ given)

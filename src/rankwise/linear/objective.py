@@ -2,8 +2,9 @@
 
     F(v) = ½‖v‖² + C·risk(v),   risk(v) = Σ_q ω_q J_q(b + X v),   Σ_q ω_q = 1
 
-J_q is the structured hinge of query q and ω_q its weight. b are the scores at v = 0: 0, or those of a model to refine.
-A fixed most violating ranking gives a plane under the convex risk, a `Cut`: risk(v) ≥ offset + normal·v.
+J_q is the structured hinge of query q, or another convex surrogate that is never negative, and ω_q its weight. b are
+the scores at v = 0: 0, or those of a model to refine. Where J_q is evaluated, a plane touches the risk, a `Cut`:
+risk(v) ≥ offset + normal·v.
 """
 
 from __future__ import annotations
@@ -11,69 +12,27 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.linear.features import Features, Vector
-from rankwise.metrics.loss import Loss
-from rankwise.queries import Queries, Solved, single_query
-from rankwise.surrogates import Hinge, Surrogate
+from rankwise.linear.task import Risk, Task
+from rankwise.surrogates import Hinge
 
 # The squared norm of a plane times C² must not overflow.
 _LARGEST = 1e100
 
 
 class Cut(NamedTuple):
-    """Plane under the risk: risk(v) ≥ offset + normal·v for every v.
-
-    Parameters
-    ----------
-    offset : float
-        Height of the plane at v = 0.
-    normal : ndarray of shape (n_coefs,)
-        Slope of the plane.
-
-    See Also
-    --------
-    Evaluation : The risk at a point, with its plane.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise.linear import Cut
-    >>> cut = Cut(offset=1.0, normal=np.array([-1.0, 0.5]))
-    >>> float(cut.offset + cut.normal @ np.array([0.5, 0.0]))
-    0.5
-    """
+    """Plane under the risk: risk(v) ≥ offset + normal·v for every v, (n_coefs,)."""
 
     offset: float
     normal: Vector
 
 
 class Evaluation(NamedTuple):
-    """Risk at a point, and the plane that touches it there.
-
-    Parameters
-    ----------
-    risk : float
-        The risk at the point.
-    cut : Cut
-        The plane.
-
-    See Also
-    --------
-    Objective : Its method `evaluate` returns evaluations.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise.linear import Cut, Evaluation
-    >>> Evaluation(risk=1.0, cut=Cut(1.0, np.zeros(1))).risk
-    1.0
-    """
+    """Risk at a point, and the plane that touches it there."""
 
     risk: float
     cut: Cut
@@ -100,182 +59,16 @@ class LinearRisk(Protocol):
 
 @dataclass
 class Clock:
-    """Counters of where the time of a fit goes.
-
-    Parameters
-    ----------
-    inference : float, default 0.0
-        Seconds in inference, the search of most violating rankings.
-    products : float, default 0.0
-        Seconds in products with the features.
-    calls : int, default 0
-        Number of queries that were searched.
-
-    See Also
-    --------
-    Objective : Counts its time on a clock.
-
-    Examples
-    --------
-    >>> import time
-    >>> from rankwise.linear import Clock
-    >>> clock = Clock()
-    >>> clock.count(3, started=time.perf_counter())
-    >>> clock.calls
-    3
-    """
+    """Seconds in inference and in products with the features, and the number of queries that were solved."""
 
     inference: float = 0.0
     products: float = 0.0
     calls: int = 0
 
     def count(self, n_queries: int, started: float) -> None:
-        """Add a call of inference that ends now.
-
-        Parameters
-        ----------
-        n_queries : int
-            Number of queries that were searched.
-        started : float
-            When the call began, by `time.perf_counter`.
-        """
+        """Add a call of inference that ends now."""
         self.inference += time.perf_counter() - started
         self.calls += n_queries
-
-
-class Inference(NamedTuple):
-    """Queries, loss and surrogate: all that a value needs except the scores."""
-
-    queries: Queries
-    loss: Loss
-    surrogate: Surrogate = Hinge()
-    n_threads: int = 1
-
-    @property
-    def scale(self) -> float:
-        """The weight of the loss in a structured hinge."""
-        return getattr(self.surrogate, "scale", 1.0)
-
-    def solve(self, scores: NDArray[np.floating]) -> Solved:
-        """Solve scores, query after query."""
-        return self.surrogate.solve(scores, self.queries, self.loss, self.n_threads)
-
-
-class SolvedLike(Protocol):
-    """Value and loss of each query, and the gradient of the summed values by sample: of the hinge or smooth loss."""
-
-    @property
-    def value(self) -> NDArray[np.float64]:
-        """(Q,)."""
-
-    @property
-    def loss(self) -> NDArray[np.float64]:
-        """(Q,)."""
-
-    @property
-    def gradient(self) -> NDArray[np.floating]:
-        """(n,)."""
-
-
-class Risk(NamedTuple):
-    """The sums Σ ω J and Σ ω Δ over queries, and the gradient by sample, (n,)."""
-
-    value: float
-    loss: float
-    gradient: Vector
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Ranking task: which samples form which query, and what counts.
-
-    `pose` builds tasks. Only queries that have something to rank are in a task.
-
-    Parameters
-    ----------
-    relevant : ndarray of bool of shape (n_samples,)
-        Which samples are relevant. Of grades, those above 0.
-    inference : Inference
-        Queries, loss, surrogate and number of threads.
-    order : ndarray of int or None
-        Rows of the samples, query after query. None means that all samples are in this order already.
-    weights : ndarray of shape (n_queries,)
-        Weight ω of each query. The weights add up to 1.
-
-    See Also
-    --------
-    pose : Builds a task from labels and queries.
-    Objective : Regularised risk of a task over features.
-
-    Examples
-    --------
-    >>> from rankwise import AveragePrecision
-    >>> from rankwise.linear import pose
-    >>> import numpy as np
-    >>> task = pose(np.array([True, False, False, True]), AveragePrecision(), qid=[0, 1, 0, 1])
-    >>> task.n_queries, task.weights.tolist(), task.order.tolist()
-    (2, [0.5, 0.5], [0, 2, 1, 3])
-    """
-
-    relevant: NDArray[np.bool_]
-    inference: Inference
-    order: NDArray[np.int64] | None
-    weights: Vector
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries, each of which has something to rank.
-
-        Returns
-        -------
-        int
-            Number of queries.
-        """
-        return self.weights.size
-
-    @cached_property
-    def _weight_of_sample(self) -> Vector:
-        return np.repeat(self.weights, self.inference.queries.sizes)
-
-    def gather(self, scores: Vector) -> Vector:
-        """Sort scores by query.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-            Scores by sample.
-
-        Returns
-        -------
-        ndarray
-            Scores of the samples in the task, query after query.
-        """
-        return scores if self.order is None else scores[self.order]
-
-    def weigh(self, solved: SolvedLike) -> Risk:
-        """Sum up the values of queries by their weights.
-
-        Parameters
-        ----------
-        solved : SolvedLike
-            Value and loss of each query, and the gradient by sample, query after query.
-
-        Returns
-        -------
-        Risk
-            Weighted sums of values and losses, and the gradient in the order of the samples.
-        """
-        if self.n_queries == 1 and self.weights[0] == 1.0:
-            value, lost = float(solved.value[0]), float(solved.loss[0])
-            gradient = solved.gradient.astype(np.float64, copy=False)
-        else:
-            value, lost = float(self.weights @ solved.value), float(self.weights @ solved.loss)
-            gradient = solved.gradient * self._weight_of_sample
-        if self.order is None:
-            return Risk(value, lost, gradient)
-        scattered = np.zeros(self.relevant.size)  # samples outside the task have gradient 0
-        scattered[self.order] = gradient
-        return Risk(value, lost, scattered)
 
 
 def risk_of(task: Task, scores: Vector, clock: Clock) -> Risk:
@@ -375,26 +168,26 @@ class Objective:
 
         Returns
         -------
-        Evaluation
-            The risk at v, and the plane that touches it there.
+        risk : float
+            The risk at v.
+        cut : tuple of a float and an ndarray of shape (n_coefs,)
+            The plane that touches the risk there: risk(u) ≥ offset + normal·u for every u.
 
         Raises
         ------
         ValueError
             If the features are too large to be squared.
         """
-        scores = self.scores(v)
-        started = time.perf_counter()
-        solved = self.task.inference.solve(self.task.gather(scores))
-        self.clock.count(self.task.n_queries, started)
-        return self._evaluation(self.task.weigh(solved))
-
-    def _evaluation(self, risk: Risk) -> Evaluation:
+        risk = risk_of(self.task, self.scores(v), self.clock)
         started = time.perf_counter()
         normal = self.features.combine(risk.gradient)
-        offset = self.task.inference.scale * risk.loss
-        if self.base is not None:
-            offset += float(risk.gradient @ self.base)
+        surrogate = self.task.inference.surrogate
+        if isinstance(surrogate, Hinge):
+            offset = surrogate.scale * risk.loss
+            if self.base is not None:
+                offset += float(risk.gradient @ self.base)
+        else:
+            offset = risk.value - float(normal @ v)
         self.clock.products += time.perf_counter() - started
         return evaluation_of(risk.value, offset, normal)
 
@@ -426,9 +219,5 @@ class Objective:
         return [(weight, self._query(q)) for q, weight in enumerate(self.task.weights.tolist())]
 
     def _query(self, q: int) -> Objective:
-        inference, order = self.task.inference, self.task.order
-        start, stop = inference.queries.starts[q : q + 2].tolist()
-        rows = slice(start, stop) if order is None else order[start:stop]
-        alone = inference._replace(queries=single_query(inference.queries.truth[start:stop]), n_threads=1)
-        task = Task(alone.queries.relevant, alone, None, np.ones(1))
+        rows, task = self.task.query(q)
         return Objective(self.features.rows(rows), task, None if self.base is None else self.base[rows], self.clock)

@@ -134,11 +134,13 @@ def solve_path(
     objective: LinearRisk, Cs: NDArray[np.float64], solver: str, settings: Settings
 ) -> Iterator[SolverResult]:
     """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept."""
-    bundle = Bundle(objective.n_coefs)
+    bundle: Bundle | None = Bundle(objective.n_coefs)
     for C in Cs:
         if solver == "cutting-plane":
             result = cutting_plane(objective, float(C), settings, bundle)
         else:
             result = SOLVERS[solver](objective, float(C), settings)
-        yield result
         settings = replace(settings, start=result.coef)
+        if Cs[-1] == C:
+            bundle = None  # others use the memory while this one waits to be closed
+        yield result

@@ -16,20 +16,20 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from rankwise.linear.features import Features, Vector
-from rankwise.linear.standardising import Standardised
+from rankwise.linear.standardising import RowSpace, Standardised
 
-__all__ = ["POINTWISE", "Classifier", "Rows", "RowsHere", "Sums", "descend", "hessian_of", "sums_at"]
+__all__ = ["POINTWISE", "Classifier", "LabelledRows", "Rows", "Sums", "descend", "hessian_of", "sums_at"]
 
 # Newton's method is faster up to so many dense features.
 _NEWTON = 128
-_NEWTON_STEPS, _NEWTON_GAIN, _HALVINGS = 40, 1e-5, 20
-_STEPS, _GAIN = 300, 1e-5
+_NEWTON_ITERATIONS, _NEWTON_GAIN, _HALVINGS = 40, 1e-5, 20
+_ITERATIONS, _GAIN = 300, 1e-5
 # A fit starts beyond the last one, by this fraction of the difference between the last two.
 _AHEAD = 0.5
 # Neither class has less of the weight where a fit starts.
 _LEAST = 2.0**-52
 # A tiny penalty of the intercept, which makes the Hessian invertible.
-_HARDLY = 1e-9
+_INTERCEPT_PENALTY = 1e-9
 
 
 class _Loss(NamedTuple):
@@ -100,10 +100,12 @@ class Rows(Protocol):
         ...
 
 
-class RowsHere:
+class LabelledRows:
     """Samples in memory: features, relevance and weights."""
 
-    def __init__(self, features: Standardised, relevant: NDArray[np.bool_], weights: Vector, loss: str) -> None:
+    def __init__(
+        self, features: Standardised | RowSpace, relevant: NDArray[np.bool_], weights: Vector, loss: str
+    ) -> None:
         if POINTWISE[loss][1]:
             weights = weights * np.where(relevant, 0.5 / weights[relevant].sum(), 0.5 / weights[~relevant].sum())
             weights *= np.count_nonzero(weights)
@@ -167,7 +169,7 @@ class Classifier:
         else:
             ahead = self.point + _AHEAD * (self.point - self._before)
             self._before = self.point
-            self.point = descend(lambda v: self._at(v, C)[:2], ahead, _STEPS, _GAIN)
+            self.point = descend(lambda v: self._at(v, C)[:2], ahead, _ITERATIONS, _GAIN)
         return self.point[:-1].copy()
 
     def _at(self, point: Vector, C: float) -> _At:
@@ -178,9 +180,9 @@ class Classifier:
 
     def _newton(self, C: float) -> None:
         """Newton's method. Steps are halved until the objective falls."""
-        ridge = np.append(np.full(self.point.size - 1, 1.0 / C), _HARDLY)
+        ridge = np.append(np.full(self.point.size - 1, 1.0 / C), _INTERCEPT_PENALTY)
         here = self._at(self.point, C)
-        for _ in range(_NEWTON_STEPS):
+        for _ in range(_NEWTON_ITERATIONS):
             hessian = self._rows.hessian(here.margins, self._loss)
             hessian[np.diag_indices(self.point.size)] += ridge
             step = cho_solve(cho_factor(hessian), here.gradient * self._rows.total)

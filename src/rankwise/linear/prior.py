@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from rankwise.arguments import as_array
+from rankwise.linear.cross_validation import Fold, Search
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.labels import Labels
 from rankwise.metrics import Metric
@@ -24,47 +24,14 @@ _NEWTON = 100
 
 
 class Prior(NamedTuple):
-    """Linear model w₀ that a ranker starts from and refines.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_features,)
-        Coefficients w₀.
-    intercept : float
-        Intercept of the model.
-    scores : ndarray of shape (n_samples,)
-        Scores of the training samples, X·w₀ + intercept.
-
-    See Also
-    --------
-    rankwise.RankSVM : Refines the model that its parameter `prior` names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise.linear import Prior
-    >>> X, coef = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, 1.0])
-    >>> Prior(coef, 0.5, X @ coef + 0.5).start(3).tolist()
-    [2.0, 1.0, 0.05]
-    """
+    """Linear model w₀ that a ranker starts from and refines. scores: of training samples, X·w₀ + intercept, (n,)."""
 
     coef: Vector
     intercept: float
     scores: Vector
 
     def start(self, n_coefs: int) -> Vector:
-        """Convert w₀ to the coordinates of the solver.
-
-        Parameters
-        ----------
-        n_coefs : int
-            Number of coefficients of the solver: one more than features if the intercept has a column.
-
-        Returns
-        -------
-        ndarray of shape (n_coefs,)
-            Coefficients, with that of the intercept's column if there is one.
-        """
+        """Return w₀ in the coordinates of the solver, which may have a column for the intercept."""
         return np.append(self.coef, self.intercept / INTERCEPT)[:n_coefs]
 
 
@@ -110,27 +77,30 @@ def tuned_logistic(
     X: Any,
     labels: Labels,
     qid: ArrayLike | None,
-    folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    folds: list[Fold],
     metric: Metric,
     last: bool,
     intercept: bool = True,
 ) -> tuple[list[Prior | None], Prior | None]:
     """Return logistic regressions with the C that ranks left-out samples best: one per fold; if last, also for all."""
-    relevant, judged = labels.relevant, metric.truth(*labels)
-    queries = None if qid is None else as_array(qid, "qid")
-    scores, models = np.zeros((_LOGISTIC_CS.size, len(folds))), {}
+    models: dict[tuple[int, int], Prior] = {}
+
+    def follow(path: int, f: int) -> Iterator[Vector]:
+        train, test = folds[f]
+        part, truth = X[train], labels.above_lowest(train)[train]
+        for k, C in enumerate(_LOGISTIC_CS):
+            model = FrozenEstimator(_logistic(C, X).fit(part, truth))
+            models[k, f] = found = take_prior(model, X, labels.relevant, train, intercept)
+            yield found.scores[test]
+
+    search = Search(folds, [metric], labels, qid, (1, _LOGISTIC_CS.size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not be exact
-        for f, (train, test) in enumerate(folds):
-            here = None if queries is None else queries[test]
-            part, truth = X[train], labels.above_lowest(train)[train]
-            for k, C in enumerate(_LOGISTIC_CS):
-                models[k, f] = model = FrozenEstimator(_logistic(C, X).fit(part, truth))
-                found = take_prior(model, X, relevant, train, intercept).scores
-                scores[k, f] = metric(found[test], judged[test], qid=here, empty="skip")
-        best = int(np.argmax(np.nanmean(scores, axis=1)))
-        whole = take_prior(_logistic(_LOGISTIC_CS[best], X), X, relevant, None, intercept) if last else None
-    return [take_prior(models[best, f], X, relevant, fold[0], intercept) for f, fold in enumerate(folds)], whole
+        if search.run(follow):
+            raise KeyboardInterrupt
+        best = int(np.argmax(np.nanmean(search.scores[0], axis=1)))
+        whole = take_prior(_logistic(_LOGISTIC_CS[best], X), X, labels.relevant, None, intercept) if last else None
+    return [models[best, f] for f in range(len(folds))], whole
 
 
 def _logistic(C: float, X: Any) -> LogisticRegression:

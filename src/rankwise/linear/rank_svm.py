@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arguments import as_threads
+from rankwise.documenting import documented
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import LinearRisk, Objective
 from rankwise.linear.path import usual_C
-from rankwise.linear.posing import pose
 from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.scales import check_scales
 from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
+from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress
@@ -30,6 +31,7 @@ _USUAL, _USUAL_REFINING = 256.0, 4.0
 _ROUNDING = 1e-12
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class RankSVM(BaseLinearRanker):
     """Linear ranking SVM for a ranking loss such as average precision.
@@ -52,72 +54,33 @@ class RankSVM(BaseLinearRanker):
         mean, a good C does not depend on the number of samples. The default is a multiple of the data's natural C,
         which suits the scale of the features, see `rankwise.linear.natural_C`. Use `RankSVMCV` to choose it by
         cross-validation.
-    solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"
-        Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was the
-        fastest in all our measurements.
-    method : str, default "auto"
-        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
-        all exact methods, so "auto" is the right choice except in benchmarks.
-    tol : float, default 1e-3
-        Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at
-        most 0.1 % above its minimum.
-    max_iter : int, default 10000
-        Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
-    scale : float, default 1.0
-        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    {svm_solving}
     surrogate : Surrogate, optional
-        Convex surrogate in place of the structured hinge, such as one of your own. `method` and `scale` are then not
-        used. Files of the model do not keep it.
+        A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
     prior : array-like of shape (n_features,) or estimator, optional
         Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
         the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
         classifier, which is fitted first and scaled to scores with standard deviation 1. To use a classifier that is
         fitted already, wrap it in sklearn.frozen.FrozenEstimator.
-    fit_intercept : bool, default True
-        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
-        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
-        intercept and learns it, almost without penalty.
+    {fit_intercept}
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one. This saves time if only C or `tol`
         changes.
-    n_threads : int, default 1
-        Number of threads for the search of most violating rankings. -1 uses all processors. The result does not
-        depend on it.
+    {n_threads}
     random_state : int, default 0
         Seed for the order in which "frank-wolfe" visits the queries. Other solvers do not use it.
-    verbose : int, default 0
-        If 1, show progress on the terminal.
+    {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients of the ranker.
-    intercept_ : ndarray of shape (1,)
-        Intercept, which sets the threshold of `predict`.
-    classes_ : ndarray of shape (2,)
-        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    {learnt}
     C_ : float
         Value of C that was used.
-    objective_ : float
-        Value of the objective at the solution, an upper bound of its minimum.
-    dual_ : float
-        Lower bound of the minimum of the objective.
-    gap_ : float
-        Certified relative duality gap, (objective_ − dual_)/objective_. The solution is at most this much worse than
-        the optimum.
-    converged_ : bool
-        Whether gap_ is at most `tol`.
-    n_iter_ : int
-        Number of iterations of the solver.
+    {bounds}
     history_ : dict of str to ndarray
         Progress of the solver with one entry per iteration, see `rankwise.linear.Step`.
-    timing_ : dict of str to float
-        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
-        with X). "calls" counts how many queries were searched.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (d,)
-        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
+    {svm_timing_}
+    {seen}
 
     See Also
     --------
@@ -141,7 +104,6 @@ class RankSVM(BaseLinearRanker):
     """
 
     _kind = "rank-svm"
-    _warns_of_scales = True
 
     loss: LossLike = "ap"
     C: float | None = None
@@ -166,20 +128,8 @@ class RankSVM(BaseLinearRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the
-            features first if their scales differ much.
-        y : array-like of shape (n_samples,)
-            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
-            more than two different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the
-            lowest grade.
-        qid : array-like of shape (n_samples,), optional
-            Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
-            documents found for one search. By default all samples form one query. A query whose samples are all of
-            one class, or of one grade, has nothing to rank and is left out.
-        query_weight : array-like of shape (n_samples,), optional
-            Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query. By
-            default all queries have the same weight.
+        {X_unscaled}
+        {of_samples}
 
         Returns
         -------
@@ -203,19 +153,18 @@ class RankSVM(BaseLinearRanker):
             coefficients, so a feature of a much smaller scale hardly counts. Or if C is so small for features of this
             scale that all coefficients are 0.
         """
-        loss, solve = self.validated()
+        loss, _ = self.validated()
         X, labels = self._checked_both(X, y, qid)
-        check_scales(X, type(self).__name__, self._warns_of_scales)
-        task = pose(
-            labels.truth,
-            loss,
-            qid,
-            query_weight,
-            surrogate=self._surrogate(),
-            n_threads=as_threads(self.n_threads),
-        )
+        check_scales(X, type(self).__name__)
+        surrogate, n_threads = self._surrogate(), as_threads(self.n_threads)
+        task = pose(labels.truth, loss, qid, query_weight, surrogate=surrogate, n_threads=n_threads)
+        return self._fit_to(X, task, labels.relevant)
+
+    def _fit_to(self, X: Any, task: Task, relevant: NDArray[np.bool_]) -> RankSVM:
+        """Fit the ranker to checked features and a task."""
+        loss, solve = self.validated()
         features = self._features(X, loss)
-        prior = None if self.prior is None else take_prior(self.prior, X, labels.relevant, intercept=self.fit_intercept)
+        prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
         self.C_ = self._given_or_usual_C(Objective(as_features(X), task))
         progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
@@ -223,7 +172,10 @@ class RankSVM(BaseLinearRanker):
         start = self._start(features.n_coefs, prior)
         settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state)
         try:
-            self._keep(solve(objective, self.C_, settings), objective, prior, labels.relevant)
+            result = solve(objective, self.C_, settings)
+            learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
+            self._adopt(learnt, objective.features.scores, relevant)
+            self._take_result(result)
         finally:
             if progress is not None:
                 progress.close()
@@ -254,11 +206,7 @@ class RankSVM(BaseLinearRanker):
         return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
 
     def _surrogate(self) -> Surrogate:
-        if self.surrogate is None:
-            return Hinge(self.scale, self.method)
-        if not self.surrogate.is_convex:
-            raise ValueError(f"{self.surrogate!r} is not convex, as RankSVM needs; use LinearRanker(surrogate=...)")
-        return self.surrogate
+        return convex_surrogate(self.surrogate, self.scale, self.method)
 
     def _given_or_usual_C(self, risk: LinearRisk) -> float:
         """Return C, or the default for a risk without intercept and prior."""
@@ -271,14 +219,7 @@ class RankSVM(BaseLinearRanker):
         coef = np.append(self.coef_[0], self.intercept_ / INTERCEPT)[:n_coefs]
         return coef if prior is None else coef - prior.start(coef.size)
 
-    def _keep(
-        self, result: SolverResult, objective: Objective, prior: Prior | None, relevant: NDArray[np.bool_]
-    ) -> None:
-        learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
-        self._adopt(learnt, objective.features.scores, relevant)
-        self._tell(result)
-
-    def _tell(self, result: SolverResult) -> None:
+    def _take_result(self, result: SolverResult) -> None:
         """Take the bounds and the history from a solver; raise if it was interrupted, warn if it stopped early."""
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
@@ -294,6 +235,15 @@ class RankSVM(BaseLinearRanker):
                 UserWarning,
                 stacklevel=4,
             )
+
+
+def convex_surrogate(own: Surrogate | None, scale: float, method: str) -> Surrogate:
+    """Return the surrogate to minimise; refuse one that is not convex."""
+    if own is None:
+        return Hinge(scale, method)
+    if not (isinstance(own, Surrogate) and own.is_convex):
+        raise ValueError(f"surrogate must be a convex Surrogate, got {own!r}; use LinearRanker for others")
+    return own
 
 
 def warn_of_gap(result: SolverResult, tol: float, stacklevel: int = 4) -> None:

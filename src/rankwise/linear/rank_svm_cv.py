@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_threads
+from rankwise.documenting import documented
 from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.cross_validation import (
     Candidate,
@@ -22,49 +25,27 @@ from rankwise.linear.cross_validation import (
     refitted,
     split,
 )
-from rankwise.linear.features import as_features
+from rankwise.linear.features import Vector, as_features
 from rankwise.linear.labels import Labels
-from rankwise.linear.objective import Objective, Task
-from rankwise.linear.path import grid_of_C
-from rankwise.linear.posing import pose
+from rankwise.linear.objective import Objective
+from rankwise.linear.path import grid_of_C, solve_path
 from rankwise.linear.prior import Prior, take_prior, tuned_logistic
-from rankwise.linear.rank_svm import RankSVM, warn_of_gap
+from rankwise.linear.rank_svm import RankSVM, convex_surrogate, warn_of_gap
 from rankwise.linear.scales import check_scales
-from rankwise.linear.solvers import AUTO, Settings
+from rankwise.linear.solvers import AUTO, Settings, SolverResult, Step
+from rankwise.linear.task import Task, pose
 from rankwise.metrics import Metric
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import tell
-from rankwise.surrogates import Hinge
+from rankwise.surrogates import Surrogate
 
 # Ends of the grid of C, in powers of ten times the natural C. For the 0-1 hinge with imbalanced classes the natural C
 # is larger, because positives and negatives cancel at v = 0.
 _GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
 
 
-class _Data(NamedTuple):
-    """Checked arguments of `fit`."""
-
-    X: Any
-    labels: Labels
-    qid: ArrayLike | None
-    query_weight: ArrayLike | None
-
-
-def _check_folds(data: _Data, loss: Loss, folds: list[Fold]) -> None:
-    """Refuse folds that have nothing to train on, before anything is fitted to them."""
-    pose(data.labels.truth, loss, data.qid, data.query_weight)  # what is wrong with all samples is not a fold's
-    for number, fold in enumerate(folds, 1):
-        try:
-            pose(data.labels.truth, loss, data.qid, data.query_weight, fold.train)
-        except ValueError as error:
-            raise ValueError(f"fold {number} of cv: {error}") from None
-
-
-def _say(line: str) -> None:
-    tell(f"RankSVMCV: {line}")
-
-
+@documented
 @dataclass(eq=False, repr=False)
 class RankSVMCV(BaseLinearRanker):
     """Ranking SVM that chooses C by cross-validation.
@@ -92,45 +73,21 @@ class RankSVMCV(BaseLinearRanker):
         folds' models, which varies less than a single model.
     n_jobs : int, optional
         Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
-    solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"
-        Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was the
-        fastest in all our measurements.
-    method : str, default "auto"
-        Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same for
-        all exact methods, so "auto" is the right choice except in benchmarks.
-    tol : float, default 1e-3
-        Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at
-        most 0.1 % above its minimum.
-    max_iter : int, default 10000
-        Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
-    scale : float, default 1.0
-        Weight of the loss against the margin within the structured hinge. Few users need to change it.
+    {svm_solving}
+    surrogate : Surrogate, optional
+        A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
     prior : array-like of shape (n_features,), estimator or "logistic", optional
-        Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
-        the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
-        classifier, which is fitted first and scaled to scores with standard deviation 1. To use a classifier that is
-        fitted already, wrap it in sklearn.frozen.FrozenEstimator.
-        "logistic" is a logistic regression whose own C is chosen on the same folds.
-    fit_intercept : bool, default True
-        Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it. The
-        intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on the
-        intercept and learns it, almost without penalty.
-    n_threads : int, default 1
-        Number of threads for the search of most violating rankings. -1 uses all processors. The result does not
-        depend on it.
+        Model to start from and to refine, as in `RankSVM`. "logistic" is a logistic regression whose own C is chosen
+        on the same folds.
+    {fit_intercept}
+    {n_threads}
     random_state : int, default 0
         Seed for the random split into folds, and for the order in which "frank-wolfe" visits the queries.
-    verbose : int, default 0
-        If 1, show progress on the terminal.
+    {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients of the ranker.
-    intercept_ : ndarray of shape (1,)
-        Intercept, which sets the threshold of `predict`.
-    classes_ : ndarray of shape (2,)
-        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
+    {learnt}
     C_ : float
         The chosen C.
     loss_ : str
@@ -146,29 +103,13 @@ class RankSVMCV(BaseLinearRanker):
     best_by_ : dict of str to dict
         What each metric would have chosen: "loss", "C" and "score" (averaged over the folds). Only there if `scoring`
         is a list.
-    objective_ : float
-        Value of the objective at the solution, an upper bound of its minimum.
-    dual_ : float
-        Lower bound of the minimum of the objective.
-    gap_ : float
-        Certified relative duality gap, (objective_ − dual_)/objective_. The solution is at most this much worse than
-        the optimum.
-    converged_ : bool
-        Whether gap_ is at most `tol`.
-    n_iter_ : int
-        Number of iterations of the solver.
+    {bounds}
     history_ : dict of str to ndarray
         Progress of the solver with one entry per iteration, see `rankwise.linear.Step`. With
         refit="average", history_ is that of the first fold, and objective_, dual_ and gap_ are those of the fold with
         the largest gap.
-    timing_ : dict of str to float
-        Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" (products
-        with X), including the search over C. "calls" counts how many queries were searched for their most violating
-        ranking.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (d,)
-        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
+    {svm_timing_}
+    {seen}
 
     See Also
     --------
@@ -198,6 +139,7 @@ class RankSVMCV(BaseLinearRanker):
     tol: float = 1e-3
     max_iter: int = 10_000
     scale: float = 1.0
+    surrogate: Surrogate | None = None
     prior: Any = None
     fit_intercept: bool = True
     n_threads: int = 1
@@ -219,20 +161,8 @@ class RankSVMCV(BaseLinearRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the
-            features first if their scales differ much.
-        y : array-like of shape (n_samples,)
-            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
-            more than two different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the
-            lowest grade.
-        qid : array-like of shape (n_samples,), optional
-            Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
-            documents found for one search. By default all samples form one query. A query whose samples are all of
-            one class, or of one grade, has nothing to rank and is left out.
-        query_weight : array-like of shape (n_samples,), optional
-            Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query. By
-            default all queries have the same weight.
+        {X_unscaled}
+        {of_samples}
 
         Returns
         -------
@@ -267,37 +197,27 @@ class RankSVMCV(BaseLinearRanker):
         check_scales(X, type(self).__name__)
         metrics = [metric.for_grades(labels.grades) for metric in metrics]
         folds = split(labels, qid, self.cv, self.random_state)
-        data = _Data(X, labels, qid, query_weight)
-        _check_folds(data, losses[0], folds)
-        priors, whole = self._priors(data, folds, metrics[0])
-        search = self._search(data, losses, metrics, folds, priors)
+        whole, tasks = self._tasks(labels, losses[0], qid, query_weight, folds)
+        priors, prior = self._priors(X, labels, qid, folds, metrics[0])
+        paths = _Paths(self, X, losses, tasks, priors)
+        self.Cs_ = np.array([self._grid(X, whole, loss) for loss in losses])
+        search = Search(folds, metrics, labels, qid, self.Cs_.shape, names=[f"{loss.name} loss" for loss in losses])
         if self.verbose:
-            search.say = _say
-        interrupted = search.run(n_jobs)
-        best = {metric.name: choose(search.scores_by[metric.name], metric, interrupted) for metric in metrics}
-        chosen = best[metrics[0].name]
-        self.Cs_, self.scores_, self.best_score_ = search.Cs, search.scores, chosen.score
-        self.C_, self.loss_ = float(search.Cs[chosen.loss, chosen.C]), losses[chosen.loss].name
-        for name in ("scores_by_", "best_by_"):
-            if hasattr(self, name):  # from an earlier fit
-                delattr(self, name)
-        if isinstance(self.scoring, list | tuple):
-            self.scores_by_ = search.scores_by
-            self.best_by_ = {
-                name: {"loss": losses[one.loss].name, "C": float(search.Cs[one.loss, one.C]), "score": one.score}
-                for name, one in best.items()
-            }
-        clocks = [vars(clock) for clock in search.clocks]
+            search.say = lambda line: tell(f"RankSVMCV: {line}")
+        interrupted = search.run(partial(paths.follow, search, self.Cs_), n_jobs)
+        chosen = self._choose(search, losses, interrupted)
         if self.refit == "average":
-            self._average(search, chosen, labels.relevant)
+            self._average([paths.found.get((*chosen[:2], f)) for f in range(len(folds))], paths, chosen, labels)
         else:
-            single = self._single(losses[chosen.loss], self.C_, prior=whole, verbose=self.verbose)
-            single._warns_of_scales = False  # this one has warned already
-            interrupted = refitted(self, single, X, labels.truth, qid, query_weight) or interrupted
-            clocks.append(single.timing_)
+            loss = losses[chosen.path]
+            single = self._single(loss, self.C_, prior=prior, verbose=self.verbose)
+            single.n_features_in_ = self.n_features_in_
+            task = whole.by(loss, single._surrogate())
+            interrupted = refitted(self, single, partial(single._fit_to, X, task, labels.relevant)) or interrupted
+            paths.spent.append(single.timing_)
         parts = ("inference", "products", "calls")
         self.timing_ = {"total": time.perf_counter() - started}
-        self.timing_ |= {part: sum(clock[part] for clock in clocks) for part in parts}
+        self.timing_ |= {part: sum(spent[part] for spent in paths.spent) for part in parts}
         if interrupted:
             raise KeyboardInterrupt
         return self
@@ -306,9 +226,26 @@ class RankSVMCV(BaseLinearRanker):
         """Return the model for one loss and one C."""
         return RankSVM(**self._shared(RankSVM) | {"loss": loss, "C": C, "prior": prior, "verbose": verbose})
 
-    def _priors(self, data: _Data, folds: list[Fold], metric: Metric) -> tuple[list[Prior | None], Any]:
+    def _tasks(
+        self, labels: Labels, loss: Loss, qid: ArrayLike | None, weight: ArrayLike | None, folds: list[Fold]
+    ) -> tuple[Task, list[Task]]:
+        """Return the task of all samples and that of each fold; refuse folds that have nothing to train on."""
+        surrogate = convex_surrogate(self.surrogate, self.scale, self.method)
+        given = partial(
+            pose, labels.truth, loss, qid, weight, surrogate=surrogate, n_threads=as_threads(self.n_threads)
+        )
+        whole, tasks = given(), []  # what is wrong with all samples is not a fold's
+        for number, fold in enumerate(folds, 1):
+            try:
+                tasks.append(given(fold.train))
+            except ValueError as error:
+                raise ValueError(f"fold {number} of cv: {error}") from None
+        return whole, tasks
+
+    def _priors(
+        self, X: Any, labels: Labels, qid: ArrayLike | None, folds: list[Fold], metric: Metric
+    ) -> tuple[list[Prior | None], Any]:
         """Return the model to refine on each fold, and on all samples."""
-        X, labels, qid, _ = data
         if self.prior is None:
             return [None] * len(folds), None
         if isinstance(self.prior, str):
@@ -319,53 +256,72 @@ class RankSVMCV(BaseLinearRanker):
             take_prior(self.prior, X, labels.above_lowest(fold.train), fold.train, self.fit_intercept) for fold in folds
         ], self.prior
 
-    def _search(
-        self, data: _Data, losses: list[Loss], metrics: list[Metric], folds: list[Fold], priors: list[Prior | None]
-    ) -> Search:
-        X, labels, qid, query_weight = data
-        hinge, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
-        features = [self._features(X, loss) for loss in losses]
+    def _grid(self, X: Any, whole: Task, loss: Loss) -> Vector:
+        """Return the values of C to try, without the column of the intercept, which does not reflect the features."""
+        ends = _GRID if self.prior is None else _GRID_REFINING
+        task = whole.by(loss, whole.inference.surrogate)
+        return grid_of_C(self.Cs, Objective(as_features(X), task), ends if loss.has_grades else _GRID_ZERO_ONE)
 
-        def task(loss: Loss, rows: NDArray[np.int64] | None = None) -> Task:
-            known = hinge.accepts(loss)
-            return pose(labels.truth, known, qid, query_weight, rows, surrogate=hinge, n_threads=n_threads)
+    def _choose(self, search: Search, losses: list[Loss], interrupted: bool) -> Candidate:
+        """Take the scores and the best candidate by each metric; return that of the first metric."""
+        best = {one.name: choose(search.scores_by[one.name], one, interrupted) for one in search.metrics}
+        chosen = best[search.metrics[0].name]
+        self.scores_, self.best_score_ = search.scores, chosen.score
+        self.C_, self.loss_ = float(self.Cs_[chosen.path, chosen.at]), losses[chosen.path].name
+        for name in ("scores_by_", "best_by_"):
+            self.__dict__.pop(name, None)  # from an earlier fit
+        if isinstance(self.scoring, list | tuple):
+            self.scores_by_ = search.scores_by
+            self.best_by_ = {
+                name: {"loss": losses[one.path].name, "C": float(self.Cs_[one.path, one.at]), "score": one.score}
+                for name, one in best.items()
+            }
+        return chosen
 
-        tasks = [[task(loss, fold.train) for fold in folds] for loss in losses]
-        plain = as_features(X)  # without the column of the intercept, which does not reflect the scale of the features
-        grids = [grid_of_C(self.Cs, Objective(plain, task(loss)), self._ends(loss)) for loss in losses]
-        settings = Settings(float(self.tol), int(self.max_iter), seed=self.random_state)
-        solver = AUTO if self.solver == "auto" else self.solver
-        return Search(
-            features,
-            tasks,
-            np.array(grids),
-            folds=folds,
-            priors=priors,
-            labels=labels,
-            qid=qid,
-            metric=metrics[0],
-            also=metrics[1:],
-            solver=solver,
-            settings=settings,
-        )
-
-    def _ends(self, loss: Loss) -> tuple[float, float]:
-        if not loss.has_grades:
-            return _GRID_ZERO_ONE
-        return _GRID if self.prior is None else _GRID_REFINING
-
-    def _average(self, search: Search, chosen: Candidate, relevant: NDArray[np.bool_]) -> None:
+    def _average(self, found: list[SolverResult | None], paths: _Paths, chosen: Candidate, labels: Labels) -> None:
         """Take the mean of the folds' models."""
-        results, models = [], []
-        for fold, prior in enumerate(search.priors):
-            result = search.results.get((chosen.loss, chosen.C, fold))
-            if result is not None:
-                results.append(result)
-                models.append(result.coef if prior is None else result.coef + prior.start(result.coef.size))
-        self._adopt(np.mean(models, axis=0), search.features[chosen.loss].scores, relevant)
+        results = [result for result in found if result is not None]
+        models = [
+            result.coef if prior is None else result.coef + prior.start(result.coef.size)
+            for result, prior in zip(found, paths.priors, strict=True)
+            if result is not None
+        ]
+        self._adopt(np.mean(models, axis=0), paths.features[chosen.path].scores, labels.relevant)
         worst = max(results, key=lambda result: result.gap)
         self.objective_, self.dual_, self.gap_ = worst.primal, worst.dual, worst.gap
         self.n_iter_, self.converged_ = max(result.n_iter for result in results), worst.converged
         self.history_ = results[0].history
         if not self.converged_:
             warn_of_gap(worst, self.tol)
+
+
+class _Paths:
+    """Paths of C of every loss on every fold, and what they found: by loss, C and fold. spent: clocks."""
+
+    def __init__(
+        self, model: RankSVMCV, X: Any, losses: list[Loss], tasks: list[Task], priors: list[Prior | None]
+    ) -> None:
+        self.features = [model._features(X, loss) for loss in losses]
+        self.priors, self._losses, self._tasks = priors, losses, tasks
+        self._solver = AUTO if model.solver == "auto" else model.solver
+        self._settings = Settings(float(model.tol), int(model.max_iter), seed=model.random_state)
+        self.found: dict[tuple[int, int, int], SolverResult] = {}
+        self.spent: list[dict[str, float]] = []
+
+    def follow(self, search: Search, Cs: NDArray[np.float64], loss: int, fold: int) -> Iterator[Vector]:
+        """Yield the scores of the samples that a fold leaves out, for ascending C."""
+
+        def check(step: Step) -> None:
+            if search.stop.is_set():
+                raise KeyboardInterrupt
+
+        task, prior = self._tasks[fold], self.priors[fold]
+        task = task.by(self._losses[loss], task.inference.surrogate)
+        objective = Objective(self.features[loss], task, None if prior is None else prior.scores)
+        self.spent.append(vars(objective.clock))
+        settings = replace(self._settings, report=check)
+        for C, result in enumerate(solve_path(objective, Cs[loss], self._solver, settings)):
+            if result.interrupted:
+                raise KeyboardInterrupt
+            self.found[loss, C, fold] = result
+            yield objective.scores(result.coef)[search.folds[fold].test]

@@ -14,13 +14,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dsyrk, dtrmv
+from scipy.linalg.lapack import dpstrf
+from scipy.sparse import csr_matrix
 
-from rankwise.linear.features import Features, Vector, as_features
+from rankwise.linear.features import FEW, Features, Vector, as_features, of_parts
 
-__all__ = ["Scaled", "Standardised", "gram_of", "moments", "rate_of_sizes", "sums_of"]
+__all__ = ["RowSpace", "Scaled", "Standardised", "gram_of", "moments", "rate_of_sizes", "standardise", "sums_of"]
 
 # Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
+# Products of so many samples are kept in place of the features, if they take no more than so many times their memory.
+_MOST_ROWS, _LARGER = 1 << 13, 2
 # A feature whose relative deviation is below this is constant except for rounding.
 _CONSTANT = 1e-14
 # Beyond these, squares overflow, or underflow so far that digits are lost.
@@ -51,10 +57,18 @@ class Scaled:
         return Scaled(self._inner.rows(rows), self.centre, self.rate)
 
 
+def standardise(X: Any) -> Standardised | RowSpace:
+    """Return standardised features of checked X, in the space of its rows if there are more features than samples."""
+    n, d = X.shape
+    stored = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    is_wide = n < d and n <= _MOST_ROWS and 8 * n * n <= _LARGER * stored
+    return RowSpace(Standardised(X, copies=False)) if is_wide else Standardised(X)
+
+
 class Standardised:
     """Standardised X, dense, CSR or CSC and checked: (X − centre)·rate in every column."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, copies: bool = True) -> None:
         self.n_samples, self.n_coefs = X.shape
         self.is_dense = isinstance(X, np.ndarray)
         self._X: Any = np.asarray(X) if self.is_dense else X
@@ -63,7 +77,7 @@ class Standardised:
             self.centre, self.rate = _of_dense(self._X)
         else:
             self.rate = _of_sparse(X)
-        self.is_copied = self.is_dense and not isinstance(X, np.memmap) and X.size <= _COPIED
+        self.is_copied = copies and self.is_dense and not isinstance(X, np.memmap) and X.size <= _COPIED
         if self.is_copied:
             self._X = X.astype(np.float64)
             self._X -= self.centre
@@ -101,6 +115,64 @@ class Standardised:
     def as_given(self, coef: Vector) -> Vector:
         """Return coefficients for the original features; scores differ by a constant."""
         return np.asarray(coef * self.rate)
+
+    def outer(self) -> NDArray[np.float64]:
+        """Upper triangle of standardised X·Xᵀ, (n, n), by columns; the rest is 0."""
+        n = self.n_samples
+        result = np.zeros((n, n), order="F")
+        if self.is_dense:
+            for part in _blocks(self.n_coefs, n):
+                columns = (self._X[:, part] - self.centre[part]) * self.rate[part]
+                result = dsyrk(1.0, columns, beta=1.0, c=result, overwrite_c=1)
+            return result
+        X = self._X.tocsr()
+        scaled = of_parts(csr_matrix, X.shape, X.data * self.rate[X.indices], X.indices, X.indptr)
+        for part in _blocks(n, n):
+            result[:, part] = (scaled @ scaled[part].T).toarray()
+            result[part.stop :, part] = 0.0
+            result[part, part] = np.triu(result[part, part])
+        return result
+
+
+class RowSpace:
+    """Standardised features Z in the coordinates of their rows: with Z·Zᵀ = RᵀR, sample i has column i of R, (n,).
+
+    Every model with a squared penalty is a combination w = Zᵀα of samples. With v = R·α, its scores are Rᵀv, and
+    ‖w‖ = ‖v‖. So problems of d > n features become the same problems of n, and Z is only needed to turn v into w.
+    R is an upper triangle whose columns are in pivoted order.
+    """
+
+    is_dense = True
+
+    def __init__(self, given: Standardised) -> None:
+        self.n_samples = self.n_coefs = given.n_samples
+        self.centre, self._given = given.centre, given
+        self._R, pivots, self._rank, _ = dpstrf(given.outer(), overwrite_a=1)
+        self._R[self._rank :, self._rank :] = 0.0  # what is left of dependent samples is rounding
+        self._order = pivots - 1
+        self._place = np.argsort(self._order)
+
+    def scores(self, coef: Vector) -> Vector:
+        """Rᵀ·coef, (n,)."""
+        return np.asarray(dtrmv(self._R, coef, trans=1)[self._place])
+
+    def combine(self, weights: NDArray[np.floating]) -> Vector:
+        """R·weights, (n,)."""
+        values = weights[self._order].astype(np.float64, copy=False)
+        used = np.flatnonzero(values)
+        if used.size < FEW * values.size:
+            return np.asarray(self._R[:, used] @ values[used])
+        return np.asarray(dtrmv(self._R, values))
+
+    def gram(self, weights: Vector) -> NDArray[np.float64]:
+        """R·diag(weights)·Rᵀ, (n, n); weights at least 0."""
+        return gram_of(self._R.T, weights[self._order])
+
+    def as_given(self, coef: Vector) -> Vector:
+        """Return coefficients for the original features; scores differ by a constant."""
+        used, alpha = self._rank, np.zeros(self.n_samples)
+        alpha[self._order[:used]] = solve_triangular(self._R[:used, :used], coef[:used], check_finite=False)
+        return self._given.as_given(self._given.combine(alpha))
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,14 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Paths, Samples
-from rankwise.linear.cross_validation import Fold
-from rankwise.linear.features import Vector
-from rankwise.linear.judging import Judge, shares, worse_by
-from rankwise.linear.refining import Way
-from rankwise.linear.standardising import Standardised
+from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Paths, Samples, Way
+from rankwise.linear.cross_validation import Fold, LeftOut
+from rankwise.linear.features import Features, Vector
+from rankwise.linear.path import NoSlopeError, grid_of_C
+from rankwise.linear.standardising import RowSpace
+from rankwise.metrics import Metric
 
-__all__ = ["HINGE", "REFINED", "Search", "Tried"]
+__all__ = ["HINGE", "REFINED", "Judge", "Search", "Tried"]
 
 REFINED = "refined"
 _CS = {
@@ -45,12 +46,95 @@ _SHARPNESS, _NEGLIGIBLE = 1.0 / 0.75, 0.05
 _APPROACH = 3
 # Every fold gets its own copy of the features up to this many entries in total (256 MB).
 _COPIED = 1 << 25
-
+# How many C of the structured hinge are tried, and the ends of their grid, in powers of ten times the natural C. With
+# several queries the structured hinge is often the best start and deserves a finer grid.
+_ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
+# Differences below this do not count.
+_NONE = 1e-6
 
 # `map`, or a parallel version of it.
 Each = Callable[..., Iterator[Any]]
 # From coefficients to scores.
 Scores = Callable[[Vector], Vector]
+
+
+class Judge:
+    """Compares candidates on the samples that folds leave out, and says how certain this is.
+
+    On a fold, a candidate gets values whose mean is the metric: the precision at each positive, or the metric of each
+    query. If the metric has no such parts, or a `scorer` judges, it gets one value. Two candidates differ by the mean
+    difference of their values, whose standard error is much smaller than that of either candidate.
+    """
+
+    def __init__(
+        self,
+        metric: Metric | None,
+        truth: NDArray[Any],
+        qid: NDArray[Any] | None,
+        folds: list[Fold],
+        repeats: int,
+        scorer: Callable[[Vector, Fold], float] | None = None,
+    ) -> None:
+        self.folds, self._repeats, self._scorer, self._truth = folds, repeats, scorer, truth
+        self._left_out = None if metric is None else LeftOut(metric, truth, qid, folds)
+        self._of_positives = None
+        if metric is not None and qid is None and truth.dtype == np.bool_:
+            self._of_positives = {"ap": precisions, "auc": overtaken}.get(metric.name)
+
+    def values(self, coef: Vector, scores: Vector, number: int) -> Vector:
+        """Return the values of a candidate on the samples that a fold leaves out. Their mean is its score there."""
+        fold = self.folds[number]
+        if self._left_out is None:
+            assert self._scorer is not None
+            return np.array([self._scorer(coef, fold)])
+        truth = self._truth[fold.test]
+        if self._of_positives is not None and 0 < truth.sum() < truth.size:
+            return self._of_positives(scores, truth)
+        return self._left_out.values(number, scores)
+
+    def gather(self, by_fold: list[Vector]) -> tuple[Vector, Vector]:
+        """Return all values of a candidate, and its score on each fold. NaN values are left out of the scores."""
+        means = np.array([np.nanmean(v) if np.isfinite(v).any() else np.nan for v in by_fold])
+        return np.concatenate(by_fold), means
+
+    def n_units(self, values: Vector) -> float:
+        """Return how many independent values there are."""
+        return max(float(np.isfinite(values).sum()) / self._repeats, 1.0)
+
+
+def precisions(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
+    """Return the precision at each positive, in the order of rows; tied samples count as one step."""
+    everyone, positives = np.sort(scores), np.sort(scores[relevant])
+    above = everyone.size - np.searchsorted(everyone, scores[relevant], side="left")
+    right = positives.size - np.searchsorted(positives, scores[relevant], side="left")
+    return np.asarray(right / above)
+
+
+def overtaken(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
+    """Return the fraction of negatives below each positive, in the order of rows; a tie counts half."""
+    negatives = np.sort(scores[~relevant])
+    below = np.searchsorted(negatives, scores[relevant], side="left")
+    until = np.searchsorted(negatives, scores[relevant], side="right")
+    return np.asarray(0.5 * (below + until) / negatives.size)
+
+
+def worse_by(judge: Judge, values: list[Vector]) -> Vector:
+    """Return by how many standard errors of the difference each candidate is worse than the best."""
+    seen = np.array(values)
+    fine = np.isfinite(seen).all(axis=0)
+    if not fine.any():
+        return np.zeros(len(values))
+    seen = seen[:, fine]
+    gap = seen[np.argmax(seen.mean(axis=1))] - seen
+    error = gap.std(axis=1) / np.sqrt(judge.n_units(values[0]))
+    return np.asarray(gap.mean(axis=1) / (error + _NONE))
+
+
+def shares(z: Vector, sharpness: float, negligible: float) -> Vector:
+    """Return weights exp(−z·sharpness) that add up to 1; weights below `negligible` are set to 0."""
+    weight = np.exp(-z * sharpness)
+    weight[weight < negligible] = 0.0
+    return np.asarray(weight / weight.sum())
 
 
 @dataclass(eq=False)
@@ -66,31 +150,36 @@ class Tried:
     share: float = 0.0
 
 
-def _scores_of(features: Standardised, rows: NDArray[np.int64], coef: Vector) -> Vector:
+def _scores_of(features: Features, rows: NDArray[np.int64], coef: Vector) -> Vector:
     return features.scores(coef)[rows]
 
 
 @dataclass(eq=False)
 class Search:
-    """Search over candidates on all folds, followed by final fits to all samples. say: called with progress texts.
-
-    whole: what the final fits are fitted to, if not `samples`.
-    """
+    """Search over candidates on all folds, followed by final fits to all samples. say: called with progress texts."""
 
     samples: Samples
     judge: Judge | None
     n_jobs: int = 1
     say: Callable[[str], None] = lambda text: None
     tried: list[Tried] = field(default_factory=list)
-    whole: Paths | None = None
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
-        names = [*self.samples.starts, *([HINGE] if self.samples.Cs else [])]
-        by_relevance = [] if self.samples.labels.grades is None else [way._replace(graded=False) for way in _WAYS]
-        self._ways = (*_WAYS, *by_relevance)
-        self._Cs = {name: _CS.get(name, self.samples.Cs) for name in names}
-        self._first = {name: _CS[name][len(_CS[name]) // 2] if name in _CS else self.samples.Cs[-1] for name in names}
+        whole = self.part_of_all(self.samples)
+        self.whole: Paths = whole
+        own = self.samples.surrogate
+        ways = _WAYS if own is None else tuple(way._replace(width=own.width or np.nan) for way in _WAYS)
+        by_relevance = [] if self.samples.labels.grades is None else [way._replace(graded=False) for way in ways]
+        self._ways = (*ways, *by_relevance)
+        self._Cs = {name: _CS[name] for name in self.samples.starts}
+        n_Cs, ends = _QUERIES if whole.n_queries > 1 else _ONE_QUERY
+        with suppress(NoSlopeError):
+            self._Cs[HINGE] = tuple(grid_of_C(n_Cs, whole.risk(), ends).tolist())
+
+    def part_of_all(self, samples: Samples) -> Part:
+        """Return what the final fits are fitted to."""
+        return Part(samples, None, self._stop)
 
     def run(self) -> bool:
         """Try all candidates; return whether this was interrupted. Candidates tried by then count."""
@@ -114,33 +203,36 @@ class Search:
     def _parts(self, folds: list[Fold]) -> tuple[list[Part], list[Scores]]:
         """Return the training part of each fold, and scorers of its left-out samples: copies, unless too large."""
         samples, features = self.samples, self.samples.features
-        if len(folds) * features.n_entries > _COPIED:
+        if isinstance(features, RowSpace) or len(folds) * features.n_entries > _COPIED:
             parts = [Part(samples, fold.train, self._stop) for fold in folds]
             return parts, [partial(_scores_of, features, fold.test) for fold in folds]
-        parts = [Part(samples.part(fold.train), None, self._stop) for fold in folds]
+        parts = [Part(samples.copy_of(fold.train), None, self._stop) for fold in folds]
         return parts, [features.rows(fold.test).scores for fold in folds]
 
     def _try_all(self, parts: list[Part], held: list[Scores], each: Each) -> None:
-        best: list[tuple[Tried, list[Vector]]] = []
-        for name, Cs in self._Cs.items():
-            paths = list(zip((part.starts(name, Cs) for part in parts), held, strict=True))
-            found: list[tuple[Tried, list[Vector]]] = []
-            try:
-                for pair in self._follow(each, paths, name, Cs, None, []):
-                    found.append(pair)
-            finally:  # also after Ctrl-C, with the best so far
-                if found:
-                    best.append(max(found, key=lambda pair: float(np.nansum(pair[0].values))))
-                    self.tried.append(best[-1][0])
+        best = [self._best_start(name, parts, held, each) for name in self._Cs]
         weight = self._start_shares()
         starts = [
-            part.unit(np.asarray(sum(w * models[p] for w, (_, models) in zip(weight, best, strict=True))))
+            part.unit(np.asarray(sum(w * models[p] for w, models in zip(weight, best, strict=True))))
             for p, part in enumerate(parts)
         ]
         for way in self._ways:
             ways = [(p.refined(start, way), scores) for p, start, scores in zip(parts, starts, held, strict=True)]
             for tried, _ in self._follow(each, ways, REFINED, STRENGTHS, way, self.tried):
                 self.tried.append(tried)
+
+    def _best_start(self, name: str, parts: list[Part], held: list[Scores], each: Each) -> list[Vector]:
+        """Try a start for ascending C; return the best coefficients, by fold. After Ctrl-C, the best so far counts."""
+        paths = [(part.starts(name, self._Cs[name]), scores) for part, scores in zip(parts, held, strict=True)]
+        found: list[tuple[Tried, list[Vector]]] = []
+        try:
+            for pair in self._follow(each, paths, name, self._Cs[name], None, []):
+                found.append(pair)
+        finally:
+            if found:
+                best, models = max(found, key=lambda pair: float(np.nansum(pair[0].values)))
+                self.tried.append(best)
+        return models
 
     def _follow(
         self,
@@ -156,12 +248,12 @@ class Search:
         judge, seen = self.judge, [tried.values for tried in rivals]
         for k, at in enumerate(values):
 
-            def step(job: tuple[tuple[Iterator[Vector], Scores], Fold]) -> tuple[Vector, Vector]:
-                (path, scores), fold = job
+            def fit(job: tuple[int, tuple[Iterator[Vector], Scores]]) -> tuple[Vector, Vector]:
+                number, (path, scores) = job
                 coef = next(path)
-                return coef, judge.values(coef, scores(coef), fold)
+                return coef, judge.values(coef, scores(coef), number)
 
-            found = list(each(step, zip(paths, judge.folds, strict=True)))
+            found = list(each(fit, enumerate(paths)))
             tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
             if not np.isfinite(tried.folds).any():
                 raise ValueError(
@@ -184,7 +276,7 @@ class Search:
         """Fit the candidates that count to all samples; yield their mean whenever one more is fitted."""
         self._weigh()
         self._stop.clear()  # an interrupt of the search does not stop the final fits
-        whole = Part(self.samples, None, self._stop) if self.whole is None else self.whole
+        whole = self.whole
         starts = [tried for tried in self.tried if tried.way is None]
         fitted: dict[int, Vector] = {}
         for tried in starts:
@@ -206,7 +298,8 @@ class Search:
     def _weigh(self) -> None:
         """Set the weight of every candidate."""
         if not self.tried:  # nothing was judged: use the starts with medium C
-            self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in self._first.items()]
+            first = {name: Cs[-1] if name == HINGE else Cs[len(Cs) // 2] for name, Cs in self._Cs.items()}
+            self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in first.items()]
             z = np.zeros(len(self.tried))
         else:
             assert self.judge is not None

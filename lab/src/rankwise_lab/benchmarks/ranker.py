@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_score
@@ -25,20 +26,25 @@ from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, at_least
 from rankwise_lab.benchmarks.processes import ranker_memory
 from rankwise_lab.benchmarks.tasks import w8a
 from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.measuring.machine import growth_of
 from rankwise_lab.measuring.timing import THREADS, compare, unconverged
 
 _NOISE = (0.0, 0.01, 0.02)
 _MEGABYTES = 500.0
+# Bounds on data with more features than samples: of time, over the baseline; of memory beyond X, over that of X.
+_WIDE_TIME, _WIDE_MEMORY = 6.0, 4.0
 
 
 @dataclass(frozen=True)
 class Sizes(pieces.Plan):
     """Rows of w8a (None: all), and how many times the baseline a fit may take; of a memory-mapped file; draws.
 
+    wide: samples and features of data with more features than samples, and the filled part of them, 1 if dense.
     samples, folds: of made data, and of their cross-validation. cv: folds of LinearRanker itself.
     """
 
     rows: tuple[tuple[int | None, float], ...] = ((12_000, 5.0), (None, 6.0))
+    wide: tuple[tuple[int, int, float], ...] = ((2000, 10_000, 1.0), (2000, 100_000, 0.01))
     mapped: int = 10**6
     seeds: int = 8
     samples: int = 4000
@@ -49,7 +55,8 @@ class Sizes(pieces.Plan):
 
     @classmethod
     def quick(cls) -> Sizes:
-        return cls(rows=((1000, 5.0),), mapped=2000, seeds=1, samples=1500, folds=2, cv=2, halves=1, repeats=1)
+        wide = ((200, 400, 1.0), (200, 4000, 0.01))
+        return cls(((1000, 5.0),), wide, 2000, seeds=1, samples=1500, folds=2, cv=2, halves=1, repeats=1)
 
 
 def _costs(sizes: Sizes) -> list[Case]:
@@ -58,7 +65,8 @@ def _costs(sizes: Sizes) -> list[Case]:
         Case(f"w8a, {rows or 'all'} rows", partial(_over_logistic, rows, bound, sizes.repeats))
         for rows, bound in sizes.rows
     ]
-    return [*cases, Case("memory", partial(_memory, sizes.mapped))]
+    wide = [Case(f"{n:,} × {d:,}", partial(_wide, n, d, filled, sizes.repeats)) for n, d, filled in sizes.wide]
+    return [*cases, *wide, Case("memory", partial(_memory, sizes.mapped))]
 
 
 def _over_logistic(rows: int | None, bound: float, repeats: int) -> Iterator[Row]:
@@ -68,14 +76,54 @@ def _over_logistic(rows: int | None, bound: float, repeats: int) -> Iterator[Row
     except MissingDataError:
         yield Row(what, None, target=at_most(bound))
         return
+    yield over(what, _compared(X, y, repeats), "ranker", "logistic", target=at_most(bound))
+
+
+def _compared(X: Any, y: NDArray[Any], repeats: int) -> dict[str, float]:
+    """Seconds of a fit of LinearRanker and of the baseline, one thread each."""
     with threadpool_limits(THREADS), unconverged(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of other defaults to come
         fits = {
             "ranker": lambda: LinearRanker().fit(X, y),
             "logistic": lambda: LogisticRegressionCV(Cs=6, cv=5).fit(X, y),
         }
-        found = compare(fits, repeats)
-    yield over(what, found, "ranker", "logistic", target=at_most(bound))
+        return compare(fits, repeats)
+
+
+def _wide(n: int, d: int, filled: float, repeats: int) -> Iterator[Row]:
+    """Time and memory of a fit to data with more features than samples."""
+    X, y = _wide_data(n, d, filled)
+    kind, parts = ("dense", [X]) if isinstance(X, np.ndarray) else ("CSR", [X.data, X.indices, X.indptr])
+    what = f"{n:,} × {d:,} {kind}:"
+    found = _compared(X, y, repeats)
+    yield over(
+        f"{what} LinearRanker over LogisticRegressionCV(Cs=6, cv=5)",
+        found,
+        "ranker",
+        "logistic",
+        target=at_most(_WIDE_TIME),
+    )
+    with threadpool_limits(THREADS):
+        grown = growth_of(lambda: LinearRanker().fit(X, y))
+    size = sum(part.nbytes for part in parts)
+    yield Row(
+        f"{what} peak memory of a fit, over that of X",
+        None if grown is None else grown / size,
+        "",
+        at_most(_WIDE_MEMORY),
+    )
+
+
+def _wide_data(n: int, d: int, filled: float) -> tuple[Any, NDArray[np.bool_]]:
+    """Features of which a twentieth decides who is among the 7 % positives."""
+    rng = np.random.default_rng(0)
+    if filled == 1.0:
+        X = rng.standard_normal((n, d))
+    else:
+        X = sparse.random(n, d, filled, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    scores = X @ (rng.standard_normal(d) * (rng.random(d) < 0.05))
+    scores = scores / scores.std() + 0.3 * rng.standard_normal(n)
+    return X, scores > np.quantile(scores, 0.93)
 
 
 def _memory(rows: int) -> Iterator[Row]:

@@ -1,17 +1,94 @@
-"""From the arguments of `fit` to the task that solvers see: which samples form which query, with which weight."""
+"""The ranking task that solvers see: which samples form which query, with which weight, and what is minimised."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_array, first_true
-from rankwise.linear.objective import Inference, Task
+from rankwise.linear.features import Vector
 from rankwise.metrics.loss import Loss
-from rankwise.queries import Queries, Truth, as_queries, group, single_query
+from rankwise.queries import Queries, Solved, Truth, as_queries, group, single_query
 from rankwise.surrogates import Hinge, Surrogate
+
+
+class Inference(NamedTuple):
+    """Queries, loss and surrogate: all that a value needs except the scores."""
+
+    queries: Queries
+    loss: Loss
+    surrogate: Surrogate = Hinge()
+    n_threads: int = 1
+
+    def solve(self, scores: NDArray[np.floating]) -> Solved:
+        """Solve scores, query after query."""
+        return self.surrogate.solve(scores, self.queries, self.loss, self.n_threads)
+
+
+class Risk(NamedTuple):
+    """The sums Σ ω J and Σ ω Δ over queries, and the gradient by sample, (n,)."""
+
+    value: float
+    loss: float
+    gradient: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Queries that have something to rank, and what counts. relevant: (n,) of all samples; of grades, those above 0.
+
+    order: rows of the samples, query after query; None if all samples are in this order already. weights: (Q,) weight ω
+    of each query; they add up to 1.
+    """
+
+    relevant: NDArray[np.bool_]
+    inference: Inference
+    order: NDArray[np.int64] | None
+    weights: Vector
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.weights.size
+
+    @cached_property
+    def _weight_of_sample(self) -> Vector:
+        return np.repeat(self.weights, self.inference.queries.sizes)
+
+    def by(self, loss: Loss, surrogate: Surrogate) -> Task:
+        """Return the same task for another loss and surrogate."""
+        inference = self.inference._replace(loss=surrogate.accepts(loss), surrogate=surrogate)
+        return replace(self, inference=inference)
+
+    def gather(self, scores: Vector) -> Vector:
+        """Return the scores of the samples in the task, query after query."""
+        return scores if self.order is None else scores[self.order]
+
+    def weigh(self, solved: Solved) -> Risk:
+        """Sum up values, losses and gradients by the weights of their queries; the gradient by sample, (n,)."""
+        if self.n_queries == 1 and self.weights[0] == 1.0:
+            value, lost = float(solved.value[0]), float(solved.loss[0])
+            gradient = solved.gradient.astype(np.float64, copy=False)
+        else:
+            value, lost = float(self.weights @ solved.value), float(self.weights @ solved.loss)
+            gradient = solved.gradient * self._weight_of_sample
+        if self.order is None:
+            return Risk(value, lost, gradient)
+        scattered = np.zeros(self.relevant.size)  # samples outside the task have gradient 0
+        scattered[self.order] = gradient
+        return Risk(value, lost, scattered)
+
+    def query(self, q: int) -> tuple[NDArray[np.int64] | slice, Task]:
+        """Return the rows of a query, and the task of these alone."""
+        inference = self.inference
+        start, stop = inference.queries.starts[q : q + 2].tolist()
+        rows = slice(start, stop) if self.order is None else self.order[start:stop]
+        alone = inference._replace(queries=single_query(inference.queries.truth[start:stop]), n_threads=1)
+        return rows, Task(alone.queries.relevant, alone, None, np.ones(1))
 
 
 class Rankable(NamedTuple):
@@ -86,7 +163,7 @@ def pose(
     Returns
     -------
     Task
-        The ranking task.
+        The ranking task, for `Objective`.
 
     Raises
     ------
