@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 
 import rankwise as rw
 from rankwise.dask import DaskRankSVM, SchedulerLostError
-from rankwise.dask.objective import DaskObjective
+from rankwise.dask.task import DaskObjective
 
 pytestmark = [pytest.mark.distributed, pytest.mark.kill]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dask_problems import InProcess
 from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.dask.functions import hinge_of, precision_of
-from rankwise.dask.labelling import Labelled
+from rankwise.dask.labels import Labelled
+from rankwise.distributed.exchange import Traffic
+from rankwise.distributed.part import Large, Members, Part, divide
+from rankwise.distributed.smooth import solve_smooth
 from rankwise.metrics.registry import as_loss, as_metric
-from rankwise.parts.exchange import Here, Traffic
-from rankwise.parts.hinge import Large
-from rankwise.parts.share import Plan, Scored, share_out
-from rankwise.parts.smooth import solve_smooth_parts
 
 ATOL = 1e-12
 KINDS = ("normal", "rounded", "few", "equal", "cauchy", "scaled", "clustered")
@@ -39,10 +39,10 @@ def draw(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return scores
 
 
-def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> Here:
+def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> InProcess:
     bounds = list(pairwise([0, *cuts, scores.size]))
     states = [Labelled(k, truth[a:b], None if qid is None else qid[a:b], None) for k, (a, b) in enumerate(bounds)]
-    return Here(states, [scores[a:b] for a, b in bounds])
+    return InProcess(states, [scores[a:b] for a, b in bounds])
 
 
 def hinge(scores: Any, truth: Any, cuts: Any, loss: str, qid: Any = None) -> tuple[float, float, Any, Traffic]:
@@ -109,13 +109,12 @@ def test_the_smooth_loss_of_large_queries(kind: str, rng: np.random.Generator) -
     n_pos = int(relevant.sum())
     states = []
     for a, b in pairwise([0, 10, 10, 25_000, n]):
-        plan = Plan(None, np.flatnonzero(relevant[a:b]), a, n)
-        states.append(share_out(Scored(scores[a:b]), [plan]))
+        states.append(divide(Part(scores[a:b]), [Members(None, np.flatnonzero(relevant[a:b]), a, n)]))
     for width in (0.01, 1.0, 10.0):
         local = rw.smooth_loss(scores, relevant, "ap", width=width)
-        parts, (found,) = solve_smooth_parts(Here(states), [Large(n, n_pos)], as_loss("ap"), rw.Smooth(width))
-        np.testing.assert_allclose(found.solved(0.0).value, local.value, rtol=1e-10)
-        gradient = np.concatenate([state.shares[0].gradient for state in parts.states])
+        parts, (found,) = solve_smooth(InProcess(states), [Large(n, n_pos)], as_loss("ap"), rw.Smooth(width))
+        np.testing.assert_allclose(found.value, local.value, rtol=1e-10)
+        gradient = np.concatenate([state.portions[0].gradient for state in parts.states])
         scale = np.abs(local.gradient).max() + 1e-300
         np.testing.assert_allclose(gradient / scale, local.gradient / scale, rtol=0, atol=1e-10)
 

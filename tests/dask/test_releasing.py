@@ -13,7 +13,7 @@ from dask_problems import in_parts, rare
 from distributed import Client, LocalCluster, wait
 
 from rankwise.dask import DaskLinearRanker, DaskRankSVM, average_precision, structured_hinge
-from rankwise.dask.objective import DaskObjective
+from rankwise.dask.task import DaskObjective
 
 SIZES = [50, 30, 20]
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.dask.cluster import as_client
 from rankwise.dask.collections import as_dask_array, check_dimensions, feature_names, is_frame, partitions
 from rankwise.dask.faults import fault_of_features
-from rankwise.dask.holding import as_client
 from rankwise.dask.loading import check_types
-from rankwise.dask.objective import DaskObjective
+from rankwise.dask.task import DaskObjective
 from rankwise.linear.base import BaseLinearRanker, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.threshold import between
@@ -84,8 +84,7 @@ class DaskRanker(BaseLinearRanker):
         Returns
         -------
         dask Array of shape (n_samples,)
-            Scores, with the partitions of X. A higher score means that the sample is more likely to be relevant.
-            `predict` returns the relevant class, classes_[1], for scores above 0.
+            Scores, with the partitions of X. `predict` returns the relevant class, classes_[1], for scores above 0.
         """
         return self._by_partition(X, "decision_function", np.dtype(np.float64))
 
@@ -162,17 +161,14 @@ class DaskRanker(BaseLinearRanker):
 
     def _set(self, learnt: Vector) -> None:
         d = self.n_features_in_
-        self.coef_, self.intercept_ = (
-            learnt[None, :d].copy(),
-            INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1),
-        )
+        self.coef_ = learnt[None, :d].copy()
+        self.intercept_ = INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
 
-    def _keep_partial(self, learnt: Vector | None) -> None:
+    def _keep_partial(self, learnt: Vector) -> None:
         """Keep the best model so far as an ordinary ranker in partial_. Its intercept is 0 unless it was learnt."""
-        if learnt is not None:
-            self._set(learnt)
-            self.partial_ = self.to_local()
-            del self.coef_, self.intercept_
+        self._set(learnt)
+        self.partial_ = self.to_local()
+        del self.coef_, self.intercept_
 
 
 def _predict(model: Any, method: str, block: Any, number: int, first: float) -> NDArray[Any]:
