@@ -65,9 +65,11 @@ def structured_hinge(
 
     Parameters
     ----------
-    scores, relevant, qid : dask Array or Series of shape (n_samples,)
-        As for `rankwise.structured_hinge`. Queries may be in any order over any partitions.
+    scores, relevant : dask Array or Series of shape (n_samples,)
+        As for `rankwise.structured_hinge`.
     {loss}
+    qid : dask Array or Series of shape (n_samples,), optional
+        Query of each sample, in any order over any partitions. By default all samples form one query.
     scale : float, default 1.0
         Weight of the loss against the margin.
     {empty}
@@ -144,9 +146,11 @@ def average_precision(
 
     Parameters
     ----------
-    scores, relevant, qid : dask Array or Series of shape (n_samples,)
-        As for `rankwise.metrics.average_precision`. Queries may be in any order over any partitions.
+    scores, relevant : dask Array or Series of shape (n_samples,)
+        As for `rankwise.metrics.average_precision`.
     {k}
+    qid : dask Array or Series of shape (n_samples,), optional
+        Query of each sample, in any order over any partitions. By default all samples form one query.
     {empty_metric}
     client : distributed.Client, optional
         Dask client to use. The default is the current one.

@@ -34,14 +34,14 @@ class DaskRankSVM(DaskRanker, RankSVM):
 
     Parameters
     ----------
-    loss, C, solver, method, tol, max_iter, scale, fit_intercept, random_state, verbose : optional
-        As in `RankSVM`. "frank-wolfe" supports only a single query.
-    prior : array-like of shape (n_features,), optional
-        Coefficients to start from and to refine, as in `RankSVM`; not an estimator.
+    loss, C, solver, method, tol, max_iter, scale, prior, fit_intercept : optional
+        As in `RankSVM`, but "frank-wolfe" supports only a single query, and the prior must be coefficients.
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     n_threads : int, default 1
         Not used. Dask decides how many threads work.
+    random_state, verbose : optional
+        As in `RankSVM`.
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 
