@@ -16,8 +16,7 @@ import rankwise as rw
 from rankwise.latent import bags as bags_module
 from rankwise.latent import cccp, training
 from rankwise.latent.bags import Bags, as_bags
-from rankwise.latent.cccp import State
-from rankwise.latent.working_set import WorkingSet, best_of
+from rankwise.latent.cccp import State, WorkingSet, best_of
 
 Array = NDArray[np.float64]
 LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 import rankwise as rw
 from rankwise.latent import cccp
 from rankwise.latent.bags import as_bags
-from rankwise.latent.working_set import WorkingSet
+from rankwise.latent.cccp import WorkingSet
 from rankwise.linear.objective import Clock
 from rankwise.linear.posing import pose
 from rankwise.metrics.registry import as_loss

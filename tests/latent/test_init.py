@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import rankwise as rw
 from rankwise.latent import Bags, training
+from rankwise.latent.bags import bag_means
 from rankwise.latent.cccp import State
-from rankwise.latent.initial import bag_means
 
 Array = NDArray[np.float64]
 # Zeros may be a minimum: it is said, and not what these tests are about.
