@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from dask import delayed
@@ -20,9 +20,30 @@ from rankwise.linear.base import BaseLinearRanker, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.threshold import between
 
-__all__ = ["DaskRanker"]
+__all__ = ["DaskRanker", "like_local"]
+
+Kind = TypeVar("Kind", bound=type)
+# What is said of data in memory, and what is said here.
+_WORDS = (
+    ("array-like or sparse matrix", "dask Array or DataFrame"),
+    ("array-like", "dask Array or Series"),
+    ("ndarray", "dask Array"),
+)
 
 
+def like_local(kind: Kind) -> Kind:
+    """Give methods of a ranker without a docstring that of the ordinary ranker, for Dask collections."""
+    local = getattr(kind, "_local", BaseLinearRanker)
+    for name in ("fit", "decision_function", "predict", "rank"):
+        if name in vars(kind):
+            text = getattr(local, name).__doc__.replace(f"\n        {local.__name__}\n", f"\n        {kind.__name__}\n")
+            for said, here in _WORDS:
+                text = text.replace(said, here)
+            vars(kind)[name].__doc__ = text
+    return kind
+
+
+@like_local
 class DaskRanker(BaseLinearRanker):
     """Base class of the rankers on Dask. client: None means the current one."""
 
@@ -74,54 +95,13 @@ class DaskRanker(BaseLinearRanker):
         return model
 
     def decision_function(self, X: Any) -> Any:
-        """Score samples by X·coef_ + intercept_, lazily.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
-
-        Returns
-        -------
-        dask Array of shape (n_samples,)
-            Scores, with the partitions of X. `predict` returns the relevant class, classes_[1], for scores above 0.
-        """
         return self._by_partition(X, "decision_function", np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
-        """Predict the class of each sample, lazily.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
-
-        Returns
-        -------
-        dask Array of shape (n_samples,)
-            The relevant class, classes_[1], where `decision_function` is above 0, and classes_[0] elsewhere.
-        """
         check_is_fitted(self, "coef_")
         return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
 
     def rank(self, X: Any, qid: Any = None) -> Any:
-        """Rank samples by their scores, within each query, lazily.
-
-        All scores are collected on one worker, which needs 8 bytes per sample.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
-        qid : dask Array or Series of shape (n_samples,), optional
-            Query of each sample, in any order, with the partitions of X. By default all samples form one query.
-
-        Returns
-        -------
-        dask Array of shape (n_samples,)
-            Rank of each sample in its query. The best sample has rank 1. Samples with equal scores are ranked in the
-            order of their rows.
-        """
         scores = self.decision_function(X)
         ids = None if qid is None else partitions(qid, "qid")
         ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)

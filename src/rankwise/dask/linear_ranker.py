@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rankwise.dask.base import DaskRanker
+from rankwise.dask.base import DaskRanker, like_local
 from rankwise.dask.cluster import holding
 from rankwise.dask.labels import Labelled, label
 from rankwise.dask.loading import load_parts
@@ -30,6 +30,7 @@ from rankwise.surrogates import Hinge
 __all__ = ["DaskLinearRanker"]
 
 
+@like_local
 class DaskLinearRanker(DaskRanker, LinearRanker):
     """Linear ranker that tunes itself for a ranking metric, on Dask arrays or dataframes.
 
@@ -58,6 +59,11 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
     --------
     rankwise.LinearRanker : The same ranker for data in memory.
     DaskRankSVM : Convex ranking SVM on Dask, with a certified optimum.
+
+    Notes
+    -----
+    Data and predictions are as in `DaskRankSVM`: lazy, in any partitions. `fit` raises `SchedulerLostError` if the Dask
+    scheduler can no longer be reached.
 
     Examples
     --------
@@ -88,33 +94,6 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         self.client = client
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskLinearRanker:
-        """Fit the ranker to labelled samples on the cluster.
-
-        If you press Ctrl-C during the search, `fit` stops the search, does the final fits with the candidates that it
-        has compared so far, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps what is fitted by
-        then.
-
-        Parameters
-        ----------
-        X, y, qid, query_weight : dask Array, DataFrame or Series
-            As for `LinearRanker.fit`, with dense or CSR blocks. Queries may be in any order over any partitions.
-
-        Returns
-        -------
-        DaskLinearRanker
-            The fitted ranker itself.
-
-        Raises
-        ------
-        SchedulerLostError
-            If the Dask scheduler can no longer be reached, or if the client is closed.
-        TypeError
-            If the metric is a scorer, or if the data are not Dask collections.
-        ValueError
-            If a parameter or the data are invalid.
-        KeyboardInterrupt
-            After Ctrl-C.
-        """
         started = time.perf_counter()
         metric, n_jobs = self._judged_by(qid), self._n_jobs()
         if metric is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.dask.base import DaskRanker
+from rankwise.dask.base import DaskRanker, like_local
 from rankwise.dask.cluster import Hold, SchedulerLostError, holding
 from rankwise.dask.labels import label
 from rankwise.dask.loading import load_parts
@@ -23,6 +23,7 @@ from rankwise.surrogates import Hinge
 __all__ = ["DaskRankSVM"]
 
 
+@like_local
 @dataclass(eq=False, repr=False)
 class DaskRankSVM(DaskRanker, RankSVM):
     """Linear ranking SVM for a ranking loss, on Dask arrays or dataframes.
@@ -64,6 +65,11 @@ class DaskRankSVM(DaskRanker, RankSVM):
 
     Notes
     -----
+    `fit` takes dense or CSR blocks or dataframes, also of unknown sizes, and queries in any order over any partitions.
+    If a worker dies, it takes longer but gives the same result. If the scheduler is lost, it raises
+    `SchedulerLostError`; after this and any other error the best model is in partial_. Predictions are lazy. `rank`
+    collects all scores on one worker, 8 bytes per sample.
+
     Scores stay on the workers. A step exchanges O(positives + buckets + features) numbers, independent of the number
     of samples. Queries within one partition are solved there. If a query is spread over several partitions, its scores
     are sent to the client if it has fewer than about 8,000 samples, or if the loss has a cut-off or no discount. So
@@ -86,33 +92,6 @@ class DaskRankSVM(DaskRanker, RankSVM):
     client: Any = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
-        """Fit the ranker to labelled samples on the cluster.
-
-        If a worker dies, the fit takes longer but gives the same result. If you press Ctrl-C, `fit` keeps the best
-        model so far, if there is one, and raises KeyboardInterrupt. After any other error this model is in partial_.
-
-        Parameters
-        ----------
-        X, y, qid, query_weight : dask Array, DataFrame or Series
-            As for `RankSVM.fit`, with dense or CSR blocks, and maybe partitions of unknown sizes. Queries may be in any
-            order over any partitions.
-
-        Returns
-        -------
-        DaskRankSVM
-            The fitted ranker itself.
-
-        Raises
-        ------
-        SchedulerLostError
-            If the Dask scheduler can no longer be reached, or if the client is closed.
-        TypeError
-            If `prior` is an estimator, or if the data are not Dask collections.
-        ValueError
-            If a parameter or the data are invalid.
-        KeyboardInterrupt
-            After Ctrl-C.
-        """
         loss, solve = self.validated()
         hinge = Hinge(self.scale, self.method)
         if not self.warm_start:
