@@ -36,7 +36,9 @@ def like_local(kind: Kind) -> Kind:
     local = getattr(kind, "_local", BaseLinearRanker)
     for name in ("fit", "decision_function", "predict", "rank"):
         if name in vars(kind):
-            text = getattr(local, name).__doc__.replace(f"\n        {local.__name__}\n", f"\n        {kind.__name__}\n")
+            text = (getattr(local, name).__doc__ or "").replace(
+                f"\n        {local.__name__}\n", f"\n        {kind.__name__}\n"
+            )
             for said, here in _WORDS:
                 text = text.replace(said, here)
             vars(kind)[name].__doc__ = text

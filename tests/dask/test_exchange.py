@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -19,24 +20,19 @@ from rankwise.distributed.smooth import solve_smooth
 from rankwise.metrics.registry import as_loss, as_metric
 
 ATOL = 1e-12
-KINDS = ("normal", "rounded", "few", "equal", "cauchy", "scaled", "clustered")
+KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "rounded": lambda rng, n: np.round(rng.normal(size=n), 1),
+    "few": lambda rng, n: rng.integers(-1, 2, n),
+    "equal": lambda rng, n: np.full(n, 0.25),
+    "cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "scaled": lambda rng, n: np.exp(8.0 * rng.normal(size=n)),
+    "clustered": lambda rng, n: np.round(rng.normal(size=n)) + 1e-9 * rng.normal(size=n),
+}
 
 
 def draw(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    scores = rng.normal(size=n)
-    if kind == "rounded":
-        return np.round(scores, 1)
-    if kind == "few":
-        return rng.integers(-1, 2, n).astype(float)
-    if kind == "equal":
-        return np.full(n, 0.25)
-    if kind == "cauchy":
-        return rng.standard_cauchy(n)
-    if kind == "scaled":
-        return np.exp(8.0 * scores)
-    if kind == "clustered":
-        return np.round(scores) + 1e-9 * rng.normal(size=n)
-    return scores
+    return np.asarray(KINDS[kind](rng, n), np.float64)
 
 
 def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> InProcess:
@@ -56,7 +52,7 @@ def problem(t: int, rng: np.random.Generator, large: bool) -> tuple[Any, Any, An
     n = int(rng.integers(9000, 12_000)) + 12 * n_pos if large else int(rng.integers(n_pos + 1, 300))
     relevant = np.zeros(n, bool)
     relevant[rng.choice(n, n_pos, replace=False)] = True
-    scores = draw(KINDS[t % len(KINDS)], n, rng)
+    scores = draw([*KINDS][t % len(KINDS)], n, rng)
     scores = scores + relevant * rng.normal() * np.median(np.abs(scores))
     return scores, relevant, np.sort(rng.integers(0, n + 1, 3)), ("ap", "ndcg", "mrr", "auc")[t % 4]
 
@@ -70,7 +66,7 @@ def test_84_random_vectors_have_the_hinge_and_the_precision_of_one_machine(
         scores, relevant, cuts, loss = problem(t, rng, large)
         local = rw.structured_hinge(scores, relevant, loss)
         value, lost, gradient, _ = hinge(scores, relevant, cuts, loss)
-        where = f"{t}, {KINDS[t % len(KINDS)]}, {loss}"
+        where = f"{t}, {[*KINDS][t % len(KINDS)]}, {loss}"
         np.testing.assert_allclose(value, local.value, rtol=ATOL, atol=ATOL, err_msg=where)
         np.testing.assert_allclose(lost, local.loss, rtol=ATOL, atol=ATOL, err_msg=where)
         np.testing.assert_allclose(gradient, local.gradient, rtol=0, atol=ATOL, err_msg=where)
