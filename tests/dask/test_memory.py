@@ -34,7 +34,7 @@ def test_a_parquet_folder_larger_than_the_memory_limit(tmp_path: Path, rng: np.r
         pd.DataFrame(X, columns=names).assign(y=y).to_parquet(tmp_path / f"{k:03}.parquet", **plain)
         blocks.append((X, y))
     assert sum(X.nbytes for X, _ in blocks) > LIMIT
-    local = rw.RankSVM("ap", C=1.0, max_iter=3, tol=0.5).fit(*map(np.concatenate, zip(*blocks, strict=True)))
+    local = rw.RankSVM("ap", C=1.0, max_iter=2, tol=0.5).fit(*map(np.concatenate, zip(*blocks, strict=True)))
     blocks.clear()
     with (
         LocalCluster(
@@ -49,6 +49,6 @@ def test_a_parquet_folder_larger_than_the_memory_limit(tmp_path: Path, rng: np.r
     ):
         frame = dd.read_parquet(tmp_path / "*.parquet")
         pids = client.run(os.getpid)
-        found = DaskRankSVM("ap", C=1.0, max_iter=3, tol=0.5).fit(frame[names], frame.y)
+        found = DaskRankSVM("ap", C=1.0, max_iter=2, tol=0.5).fit(frame[names], frame.y)
         assert client.run(os.getpid) == pids  # nobody ran out of memory
     assert_same_fit(found, local)
