@@ -36,8 +36,7 @@ from rankwise.surrogates import (
 
 if TYPE_CHECKING:
     from rankwise.latent.bags import Bags
-    from rankwise.latent.latent_svm import LatentRankSVM
-    from rankwise.latent.latent_svm_cv import LatentRankSVMCV
+    from rankwise.latent.latent_svm import LatentRankSVM, LatentRankSVMCV
     from rankwise.linear.linear_ranker import LinearRanker
     from rankwise.linear.rank_svm import RankSVM
     from rankwise.linear.rank_svm_cv import RankSVMCV
@@ -90,7 +89,7 @@ __all__ = [
 _LAZY = {
     "Bags": "rankwise.latent.bags",
     "LatentRankSVM": "rankwise.latent.latent_svm",
-    "LatentRankSVMCV": "rankwise.latent.latent_svm_cv",
+    "LatentRankSVMCV": "rankwise.latent.latent_svm",
     "LinearRanker": "rankwise.linear.linear_ranker",
     "RankSVM": "rankwise.linear.rank_svm",
     "RankSVMCV": "rankwise.linear.rank_svm_cv",

@@ -17,7 +17,7 @@ _KINDS = {
     "rank-svm": ("rankwise.linear.rank_svm", "RankSVM"),
     "rank-svm-cv": ("rankwise.linear.rank_svm_cv", "RankSVMCV"),
     "latent-rank-svm": ("rankwise.latent.latent_svm", "LatentRankSVM"),
-    "latent-rank-svm-cv": ("rankwise.latent.latent_svm_cv", "LatentRankSVMCV"),
+    "latent-rank-svm-cv": ("rankwise.latent.latent_svm", "LatentRankSVMCV"),
 }
 # Other packages add kinds by entry points of this group, named after them: a class with `from_file`.
 _OTHERS = "rankwise.models"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import dask
 import pytest
@@ -16,12 +17,20 @@ dask.config.set(
         "distributed.admin.system-monitor.interval": "2s",
     }
 )
+_PLAIN: Any = {"threads_per_worker": 1, "dashboard_address": ":0"}
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
     """Two workers, each a process with a thread."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as started:
+    with LocalCluster(n_workers=2, processes=True, **_PLAIN) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def near() -> Iterator[LocalCluster]:
+    """A worker in this process: what is refused is refused there, too."""
+    with LocalCluster(n_workers=1, processes=False, **_PLAIN) as started:
         yield started
 
 
@@ -29,13 +38,6 @@ def cluster() -> Iterator[LocalCluster]:
 def client(cluster: LocalCluster) -> Iterator[Client]:
     with Client(cluster) as connected:
         yield connected
-
-
-@pytest.fixture(scope="session")
-def near() -> Iterator[LocalCluster]:
-    """A worker in this process: what is refused is refused there, too."""
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as started:
-        yield started
 
 
 @pytest.fixture

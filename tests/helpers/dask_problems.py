@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from dask import delayed
 from numpy.typing import NDArray
 
 from rankwise.dask.collections import as_dask_array
+from rankwise.distributed.exchange import Each, Traffic, add_all, size_of
 
 RTOL = ATOL = 1e-10
 
@@ -39,3 +41,26 @@ def assert_same_fit(found: Any, local: Any) -> None:
     for name in ("coef_", "intercept_", "objective_", "dual_", "C_"):
         np.testing.assert_allclose(getattr(found, name), getattr(local, name), rtol=RTOL, atol=ATOL, err_msg=name)
     np.testing.assert_array_equal(found.classes_, local.classes_)
+
+
+@dataclass
+class InProcess:
+    """An `Exchange` whose parts are all in this process."""
+
+    states: list[Any]
+    data: list[Any] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def derive(self, function: Any, *args: Any, reads: bool = False) -> InProcess:
+        self.traffic.sent += size_of(args)
+        states = []
+        for k, state in enumerate(self.states):
+            own = [one[k] if isinstance(one, Each) else one for one in args]
+            states.append(function(*([self.data[k]] if reads else []), state, *own))
+        return InProcess(states, self.data, self.traffic)
+
+    def ask(self, function: Any, *args: Any, reads: bool = False) -> Any:
+        replies = self.derive(function, *args, reads=reads).states
+        self.traffic.rounds += 1
+        self.traffic.received += size_of(replies)
+        return add_all(replies)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import rankwise as rw
 from rankwise.latent import Bags, blocks, cccp
-from rankwise.latent.bags import as_bags
+from rankwise.latent.bags import as_bags, bag_means
 
 Array = NDArray[np.float64]
 SIZES = np.array([3, 1, 5, 2, 4, 1, 6, 2, 3, 3] * 3)
@@ -106,13 +106,20 @@ KEYS: dict[str, Any] = {
 }
 
 
+@cache
+def model_of_an_array(entries: int) -> rw.LatentRankSVM:
+    """The model of the plain array, where so many entries are few enough for all candidates to be used."""
+    assert entries == cccp._SMALL
+    return rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(Bags(matrix(), OFFSETS), Y)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("small", [True, False], ids=["one block", "many blocks"])
-def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not small:
-        monkeypatch.setattr(blocks, "_BLOCK", 300)
-        monkeypatch.setattr(blocks, "_PART", 30)
-        monkeypatch.setattr(blocks, "_AT_ONCE", 5)
+def test_every_form_gives_the_same_products_and_the_same_model(
+    form: Any, route: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if route == "working set":  # of many blocks, too
+        for name, size in (("_BLOCK", 300), ("_PART", 30), ("_AT_ONCE", 5)):
+            monkeypatch.setattr(blocks, name, size)
     X, bags = matrix(), Bags(form, OFFSETS)
     coef = np.arange(1.0, WIDTH + 1)
     assert (len(bags), bags.width, bags.n_candidates, bags.shape) == (30, WIDTH, N, (30,))
@@ -131,27 +138,12 @@ def test_every_form_gives_the_same_products(form: Any, small: bool, monkeypatch:
         np.testing.assert_array_equal(dense(bags[i]), X[OFFSETS[:-1][i] : OFFSETS[1:][i]])
     np.testing.assert_array_equal(dense(blocks.take_rows(bags.features, np.array([4, 4, 2]))), X[[4, 4, 2]])
     np.testing.assert_array_equal(blocks.read_rows(bags.features, OFFSETS[2], OFFSETS[3]), X[OFFSETS[2] : OFFSETS[3]])
-    with pytest.raises(IndexError):
-        bags[30]
-
-
-@cache
-def model_of_an_array(entries: int) -> rw.LatentRankSVM:
-    """The model of the plain array, where so many entries are few enough for all candidates to be used."""
-    assert entries == cccp._SMALL
-    return rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(Bags(matrix(), OFFSETS), Y)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entries", [0, 1 << 21], ids=["working set", "all candidates"])
-def test_every_form_gives_the_same_model(form: Any, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cccp, "_SMALL", entries)
-    plain = model_of_an_array(entries)
-    bags = Bags(form, OFFSETS)
-    model = rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(bags, Y)
+    means = [X[start:stop].mean(axis=0) for start, stop in itertools.pairwise(OFFSETS)]
+    np.testing.assert_allclose(dense(bag_means(bags[::-2])), means[::-2], atol=1e-6)
+    plain, model = model_of_an_array(cccp._SMALL), rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(bags, Y)
     assert plain.coef_.any()
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_array_equal(model.best_candidate(bags), plain.best_candidate(Bags(matrix(), OFFSETS)))
+    np.testing.assert_array_equal(model.best_candidate(bags), plain.best_candidate(Bags(X, OFFSETS)))
 
 
 def test_a_list_an_array_of_three_dimensions_and_bags_are_one() -> None:

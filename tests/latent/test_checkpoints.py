@@ -1,32 +1,32 @@
-"""Checkpoints: a fit that was cut off goes on to the same model, a finished one is only read, no other is mistaken."""
+"""Checkpoints: a fit that is cut off, by Ctrl-C or kill -9, goes on to the same model; no other is mistaken for it."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bag_problems import ZEROS, planted
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import rankwise as rw
 from rankwise.io import ModelFileError, read_model, write_model
 from rankwise.latent import cccp, training
-from rankwise.linear import task as task_module
 
 Array = NDArray[np.float64]
-# Zeros may be a minimum: it is said, and not what these tests are about.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
+pytestmark = pytest.mark.filterwarnings(ZEROS)
 
 
-def data(seed: int = 0) -> tuple[list[Array], NDArray[np.bool_]]:
-    rng = np.random.default_rng(seed)
-    y = np.arange(60) % 3 == 0
-    bags = [rng.normal(size=(rng.integers(2, 9), 4)) for _ in y]
-    for bag, positive in zip(bags, y, strict=True):
-        bag[rng.integers(len(bag)), 0] += 5.0 * positive
-    return bags, y
+def data() -> tuple[list[Array], NDArray[np.bool_]]:
+    return planted(width=4, most=8)[:2]
 
 
 def files(folder: Path) -> list[Path]:
@@ -43,48 +43,19 @@ def assert_same(model: Any, other: Any) -> None:
         np.testing.assert_array_equal(model.history_[name], other.history_[name], err_msg=name)
 
 
-@pytest.fixture
-def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Ctrl-C at the k-th call of inference; whether it came to that."""
-    real = task_module.Inference.solve
-
-    def at(k: int, model: Any, *args: Any) -> bool:
-        count = [0]
-
-        def hinge(*parts: Any, **options: Any) -> Any:
-            count[0] += 1
-            if count[0] == k:
-                raise KeyboardInterrupt
-            return real(*parts, **options)
-
-        monkeypatch.setattr(task_module.Inference, "solve", hinge)
-        try:
-            model.fit(*args)
-        except KeyboardInterrupt:
-            return True
-        finally:
-            monkeypatch.setattr(task_module.Inference, "solve", real)
-        return False
-
-    return at
-
-
-@pytest.mark.parametrize("entries", [0, 1 << 21], ids=["working set", "all candidates"])
-@pytest.mark.parametrize(
-    ("loss", "options"),
-    [("ap", {"init": "random"}), ("zero-one", {}), ("ndcg", {"init": "first"})],
-    ids=["chance", "mean", "first"],
-)
+@pytest.mark.parametrize(("loss", "init"), [("ap", "random"), ("zero-one", "mean"), ("ndcg", "first")])
 def test_a_fit_cut_off_anywhere_goes_on_to_the_same_model(
-    loss: str, options: Any, entries: int, tmp_path: Path, interrupted: Any, monkeypatch: pytest.MonkeyPatch
+    loss: str, init: str, route: str, tmp_path: Path, interrupted: Any
 ) -> None:
-    monkeypatch.setattr(cccp, "_SMALL", entries)
     bags, y = data()
-    model = rw.LatentRankSVM(loss, 30.0, checkpoint=tmp_path / "c", tol=1e-5, outer_tol=1e-9, **options)
+    model = rw.LatentRankSVM(loss, 30.0, checkpoint=tmp_path / "c", tol=1e-5, outer_tol=1e-9, init=init)
     whole = rw.LatentRankSVM(**model.get_params() | {"checkpoint": None}).fit(bags, y)
     cuts = 0
-    for k in (7, 31, 3, 58, 40, 17):
-        cuts += interrupted(k, model, bags, y)
+    for at in (7, 31, 3, 58, 40, 17):
+        with interrupted(lambda k, at=at: k == at), suppress(KeyboardInterrupt):
+            cuts += 1
+            model.fit(bags, y)
+            cuts -= 1
     model.fit(bags, y)
     assert cuts >= 3
     assert_same(model, whole)
@@ -156,14 +127,8 @@ def test_another_problem_in_the_same_folder_is_another_file(tmp_path: Path) -> N
     changed[17][-1, 3] += 1e-6
     regrouped = [np.concatenate(bags[:2])[:1], np.concatenate(bags[:2])[1:], *bags[2:]]
     weight = 1.0 + QID
-    for given in [
-        (bags, moved),
-        (changed, y),
-        (regrouped, y),
-        (bags, y, QID),
-        (bags, y, QID, weight),
-        (bags[1:], y[1:]),
-    ]:
+    others = [(bags, moved), (changed, y), (regrouped, y), (bags, y, QID), (bags, y, QID, weight), (bags[1:], y[1:])]
+    for given in others:
         model = rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(*given)
         known += 1
         assert len(files(tmp_path)) == known
@@ -190,23 +155,6 @@ def test_equal_problems_are_one_file_whatever_they_are_made_of(tmp_path: Path) -
         assert_same(model, models[0])
 
 
-def damaged(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    file = read_model(path)
-    fewer = {name: array for name, array in file.arrays.items() if name != "coef"}
-    return {
-        "cut": lambda: path.write_bytes(content[:-100]),
-        "empty": lambda: path.write_bytes(b""),
-        "other bytes": lambda: path.write_bytes(b"a" + content[1:]),
-        "a bit": lambda: path.write_bytes(content[:-900] + bytes([content[-900] ^ 1]) + content[-899:]),
-        "another kind": lambda: write_model(path, "rank-svm", file.header, file.arrays),
-        "without coef": lambda: write_model(path, file.kind, file.header, fewer),
-        "without round": lambda: write_model(
-            path, file.kind, {name: part for name, part in file.header.items() if name != "round"}, file.arrays
-        ),
-    }
-
-
 @pytest.mark.parametrize(
     "how", ["cut", "empty", "other bytes", "a bit", "another kind", "without coef", "without round"]
 )
@@ -214,7 +162,21 @@ def test_a_damaged_checkpoint_is_refused_by_name(how: str, tmp_path: Path) -> No
     bags, y = data()
     rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(bags, y)
     (path,) = files(tmp_path)
-    damaged(path)[how]()
+    content, file = path.read_bytes(), read_model(path)
+    bytes_of = {
+        "cut": content[:-100],
+        "empty": b"",
+        "other bytes": b"a" + content[1:],
+        "a bit": content[:-900] + bytes([content[-900] ^ 1]) + content[-899:],
+    }
+    if how in bytes_of:
+        path.write_bytes(bytes_of[how])
+    else:
+        gone = how.removeprefix("without ")
+        header, arrays = (
+            {name: part for name, part in one.items() if name != gone} for one in (file.header, file.arrays)
+        )
+        write_model(path, "rank-svm" if how == "another kind" else file.kind, header, arrays)
     with pytest.raises(ModelFileError, match=path.name.replace(".", r"\.")) as caught:
         rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(bags, y)
     assert "\n" not in str(caught.value)
@@ -234,3 +196,83 @@ def test_a_search_keeps_every_fit_and_reads_what_is_done(tmp_path: Path, monkeyp
     monkeypatch.setattr(cccp, "_round", None)
     assert_same(model.fit(bags, y), first)
     np.testing.assert_array_equal(model.scores_, first.scores_)
+
+
+KILLED = """
+import json, os, signal, sys
+import numpy as np
+import rankwise as rw
+from rankwise.latent import Bags, cccp, training
+
+cccp._SMALL = 0
+folder = sys.argv[1]
+bags = Bags(np.load(folder + "/x.npy", mmap_mode="r"), np.arange(201) * 50)
+y = np.arange(200) % 8 == 0
+rng = np.random.default_rng(int(sys.argv[2]))
+
+def fit(checkpoint):
+    model = rw.LatentRankSVM("zero-one", 30.0, tol=1e-6, outer_tol=1e-9, checkpoint=checkpoint)
+    model.fit(bags, y)
+    return {"coef": model.coef_.tolist(), "passes": model.timing_["passes"], "converged": model.converged_,
+            "history": {name: part.tolist() for name, part in model.history_.items() if name != "seconds"}}
+
+# In this process: the signal, when a checkpoint has been written for the n-th time.
+def after_saves(n, signal_):
+    write, count = training.write_state, [0]
+
+    def counted(path, state):
+        write(path, state)
+        count[0] += 1
+        if count[0] == n:
+            os.kill(os.getpid(), signal_)
+
+    training.write_state = counted
+
+# In this process: kill -9 when a new checkpoint is whole but not yet in the place of the old one.
+def before_replacing():
+    os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
+
+# How a process ends that is prepared so and fits; 7 after Ctrl-C.
+def ended(prepare):
+    pid = os.fork()
+    if pid == 0:
+        prepare()
+        try:
+            fit(folder)
+        except KeyboardInterrupt:
+            os._exit(7)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+# In this process: kill -9 at some moment; it may come too late.
+def at_random():
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.01, 0.3))
+
+whole = fit(None)
+ends = [ended(lambda n=n: after_saves(n, signal.SIGKILL)) for n in (1, 3)]
+ends += [ended(before_replacing), ended(lambda: after_saves(2, signal.SIGINT))]
+for _ in range(2):
+    ended(at_random)
+print(json.dumps({"whole": whole, "resumed": fit(folder), "ends": ends}))
+"""
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork here")
+def test_a_fit_killed_at_any_moment_goes_on_to_the_same_model(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(10_000, 24)).astype(np.float32)
+    features[np.arange(0, 10_000, 400) + 20, :2] += 4.0
+    np.save(tmp_path / "x.npy", features)
+    command = [sys.executable, "-c", KILLED, str(tmp_path), "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ends"] == [-signal.SIGKILL, -signal.SIGKILL, -signal.SIGKILL, 7]
+    assert found["whole"]["converged"]
+    assert np.any(found["whole"]["coef"])
+    assert len(found["whole"]["history"]["changed"]) > 1
+    assert found["resumed"]["coef"] == found["whole"]["coef"]
+    assert found["resumed"]["history"] == found["whole"]["history"]
+    assert len(list(tmp_path.glob("latent-*.rw"))) == 1

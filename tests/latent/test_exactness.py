@@ -8,44 +8,31 @@ from __future__ import annotations
 import itertools
 import warnings
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from bag_problems import LOSSES, ROUNDING, TENS, ZEROS, Planted, planted
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import rankwise as rw
 from rankwise.latent import cccp
 from rankwise.latent.bags import as_bags
-from rankwise.latent.working_set import WorkingSet
+from rankwise.latent.cccp import WorkingSet
 from rankwise.linear.objective import Clock
 from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
 
 Array = NDArray[np.float64]
-LOSSES = ["ap", "ndcg", "mrr", "auc", "zero-one"]
 RTOL = 1e-6  # of clarabel's optimum
-ROUNDING = 1e-9
-TENS = 10.0  # the column of the 0-1 loss's intercept
-# Zeros may be a minimum: it is said, and not what these tests are about.
-pytestmark = pytest.mark.filterwarnings("ignore:LatentRankSVM found only coefficients of 0")
+pytestmark = pytest.mark.filterwarnings(ZEROS)
 
 
-class Tiny(NamedTuple):
-    bags: list[Array]
-    relevant: NDArray[np.bool_]
-
-
-def draw(seed: int, n_pos: int, n_neg: int, most: int, width: int = 2) -> Tiny:
-    rng = np.random.default_rng(seed)
-    relevant = rng.permutation(np.arange(n_pos + n_neg) < n_pos)
-    bags = [rng.normal(size=(rng.integers(2, most + 1), width)) for _ in relevant]
-    for bag, positive in zip(bags, relevant, strict=True):
-        bag[rng.integers(len(bag)), 0] += 1.5 * positive
-    return Tiny(bags, relevant)
+def draw(seed: int, n_pos: int, n_neg: int) -> Planted:
+    return planted(n_pos + n_neg, seed, 1.5, 2, 3, n_pos)
 
 
 def delta(loss: str, truth: NDArray[np.bool_]) -> float:
@@ -84,13 +71,12 @@ def outputs(loss: str, truth: tuple[bool, ...]) -> tuple[Array, Array]:
     return table[:, 0], table[:, 1:]
 
 
-def planes(tiny: Tiny, loss: str, imputed: NDArray[np.int64], scale: float = 1.0) -> tuple[Array, Array]:
+def planes(tiny: Planted, loss: str, imputed: NDArray[np.int64], scale: float = 1.0) -> tuple[Array, Array]:
     """Offset and normal for every output and every choice of the negatives' candidates."""
-    deltas, factors = outputs(loss, tuple(tiny.relevant.tolist()))
+    deltas, factors = outputs(loss, tuple(tiny.y.tolist()))
     bags = [np.pad(bag, [(0, 0), (0, 1)], constant_values=TENS) for bag in tiny.bags] if loss == "zero-one" else None
     choices = [
-        bag[[pick]] if positive else bag
-        for bag, pick, positive in zip(bags or tiny.bags, imputed, tiny.relevant, strict=True)
+        bag[[pick]] if positive else bag for bag, pick, positive in zip(bags or tiny.bags, imputed, tiny.y, strict=True)
     ]
     normals = [factors @ np.array(chosen) for chosen in itertools.product(*choices)]
     return scale * np.tile(deltas, len(normals)), np.concatenate(normals)
@@ -114,19 +100,12 @@ def minimum(offsets: Array, normals: Array, C: float) -> float:
     return float(C * solution.obj_val)
 
 
-def fitted(tiny: Tiny, loss: str, C: float, init: Any, **options: Any) -> rw.LatentRankSVM:
+def fitted(tiny: Planted, loss: str, C: float, init: Any, **options: Any) -> rw.LatentRankSVM:
     model = rw.LatentRankSVM(loss, C, init=init, tol=1e-8, outer_tol=1e-9, **options)
     with warnings.catch_warnings():
         if "max_outer" in options:
             warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(tiny.bags, tiny.relevant)
-
-
-@pytest.fixture(params=["all candidates", "working set"])
-def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "working set":
-        monkeypatch.setattr(cccp, "_SMALL", 0)
-    return str(request.param)
+        return model.fit(tiny.bags, tiny.y)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.3])
@@ -135,20 +114,11 @@ def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def test_the_risk_of_a_convex_step_is_the_highest_over_candidates_and_rankings(
     n_pos: int, n_neg: int, loss: str, scale: float, rng: np.random.Generator
 ) -> None:
-    tiny = draw(n_pos, n_pos, n_neg, 3)
+    tiny = draw(n_pos, n_pos, n_neg)
     bags = as_bags(tiny.bags)
     imputed = rng.integers(0, bags.sizes)
-    problem = cccp.Problem(
-        bags,
-        tiny.relevant,
-        pose(tiny.relevant, as_loss(loss), surrogate=rw.Hinge(scale)),
-        2.0,
-        TENS if loss == "zero-one" else 0.0,
-        1e-3,
-        1e-3,
-        5,
-        100,
-    )
+    task, intercept = pose(tiny.y, as_loss(loss), surrogate=rw.Hinge(scale)), TENS if loss == "zero-one" else 0.0
+    problem = cccp.Problem(bags, tiny.y, task, 2.0, intercept, 1e-3, 1e-3, 5, 100)
     state = cccp.begin(problem, bags.starts + imputed, None)
     working = WorkingSet(bags, state.working, state.owner, state.last)
     objective = cccp._objective(problem, state, working)
@@ -167,7 +137,7 @@ def test_the_risk_of_a_convex_step_is_the_highest_over_candidates_and_rankings(
             assert best[i] == pytest.approx(scores.max(), rel=ROUNDING, abs=ROUNDING)
             assert best_rows[i] == bags.starts[i] + np.argmax(scores)
             assert fixed[i] == pytest.approx(scores[imputed[i]], rel=ROUNDING, abs=ROUNDING)
-        bound = problem.value(v, np.where(tiny.relevant, fixed, best), Clock())
+        bound = problem.value(v, np.where(tiny.y, fixed, best), Clock())
         assert bound == pytest.approx(0.5 * v @ v + 2.0 * heights.max(), rel=ROUNDING)
 
 
@@ -177,7 +147,7 @@ def test_a_convex_step_ends_at_the_minimum_of_the_programme_with_every_plane(
     loss: str, C: float, route: str, rng: np.random.Generator
 ) -> None:
     for seed in range(2):
-        tiny = draw(seed, 2, 3, 3)
+        tiny = draw(seed, 2, 3)
         imputed = np.array([rng.integers(len(bag)) for bag in tiny.bags])
         optimum = minimum(*planes(tiny, loss, imputed), C)
         model = fitted(tiny, loss, C, imputed, max_outer=1)
@@ -187,7 +157,7 @@ def test_a_convex_step_ends_at_the_minimum_of_the_programme_with_every_plane(
         assert model.history_["objective"][0] <= model.history_["primal"][0]
 
 
-def by_definition(tiny: Tiny, loss: str, C: float, model: rw.LatentRankSVM) -> float:
+def by_definition(tiny: Planted, loss: str, C: float, model: rw.LatentRankSVM) -> float:
     """½‖v‖² + C·risk with every positive at its best candidate."""
     v = model.coef_[0] if loss != "zero-one" else np.append(model.coef_[0], model.intercept_ / TENS)
     best = np.array([np.argmax(bag @ model.coef_[0]) for bag in tiny.bags])
@@ -196,10 +166,10 @@ def by_definition(tiny: Tiny, loss: str, C: float, model: rw.LatentRankSVM) -> f
 
 
 @cache
-def optima(seed: int, loss: str, C: float) -> tuple[Tiny, dict[tuple[int, ...], float]]:
+def optima(seed: int, loss: str, C: float) -> tuple[Planted, dict[tuple[int, ...], float]]:
     """A tiny problem, and the minimum for every choice of the positives' candidates."""
-    tiny = draw(seed, 2, 3, 3)
-    ranges = [range(len(bag)) if positive else range(1) for bag, positive in zip(*tiny, strict=True)]
+    tiny = draw(seed, 2, 3)
+    ranges = [range(len(bag)) if positive else range(1) for bag, positive in zip(tiny.bags, tiny.y, strict=True)]
     return tiny, {pick: minimum(*planes(tiny, loss, np.array(pick)), C) for pick in itertools.product(*ranges)}
 
 
@@ -211,7 +181,7 @@ def test_alternation_ends_where_the_candidates_are_the_best_of_their_own_minimum
         for init in ("mean", "first", "centre", "random"):
             model = fitted(tiny, loss, 5.0, init)
             assert model.converged_
-            best = tuple(np.where(tiny.relevant, model.best_candidate(tiny.bags), 0).tolist())
+            best = tuple(np.where(tiny.y, model.best_candidate(tiny.bags), 0).tolist())
             assert model.objective_ == pytest.approx(values[best], rel=RTOL)
             assert model.objective_ == pytest.approx(by_definition(tiny, loss, 5.0, model), rel=ROUNDING)
             assert model.objective_ >= min(values.values()) * (1 - RTOL)

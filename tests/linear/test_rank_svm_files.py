@@ -98,9 +98,9 @@ def test_classes_and_names_of_features_come_back(tmp_path: Path, labels: NDArray
 
 
 def test_a_fit_that_was_interrupted_is_saved_too(cancer: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankwise.linear import objective
+    from rankwise.linear import task
 
-    real, calls = objective.Inference.solve, [0]
+    real, calls = task.Inference.solve, [0]
 
     def hinge(*args: Any, **kwargs: Any) -> Any:
         calls[0] += 1
@@ -108,7 +108,7 @@ def test_a_fit_that_was_interrupted_is_saved_too(cancer: Data, tmp_path: Path, m
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(objective.Inference, "solve", hinge)
+    monkeypatch.setattr(task.Inference, "solve", hinge)
     model = rw.RankSVM(C=1000.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*cancer)

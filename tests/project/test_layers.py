@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("metrics",),
     ("inference", "surrogates"),
     ("io", "progress", "figures"),
-    ("parts",),
+    ("distributed",),
     ("linear", "torch", "boosting"),
     ("latent", "dask"),
     ("models",),

@@ -1,26 +1,69 @@
-"""Prepared data sets: rows by query, prepared once per training and recognised by their contents."""
+"""Data sets: the arguments of a call in any of their forms, and rows by query, prepared once and recognised."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_array, as_truth, check_length, first_true
-from rankwise.boosting.rows import Rows
 from rankwise.queries import Grouping, Queries, as_queries, group
+from rankwise.surrogates.base import take_scores
 
-__all__ = ["DataSet", "DataSets", "QidLike"]
+__all__ = ["DataSet", "DataSets", "QidLike", "read"]
 
 QidLike = ArrayLike | Sequence[ArrayLike]
 
 # Number of data sets that are kept, because cross-validation uses its folds in turn.
 _KEPT = 16
+
+
+class Rows(NamedTuple):
+    """Rows of a data set: scores (n,), labels (n,), and weights and sizes of groups if they are given.
+
+    in_pairs: whether the caller expects a metric as a pair of name and value, as XGBoost does.
+    """
+
+    scores: NDArray[np.floating]
+    labels: NDArray[Any]
+    weight: NDArray[Any] | None
+    group: NDArray[Any] | None
+    in_pairs: bool
+
+
+def read(first: Any, second: Any, weight: Any, group: Any) -> Rows:
+    """Read (predictions, data set), the native form, or (labels, predictions, weight, group), that of scikit-learn.
+
+    A data set is recognised by its methods, so neither library is imported: both have get_label, get_weight and
+    get_group, and only XGBoost's DMatrix has num_row.
+    """
+    if hasattr(second, "get_label"):
+        found = second.get_label(), second.get_weight(), second.get_group()
+        return _as_rows(first, *found, in_pairs=hasattr(second, "num_row"))
+    return _as_rows(second, first, weight, group, in_pairs=False)
+
+
+def _as_rows(scores: Any, labels: Any, weight: Any, group: Any, in_pairs: bool) -> Rows:
+    if labels is None:
+        raise ValueError("the data set has no labels; pass grades, or 0 and 1, as label=")
+    values = np.asarray(scores)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"predictions have shape {values.shape}; a ranking needs one score per row, so do not set num_class"
+        )
+    return Rows(take_scores(values)[0], np.asarray(labels), _given(weight), _given(group), in_pairs)
+
+
+def _given(values: Any) -> NDArray[Any] | None:
+    """Return an array or None. XGBoost passes an empty array for None."""
+    array = None if values is None else np.asarray(values)
+    return None if array is None or array.size == 0 else array
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +75,6 @@ class DataSet:
     group: NDArray[Any] | None
     grouping: Grouping
     query_weight: NDArray[np.float64] | None
-    _part: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def grades(self) -> NDArray[np.float64]:
@@ -51,13 +93,10 @@ class DataSet:
         return np.repeat(np.arange(self.queries.sizes.size), self.queries.sizes)
 
     def part(self, chosen: NDArray[np.bool_]) -> Queries:
-        """Return some of the queries, chosen by a mask (Q,); cached while the mask stays the same."""
-        if not ("chosen" in self._part and np.array_equal(self._part["chosen"], chosen)):
-            truth = self.queries.relevant if self.queries.grades is None else self.queries.grades
-            starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])
-            self._part.update(chosen=chosen, queries=as_queries(truth[chosen[self.query]], starts))
-        found: Queries = self._part["queries"]
-        return found
+        """Return some of the queries, chosen by a mask (Q,)."""
+        truth = self.queries.relevant if self.queries.grades is None else self.queries.grades
+        starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])
+        return as_queries(truth[chosen[self.query]], starts)
 
     def holds(self, rows: Rows) -> bool:
         """Return whether these rows are those of this data set; scores may differ."""
@@ -74,27 +113,20 @@ class DataSets:
 
     def __init__(self, qid: QidLike | None) -> None:
         self._groupings = {} if qid is None else _groupings(qid)
-        self._kept: OrderedDict[int, DataSet] = OrderedDict()
-        self._count = 0
+        self._kept: list[DataSet] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data sets out of copies, which LightGBM makes of its parameters."""
-        return self.__dict__ | {"_kept": OrderedDict(), "_count": 0}
+        return self.__dict__ | {"_kept": []}
 
     def find(self, rows: Rows) -> DataSet:
         """Return the data set of these rows; prepare it if it is new."""
-        for number, data in self._kept.items():
-            if data.holds(rows):
-                self._kept.move_to_end(number)
-                return data
-        data = self._made_ready(rows)
-        self._kept[self._count] = data
-        self._count += 1
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        data = next((one for one in self._kept if one.holds(rows)), None) or self._prepared(rows)
+        others = [one for one in self._kept if one is not data]
+        self._kept = [data, *others[: _KEPT - 1]]
         return data
 
-    def _made_ready(self, rows: Rows) -> DataSet:
+    def _prepared(self, rows: Rows) -> DataSet:
         n = rows.scores.size
         _check_labels(rows.labels, n)
         grouping = self._grouping(rows.group, n)

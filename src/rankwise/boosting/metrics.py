@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.arguments import check_known
-from rankwise.boosting.data_sets import DataSets, QidLike
-from rankwise.boosting.rows import read
+from rankwise.boosting.data_sets import DataSets, QidLike, read
 from rankwise.metrics import MetricLike, as_metric, per_query
 from rankwise.metrics.base import EMPTY
 
@@ -16,31 +15,44 @@ __all__ = ["RankMetric", "metric"]
 
 
 class RankMetric:
-    """Ranking metric that LightGBM and XGBoost can call.
+    """Ranking metric for LightGBM and XGBoost, for early stopping and evaluation.
 
-    The function `metric` creates these objects, with defaults. They work with LightGBM's native interface, its
-    scikit-learn interface and `xgboost.train`.
+    Pass it to `lightgbm.train(feval=…)`, `LGBMRanker().fit(eval_metric=…)` or `xgboost.train(custom_metric=…)`. The
+    metric is the mean over queries, weighted if the queries have weights. "ndcg" and "ndcg@k" use gains 2^label − 1, as
+    everywhere in rankwise. "ap" treats labels above 0 as relevant. LightGBM is told that higher is better. XGBoost
+    decides this by the name: it knows "ndcg", "auc" and "precision". For other metrics, pass maximize=True to
+    `xgboost.train`.
 
     Parameters
     ----------
-    metric : str or Metric
-        Name of a metric, such as "ndcg@10", or a `rankwise.metrics.Metric`.
-    qid : array-like of shape (n_rows,), list of them or None
-        Query of each row, or one such array per data set. None if the data sets have groups.
-    empty : {"skip", "zero", "one", "error"}
-        What to do with queries that the metric cannot judge.
+    metric : str or Metric, default "ndcg@10"
+        Metric to compute: "ndcg@10", "ap", "mrr", "auc", "precision@5" or another name of `rankwise.metrics.METRICS`,
+        or a `rankwise.metrics.Metric`.
+    qid : array-like of shape (n_rows,) or list of them, optional
+        Query of each row of the validation data, in any order. For several data sets, pass a list with one array per
+        data set. The arrays must have different lengths, because data sets are recognised by their length. By default
+        the queries are the groups of the data sets.
+    empty : {"skip", "zero", "one", "error"}, default "skip"
+        What to do with queries that the metric cannot judge, such as those without relevant rows: leave them out,
+        count them as 0 or as 1, or raise an error. LightGBM's own NDCG counts them as 1.
+
+    Raises
+    ------
+    ValueError
+        If the metric or `empty` is unknown.
 
     See Also
     --------
-    metric : Creates a metric, and explains its parameters.
+    objective : Creates an objective for training.
+    rankwise.metrics.METRICS : All metrics by name.
 
     Examples
     --------
-    >>> RankMetric("ap", qid=None, empty="skip")
-    rankwise.boosting.metric('ap', empty='skip')
+    >>> metric("ap", qid=["b", "a", "b", "a"])([1, 0, 0, 1], [0.9, 0.2, 0.1, 0.1])
+    ('ap', 0.75, True)
     """
 
-    def __init__(self, metric: MetricLike, qid: QidLike | None, empty: str) -> None:
+    def __init__(self, metric: MetricLike = "ndcg@10", *, qid: QidLike | None = None, empty: str = "skip") -> None:
         check_known("empty", empty, EMPTY)
         self.metric, self.empty = as_metric(metric), empty
         self._data_sets = DataSets(qid)
@@ -65,46 +77,4 @@ class RankMetric:
         return (self.metric.name, value) if rows.in_pairs else (self.metric.name, value, True)
 
 
-def metric(metric: MetricLike = "ndcg@10", *, qid: QidLike | None = None, empty: str = "skip") -> RankMetric:
-    """Create a ranking metric for LightGBM and XGBoost, for early stopping and evaluation.
-
-    The metric is the mean over queries, weighted if the queries have weights. "ndcg" and "ndcg@k" use gains
-    2^label − 1, as everywhere in rankwise. "ap" treats labels above 0 as relevant. LightGBM is told that higher is
-    better. XGBoost decides this by the name: it knows "ndcg", "auc" and "precision". For other metrics, pass
-    maximize=True to `xgboost.train`.
-
-    Parameters
-    ----------
-    metric : str or Metric, default "ndcg@10"
-        Metric to compute: "ndcg@10", "ap", "mrr", "auc", "precision@5" or another name of `rankwise.metrics.METRICS`,
-        or a `rankwise.metrics.Metric`.
-    qid : array-like of shape (n_rows,) or list of them, optional
-        Query of each row of the validation data, in any order. For several data sets, pass a list with one array per
-        data set. The arrays must have different lengths, because data sets are recognised by their length. By default
-        the queries are the groups of the data sets.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with queries that the metric cannot judge, such as those without relevant rows: leave them out,
-        count them as 0 or as 1, or raise an error. LightGBM's own NDCG counts them as 1.
-
-    Returns
-    -------
-    RankMetric
-        Metric to pass to `lightgbm.train(feval=…)`, `LGBMRanker().fit(eval_metric=…)` or
-        `xgboost.train(custom_metric=…)`.
-
-    Raises
-    ------
-    ValueError
-        If the metric or `empty` is unknown.
-
-    See Also
-    --------
-    objective : Creates an objective for training.
-    rankwise.metrics.METRICS : All metrics by name.
-
-    Examples
-    --------
-    >>> metric("ap", qid=["b", "a", "b", "a"])([1, 0, 0, 1], [0.9, 0.2, 0.1, 0.1])
-    ('ap', 0.75, True)
-    """
-    return RankMetric(metric, qid, empty)
+metric = RankMetric

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, as_threads, check_known, not_finite
-from rankwise.boosting.data_sets import DataSet, DataSets, QidLike
-from rankwise.boosting.rows import read
+from rankwise.boosting.data_sets import DataSet, DataSets, QidLike, read
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries
@@ -24,36 +23,67 @@ _Floats = NDArray[np.floating]
 
 
 class RankObjective:
-    """Ranking objective that LightGBM and XGBoost can call.
+    """Ranking objective for LightGBM and XGBoost.
 
-    The function `objective` creates these objects, with defaults. They work with LightGBM's native interface, its
-    scikit-learn interface and `xgboost.train`.
+    Pass it to `lightgbm.train({"objective": …})`, `LGBMRanker(objective=…)`, `LGBMRegressor(objective=…)` or
+    `xgboost.train(obj=…)`. It trains on grades or on binary labels, with queries of any size. With Δ_q the surrogate
+    loss of query q, w_q the weight of the query, n rows and Q queries, gradient and second derivative are
+
+        g = (n/Q)·∂/∂s Σ_q w_q Δ_q,    h = |g|.
 
     Parameters
     ----------
-    loss : str or Loss
-        Ranking loss, such as "ndcg@30".
-    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate
-        Function of the scores that replaces the ranking loss.
-    width : float
-        Half the width of the ramp by which scores are compared.
-    qid : array-like of shape (n_rows,) or None
-        Query of each row of the training data. None if the data set has groups.
-    n_threads : int
-        Number of threads. -1 uses all processors.
+    loss : str or Loss, default "ndcg@30"
+        Ranking loss to minimise: "ndcg@30", "ndcg", "ap", "mrr@10" and so on, or a `Loss` of your own. If you are
+        judged by NDCG@10, train with a somewhat larger cut-off than 10.
+    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, default "smooth"
+        Function of the scores that replaces the ranking loss, which is not differentiable: that of
+        `rankwise.smooth_loss`, `rankwise.error_driven_loss` or `rankwise.structured_hinge`.
+    width : float, default 2.0
+        Half the width of the ramp by which scores are compared: two documents whose scores differ by more are compared
+        without smoothing. A larger width gives smoother gradients. "hinge" does not use it.
+    qid : array-like of shape (n_rows,), optional
+        Query of each row of the training data, in any order. By default the queries are the groups of the data set.
+    n_threads : int, default 1
+        Number of threads for many queries, or for one large query. -1 uses all processors.
+
+    Raises
+    ------
+    ValueError
+        If an argument is unknown. When the objective is called: if labels are not grades, or if queries are missing.
 
     See Also
     --------
-    objective : Creates an objective, and explains its parameters.
+    metric : Creates a metric for early stopping.
+    rankwise.smooth_loss : The smooth surrogate.
+    rankwise.error_driven_loss : The error-driven surrogate.
+    rankwise.structured_hinge : The structured hinge.
+
+    Notes
+    -----
+    Because h = |g|, a leaf moves by at most the learning rate, and by all of it if its rows agree. The factor n/Q gives
+    rows gradients of the usual size, for which settings such as min_child_weight are made, whatever the size of the
+    queries.
+
+    With a cut-off, the gradient of a query can be 0 although it has something to rank, for example at the start, where
+    all scores are equal. Such a query gets the gradient of NDCG without cut-off.
 
     Examples
     --------
-    >>> RankObjective("ap", "smooth", width=2.0, qid=None, n_threads=1)
-    rankwise.boosting.objective('ap', 'smooth', width=2)
+    >>> f = objective("ap", "error-driven", qid=[7, 3, 7, 3])
+    >>> gradient, second = f([1, 0, 0, 1], [0.0, 0.5, 0.0, 0.5])
+    >>> gradient.round(4).tolist(), second.round(4).tolist()
+    ([-0.6667, 0.6667, 0.6667, -0.6667], [0.6667, 0.6667, 0.6667, 0.6667])
     """
 
     def __init__(
-        self, loss: LossLike, surrogate: str | Surrogate, width: float, qid: QidLike | None, n_threads: int
+        self,
+        loss: LossLike = "ndcg@30",
+        surrogate: str | Surrogate = "smooth",
+        *,
+        width: float = 2.0,
+        qid: QidLike | None = None,
+        n_threads: int = 1,
     ) -> None:
         self.surrogate, self.width, self.n_threads = _as_surrogate(surrogate, width), width, as_threads(n_threads)
         self.loss = self.surrogate.accepts(loss)
@@ -98,6 +128,9 @@ class RankObjective:
         return self.surrogate.solve(scores, queries, loss, self.n_threads).gradient
 
 
+objective = RankObjective
+
+
 def _as_surrogate(surrogate: str | Surrogate, width: float) -> Surrogate:
     """Return the surrogate of that name with this width, or the surrogate itself."""
     if isinstance(surrogate, Surrogate):
@@ -105,71 +138,3 @@ def _as_surrogate(surrogate: str | Surrogate, width: float) -> Surrogate:
     check_known("surrogate", surrogate, SURROGATES)
     as_width(width)
     return Hinge() if surrogate == "hinge" else Smooth(width) if surrogate == "smooth" else ErrorDriven(width)
-
-
-def objective(
-    loss: LossLike = "ndcg@30",
-    surrogate: str | Surrogate = "smooth",
-    *,
-    width: float = 2.0,
-    qid: QidLike | None = None,
-    n_threads: int = 1,
-) -> RankObjective:
-    """Create a ranking objective for LightGBM and XGBoost.
-
-    It trains on grades or on binary labels, with queries of any size. With Δ_q the surrogate loss of query q, w_q the
-    weight of the query, n rows and Q queries, gradient and second derivative are
-
-        g = (n/Q)·∂/∂s Σ_q w_q Δ_q,    h = |g|.
-
-    Parameters
-    ----------
-    loss : str or Loss, default "ndcg@30"
-        Ranking loss to minimise: "ndcg@30", "ndcg", "ap", "mrr@10" and so on, or a `Loss` of your own. If you are
-        judged by NDCG@10, train with a somewhat larger cut-off than 10.
-    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, default "smooth"
-        Function of the scores that replaces the ranking loss, which is not differentiable: that of
-        `rankwise.smooth_loss`, `rankwise.error_driven_loss` or `rankwise.structured_hinge`.
-    width : float, default 2.0
-        Half the width of the ramp by which scores are compared: two documents whose scores differ by more are compared
-        without smoothing. A larger width gives smoother gradients. "hinge" does not use it.
-    qid : array-like of shape (n_rows,), optional
-        Query of each row of the training data, in any order. By default the queries are the groups of the data set.
-    n_threads : int, default 1
-        Number of threads for many queries, or for one large query. -1 uses all processors.
-
-    Returns
-    -------
-    RankObjective
-        Objective to pass to `lightgbm.train({"objective": …})`, `LGBMRanker(objective=…)`,
-        `LGBMRegressor(objective=…)` or `xgboost.train(obj=…)`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is unknown. When the objective is called: if labels are not grades, or if queries are missing.
-
-    See Also
-    --------
-    metric : Creates a metric for early stopping.
-    rankwise.smooth_loss : The smooth surrogate.
-    rankwise.error_driven_loss : The error-driven surrogate.
-    rankwise.structured_hinge : The structured hinge.
-
-    Notes
-    -----
-    Because h = |g|, a leaf moves by at most the learning rate, and by all of it if its rows agree. The factor n/Q gives
-    rows gradients of the usual size, for which settings such as min_child_weight are made, whatever the size of the
-    queries.
-
-    With a cut-off, the gradient of a query can be 0 although it has something to rank, for example at the start, where
-    all scores are equal. Such a query gets the gradient of NDCG without cut-off.
-
-    Examples
-    --------
-    >>> f = objective("ap", "error-driven", qid=[7, 3, 7, 3])
-    >>> gradient, second = f([1, 0, 0, 1], [0.0, 0.5, 0.0, 0.5])
-    >>> gradient.round(4).tolist(), second.round(4).tolist()
-    ([-0.6667, 0.6667, 0.6667, -0.6667], [0.6667, 0.6667, 0.6667, 0.6667])
-    """
-    return RankObjective(loss, surrogate, width, qid, n_threads)

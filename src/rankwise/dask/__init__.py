@@ -16,8 +16,8 @@ except ModuleNotFoundError as error:
         f"rankwise.dask needs {error.name}, which is not installed: {_install_hint('dask')}", name=error.name
     ) from None
 
+from rankwise.dask.cluster import SchedulerLostError
 from rankwise.dask.functions import average_precision, structured_hinge
-from rankwise.dask.holding import SchedulerLostError
 from rankwise.dask.linear_ranker import DaskLinearRanker
 from rankwise.dask.rank_svm import DaskRankSVM
 

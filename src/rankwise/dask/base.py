@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from dask import delayed
@@ -11,17 +11,40 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.dask.cluster import as_client
 from rankwise.dask.collections import as_dask_array, check_dimensions, feature_names, is_frame, partitions
 from rankwise.dask.faults import fault_of_features
-from rankwise.dask.holding import as_client
 from rankwise.dask.loading import check_types
-from rankwise.dask.objective import DaskObjective
+from rankwise.dask.task import DaskObjective
 from rankwise.linear.base import BaseLinearRanker, between, ranks_of
 from rankwise.linear.features import INTERCEPT, Vector
 
-__all__ = ["DaskRanker"]
+__all__ = ["DaskRanker", "like_local"]
+
+Kind = TypeVar("Kind", bound=type)
+# What is said of data in memory, and what is said here.
+_WORDS = (
+    ("array-like or sparse matrix", "dask Array or DataFrame"),
+    ("array-like", "dask Array or Series"),
+    ("ndarray", "dask Array"),
+)
 
 
+def like_local(kind: Kind) -> Kind:
+    """Give methods of a ranker without a docstring that of the ordinary ranker, for Dask collections."""
+    local = getattr(kind, "_local", BaseLinearRanker)
+    for name in ("fit", "decision_function", "predict", "rank"):
+        if name in vars(kind):
+            text = (getattr(local, name).__doc__ or "").replace(
+                f"\n        {local.__name__}\n", f"\n        {kind.__name__}\n"
+            )
+            for said, here in _WORDS:
+                text = text.replace(said, here)
+            vars(kind)[name].__doc__ = text
+    return kind
+
+
+@like_local
 class DaskRanker(BaseLinearRanker):
     """Base class of the rankers on Dask. client: None means the current one."""
 
@@ -73,55 +96,13 @@ class DaskRanker(BaseLinearRanker):
         return model
 
     def decision_function(self, X: Any) -> Any:
-        """Score samples by X·coef_ + intercept_, lazily.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
-
-        Returns
-        -------
-        dask Array of shape (n_samples,)
-            Scores, with the partitions of X. A higher score means that the sample is more likely to be relevant.
-            `predict` returns the relevant class, classes_[1], for scores above 0.
-        """
         return self._by_partition(X, "decision_function", np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
-        """Predict the class of each sample, lazily.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
-
-        Returns
-        -------
-        dask Array of shape (n_samples,)
-            The relevant class, classes_[1], where `decision_function` is above 0, and classes_[0] elsewhere.
-        """
         check_is_fitted(self, "coef_")
         return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
 
     def rank(self, X: Any, qid: Any = None) -> Any:
-        """Rank samples by their scores, within each query, lazily.
-
-        All scores are collected on one worker, which needs 8 bytes per sample.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, with the features that were seen during `fit`.
-        qid : dask Array or Series of shape (n_samples,), optional
-            Query of each sample, in any order, with the partitions of X. By default all samples form one query.
-
-        Returns
-        -------
-        dask Array of shape (n_samples,)
-            Rank of each sample in its query. The best sample has rank 1. Samples with equal scores are ranked in the
-            order of their rows.
-        """
         scores = self.decision_function(X)
         ids = None if qid is None else partitions(qid, "qid")
         ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
@@ -161,17 +142,14 @@ class DaskRanker(BaseLinearRanker):
 
     def _set(self, learnt: Vector) -> None:
         d = self.n_features_in_
-        self.coef_, self.intercept_ = (
-            learnt[None, :d].copy(),
-            INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1),
-        )
+        self.coef_ = learnt[None, :d].copy()
+        self.intercept_ = INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
 
-    def _keep_partial(self, learnt: Vector | None) -> None:
+    def _keep_partial(self, learnt: Vector) -> None:
         """Keep the best model so far as an ordinary ranker in partial_. Its intercept is 0 unless it was learnt."""
-        if learnt is not None:
-            self._set(learnt)
-            self.partial_ = self.to_local()
-            del self.coef_, self.intercept_
+        self._set(learnt)
+        self.partial_ = self.to_local()
+        del self.coef_, self.intercept_
 
 
 def _predict(model: Any, method: str, block: Any, number: int, first: float) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,18 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from rankwise.arguments import check_empty, check_known, raise_not_finite
+from rankwise.dask.cluster import holding
 from rankwise.dask.collections import as_dask_array
-from rankwise.dask.holding import holding
-from rankwise.dask.labelling import Known, judge, read_queries
-from rankwise.dask.layout import Layout, Loaded, load
+from rankwise.dask.labels import Labelled, judge, read_queries
 from rankwise.dask.loading import load_vectors
-from rankwise.dask.objective import gradient_of, pose_parts
+from rankwise.dask.task import Layout, Loaded, gradient_of, load, pose_parts
+from rankwise.distributed.exchange import Exchange, Joined
+from rankwise.distributed.part import Members, Part, divide, totals_of
+from rankwise.distributed.standings import stand
+from rankwise.documenting import documented
 from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss, as_metric, per_query
-from rankwise.parts.exchange import Exchange, Joined
-from rankwise.parts.ranks import stand
-from rankwise.parts.share import Plan, Scored, share_out, totals_of
 from rankwise.surrogates import Hinge
 
 __all__ = ["DaskHingeResult", "average_precision", "structured_hinge"]
@@ -47,6 +47,7 @@ class DaskHingeResult:
     loss: float
 
 
+@documented
 def structured_hinge(
     scores: Any,
     relevant: Any,
@@ -64,19 +65,14 @@ def structured_hinge(
 
     Parameters
     ----------
-    scores : dask Array or Series of shape (n_samples,)
-        Scores, real numbers. A higher score ranks a sample further up.
-    relevant : dask Array or Series of shape (n_samples,)
-        Booleans, or 0 and 1, that tell which samples are relevant. Other numbers are grades.
-    loss : str or Loss, default "ap"
-        Ranking loss: "ap", "ndcg", "mrr", "auc" or another name, or a `rankwise.Loss`.
+    scores, relevant : dask Array or Series of shape (n_samples,)
+        As for `rankwise.structured_hinge`.
+    {loss}
     qid : dask Array or Series of shape (n_samples,), optional
         Query of each sample, in any order over any partitions. By default all samples form one query.
     scale : float, default 1.0
         Weight of the loss against the margin.
-    empty : {"zero", "skip", "error"}, default "zero"
-        What to do with queries that have nothing to rank: count them as 0, leave them out of the mean, or raise an
-        error.
+    {empty}
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 
@@ -113,7 +109,7 @@ def structured_hinge(
     check_empty(empty)
     with holding(client) as hold:
         parts, value, lost, rows = hinge_of(load_vectors(hold, scores, relevant, qid), loss, hinge, empty)
-        gradients = parts.derive(_give).states
+        gradients = parts.derive(getattr, "gradient").states
         hold.give(gradients)
     blocks = [delayed(gradient) for gradient in gradients]
     return DaskHingeResult(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
@@ -121,18 +117,19 @@ def structured_hinge(
 
 def hinge_of(exchange: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
     """Return parts with gradients, J, Δ and the number of rows of each part, for parts whose data are scores."""
-    known, rows = judge(exchange)
-    task, table = pose_parts(known, rows.size, loss, hinge, may_be_empty=True)
+    labels, rows = judge(exchange)
+    task, table = pose_parts(labels, rows.size, loss, hinge, may_be_empty=True)
     if empty == "error" and not table.share.all():
         which = "the query" if table.ids.size == 1 else f"query {table.ids[int(np.argmin(table.share))]}"
         raise ValueError(f"{which} has nothing to rank; remove it, or pass empty='zero' or empty='skip'")
     factor = 1.0 if empty == "skip" else task.n_queries / max(table.ids.size, 1)
     parts, risks = task.solve(task.exchange.derive(_load, reads=True))
-    parts = parts.derive(_gradient, factor, each=risks.each)
-    value, lost = risks.total(*parts.ask(_sums))
+    parts = parts.derive(_gradient, risks.each, hinge, factor)
+    value, lost = risks.total(*parts.ask(getattr, "sums"))
     return parts, factor * value, factor * lost, rows
 
 
+@documented
 def average_precision(
     scores: Any,
     relevant: Any,
@@ -149,17 +146,12 @@ def average_precision(
 
     Parameters
     ----------
-    scores : dask Array or Series of shape (n_samples,)
-        Scores, real numbers. A higher score ranks a sample further up.
-    relevant : dask Array or Series of shape (n_samples,)
-        Booleans, or 0 and 1, that tell which samples are relevant. Grades above 0 are relevant.
-    k : int, optional
-        Cut-off: only the first k places count. By default all places count.
+    scores, relevant : dask Array or Series of shape (n_samples,)
+        As for `rankwise.metrics.average_precision`.
+    {k}
     qid : dask Array or Series of shape (n_samples,), optional
         Query of each sample, in any order over any partitions. By default all samples form one query.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with queries without relevant samples: leave them out of the mean, count them as 0 or as 1, or raise
-        an error.
+    {empty_metric}
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 
@@ -199,13 +191,12 @@ def average_precision(
 
 def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
     """Return the mean AP of parts whose data are scores."""
-    known = judge(exchange)[0].derive(_as_binary)
-    table = read_queries(known, may_be_empty=True)
+    labels = judge(exchange)[0].derive(_as_binary)
+    table = read_queries(labels, may_be_empty=True)
     shared = table.ids[table.spans]
-    values: NDArray[np.float64] = known.ask(_values, shared, metric.k, reads=True).values
-    standings = stand(known.derive(_shares, shared, reads=True)) if shared.size else []
-    together = [metric.of_steps(standing.steps()) for standing in standings]
-    values = np.concatenate([values, *together])
+    values: NDArray[np.float64] = labels.ask(_values, shared, metric.k, reads=True).values
+    standings = stand(labels.derive(_divide, shared, reads=True)) if shared.size else []
+    values = np.concatenate([values, *(metric.of_steps(standing.steps()) for standing in standings)])
     if empty == "error" and np.isnan(values).any():
         raise ValueError(
             f"a query has no relevant samples, so {metric.name} is not defined; pass empty='skip', 'zero' or 'one'"
@@ -213,49 +204,35 @@ def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
     return mean_of(metric, counted_as(values, empty), empty)
 
 
+@dataclass(frozen=True)
+class _Done:
+    """A part with its gradient. sums: its contributions to risk and loss, and its sums of large queries."""
+
+    sums: tuple[float, float, list[float]]
+    gradient: NDArray[np.float64]
+
+
 def _load(scores: NDArray[np.float64], state: Layout) -> Loaded:
     return load(state, scores)
 
 
-@dataclass(frozen=True)
-class _Done:
-    value: float
-    loss: float
-    gradient: NDArray[np.float64]
-    totals: list[float]
+def _gradient(state: Loaded, gathered: NDArray[np.float64] | None, hinge: Hinge, factor: float) -> _Done:
+    value, lost, gradient = gradient_of(state, gathered, hinge)
+    return _Done((value, lost, totals_of(state)), factor * gradient)
 
 
-def _gradient(state: Loaded, *given: Any) -> _Done:
-    *each, factor = given
-    value, lost, gradient = gradient_of(state, each[0] if each else None, state.layout.surrogate)
-    return _Done(value, lost, factor * gradient, totals_of(state))
+def _as_binary(state: Labelled) -> Labelled:
+    return replace(state, truth=state.relevant)
 
 
-def _sums(state: _Done) -> tuple[float, float, list[float]]:
-    return state.value, state.loss, state.totals
-
-
-def _give(state: _Done) -> NDArray[np.float64]:
-    return state.gradient
-
-
-def _as_binary(state: Known) -> Known:
-    return Known(state.number, state.y, state.qid, state.weight, state.relevant, state.relevant)
-
-
-def _values(scores: NDArray[np.float64], state: Known, shared: NDArray[Any], k: int | None) -> Joined:
+def _values(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any], k: int | None) -> Joined:
     """Return the values of queries that are only in this part."""
     raise_not_finite(scores)
-    ids = np.zeros(scores.size, np.int64) if state.qid is None else state.qid
-    own = ~np.isin(ids, shared)
-    return Joined(per_query("ap", scores[own], state.relevant[own], ids[own], k=k, empty="skip")[1])
+    own = ~np.isin(state.ids, shared)
+    return Joined(per_query("ap", scores[own], state.truth[own], state.ids[own], k=k, empty="skip")[1])
 
 
-def _shares(scores: NDArray[np.float64], state: Known, shared: NDArray[Any]) -> Scored:
-    """Return a part with its shares of queries that are in several parts."""
-    ids = np.zeros(scores.size, np.int64) if state.qid is None else state.qid
-    plans = []
-    for one in shared:
-        rows = np.flatnonzero(ids == one)
-        plans.append(Plan(rows, np.flatnonzero(state.relevant[rows]), 0, rows.size))
-    return share_out(Scored(scores), plans)
+def _divide(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any]) -> Part:
+    """Return a part with its portions of queries that are in several parts."""
+    rows = [np.flatnonzero(state.ids == one) for one in shared]
+    return divide(Part(scores), [Members(own, np.flatnonzero(state.truth[own]), 0, own.size) for own in rows])

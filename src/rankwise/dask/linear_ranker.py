@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rankwise.dask.base import DaskRanker
-from rankwise.dask.holding import holding
-from rankwise.dask.labelling import Known, label
-from rankwise.dask.linear_rows import DaskPaths, measure
+from rankwise.dask.base import DaskRanker, like_local
+from rankwise.dask.cluster import holding
+from rankwise.dask.labels import Labelled, label
 from rankwise.dask.loading import load_parts
-from rankwise.dask.objective import DaskObjective, pose_parts
+from rankwise.dask.paths import DaskPaths, measure
+from rankwise.dask.task import DaskObjective, pose_parts
+from rankwise.distributed.exchange import Each, Exchange, Joined
 from rankwise.linear.features import Vector
 from rankwise.linear.labels import Labels
 from rankwise.linear.linear_ranker import LinearRanker
@@ -24,12 +25,12 @@ from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.task import lowest_ranked
 from rankwise.linear.tuning import Search
 from rankwise.metrics import Metric, MetricLike
-from rankwise.parts.exchange import Exchange, Joined
 from rankwise.surrogates import Hinge
 
 __all__ = ["DaskLinearRanker"]
 
 
+@like_local
 class DaskLinearRanker(DaskRanker, LinearRanker):
     """Linear ranker that tunes itself for a ranking metric, on Dask arrays or dataframes.
 
@@ -40,52 +41,29 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
 
     Parameters
     ----------
-    metric : str or Metric, default "ap"
-        Metric to train for, and by which candidates are compared: a name of `rankwise.metrics.METRICS`, such as "ap",
-        "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries and needs `qid`. Scorers are not
-        supported, because they need all samples in memory.
-    cv : int or cross-validation splitter, default 5
-        Number of folds, at least 2, or a splitter. Folds keep queries whole. Without queries they are stratified.
-    n_jobs : int, optional
-        Number of folds that the client fits at the same time, in threads. -1 uses all processors, and the default is
-        one.
-    random_state : int, default 0
-        Seed for the random split into folds, and for the choice of the samples to search on.
-    verbose : int, default 0
-        If 1, show progress on the terminal.
+    metric, cv, n_jobs, random_state, verbose : optional
+        As in `LinearRanker`. Scorers are not supported as the metric, because they need all samples in memory. The
+        client fits folds in threads.
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Coefficients, for the features as they were passed to `fit`.
-    intercept_ : ndarray of shape (1,)
-        Intercept. It only moves the threshold of `predict`, which is set where F1 on the training samples is highest.
-    classes_ : ndarray of shape (2,)
-        The two class labels. The greater label, classes_[1], is the relevant (positive) class.
-    report_ : TuningReport
-        All candidates that were tried, with their scores in every fold and their weights in the final ranker.
-    best_score_ : float
-        Score of the best single candidate, averaged over the folds.
-    metric_ : str
-        Name of the metric.
-    history_ : dict of str to ndarray
-        The columns of `report_`.
-    timing_ : dict of str to float
-        Seconds that `fit` took: "total", "search" and "fit" (the final fits to all samples).
+    coef_, intercept_, classes_, report_, best_score_, metric_, history_, timing_ : optional
+        As in `LinearRanker`, and n_features_in_, feature_names_in_.
     exchanged_ : dict of str to int
         Traffic of `fit`: bytes "sent" by the client to each worker, bytes "received" from all workers, and "rounds" of
         messages.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (d,)
-        Names of the features seen during `fit`. Only there if X was a dataframe whose column names are all strings.
 
     See Also
     --------
     rankwise.LinearRanker : The same ranker for data in memory.
     DaskRankSVM : Convex ranking SVM on Dask, with a certified optimum.
+
+    Notes
+    -----
+    Data and predictions are as in `DaskRankSVM`: lazy, in any partitions. `fit` raises `SchedulerLostError` if the Dask
+    scheduler can no longer be reached.
 
     Examples
     --------
@@ -116,40 +94,6 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         self.client = client
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskLinearRanker:
-        """Fit the ranker to labelled samples on the cluster.
-
-        If you press Ctrl-C during the search, `fit` stops the search, does the final fits with the candidates that it
-        has compared so far, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps what is fitted by
-        then.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Samples, as dense or CSR blocks. The features need not be scaled.
-        y : dask Array or Series of shape (n_samples,)
-            Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades:
-            more than two different numbers, all at least 0.
-        qid : dask Array or Series of shape (n_samples,), optional
-            Query of each sample, in any order over any partitions. By default all samples form one query.
-        query_weight : dask Array or Series of shape (n_samples,), optional
-            Weight of each sample's query during training. It must be the same for all samples of a query.
-
-        Returns
-        -------
-        DaskLinearRanker
-            The fitted ranker itself.
-
-        Raises
-        ------
-        SchedulerLostError
-            If the Dask scheduler can no longer be reached, or if the client is closed.
-        TypeError
-            If the metric is a scorer, or if the data are not Dask collections.
-        ValueError
-            If a parameter or the data are invalid.
-        KeyboardInterrupt
-            After Ctrl-C.
-        """
         started = time.perf_counter()
         metric, n_jobs = self._judged_by(qid), self._n_jobs()
         if metric is None:
@@ -163,16 +107,16 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
                 self._fit_on(parts, d, qid is not None, metric, n_jobs, started)
             finally:
                 self.exchanged_ = vars(parts.traffic).copy()
-                for name in ("_known", "_task", "_scaling"):
+                for name in ("_labels", "_task", "_scaling"):
                     self.__dict__.pop(name, None)
         return self
 
     def _fit_on(self, parts: Exchange, d: int, has_queries: bool, metric: Metric, n_jobs: int, started: float) -> None:
-        self._known, self.classes_, rows = label(parts, has_queries)
-        relevant, truth, ids, weight = (joined.values for joined in self._known.ask(_labels))
+        self._labels, self.classes_, rows = label(parts, has_queries)
+        relevant, truth, ids, weight = (joined.values for joined in self._labels.ask(_labels))
         labels = Labels(relevant, None if truth.dtype == np.bool_ else truth)
         metric = metric.for_grades(labels.grades)
-        remote: Any = _Remote(self._known, rows, d)
+        remote: Any = _Remote(self._labels, rows, d)
         given = (ids if ids.size else None, weight if weight.size else None)
         data = self._data(remote, labels, *given, metric)
         if data.tried_on(self.random_state) is data:
@@ -183,12 +127,12 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         n, d = data.X.shape
         grades, loss = data.labels.grades, refined_by(metric)
         lowest = None if grades is None else lowest_ranked(grades, data.qid, data.weight)
-        known = self._known.derive(_by_relevance, lowest)
-        task, _ = pose_parts(known, data.X.n_parts, loss, Hinge())
-        self._task = task if grades is None else pose_parts(self._known, data.X.n_parts, loss, Hinge())[0]
-        self._scaling, is_dense = measure(known, n, d)
-        largest = 1.0 if data.weight is None else float(data.weight.max())
-        search.whole = DaskPaths((task, self._task), self._scaling, n, is_dense, largest, share)
+        by_relevance = self._labels.derive(_by_relevance, lowest)
+        task, _ = pose_parts(by_relevance, data.X.n_parts, loss, Hinge())
+        self._task = task if grades is None else pose_parts(self._labels, data.X.n_parts, loss, Hinge())[0]
+        self._scaling, is_dense = measure(by_relevance, n, d)
+        weight = share if data.weight is None else share / float(data.weight.max())
+        search.whole = DaskPaths((task, self._task), self._scaling, n, is_dense, weight)
 
     def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
         if not isinstance(search.whole, DaskPaths):
@@ -209,7 +153,7 @@ class _Remote:
         ends = np.cumsum(self._rows)
         each = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
         local = [own - first for own, first in zip(each, ends - self._rows, strict=True)]
-        return self._exchange.ask(_rows_of, reads=True, each=local).values
+        return self._exchange.ask(_rows_of, Each(local), reads=True).values
 
 
 class _Stacked:
@@ -225,17 +169,16 @@ class _Stacked:
         return _Stacked(sparse.vstack(pair, format="csr"))
 
 
-def _rows_of(X: Any, state: Known, rows: NDArray[np.int64]) -> _Stacked:
+def _rows_of(X: Any, state: Labelled, rows: NDArray[np.int64]) -> _Stacked:
     return _Stacked(X[rows])
 
 
-def _labels(state: Known) -> tuple[Joined, ...]:
+def _labels(state: Labelled) -> tuple[Joined, ...]:
     nothing = np.empty(0)
     ids, weight = (nothing if one is None else one for one in (state.qid, state.weight))
     return tuple(Joined(values) for values in (state.relevant, state.truth, ids, weight))
 
 
-def _by_relevance(state: Known, lowest: float | None) -> Known:
+def _by_relevance(state: Labelled, lowest: float | None) -> Labelled:
     """Return a part without grades. lowest: grade above which samples are relevant, if there are grades."""
-    relevant = state.relevant if lowest is None else state.truth > lowest
-    return replace(state, truth=relevant, relevant=relevant)
+    return replace(state, truth=state.relevant if lowest is None else state.truth > lowest)

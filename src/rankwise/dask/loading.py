@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from rankwise.arguments import as_array, as_scores, as_truth, first_true, raise_not_finite
+from rankwise.dask.cluster import Futures, Hold, clear
 from rankwise.dask.collections import aligned, check_dimensions, is_frame, partitions
-from rankwise.dask.exchange import Futures
 from rankwise.dask.faults import Fault, fault_of, fault_of_features
-from rankwise.dask.holding import Hold, clear
-from rankwise.dask.labelling import Labelled
+from rankwise.dask.labels import Labelled
 from rankwise.linear.base import refuse_broken
 from rankwise.linear.task import rankable
 from rankwise.queries import as_ids
@@ -33,10 +33,10 @@ class Size(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A partition that is in order: its size and the types of its labels and queries."""
+    """A partition that is in order: its size, and the types of its labels and queries, None if there are no rows."""
 
     size: Size
-    of_y: np.dtype[Any]
+    of_y: np.dtype[Any] | None
     of_qid: np.dtype[Any] | None
 
 
@@ -122,9 +122,9 @@ def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: s
                 raise report.error(number, first)
             reports.append(report)
             first += report.size.rows
-        check_types([report.of_y if report.size.rows else None for report in reports], names[0])
+        check_types([report.of_y for report in reports], names[0])
         if "qid" in labels:
-            ids = check_types([report.of_qid if report.size.rows else None for report in reports], "qid")
+            ids = check_types([report.of_qid for report in reports], "qid")
             if any(report.of_qid != ids for report in reports):
                 states = hold.map(_of_type, states, [ids] * n)
     return Futures(hold, states, data), reports
@@ -209,14 +209,13 @@ def _is_finite(value: Any) -> bool:
 
 
 def _report(size: Size | Fault, state: Labelled | Fault) -> Report | Fault:
-    if isinstance(size, Fault):
-        return size
-    if isinstance(state, Fault):
-        return state
-    return Report(size, state.y.dtype, None if state.qid is None else state.qid.dtype)
+    if isinstance(size, Fault) or isinstance(state, Fault):
+        return size if isinstance(size, Fault) else state
+    of_qid = None if state.qid is None else state.qid.dtype
+    return Report(size, state.truth.dtype, of_qid) if size.rows else Report(size, None, None)
 
 
 def _of_type(state: Labelled, ids: np.dtype[Any]) -> Labelled:
     """Return a part whose queries have the type of all partitions' queries."""
     assert state.qid is not None
-    return Labelled(state.number, state.y, state.qid.astype(ids, copy=False), state.weight)
+    return replace(state, qid=state.qid.astype(ids, copy=False))

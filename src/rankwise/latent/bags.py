@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from rankwise.arguments import as_array, first_true
-from rankwise.latent.blocks import candidate_scores, take_rows
+from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
 
 Indices = NDArray[np.int64]
 _KINDS = "fiub"
@@ -223,3 +223,37 @@ def _as_offsets(offsets: ArrayLike, n: int) -> Indices:
         what = "is empty" if bounds[i] == bounds[i + 1] else "ends before it begins"
         raise ValueError(f"bag {i} {what}: offsets[{i}:{i + 2}] is {bounds[i : i + 2].tolist()}; remove this bag")
     return bounds
+
+
+def bag_means(bags: Bags) -> Any:
+    """Compute the mean of the candidates of each bag.
+
+    Parameters
+    ----------
+    bags : Bags
+        Bags of candidates.
+
+    Returns
+    -------
+    ndarray or CSR matrix of shape (n_bags, n_features)
+        Mean features of each bag, as a CSR matrix if the features are one.
+
+    See Also
+    --------
+    rankwise.Bags : Bags of candidates.
+
+    Examples
+    --------
+    >>> bag_means(Bags(np.arange(8.0).reshape(4, 2), [0, 2, 4])).tolist()
+    [[1.0, 2.0], [5.0, 6.0]]
+    """
+    sparse = issparse(bags.features)
+    means = np.empty((len(bags), bags.width))
+    for i, size in enumerate(bags.sizes):
+        if sparse:
+            means[i] = np.asarray(bags[i].mean(axis=0)).ravel()
+        else:
+            np.matmul(np.full(size, 1.0 / size), read_rows(bags.features, bags.starts[i], bags.stops[i]), out=means[i])
+    if not np.isfinite(means).all():
+        bags.scores(np.zeros(bags.width))  # raises an error that names the candidate
+    return csr_matrix(means) if sparse else means

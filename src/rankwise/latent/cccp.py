@@ -7,8 +7,10 @@ negative bag. The score of a positive bag may be replaced by that of any of its 
 and equals F where those candidates are the best. An outer step fixes positive bags at their best candidates (imputes),
 then minimises the bound, which is convex, to a certified gap. F never rises.
 
-The convex problem is solved over a working set of candidates, which gives a lower bound. A pass over all candidates
-gives an upper bound. A round is one of each. Few rounds are needed, and only their passes read all features.
+The convex problem is solved over a working set: one candidate of each positive bag, a few of each negative bag. With
+fewer candidates the risk is nowhere higher, so planes and lower bounds hold for all of them. A pass over all candidates
+gives an upper bound, and candidates with higher scores, which are added. A round is one of each. Few rounds are needed,
+and only their passes read all features.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 
 from rankwise.latent.bags import Bags
-from rankwise.latent.working_set import WorkingSet, best_of
+from rankwise.latent.blocks import take_rows
 from rankwise.linear.bundle import Bundle, Planes
-from rankwise.linear.features import Vector, with_intercept
+from rankwise.linear.features import Vector, as_features, with_intercept
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.linear.solvers.result import ROUNDING_RULES
@@ -35,6 +38,8 @@ Indices = NDArray[np.int64]
 _OF_OPEN, _OF_WANTED = 0.1, 0.5
 # If candidates have at most this many entries, all of them are in the working set.
 _SMALL = 1 << 21
+# A candidate that was not its bag's best in so many rounds is dropped.
+_IDLE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +122,71 @@ class State:
     def gap(self) -> float:
         """(primal − dual)/primal of the current convex problem."""
         return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
+
+
+def best_of(scores: Vector, starts: Indices) -> tuple[Vector, Indices]:
+    """Return the highest score of each bag and its first position; bag i begins at starts[i]."""
+    best = np.maximum.reduceat(scores, starts)
+    owner = np.repeat(np.arange(starts.size), np.diff(np.append(starts, scores.size)))
+    hits = np.flatnonzero(scores == best[owner])
+    return best, hits[np.searchsorted(owner[hits], np.arange(starts.size))]
+
+
+class WorkingSet:
+    """Rows by bag, used as `Features` of the bags: the score of a bag is that of its best candidate.
+
+    `combine` gives the weight of each bag to its best candidate in the last call of `scores`.
+    """
+
+    def __init__(self, bags: Bags, rows: Indices, owner: Indices, last: Indices, round: int = 0) -> None:
+        self._bags = bags
+        self.n_samples, self.n_coefs = len(bags), bags.width
+        self.round = round
+        self._take(rows, owner, last, take_rows(bags.features, rows))
+
+    def _take(self, rows: Indices, owner: Indices, last: Indices, matrix: Any) -> None:
+        order = np.lexsort((rows, owner))
+        self.rows, self.owner, self.last = rows[order], owner[order], last[order]
+        matrix = matrix[order]
+        self._matrix = matrix
+        self._features = as_features(matrix)
+        self._starts = np.searchsorted(self.owner, np.arange(self.n_samples))
+        self._chosen = self._starts
+
+    def scores(self, coef: Vector) -> Vector:
+        """Return the maximum of φ·coef over the rows of each bag, (bags,)."""
+        best, self._chosen = best_of(self._features.scores(coef), self._starts)
+        self.last[self._chosen] = np.maximum(self.last[self._chosen], self.round)
+        return best
+
+    def combine(self, weights: NDArray[np.floating]) -> Vector:
+        """Return Σ_i weights[i]·φ of bag i's best row, (d,)."""
+        spread = np.zeros(self.rows.size)
+        spread[self._chosen] = weights
+        return self._features.combine(spread)
+
+    def add(self, rows: Indices, owner: Indices) -> int:
+        """Add new rows, drop rows that were long unused, and return how many were added."""
+        new = ~np.isin(rows, self.rows)
+        keep = self.last >= self.round - _IDLE  # each bag's best is of this round
+        if not new.any() and keep.all():
+            return 0
+        self._join(keep, rows[new], owner[new])
+        return int(new.sum())
+
+    def fix(self, rows: Indices, owner: Indices) -> None:
+        """Make these rows the only ones of their bags."""
+        self._join(~np.isin(self.owner, owner), rows, owner)
+
+    def _join(self, keep: NDArray[np.bool_], rows: Indices, owner: Indices) -> None:
+        """Keep some rows and add others."""
+        parts = [self._matrix[keep], take_rows(self._bags.features, rows)]
+        self._take(
+            np.concatenate([self.rows[keep], rows]),
+            np.concatenate([self.owner[keep], owner]),
+            np.concatenate([self.last[keep], np.full(rows.size, self.round)]),
+            vstack(parts).tocsr() if issparse(parts[0]) else np.concatenate(parts),
+        )
 
 
 def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> State:

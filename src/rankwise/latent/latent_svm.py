@@ -1,4 +1,4 @@
-"""LatentRankSVM: a linear ranker of bags, where the best candidate counts, as a scikit-learn classifier."""
+"""LatentRankSVM and LatentRankSVMCV: linear rankers of bags, where the best candidate counts, as classifiers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,24 +18,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.arguments import as_threads, is_whole
-from rankwise.latent.bags import Bags, as_bags
-from rankwise.latent.cccp import OuterStep, Problem, State
-from rankwise.latent.initial import as_start, bag_means
-from rankwise.latent.training import train
-from rankwise.latent.working_set import best_of
+from rankwise.latent.bags import Bags, as_bags, bag_means
+from rankwise.latent.cccp import OuterStep, Problem, State, best_of
+from rankwise.latent.training import Start, as_start, train
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
+from rankwise.linear.cross_validation import Search, as_jobs, choose, metric_for, refitted, split
 from rankwise.linear.features import INTERCEPT, Vector, as_features
-from rankwise.linear.labels import two_classes
+from rankwise.linear.labels import Labels, two_classes
 from rankwise.linear.objective import Clock, Objective
-from rankwise.linear.path import usual_C
+from rankwise.linear.path import grid_of_C, usual_C
 from rankwise.linear.task import pose
+from rankwise.metrics import MetricLike
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.progress import Progress
+from rankwise.progress import Progress, tell
 from rankwise.surrogates import Hinge
 
 # Default C divided by the natural C of the bags' means: the middle of what cross-validation chose on real data.
 _USUAL = 3.0
+# Ends of the grid of C, in powers of ten times that natural C.
+_GRID = (-2.0, 2.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -150,15 +154,13 @@ class LatentRankSVM(BagRanker):
     loss : str or Loss, default "ap"
         Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "f1", "zero-one", or a `Loss`.
     C : float, optional
-        Weight of the loss against the penalty. A larger C fits the training data more closely. The default is a
-        multiple of the natural C of the bags' means, see `rankwise.linear.natural_C`. Use `LatentRankSVMCV` to choose
-        it by cross-validation.
+        Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
+        `rankwise.linear.natural_C`. `LatentRankSVMCV` chooses it by cross-validation.
     init : str, array-like or estimator, default "mean"
-        How to choose the first candidate of each positive bag. "mean" fits a ranker to the means of the bags and takes
-        the best candidate under it. "first" takes the first candidate, "centre" the one nearest the mean of its bag,
-        "random" a random one. You can also pass the candidates' numbers, an array of shape (n_bags,); or a fitted
-        linear model or its coefficients, which choose them. The start matters, because the objective has many local
-        minima.
+        How to choose the first candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the
+        first ("first"), the one nearest the mean of its bag ("centre"), or a random one ("random"). Or pass the
+        candidates' numbers, an array of shape (n_bags,), or a linear model or its coefficients, which choose them. The
+        start matters, because the objective has many local minima.
     outer_tol : float, default 1e-3
         The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
         candidate.
@@ -233,11 +235,10 @@ class LatentRankSVM(BagRanker):
         y : array-like of shape (n_bags,)
             Labels of two classes, of which the greater one is relevant.
         qid : array-like of shape (n_bags,), optional
-            Query of each bag, in any order. A query is a group of bags that is ranked on its own. By default all bags
-            form one query. A query whose bags are all of one class has nothing to rank and is left out.
+            Query of each bag, in any order: a group of bags that is ranked on its own. By default all bags form one
+            query. A query whose bags are all of one class is left out.
         query_weight : array-like of shape (n_bags,), optional
-            Weight of each bag's query in the mean of the loss. It must be the same for all bags of a query. By default
-            all queries have the same weight.
+            Weight of each bag's query in the mean of the loss, the same for all bags of a query.
 
         Returns
         -------
@@ -297,3 +298,131 @@ class LatentRankSVM(BagRanker):
 
     def _warn(self, what: str) -> None:
         warnings.warn(f"LatentRankSVM {what}", ConvergenceWarning, stacklevel=4)
+
+
+@dataclass(eq=False, repr=False)
+class LatentRankSVMCV(BagRanker):
+    """Linear ranker of bags that chooses C by cross-validation.
+
+    It fits a `LatentRankSVM` for every C on every fold, compares them by a metric on the bags that the fold leaves out,
+    and fits the final model to all bags.
+
+    Parameters
+    ----------
+    loss : str or Loss, default "ap"
+        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "f1", "zero-one", or a `Loss`.
+    Cs : int or array-like of shape (n_Cs,), default 6
+        Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
+        `rankwise.linear.natural_C`), or the values themselves, in ascending order.
+    init, outer_tol, max_outer, checkpoint, random_state, method, tol, max_iter, scale : optional
+        As in `LatentRankSVM`. Candidates' numbers in `init` are split into folds together with the bags. There is one
+        checkpoint for every fit of the search. `random_state` is also the seed for the random split into folds.
+    fit_intercept, n_threads, verbose : optional
+        As in `LatentRankSVM`.
+    cv, scoring, n_jobs : optional
+        As in `RankSVMCV`: the folds, which are stratified, one metric to choose by, and how many folds are fitted at
+        the same time.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    Cs_ : ndarray of shape (n_Cs,)
+        Values of C that were tried.
+    scores_ : ndarray of shape (n_Cs, n_folds)
+        Metric on the bags that each fold leaves out.
+    best_score_ : float
+        Score of the chosen C, averaged over the folds.
+    coef_, intercept_, classes_, n_features_in_, objective_, dual_, gap_, converged_, n_iter_, history_ : optional
+        Those of the `LatentRankSVM` that was fitted to all bags.
+    timing_ : dict of str to float
+        Where the time went, as in `LatentRankSVM`, including the search over C.
+
+    See Also
+    --------
+    LatentRankSVM : The same ranker for a single C.
+    Bags : Bags of candidates in one feature matrix, also larger than memory.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(4, 3)) for _ in range(30)]
+    >>> for bag in bags[:10]:
+    ...     bag[2, 0] += 5.0
+    >>> model = LatentRankSVMCV("ap", Cs=3, cv=3).fit(bags, np.arange(30) < 10)
+    >>> model.scores_.shape, bool(model.best_score_ > 0.9)
+    ((3, 3), True)
+    """
+
+    _kind = "latent-rank-svm-cv"
+
+    loss: LossLike = "ap"
+    Cs: int | ArrayLike = 6
+    _: KW_ONLY
+    cv: Any = 5
+    scoring: MetricLike | None = None
+    n_jobs: int | None = None
+
+    def fit(self, bags: Any, y: ArrayLike) -> LatentRankSVMCV:
+        """Choose C by cross-validation, then fit the ranker.
+
+        If you press Ctrl-C during the search, `fit` chooses among the values of C that it has measured so far, fits
+        the final model, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps the best model so far,
+        if there is one.
+
+        Parameters
+        ----------
+        bags : Bags or list of array-like
+            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
+        y : array-like of shape (n_bags,)
+            Labels of two classes, of which the greater one is relevant.
+
+        Returns
+        -------
+        LatentRankSVMCV
+            The fitted ranker itself.
+        """
+        started = time.perf_counter()
+        loss = self._single(1.0)._validated()
+        metric, n_jobs = metric_for(loss, self.scoring), as_jobs(self.n_jobs)
+        checked, relevant = self._checked_bags(bags, y)
+        start = as_start(self.init, checked.sizes, checked.width)
+        folds = split(Labels(relevant), None, self.cv, self.random_state)
+        task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
+        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(bag_means(checked)), task), _GRID)
+        timings: list[dict[str, Any]] = []
+        search = Search(folds, [metric], Labels(relevant), None, (1, self.Cs_.size))
+        if self.verbose:
+            search.say = lambda line: tell(f"LatentRankSVMCV: {line}")
+        self.scores_ = search.scores[0]
+
+        def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
+            train, test = folds[number]
+            for C in self.Cs_.tolist():
+                single = self._single(C, start, train)
+                single._stop = search.stop
+                single.fit(checked[train], relevant[train])
+                timings.append(single.timing_)
+                yield single.decision_function(checked[test])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
+            interrupted = search.run(follow, n_jobs)
+        chosen = choose(search.scores, metric, interrupted)
+        self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
+        single = self._single(self.C_)
+        single.verbose = self.verbose
+        interrupted = refitted(self, single, partial(single.fit, checked, relevant)) or interrupted
+        timings.append(single.timing_)
+        self.timing_ = {name: sum(timing[name] for timing in timings) for name in single.timing_}
+        self.timing_["total"] = time.perf_counter() - started
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def _single(self, C: float, start: Start | None = None, rows: NDArray[np.int64] | None = None) -> LatentRankSVM:
+        """Return the model for one C. start, rows: of all bags, and those to train on, if these are not all."""
+        model = LatentRankSVM(C=C, **self._shared(LatentRankSVM))
+        if start is not None and start.candidates is not None:
+            model.init = start.candidates[rows]
+        return model

@@ -1,4 +1,8 @@
-"""One fit: from its checkpoint, if there is one, or from the start, to the end of the alternation."""
+"""One fit: from its checkpoint, if there is one, or from the start, to the end of the alternation.
+
+The objective has many local minima. The start decides which one is found: the first candidate of each positive bag, or
+coefficients that choose it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rankwise.arguments import as_array, first_true
 from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
-from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
-from rankwise.latent.initial import Start, bag_means
+from rankwise.latent.bags import Bags, bag_means
+from rankwise.latent.blocks import read_rows
+from rankwise.latent.cccp import Indices, OuterStep, Problem, State, begin, minimise
 from rankwise.linear.bundle import Planes
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
@@ -21,6 +28,53 @@ from rankwise.linear.solvers import Settings, cutting_plane
 
 _KIND = "latent-checkpoint"
 _WHOLE = ("changed", "rounds", "passes", "calls")
+INITS = ("first", "centre", "random", "mean")
+
+
+class Start(NamedTuple):
+    """A start: by its name, by the number of a candidate for each bag, or by coefficients."""
+
+    name: str
+    candidates: Indices | None = None
+    coef: Vector | None = None
+
+    def rows(self, bags: Bags, relevant: NDArray[np.bool_], seed: int) -> Indices:
+        """Return the rows of the first candidates, (bags,)."""
+        if self.candidates is not None:
+            return bags.starts + self.candidates
+        if self.name == "random":
+            return bags.starts + np.random.default_rng([seed, 0]).integers(0, bags.sizes)
+        rows = bags.starts.copy()
+        if self.name == "centre":  # of a positive bag; the start of a negative one has no effect
+            for i in np.flatnonzero(relevant):
+                values = read_rows(bags.features, bags.starts[i], bags.stops[i])
+                rows[i] += int(np.argmin(((values - values.mean(axis=0)) ** 2).sum(axis=1)))
+        return rows
+
+
+def as_start(init: Any, sizes: Indices, width: int) -> Start:
+    """Return the start that `init` means for bags of given sizes and width."""
+    if isinstance(init, str):
+        if init not in INITS:
+            names = ", ".join(map(repr, INITS))
+            raise ValueError(f"unknown init={init!r}; use {names}, candidates or a linear model")
+        return Start(init)
+    array = as_array(init.coef_ if hasattr(init, "coef_") else init, "init")
+    if array.dtype.kind == "f":
+        coef = array.astype(np.float64).ravel()
+        if coef.size != width or not np.isfinite(coef).all():
+            raise ValueError(
+                f"init: {coef.size} coefficients for {width} features; pass one finite coefficient per feature"
+            )
+        return Start("coefficients", coef=coef)
+    if array.dtype.kind not in "iu" or array.shape != sizes.shape:
+        raise ValueError(
+            f"init has shape {array.shape} and dtype {array.dtype}; pass the number of a candidate for each of the "
+            f"{sizes.size} bags, or {width} coefficients"
+        )
+    if (i := first_true((array < 0) | (array >= sizes))) is not None:
+        raise ValueError(f"init: bag {i} has no candidate {array[i]}; pass a number from 0 to {sizes[i] - 1}")
+    return Start("given", array.astype(np.int64))
 
 
 def train(

@@ -1,4 +1,4 @@
-"""One very large query over several processes: scores stay where they are, and `rankwise.parts` ranks them.
+"""One very large query over several processes: scores stay where they are, and `rankwise.distributed` ranks them.
 
 Every process is a part. All receive the same replies, so all reach the same decisions. For smaller queries, gathering
 all scores takes less time than several rounds of messages.
@@ -7,7 +7,6 @@ all scores takes less time than several rounds of messages.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rankwise.distributed.exchange import Function, Traffic, add_all, size_of
+from rankwise.distributed.hinge import solve_hinge
+from rankwise.distributed.part import Large, Members, Part, divide, is_large, totals_of
+from rankwise.distributed.smooth import solve_smooth
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.parts.exchange import Function, Traffic, add_all, size_of
-from rankwise.parts.hinge import Large, is_large, solve_hinge
-from rankwise.parts.share import Plan, Scored, share_out, totals_of
-from rankwise.parts.smooth import solve_smooth_parts
 from rankwise.surrogates import Hinge, Smooth
 from rankwise.torch.distributed import gather_parts, tell_all
 from rankwise.torch.layout import compute_dtype
@@ -40,17 +39,14 @@ class Processes:
         self.state = state
         self.traffic = Traffic() if traffic is None else traffic
 
-    def derive(
-        self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None
-    ) -> Processes:
+    def derive(self, function: Function, *args: Any, reads: bool = False) -> Processes:
         """See `Exchange`; a part has no data and no argument of its own."""
         assert not reads
-        assert each is None
         return Processes(function(self.state, *args), self.traffic)
 
-    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+    def ask(self, function: Function, *args: Any, reads: bool = False) -> Any:
         """See `Exchange`."""
-        reply = pickle.dumps(self.derive(function, *args, reads=reads, each=each).state)
+        reply = pickle.dumps(self.derive(function, *args, reads=reads).state)
         own = torch.frombuffer(bytearray(reply), dtype=torch.uint8)
         sizes = [numbers[0] for numbers in tell_all([own.shape[0]], own.device)]
         parts = gather_parts(own, sizes).split(sizes)
@@ -78,7 +74,7 @@ def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Optio
         return None
     first = sum(one[1] for one in of_all[: torch.distributed.get_rank()])
     values = scores.detach().to(compute_dtype(scores)).to(torch.float64).numpy()
-    part = share_out(Scored(np.ascontiguousarray(values)), [Plan(None, np.flatnonzero(relevant), first, n)])
+    part = divide(Part(np.ascontiguousarray(values)), [Members(None, np.flatnonzero(relevant), first, n)])
     value, gradient = _solve(Processes(part), Large(n, n_pos), objective)
     slope = torch.from_numpy(gradient).to(compute_dtype(scores))
     found: Tensor = _Known.apply(scores, slope, value, len(of_all) if times_world else 1)
@@ -89,13 +85,13 @@ def _solve(exchange: Processes, query: Large, objective: Objective) -> tuple[flo
     loss, surrogate = objective.loss, objective.surrogate
     assert isinstance(loss, DiscountedLoss)
     if isinstance(surrogate, Smooth):
-        parts, (pending,) = solve_smooth_parts(exchange, [query], loss, surrogate)
+        parts, (found,) = solve_smooth(exchange, [query], loss, surrogate)
     else:
         assert isinstance(surrogate, Hinge)
-        parts, (pending,) = solve_hinge(exchange, [query], loss, surrogate.scale)
+        parts, (found,) = solve_hinge(exchange, [query], loss, surrogate.scale)
     (total,) = parts.ask(totals_of)
-    gradient: NDArray[np.float64] = parts.state.shares[0].gradient  # type: ignore[attr-defined]
-    return pending.solved(total).value, gradient
+    gradient: NDArray[np.float64] = parts.state.portions[0].gradient  # type: ignore[attr-defined]
+    return found.value + total, gradient
 
 
 def _is_known(scores: Tensor, objective: Objective, options: Options) -> bool:

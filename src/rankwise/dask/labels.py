@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,32 +10,39 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import as_truth
 from rankwise.dask.faults import Fault, fault_of
+from rankwise.distributed.exchange import Exchange, Joined
 from rankwise.linear.labels import as_labels
 from rankwise.linear.task import share_of_queries
-from rankwise.parts.exchange import Exchange, Joined
-from rankwise.queries import Truth, group
+from rankwise.queries import group
 
-__all__ = ["Known", "Labelled", "QueryTable", "judge", "label", "read_queries"]
+__all__ = ["Labelled", "QueryTable", "judge", "label", "read_queries"]
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """The labels of a part as given, with the query and the query's weight of each sample, if there are any."""
+    """The labels of a part, with the query and the query's weight of each sample, if there are any.
+
+    truth: the labels as given; `label` and `judge` make booleans or grades of them. least: the grade above which
+    samples are relevant.
+    """
 
     number: int
-    y: NDArray[Any]
-    qid: NDArray[Any] | None
-    weight: NDArray[Any] | None
+    truth: NDArray[Any]
+    qid: NDArray[Any] | None = None
+    weight: NDArray[Any] | None = None
+    least: float = 0.0
 
+    @property
+    def relevant(self) -> NDArray[np.bool_]:
+        """Which samples are relevant, (n,)."""
+        return self.truth if self.truth.dtype == np.bool_ else self.truth > self.least
 
-@dataclass(frozen=True)
-class Known(Labelled):
-    """A part with interpreted labels: truth is for training; relevant means above the lowest grade."""
-
-    truth: Truth
-    relevant: NDArray[np.bool_]
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Query of each sample, (n,): all 0 if none are given."""
+        return np.zeros(self.truth.shape[0], np.int64) if self.qid is None else self.qid
 
 
 class Distinct:
@@ -73,8 +80,8 @@ class QueryTable(NamedTuple):
         return np.asarray(np.bincount(pairs[:, 0], minlength=self.ids.size) > 1)
 
 
-def label(exchange: Exchange, has_queries: bool, graded: bool = True) -> tuple[Any, NDArray[Any], Ints]:
-    """Return parts with interpreted labels, the two classes, and the rows of each part. graded: use grades."""
+def label(exchange: Exchange, has_queries: bool) -> tuple[Any, NDArray[Any], Ints]:
+    """Return parts with booleans or grades, the two classes, and the rows of each part."""
     distinct, rows = exchange.ask(_distinct)
     several = np.tile(distinct.values, 3)  # scikit-learn warns about labels that are all different
     try:
@@ -82,7 +89,7 @@ def label(exchange: Exchange, has_queries: bool, graded: bool = True) -> tuple[A
     except ValueError as error:
         raise _located(fault_of(error), exchange, several, rows.values) from None
     least = None if labels.grades is None else float(labels.grades.min())
-    return exchange.derive(_know, classes, least, graded), classes, rows.values
+    return exchange.derive(_interpret, classes[1], least), classes, rows.values
 
 
 def _located(fault: Fault, exchange: Exchange, values: NDArray[Any], rows: Ints) -> Exception:
@@ -94,14 +101,14 @@ def _located(fault: Fault, exchange: Exchange, values: NDArray[Any], rows: Ints)
 
 
 def judge(exchange: Exchange) -> tuple[Any, Ints]:
-    """Return parts with relevance or grades, and the rows of each part."""
+    """Return parts with relevance or grades, of which those above 0 are relevant, and the rows of each part."""
     distinct, rows = exchange.ask(_distinct)
     truth = as_truth(distinct.values, distinct.values.size, "np.unique(relevant)")
-    return exchange.derive(_judge, truth.dtype != np.bool_), rows.values
+    return exchange.derive(_interpret, 1, None if truth.dtype == np.bool_ else 0.0), rows.values
 
 
 def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
-    """Return the queries of parts with interpreted labels. may_be_empty: accept that no query has anything to rank."""
+    """Return the queries of parts with booleans or grades. may_be_empty: accept that none has anything to rank."""
     of_rows, part, grade, count, weight = (joined.values for joined in exchange.ask(_count))
     ids, code = np.unique(of_rows, return_inverse=True)
     n = np.bincount(code, count, ids.size).astype(np.int64)
@@ -123,36 +130,26 @@ def read_queries(exchange: Exchange, may_be_empty: bool = False) -> QueryTable:
 
 
 def _distinct(state: Labelled) -> tuple[Distinct, Joined]:
-    return Distinct(state.y), Joined(np.array([state.y.shape[0]]))
+    return Distinct(state.truth), Joined(np.array([state.truth.shape[0]]))
 
 
 def _first_with(state: Labelled, value: Any) -> tuple[Joined, Joined]:
     """Return the number of the part and the first row that has this label, or nothing."""
-    row = np.flatnonzero(state.y == value)[:1]
+    row = np.flatnonzero(state.truth == value)[:1]
     return Joined(np.full(row.size, state.number)), Joined(row)
 
 
-def _know(state: Labelled, classes: NDArray[Any], least: float | None, graded: bool) -> Known:
+def _interpret(state: Labelled, positive: Any, least: float | None) -> Labelled:
+    """Return a part with booleans, true for the positive label, or with grades if `least` is given."""
     if least is None:
-        relevant = state.y == classes[1]
-        truth: Truth = relevant
-    else:
-        truth = np.ascontiguousarray(state.y, np.float64)
-        relevant = truth > least
-        truth = truth if graded else relevant
-    return Known(state.number, state.y, state.qid, state.weight, truth, np.ascontiguousarray(relevant))
+        return replace(state, truth=np.ascontiguousarray(state.truth == positive))
+    return replace(state, truth=np.ascontiguousarray(state.truth, np.float64), least=least)
 
 
-def _judge(state: Labelled, graded: bool) -> Known:
-    truth: Truth = np.ascontiguousarray(state.y, np.float64) if graded else np.ascontiguousarray(state.y == 1)
-    return Known(state.number, state.y, state.qid, state.weight, truth, truth > 0)
-
-
-def _count(state: Known) -> tuple[Joined, ...]:
+def _count(state: Labelled) -> tuple[Joined, ...]:
     """Return id, part, grade, count and weight of the query, for each query and grade of a part."""
-    n = state.truth.size
-    ids = np.zeros(n, np.int64) if state.qid is None else state.qid
-    grouping = group(ids, n)
+    ids = state.ids
+    grouping = group(ids, ids.size)
     codes = grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
     grades, at = np.unique(state.truth.astype(np.float64), return_inverse=True)
     keys, first, count = np.unique(codes * max(grades.size, 1) + at, return_index=True, return_counts=True)

@@ -1,7 +1,13 @@
-"""What a computation holds on the cluster is released when it ends, whoever still refers to it."""
+"""The cluster: its client, what a computation holds there, and parts as futures.
+
+States stay on the workers, and only replies come back. The scheduler knows every task with all its inputs, including
+messages. So if a worker dies, Dask repeats what is lost. Replies do not depend on the worker and are added up in the
+order of parts, so the result stays the same.
+"""
 
 from __future__ import annotations
 
+import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +15,14 @@ from typing import Any
 
 from distributed import Client, Future, get_client
 
-__all__ = ["Hold", "SchedulerLostError", "as_client", "clear", "holding"]
+from rankwise.distributed.exchange import Each, Function, Traffic, add_all, size_of
+
+__all__ = ["Futures", "Hold", "SchedulerLostError", "as_client", "clear", "holding"]
+
+# If there are more replies than this, workers add them up in groups of this size.
+_FAN_IN = 16
+# A message with more bytes is sent once and copied from worker to worker.
+_SMALL = 1 << 12
 
 
 class SchedulerLostError(ConnectionError):
@@ -116,3 +129,58 @@ def clear(client: Client) -> Iterator[None]:
             f"the Dask scheduler{f' at {where}' if where else ''} can no longer be reached; start a new cluster and a "
             "client for it, and try again"
         ) from error
+
+
+class Futures:
+    """Parts on a cluster, as an `Exchange`: for each part, one future for its state and one for its data."""
+
+    def __init__(
+        self, hold: Hold, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
+    ) -> None:
+        self.hold, self.states, self.data = hold, list(states), list(data)
+        self.traffic = Traffic() if traffic is None else traffic
+
+    def derive(self, function: Function, *args: Any, reads: bool = False) -> Futures:
+        """See `Exchange`."""
+        with clear(self.hold.client):
+            return Futures(self.hold, self._submit(function, args, reads), self.data, self.traffic)
+
+    def ask(self, function: Function, *args: Any, reads: bool = False) -> Any:
+        """See `Exchange`."""
+        with clear(self.hold.client):
+            replies = self._submit(function, args, reads)
+            while len(replies) > _FAN_IN:
+                groups = [replies[k : k + _FAN_IN] for k in range(0, len(replies), _FAN_IN)]
+                replies = self.hold.map(add_all, groups, key=_keys("add", len(groups)))
+            found = self.hold.gather(replies)
+        self.traffic.rounds += 1
+        self.traffic.received += size_of(found)
+        return add_all(found)
+
+    def _submit(self, function: Function, args: tuple[Any, ...], reads: bool) -> list[Future]:
+        shared = tuple(None if isinstance(one, Each) else one for one in args)
+        own = {at: one for at, one in enumerate(args) if isinstance(one, Each)}
+        self.traffic.sent += size_of(args)
+        name, n, message = function.__name__.strip("_"), len(self.states), shared
+        if size_of(shared) > _SMALL:
+            (message,) = self.hold.map(_hold, [shared], key=_keys(f"{name}-message", 1))
+        columns = [*([self.data] if reads else []), self.states, [message] * n, *own.values()]
+        return self.hold.map(_carry_out, *columns, function=function, own_at=tuple(own), key=_keys(name, n))
+
+
+def _hold(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return args
+
+
+def _carry_out(*given: Any, function: Function, own_at: tuple[int, ...]) -> Any:
+    """Call the function; given: data and state, what all parts get, and what this part gets at the places `own_at`."""
+    *before, message = given[: len(given) - len(own_at)]
+    args = list(message)
+    for at, own in zip(own_at, given[len(before) + 1 :], strict=True):
+        args[at] = own
+    return function(*before, *args)
+
+
+def _keys(name: str, n: int) -> list[str]:
+    token = uuid.uuid4().hex
+    return [f"rankwise-{name}-{token}-{k}" for k in range(n)]

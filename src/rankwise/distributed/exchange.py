@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counted", "Exchange", "Function", "Here", "Joined", "Range", "Traffic", "add", "add_all", "size_of"]
+__all__ = ["Each", "Exchange", "Function", "Joined", "Range", "Tally", "Traffic", "add_all", "size_of"]
 
 Function = Callable[..., Any]
 
@@ -25,20 +25,24 @@ class Traffic:
     rounds: int = 0
 
 
+class Each(list[Any]):
+    """An argument of which every part gets its own entry."""
+
+
 class Exchange(Protocol):
     """Parts, each with a state, and with data that only some functions read.
 
-    A function is called with the part's data (only if it `reads`), the part's state, the part's entry of `each` (only
-    if given), and then the arguments, which are the same for all parts.
+    A function is called with the part's data (only if it `reads`), the part's state, and the arguments, which are the
+    same for all parts except those that are `Each`.
     """
 
     traffic: Traffic
 
-    def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+    def derive(self, function: Function, *args: Any, reads: bool = False) -> Any:
         """Return parts whose states are the results of the function. The results stay where they are."""
         ...
 
-    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
+    def ask(self, function: Function, *args: Any, reads: bool = False) -> Any:
         """Return the sum of the function's results, in the order of parts."""
         ...
 
@@ -53,22 +57,21 @@ class Joined:
         return Joined(np.concatenate([self.values, other.values]))
 
 
-class Counted:
+class Tally:
     """Distinct numbers in ascending order, and how often each occurs."""
 
     def __init__(self, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         self.values, self.counts = values, counts
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Counted:
+    def of(cls, values: NDArray[np.float64]) -> Tally:
         """Count numbers."""
         return cls(*np.unique(values + 0.0, return_counts=True))  # −0.0 is 0.0
 
-    def __add__(self, other: Counted) -> Counted:
+    def __add__(self, other: Tally) -> Tally:
         values, at = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
-        counts = np.zeros(values.size, np.int64)
-        np.add.at(counts, at, np.concatenate([self.counts, other.counts]))
-        return Counted(values, counts)
+        counts = np.bincount(at, np.concatenate([self.counts, other.counts]), values.size)
+        return Tally(values, counts.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -87,17 +90,16 @@ class Range:
         return Range(min(self.least, other.least), max(self.most, other.most))
 
 
-def add(one: Any, other: Any) -> Any:
-    """Return the sum of two replies; lists and tuples are added entry by entry."""
+def add_all(replies: Sequence[Any]) -> Any:
+    """Return the sum of replies, from first to last; lists and tuples are added entry by entry."""
+    return reduce(_add, replies)
+
+
+def _add(one: Any, other: Any) -> Any:
     if isinstance(one, list | tuple):
-        entries = [add(a, b) for a, b in zip(one, other, strict=True)]
+        entries = [_add(a, b) for a, b in zip(one, other, strict=True)]
         return entries if isinstance(one, list) else tuple(entries)
     return one + other
-
-
-def add_all(replies: Sequence[Any]) -> Any:
-    """Return the sum of replies, from first to last."""
-    return reduce(add, replies)
 
 
 def size_of(message: Any) -> int:
@@ -109,28 +111,3 @@ def size_of(message: Any) -> int:
     if message is None or isinstance(message, bool | int | float | np.number):
         return 8
     return len(pickle.dumps(message))
-
-
-@dataclass
-class Here:
-    """Parts that are all in this process."""
-
-    states: list[Any]
-    data: list[Any] = field(default_factory=list)
-    traffic: Traffic = field(default_factory=Traffic)
-
-    def derive(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Here:
-        """See `Exchange`."""
-        return Here(self._each(function, args, reads, each), self.data, self.traffic)
-
-    def ask(self, function: Function, *args: Any, reads: bool = False, each: Sequence[Any] | None = None) -> Any:
-        """See `Exchange`."""
-        replies = self._each(function, args, reads, each)
-        self.traffic.rounds += 1
-        self.traffic.received += size_of(replies)
-        return add_all(replies)
-
-    def _each(self, function: Function, args: tuple[Any, ...], reads: bool, each: Sequence[Any] | None) -> list[Any]:
-        self.traffic.sent += size_of([args, each or ()])
-        columns = [*([self.data] if reads else []), self.states, *([] if each is None else [each])]
-        return [function(*own, *args) for own in zip(*columns, strict=True)]

@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from dask_problems import InProcess
 from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.dask.functions import hinge_of, precision_of
-from rankwise.dask.labelling import Labelled
+from rankwise.dask.labels import Labelled
+from rankwise.distributed.exchange import Traffic
+from rankwise.distributed.part import Large, Members, Part, divide
+from rankwise.distributed.smooth import solve_smooth
 from rankwise.metrics.registry import as_loss, as_metric
-from rankwise.parts.exchange import Here, Traffic
-from rankwise.parts.hinge import Large
-from rankwise.parts.share import Plan, Scored, share_out
-from rankwise.parts.smooth import solve_smooth_parts
 
 ATOL = 1e-12
-KINDS = ("normal", "rounded", "few", "equal", "cauchy", "scaled", "clustered")
+KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "rounded": lambda rng, n: np.round(rng.normal(size=n), 1),
+    "few": lambda rng, n: rng.integers(-1, 2, n),
+    "equal": lambda rng, n: np.full(n, 0.25),
+    "cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "scaled": lambda rng, n: np.exp(8.0 * rng.normal(size=n)),
+    "clustered": lambda rng, n: np.round(rng.normal(size=n)) + 1e-9 * rng.normal(size=n),
+}
 
 
 def draw(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    scores = rng.normal(size=n)
-    if kind == "rounded":
-        return np.round(scores, 1)
-    if kind == "few":
-        return rng.integers(-1, 2, n).astype(float)
-    if kind == "equal":
-        return np.full(n, 0.25)
-    if kind == "cauchy":
-        return rng.standard_cauchy(n)
-    if kind == "scaled":
-        return np.exp(8.0 * scores)
-    if kind == "clustered":
-        return np.round(scores) + 1e-9 * rng.normal(size=n)
-    return scores
+    return np.asarray(KINDS[kind](rng, n), np.float64)
 
 
-def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> Here:
+def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> InProcess:
     bounds = list(pairwise([0, *cuts, scores.size]))
     states = [Labelled(k, truth[a:b], None if qid is None else qid[a:b], None) for k, (a, b) in enumerate(bounds)]
-    return Here(states, [scores[a:b] for a, b in bounds])
+    return InProcess(states, [scores[a:b] for a, b in bounds])
 
 
 def hinge(scores: Any, truth: Any, cuts: Any, loss: str, qid: Any = None) -> tuple[float, float, Any, Traffic]:
@@ -56,7 +52,7 @@ def problem(t: int, rng: np.random.Generator, large: bool) -> tuple[Any, Any, An
     n = int(rng.integers(9000, 12_000)) + 12 * n_pos if large else int(rng.integers(n_pos + 1, 300))
     relevant = np.zeros(n, bool)
     relevant[rng.choice(n, n_pos, replace=False)] = True
-    scores = draw(KINDS[t % len(KINDS)], n, rng)
+    scores = draw([*KINDS][t % len(KINDS)], n, rng)
     scores = scores + relevant * rng.normal() * np.median(np.abs(scores))
     return scores, relevant, np.sort(rng.integers(0, n + 1, 3)), ("ap", "ndcg", "mrr", "auc")[t % 4]
 
@@ -70,7 +66,7 @@ def test_84_random_vectors_have_the_hinge_and_the_precision_of_one_machine(
         scores, relevant, cuts, loss = problem(t, rng, large)
         local = rw.structured_hinge(scores, relevant, loss)
         value, lost, gradient, _ = hinge(scores, relevant, cuts, loss)
-        where = f"{t}, {KINDS[t % len(KINDS)]}, {loss}"
+        where = f"{t}, {[*KINDS][t % len(KINDS)]}, {loss}"
         np.testing.assert_allclose(value, local.value, rtol=ATOL, atol=ATOL, err_msg=where)
         np.testing.assert_allclose(lost, local.loss, rtol=ATOL, atol=ATOL, err_msg=where)
         np.testing.assert_allclose(gradient, local.gradient, rtol=0, atol=ATOL, err_msg=where)
@@ -109,13 +105,12 @@ def test_the_smooth_loss_of_large_queries(kind: str, rng: np.random.Generator) -
     n_pos = int(relevant.sum())
     states = []
     for a, b in pairwise([0, 10, 10, 25_000, n]):
-        plan = Plan(None, np.flatnonzero(relevant[a:b]), a, n)
-        states.append(share_out(Scored(scores[a:b]), [plan]))
+        states.append(divide(Part(scores[a:b]), [Members(None, np.flatnonzero(relevant[a:b]), a, n)]))
     for width in (0.01, 1.0, 10.0):
         local = rw.smooth_loss(scores, relevant, "ap", width=width)
-        parts, (found,) = solve_smooth_parts(Here(states), [Large(n, n_pos)], as_loss("ap"), rw.Smooth(width))
-        np.testing.assert_allclose(found.solved(0.0).value, local.value, rtol=1e-10)
-        gradient = np.concatenate([state.shares[0].gradient for state in parts.states])
+        parts, (found,) = solve_smooth(InProcess(states), [Large(n, n_pos)], as_loss("ap"), rw.Smooth(width))
+        np.testing.assert_allclose(found.value, local.value, rtol=1e-10)
+        gradient = np.concatenate([state.portions[0].gradient for state in parts.states])
         scale = np.abs(local.gradient).max() + 1e-300
         np.testing.assert_allclose(gradient / scale, local.gradient / scale, rtol=0, atol=1e-10)
 

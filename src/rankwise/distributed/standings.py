@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise.distributed.exchange import Exchange, Range, Tally
+from rankwise.distributed.part import Floats, Ints, Portion, reply
 from rankwise.metrics.ranked import Steps
-from rankwise.parts.exchange import Counted, Exchange, Range
-from rankwise.parts.share import Scored
 
 __all__ = ["Standing", "highest_f1", "stand"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Standing(NamedTuple):
@@ -39,10 +35,10 @@ class Standing(NamedTuple):
 
 
 def stand(exchange: Exchange) -> list[Standing]:
-    """Return the standing of each query; states of parts are `Scored`, with shares of the queries."""
-    counted: list[Counted] = exchange.ask(_positives)
-    between = exchange.ask(_between, [found.values for found in counted])
-    return [Standing(found.values, found.counts, own) for found, own in zip(counted, between, strict=True)]
+    """Return the standing of each query of which the parts have portions."""
+    tallies: list[Tally] = exchange.ask(reply, _positives)
+    between = exchange.ask(reply, _between, [(found.values,) for found in tallies])
+    return [Standing(found.values, found.counts, own) for found, own in zip(tallies, between, strict=True)]
 
 
 def highest_f1(exchange: Exchange) -> list[tuple[float, float]]:
@@ -53,22 +49,19 @@ def highest_f1(exchange: Exchange) -> list[tuple[float, float]]:
         n_neg = np.cumsum(standing.between[::-1])[1::2]
         f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
         cuts.append(float(standing.level[::-1][np.argmax(f1)]))  # F1 can be highest only directly after a positive
-    below: list[Range] = exchange.ask(_below, cuts)
+    below: list[Range] = exchange.ask(reply, _below, [(cut,) for cut in cuts])
     return [(cut, found.most) for cut, found in zip(cuts, below, strict=True)]
 
 
-def _positives(state: Scored) -> list[Counted]:
-    return [Counted.of(share.scores[share.plan.where]) for share in state.shares]
+def _positives(portion: Portion) -> Tally:
+    return Tally.of(portion.scores[portion.members.where])
 
 
-def _between(state: Scored, levels: list[Floats]) -> list[Ints]:
-    found = []
-    for share, level in zip(state.shares, levels, strict=True):
-        negatives = np.delete(share.scores, share.plan.where)
-        at = np.searchsorted(level, negatives, side="left") + np.searchsorted(level, negatives, side="right")
-        found.append(np.bincount(at, minlength=2 * level.size + 1))
-    return found
+def _between(portion: Portion, level: Floats) -> Ints:
+    negatives = np.delete(portion.scores, portion.members.where)
+    at = np.searchsorted(level, negatives, side="left") + np.searchsorted(level, negatives, side="right")
+    return np.bincount(at, minlength=2 * level.size + 1)
 
 
-def _below(state: Scored, cuts: list[float]) -> list[Range]:
-    return [Range.of(share.scores[share.scores < cut]) for share, cut in zip(state.shares, cuts, strict=True)]
+def _below(portion: Portion, cut: float) -> Range:
+    return Range.of(portion.scores[portion.scores < cut])

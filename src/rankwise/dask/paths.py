@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.dask.labelling import Known
-from rankwise.dask.layout import Layout, Loaded, Scaling, features_of, score
-from rankwise.dask.objective import DaskObjective, DaskTask, gradient_of
+from rankwise.dask.labels import Labelled
+from rankwise.dask.task import DaskObjective, DaskTask, Layout, Loaded, Scaling, features_of, gradient_of, score
+from rankwise.distributed.exchange import Exchange
 from rankwise.linear.candidates import Paths
 from rankwise.linear.features import Vector
 from rankwise.linear.pointwise import POINTWISE, Classifier, Sums, hessian_of, sums_at
 from rankwise.linear.standardising import gram_of, moments, rate_of_sizes, sums_of
-from rankwise.parts.exchange import Exchange
-from rankwise.surrogates import Smooth
+from rankwise.surrogates import Smooth, Surrogate
 
 __all__ = ["DaskPaths", "measure"]
 
@@ -52,17 +51,10 @@ class DaskPaths(Paths):
     """
 
     def __init__(
-        self,
-        tasks: tuple[DaskTask, DaskTask],
-        scaling: Scaling,
-        n: int,
-        is_dense: bool,
-        largest_weight: float,
-        weight: float,
+        self, tasks: tuple[DaskTask, DaskTask], scaling: Scaling, n: int, is_dense: bool, weight: float
     ) -> None:
         self._task, self._graded = (replace(one, exchange=one.exchange.derive(_scale, scaling)) for one in tasks)
-        self._n, self._is_dense, self._d = n, is_dense, scaling.rate.size
-        self._weight = weight / largest_weight
+        self._n, self._is_dense, self._d, self._weight = n, is_dense, scaling.rate.size, weight
         self.stop = threading.Event()
 
     def risk(self) -> DaskObjective:
@@ -102,8 +94,7 @@ class _DaskRows:
     def at(self, point: Vector, loss: str) -> Sums:
         """See `Rows`."""
         margins = self._exchange.derive(_margins, point, loss, self._factors, reads=True)
-        value, gradient = margins.ask(_sums)
-        return Sums(value, gradient, margins)
+        return Sums(*margins.ask(getattr, "sums"), margins)
 
     def hessian(self, margins: Any, loss: str) -> NDArray[np.float64]:
         """See `Rows`."""
@@ -111,41 +102,41 @@ class _DaskRows:
         return found
 
 
-@dataclass(frozen=True)
 class _DaskSmooth:
     """`SmoothRisk` on the cluster."""
 
-    task: DaskTask
-    n: int
+    def __init__(self, task: DaskTask, n: int) -> None:
+        self._task, self._n = task, n
+        self._start: Vector | None = None
 
     def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
         """See `SmoothRisk`."""
-        surrogate = Smooth(width, soft_ranks=False)
-        scored = self.task.exchange.derive(score, coef, False, reads=True)
-        parts, risks = self.task.solve(scored, surrogate)
-        mean = 0.0
+        surrogate, scored = Smooth(width, soft_ranks=False), self._score(coef)
+        parts, risks = self._task.solve(scored, surrogate)
+        away, mean = None, 0.0
         if start is not None:
-            parts = parts.derive(_move, coef - start, reads=True)
-            mean = parts.ask(_sum_of_moves) / self.n
+            if self._start is not start:
+                self._start, self._sum = start, self._score(start).ask(_sum_of_scores)
+            away, mean = coef - start, (scored.ask(_sum_of_scores) - self._sum) / self._n
         value, lost, gradient, squares = parts.ask(
-            _smooth_plane, surrogate, mean, strength / self.n, reads=True, each=risks.each
+            _smooth_plane, risks.each, surrogate, away, mean, strength / self._n, reads=True
         )
         value, _ = risks.total(value, lost, [0.0] * len(risks.large))
-        return value + 0.5 * strength * squares / self.n, gradient
+        return value + 0.5 * strength * squares / self._n, gradient
+
+    def _score(self, coef: Vector) -> Exchange:
+        scored: Exchange = self._task.exchange.derive(score, coef, False, reads=True)
+        return scored
 
 
 @dataclass(frozen=True)
 class _Margins:
+    """A part with the margins of a classifier, its weights, and the sums of the loss and its gradient."""
+
     layout: Layout
     weights: Vector
     margin: Vector
-    value: float
-    gradient: Vector
-
-
-@dataclass(frozen=True)
-class _Moved(Loaded):
-    moved: Any = None
+    sums: tuple[float, Vector]
 
 
 def _is_sparse(X: Any, state: Any) -> int:
@@ -175,50 +166,38 @@ def _squares(state: Loaded, mean: float) -> float:
     return float(((state.scores - mean) ** 2).sum())
 
 
-def _row_weights(known: Known) -> Vector:
-    return np.ones(known.relevant.size) if known.weight is None else known.weight.astype(np.float64)
+def _row_weights(labels: Labelled) -> Vector:
+    return np.ones(labels.truth.size) if labels.weight is None else labels.weight.astype(np.float64)
 
 
 def _weights_of_classes(state: Layout) -> Vector:
     """Return the sums of the weights of negatives and positives, and the number of weights above 0."""
-    weights, relevant = _row_weights(state.truth_of), state.relevant
+    weights, relevant = _row_weights(state.labels), state.labels.relevant
     return np.array([weights[~relevant].sum(), weights[relevant].sum(), np.count_nonzero(weights)], np.float64)
 
 
 def _margins(X: Any, state: Layout, point: Vector, loss: str, factors: Vector) -> _Margins:
-    weights = _row_weights(state.truth_of) * factors[state.relevant.astype(int)]
-    sign = np.where(state.relevant, 1.0, -1.0)
+    relevant = state.labels.relevant
+    weights, sign = _row_weights(state.labels) * factors[relevant.astype(int)], np.where(relevant, 1.0, -1.0)
     found = sums_at(features_of(X, state, False), sign, weights, point, loss)
-    return _Margins(state, weights, found.margins, found.value, found.gradient)
-
-
-def _sums(state: _Margins) -> tuple[float, Vector]:
-    return state.value, state.gradient
+    return _Margins(state, weights, found.margins, (found.value, found.gradient))
 
 
 def _hessian(X: Any, state: _Margins, loss: str) -> NDArray[np.float64]:
     bend = POINTWISE[loss][0].bend(state.margin) * state.weights
-    scaling = state.layout.scaling
-    gram = gram_of(X, bend, scaling.centre, scaling.rate)
+    gram = gram_of(X, bend, *state.layout.scaling)
     return hessian_of(gram, features_of(X, state.layout, False).combine(bend), bend)
 
 
-def _move(X: Any, state: Loaded, away: Vector) -> _Moved:
-    moved = features_of(X, state.layout, False).scores(away)
-    return _Moved(state.scores, state.shares, state.layout, moved)
-
-
-def _sum_of_moves(state: _Moved) -> float:
-    return float(state.moved.sum())
-
-
-def _smooth_plane(X: Any, state: Loaded, *given: Any) -> tuple[float, float, Vector, float]:
+def _smooth_plane(
+    X: Any, state: Loaded, gathered: Vector | None, surrogate: Surrogate, away: Vector | None, mean: float, rate: float
+) -> tuple[float, float, Vector, float]:
     """Return the contributions of a part to the risk, the loss, the gradient and the squares of moves."""
-    *each, surrogate, mean, rate = given
-    value, lost, gradient = gradient_of(state, each[0] if each else None, surrogate)
+    features = features_of(X, state.layout, False)
+    value, lost, gradient = gradient_of(state, gathered, surrogate)
     squares = 0.0
-    if isinstance(state, _Moved):
-        moved = state.moved - mean
+    if away is not None:
+        moved = features.scores(away) - mean
         gradient += rate * moved
         squares = float(moved @ moved)
-    return value, lost, features_of(X, state.layout, False).combine(gradient), squares
+    return value, lost, features.combine(gradient), squares
