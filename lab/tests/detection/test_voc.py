@@ -118,15 +118,10 @@ def test_labels_of_a_class_are_no_set_and_hidden_files_none(year: Year) -> None:
         read_voc(year.root, sets=["fish_train"])
 
 
-def test_only_the_images_of_the_sets_that_are_asked_for_need_be_whole(year: Year) -> None:
-    year.xml("c", "broken")
-    year.set("val", "")
-    assert len(read_voc(year.root, sets=["train"]).images) == 2
-
-
-def test_lines_may_end_as_on_windows_and_images_be_png_with_suffixes_in_capitals(year: Year) -> None:
+def test_lines_may_end_as_on_windows_images_be_png_and_other_sets_broken(year: Year) -> None:
     year.image("d", suffix=".PNG")
     year.image("e.1", suffix=".JPEG")
+    year.xml("c", "broken")  # of another set
     year.set("train", b"\xef\xbb\xbfd\r\n\r\n  e.1  \r\n")
     assert [image.path.name for image in read_voc(year.root, sets=["train"]).images] == ["d.PNG", "e.1.JPEG"]
 
@@ -159,19 +154,19 @@ def test_what_the_xml_may_say(year: Year, case: str) -> None:
     assert read_voc(year.root).images[0].objects == expected
 
 
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [
-        ("", (0, 0)),
-        ("<size><width>0</width><height>0</height></size>", (0, 0)),
-        ("<size><width/><height>40</height></size>", (0, 40)),
-        ("<size><width>50.0</width><height> 40 </height></size>", (50, 40)),
-    ],
-)
-def test_the_size_may_be_unknown(year: Year, size: str, expected: tuple[int, int]) -> None:
+SIZES = {
+    "": (0, 0),
+    "<size><width>0</width><height>0</height></size>": (0, 0),
+    "<size><width/><height>40</height></size>": (0, 40),
+    "<size><width>50.0</width><height> 40 </height></size>": (50, 40),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_size_may_be_unknown(year: Year, size: str) -> None:
     year.xml("a", f"<annotation>{size}{FISH}</annotation>")
     image = read_voc(year.root).images[0]
-    assert (image.width, image.height) == expected
+    assert (image.width, image.height) == SIZES[size]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
@@ -192,15 +187,11 @@ BAD_XML: dict[str, tuple[str | bytes, str]] = {
     "file read": ('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]>' + annotation(), "<!DOCTYPE>"),
     "other root": ("<html/>", "begins with <html>"),
     "no name": (annotation(f"<object>{BOX}</object>"), "object 1 has no <name>"),
-    "name in two lines": (annotation(FISH.replace("fish", "a\nb")), "object 1 has an unprintable <name>"),
     "no box": (annotation(FISH + "<object><name>eel</name></object>"), r"object 2 \(eel\) has no <bndbox>"),
     "word": (boxed("2", "three", "20", "30"), r"<ymin> of object 1 \(fish\) is 'three', not a number"),
     "nan": (boxed("nan", "3", "20", "30"), "'nan', not a number"),
-    "too large": ("<annotation>" + boxed("2", "3", "1e9", "30")[len(HEAD) :], "'1e9', not a number of pixels"),
     "underscore": (boxed("2", "3", "2_0", "30"), "'2_0', not a number"),
-    "other digits": (boxed("2", "3", "٢٠", "30"), "not a number"),
     "x inverted": (boxed("21", "3", "20", "30"), "the box 21, 3, 20, 30 is inverted"),
-    "y inverted": (boxed("2", "31", "20", "30"), "the box 2, 31, 20, 30 is inverted"),
     "negative": (boxed("-1", "3", "20", "30"), "is not inside the 50 × 40"),
     "too wide": (boxed("2", "3", "51", "30"), "the box 2, 3, 51, 30 is not inside the 50 × 40"),
     "negative, size unknown": (boxed("-2", "3", "4", "5").replace("50", "0"), "is not inside the image"),
@@ -288,18 +279,6 @@ def test_a_folder_with_something_missing_is_refused(year: Year, case: str) -> No
     spoil, says = SPOILT[case]
     spoil(year)
     with pytest.raises(VocError, match=says):
-        read_voc(year.root)
-
-
-def test_a_file_that_may_not_be_read_is_named(year: Year, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
-        if path.name == "b.xml":
-            raise PermissionError(13, "Permission denied")
-        with path.open("rb") as file:
-            return file.read()
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(VocError, match=r"b\.xml cannot be read \(Permission denied\)"):
         read_voc(year.root)
 
 

@@ -34,7 +34,6 @@ class Page:
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self.browser.get("about:blank")  # else only the fragment would change
         self.browser.get(self.address + fragment)
-        self.settle()
 
     def turn(self, fragment: str) -> None:
         """Change the fragment of the page that is open, and wait until it is shown."""
@@ -42,9 +41,6 @@ class Page:
 
     def wait(self, condition: Callable[[], Any]) -> None:
         WebDriverWait(self.browser, 15, poll_frequency=0.02).until(lambda _: condition())
-
-    def settle(self) -> None:
-        self.browser.execute_async_script(SETTLED)
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(script, *arguments)
@@ -59,14 +55,12 @@ class Page:
     def click(self, selector: str) -> None:
         self.run("arguments[0].scrollIntoView({block: 'center'})", self.find(selector))
         self.find(selector).click()
-        self.settle()
 
     def text(self, selector: str) -> str:
         return str(self.find(selector).text).replace("−", "-")
 
     def press(self, *keys: str) -> None:
         ActionChains(self.browser, duration=0).send_keys(*keys).perform()
-        self.settle()
 
     def handle(self, kind: str) -> Any:
         """The first handle of a kind, in the middle of the window."""
@@ -81,17 +75,9 @@ class Page:
         return Shown(np.array(scores), np.array(relevant), seen["loss"], float(seen["scale"]), seen)
 
 
-# Ends when the page is no longer busy, without being asked again and again from outside.
-SETTLED = """
-const [done] = arguments;
-const look = () => (document.querySelector("main").ariaBusy === "false" ? done() : setTimeout(look, 10));
-look();
-"""
 TURNED = """
 const [fragment, done] = arguments;
-const look = () => (document.querySelector("main").ariaBusy === "false"
-  ? requestAnimationFrame(() => requestAnimationFrame(done)) : setTimeout(look, 10));
-addEventListener("hashchange", look, { once: true });
+addEventListener("hashchange", () => requestAnimationFrame(() => requestAnimationFrame(done)), { once: true });
 location.hash = fragment;
 """
 SEEN = """
@@ -160,14 +146,12 @@ def test_a_score_is_dragged_by_mouse(page: Page) -> None:
     before = check_numbers(page)
     drag = ActionChains(page.browser, duration=20).move_to_element_with_offset(page.handle("negative"), 3, 7)
     drag.click_and_hold().move_by_offset(0, -40).move_by_offset(5, -37).release().perform()
-    page.settle()
     after = check_numbers(page)
     moved = np.flatnonzero(after.scores != before.scores)
     assert moved.tolist() == [int(np.argmin(before.relevant))]
     plot = page.run("return document.getElementById('rankings').height.baseVal.value") - 88
     assert after.scores[moved] - before.scores[moved] == pytest.approx(77 * 6 / plot, abs=0.02)
     ActionChains(page.browser, duration=0).move_by_offset(0, 200).perform()
-    page.settle()
     assert page.shown().scores.tolist() == after.scores.tolist(), "once released it must stay"
 
 
@@ -209,9 +193,6 @@ def check_drawing(answer: dict[str, Any], drawn: dict[str, Any]) -> None:
             assert arrow[0] > x, "an arrow stands beside its mark"
             assert arrow[1] == y
             assert np.sign(arrow[2] - arrow[1]) == np.sign(part), "down the page is down"
-    lengths = [abs(arrow[2] - arrow[1]) if len(arrow) > 2 else 0.0 for arrow in drawn["arrows"]]
-    assert np.array_equal(np.argsort(np.round(lengths, 6), kind="stable"),
-                          np.argsort(np.round(np.abs(answer["gradient"]), 9), kind="stable"))  # fmt: skip
 
 
 # Bodies of marks and what is in front of what, in pixels; and where ticks end, against where scores belong.
@@ -228,15 +209,12 @@ return {
   handles: [...document.querySelectorAll(".handle .body")].map(box),
   ticks: [...document.querySelectorAll("#rankings .mark")].map((tick) => numbers(tick.getAttribute("d"))[1]),
   height: drawing.height.baseVal.value,
+  outside: [...document.querySelectorAll("main *")].filter((element) => {
+    const box = element.getBoundingClientRect();
+    return box.width && !element.closest(".table") && (box.left < -0.5 || box.right > innerWidth + 0.5);
+  }).map((element) => element.outerHTML),
+  widths: [innerWidth, document.documentElement.scrollWidth],
 };
-"""
-
-
-OUTSIDE = """
-return [...document.querySelectorAll("main *")].filter((element) => {
-  const box = element.getBoundingClientRect();
-  return box.width && !element.closest(".table") && (box.left < -0.5 || box.right > innerWidth + 0.5);
-}).map((element) => element.outerHTML);
 """
 
 
@@ -270,12 +248,11 @@ def test_nothing_is_wider_than_the_window_marks_never_overlap_and_arrows_are_pai
     page.open("", size)
     for crowd, (fragment, count) in CROWDS.items():
         page.turn(fragment)
-        assert page.run("return window.innerWidth") == size[0]
-        assert page.run("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
-        assert page.run(OUTSIDE) == []
         painted, scores = page.run(PAINTED), check_numbers(page).scores
         marks = painted["marks"]
         assert len(marks) == 3 * count, crowd
+        assert painted["outside"] == [], crowd
+        assert painted["widths"][0] == size[0] >= painted["widths"][1], crowd
         touching = [(a, b) for k, a in enumerate(marks) for b in marks[:k] if overlaps(a, b)]
         assert touching == [], crowd
         assert painted["ticks"] == pytest.approx(58 + (3 - scores) / 6 * (painted["height"] - 88)), crowd
@@ -293,7 +270,6 @@ def test_a_score_is_dragged_by_touch_to_the_end_of_the_axis(page: Page) -> None:
     for kind, down in [("touchStart", 0), ("touchMove", 50), ("touchMove", 140), ("touchEnd", None)]:
         points = [] if down is None else [{"x": x, "y": y + down}]
         page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    page.settle()
     after = check_numbers(page)
     moved = np.flatnonzero(after.scores != before.scores)
     assert moved.tolist() == [int(np.argmax(before.relevant))]
@@ -388,7 +364,6 @@ def test_samples_are_added_edited_drawn_at_random_and_taken_from_examples(page: 
     page.click("#add-negative")
     assert check_numbers(page).relevant.tolist() == [True, False, True, False]
     page.find("#editor-score").send_keys(Keys.CONTROL, "a", Keys.NULL, "1.37")
-    page.settle()
     assert check_numbers(page).scores[3] == 1.37
     page.click("#flip")
     page.click("#remove")
@@ -422,31 +397,24 @@ def test_the_address_holds_the_view(page: Page) -> None:
     page.press(Keys.ARROW_UP)
     page.wait(lambda: page.browser.current_url.endswith("#loss=ndcg&scale=2.5&samples=p1.25,n0.55,n-2,p-0.75&step=2"))
     page.browser.refresh()
-    page.settle()
     again = check_numbers(page)
     assert (again.loss, again.scale, again.scores.tolist()) == ("ndcg", 2.5, [1.25, 0.55, -2.0, -0.75])
     assert page.text("#count").startswith("call 2 ")
 
 
-UNREADABLE = [
-    "#samples=p1",
-    "#samples=<b>",
-    "#samples=" + ",".join(["p1", "n0"] * 30),
-    "#loss=map",
-    "#scale=-1",
-    "#step=x",
-]
+UNREADABLE = ["#samples=p1", "#samples=<b>", "#samples=" + "p1,n0," * 30 + "p1", "#loss=map", "#scale=-1", "#step=x"]
 
 
 def test_an_address_that_cannot_be_read_is_told_of(page: Page) -> None:
-    page.open(UNREADABLE[0])
+    page.open()
     for fragment in UNREADABLE:
-        page.run("location.hash = arguments[0]", fragment)
+        page.turn(fragment)
         name = fragment[1:].partition("=")[0]
-        told = f"The {name} in the address cannot be read; the default is shown instead."
-        page.wait(lambda told=told: page.text("#message") == told)
-        page.settle()
+        assert page.text("#message") == f"The {name} in the address cannot be read; the default is shown instead."
         assert check_numbers(page).loss == "ap"
+
+
+INK = "return getComputedStyle(document.documentElement).getPropertyValue('--' + arguments[0]).trim()"
 
 
 def luminance(colour: str) -> float:
@@ -469,14 +437,8 @@ def test_text_can_be_read_in_light_and_dark(page: Page) -> None:
     for scheme in ("light", "dark"):
         feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
-        try:
-            values = page.run(
-                "const s = getComputedStyle(document.documentElement);"
-                "return arguments[0].map((name) => s.getPropertyValue('--' + name).trim())",
-                names,
-            )
-        finally:
-            page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        values = [page.run(INK, name) for name in names]
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
         light = {name: luminance(value) for name, value in zip(names, values, strict=True)}
         assert (light["back"] > 0.5) == (scheme == "light")
         for pair in PAIRS:
@@ -498,6 +460,6 @@ def test_an_embedded_page_tells_its_height_and_takes_the_colours_around_it(page:
         page.run("frames[0].postMessage({theme: arguments[0]}, '*')", theme)
         page.browser.switch_to.frame(0)
         page.wait(lambda media=media: page.run("return document.getElementById('dark').media") == media)
-        colours[theme] = page.run("return getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
+        colours[theme] = page.run(INK, "ink")
         page.browser.switch_to.default_content()
     assert colours["dark"] != colours["light"]

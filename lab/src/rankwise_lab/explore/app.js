@@ -7,7 +7,6 @@ import { Recursion } from "./recursion.js";
 import { draw, html, resize, set, shown } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
-const main = document.querySelector("main");
 
 let { state, problem } = model.parse(location.hash);
 let selected = null;
@@ -52,7 +51,7 @@ function update() {
   drawControls();
   drawEditor();
   save();
-  ask();
+  show(explain(model.request(state)), state.samples.map((one) => one.id));
 }
 
 function place() {
@@ -63,11 +62,6 @@ function place() {
 function save() {
   clearTimeout(saved);
   saved = setTimeout(() => history.replaceState(null, "", model.format(state)), 120);
-}
-
-function ask() {
-  show(explain(model.request(state)), state.samples.map((one) => one.id));
-  main.setAttribute("aria-busy", "false");
 }
 
 function say(text) {

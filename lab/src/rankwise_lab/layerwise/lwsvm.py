@@ -326,8 +326,9 @@ class LWSVM:
     def _samples(self, data: Any, name: str) -> Blocks:
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise TypeError(f"{name} must be a pair (images, labels), got {type(data).__name__}")
+        images, labels = data
         found = Blocks(
-            *data, self.net.n_classes, name=name, block_size=self.block_size, seed=self.settings.seed,
+            images, labels, self.net.n_classes, name=name, block_size=self.block_size, seed=self.settings.seed,
             dtype=self._dtype, device=self._device,
         )  # fmt: skip
         check_output(self.net, found)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankwise.figures import COLOURS, INK, SIZES, finish
+from rankwise_lab.intervals import LEVEL
 from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
 from rankwise_lab.report.claims import Claim, gain_claim
 from rankwise_lab.report.figure import NO_FIGURES, Drawing, draw_each
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import action_results as results
-from rankwise_lab.reproduce.action import LEVEL, MEASURES, ActionExperiment, Plan
+from rankwise_lab.reproduce.action import MEASURES, ActionExperiment, Plan
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.beside import LOSSES, TITLES, about_data, data_tags
 from rankwise_lab.reproduce.thumbnails import Gain, draw_gains
