@@ -39,7 +39,7 @@ def test_elsewhere_than_on_a_terminal_it_is_one_line_a_section() -> None:
 
 
 def test_on_a_terminal_a_bar_is_drawn_taken_away_and_brought_back(terminal: Terminal) -> None:
-    progress = Progress(terminal)
+    before, progress = threading.active_count(), Progress(terminal)
     progress.section("4. Something", 2)
     assert terminal.shown == ""
     progress.step("first")
@@ -56,9 +56,12 @@ def test_on_a_terminal_a_bar_is_drawn_taken_away_and_brought_back(terminal: Term
     assert terminal.shown == ""
     progress.close()
     progress.clear()
+    assert threading.active_count() == before, "a bar has no thread"
 
 
-def test_steps_that_tell_when_they_are_done_are_counted_then(terminal: Terminal) -> None:
+def test_steps_that_tell_when_they_are_done_are_counted_then_until_one_fails(
+    terminal: Terminal,
+) -> None:
     progress = Progress(terminal)
     seen = []
 
@@ -66,28 +69,11 @@ def test_steps_that_tell_when_they_are_done_are_counted_then(terminal: Terminal)
         for label in ("one", "two"):
             seen.append(terminal.shown)
             yield label
+        raise KeyboardInterrupt
 
-    progress.follow("Both", labels(), 2)
+    with pytest.raises(KeyboardInterrupt):
+        progress.follow("Both", labels(), 2)
     assert seen[0] == ""
     assert "1/2" in seen[1]
     assert seen[1].endswith("one")
     assert terminal.shown == ""
-
-
-def test_the_bar_goes_when_a_step_fails(terminal: Terminal) -> None:
-    def failing() -> Iterator[str]:
-        yield "one"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        Progress(terminal).follow("Both", failing(), 2)
-    assert terminal.shown == ""
-
-
-def test_a_bar_has_no_thread(terminal: Terminal) -> None:
-    before = threading.active_count()
-    progress = Progress(terminal)
-    progress.section("4. Something", 2)
-    progress.step("first")
-    assert threading.active_count() == before
-    progress.close()

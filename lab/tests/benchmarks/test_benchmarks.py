@@ -172,7 +172,7 @@ def test_sorting_without_avx512_is_timed_in_a_process_where_it_is_disabled() -> 
 
 def test_a_process_that_fails_says_why() -> None:
     with pytest.raises(OSError, match="no such task"):
-        processes._answer(processes.begun("juggle"), {})
+        processes._answer(processes.child("juggle"), {})
 
 
 @pytest.mark.parametrize(

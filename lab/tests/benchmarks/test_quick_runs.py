@@ -60,7 +60,7 @@ def training(sections: dict[int, Rows]) -> None:
 
 
 def ranker(sections: dict[int, Rows]) -> None:
-    cost, memory = sections[1]
+    cost, *_, memory = sections[1]
     assert cost["target"] == {"sense": "<=", "bound": 5.0}
     assert memory["measured"] is None or 0 < memory["measured"] < 500
     assert (len(sections[2]), len(sections[3])) == (3 * 4, 9 * 2)

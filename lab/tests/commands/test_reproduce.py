@@ -288,18 +288,25 @@ def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whol
     assert browser.get_log("browser") == []
 
 
+def wait_for_open(browser: Any, names: list[str]) -> None:
+    """A browser follows a link when it has the time to."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    now = "return [...document.querySelectorAll('details[open]')].map((fold) => fold.id)"
+    WebDriverWait(browser, 20, 0.05).until(lambda of: of.execute_script(now) == names, f"{names} are not open")
+
+
 def test_a_link_opens_the_fold_that_it_names_and_those_around_it(browser: Any, whole: Whole) -> None:
     page = whole.report / "index.html"
     show(browser, page, SIZES["desktop"])
     browser.find_element("css selector", '.card h2 a[href="#action"]').click()
-    open_now = "return [...document.querySelectorAll('details[open]')].map((fold) => fold.id)"
-    assert browser.execute_script(open_now) == ["action"]
+    wait_for_open(browser, ["action"])
     browser.execute_script("document.getElementById('action').open = false; scrollTo(0, 0)")
     browser.find_element("css selector", '.card h2 a[href="#action"]').click()  # the address is the same already
-    assert browser.execute_script(open_now) == ["action"]
+    wait_for_open(browser, ["action"])
     browser.get("about:blank")
     browser.get(f"{page.as_uri()}#timing-by-class")
-    assert browser.execute_script(open_now) == ["timing", "timing-by-class"]
+    wait_for_open(browser, ["timing", "timing-by-class"])
     top = browser.execute_script("return document.getElementById('timing-by-class').getBoundingClientRect().top")
     assert 0 <= round(top) < SIZES["desktop"][1]
 

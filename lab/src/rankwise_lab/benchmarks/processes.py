@@ -43,7 +43,7 @@ def import_seconds(module: str) -> float:
 def first_call(n_pos: int, n_neg: int, cache: Path | None) -> float:
     """Return seconds of the first `structured_hinge` in a new process; kernels are kept in `cache`, or as usual."""
     extra = {} if cache is None else {CACHE_VARIABLE: str(cache)}
-    return float(_answer(begun("first-call", n_pos, n_neg), extra))
+    return float(_answer(child("first-call", n_pos, n_neg), extra))
 
 
 def _first_call(n_pos: str, n_neg: str) -> None:
@@ -56,7 +56,7 @@ def _first_call(n_pos: str, n_neg: str) -> None:
 
 def memory(loss: str, n_pos: int, n_neg: int, what: str = "hinge") -> dict[str, float] | None:
     """Return the bytes of the scores and those that one call adds to peak memory; None if they are not reported."""
-    found: dict[str, float] | None = json.loads(_answer(begun("memory", loss, n_pos, n_neg, what), {}))
+    found: dict[str, float] | None = json.loads(_answer(child("memory", loss, n_pos, n_neg, what), {}))
     return found
 
 
@@ -72,7 +72,7 @@ def _memory(loss: str, n_pos: str, n_neg: str, what: str) -> None:
 
 def ranker_memory(rows: int) -> int | None:
     """Return the bytes that a fit of LinearRanker to a memory-mapped file adds; None if they are not reported."""
-    found: int | None = json.loads(_answer(begun("ranker-memory", rows), {}))
+    found: int | None = json.loads(_answer(child("ranker-memory", rows), {}))
     return found
 
 
@@ -106,7 +106,7 @@ def sort_without_avx512(values: NDArray[Any]) -> Iterator[Task | None]:
         pipe = subprocess.PIPE
         # In its own session it does not get Ctrl-C; this process ends it.
         with subprocess.Popen(
-            begun("sort", file), env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+            child("sort", file), env=variables, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         ) as process:
             try:
                 yield partial(_ask, process)
@@ -172,8 +172,8 @@ def _measure_peer(name: str, size: int, repeats: int) -> None:
         print(json.dumps({"growth": growth, "seconds": compare(timed, repeats)}), flush=True)
 
 
-def begun(*arguments: object) -> list[str]:
-    """The command that begins a task."""
+def child(*arguments: object) -> list[str]:
+    """The command of a process that does a task."""
     return [sys.executable, "-m", "rankwise_lab.benchmarks.processes", *map(str, arguments)]
 
 

@@ -20,7 +20,7 @@ from rankwise_lab.benchmarks import finetune
 from rankwise_lab.benchmarks.finetune_model import ARMS, REFERENCE, network, one_thread, optimiser_of
 from rankwise_lab.benchmarks.finetune_model import step as training_step
 from rankwise_lab.benchmarks.plan import LOSSES, Benchmark, Case, Row, Section, at_most, over
-from rankwise_lab.benchmarks.processes import begun, environment
+from rankwise_lab.benchmarks.processes import child, environment
 from rankwise_lab.benchmarks.torch_peers import OURS, PEERS, Batch, Peer, batch_of_arrays, step
 from rankwise_lab.measuring import machine
 from rankwise_lab.measuring.scores import normal
@@ -174,7 +174,7 @@ def _memory_ratio(growth: dict[str, int | None]) -> float | None:
 
 def _measure(name: str, size: int, sizes: Sizes) -> tuple[dict[str, Any], str | None]:
     """Return what the process measured, and why the peer failed, if it did."""
-    command = begun("peer", name, size, sizes.peer_repeats, sizes.limit)
+    command = child("peer", name, size, sizes.peer_repeats, sizes.limit)
     said, wrong = "", ""
     failure: str | None = None
     try:
