@@ -112,31 +112,16 @@ def refused(path: Path, said: str | None = None) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_cut_file_is_refused_and_a_flipped_byte_found_or_does_not_matter(
-    file: Path, rng: np.random.Generator
-) -> None:
-    content = bytearray(file.read_bytes())
-    for cut in [0, 1, 3, 4, len(content) - 1, *rng.integers(0, len(content), 50)]:
-        file.write_bytes(content[:cut])
-        refused(file)
-    n_refused = 0
-    for at, flip in zip(rng.integers(0, len(content), 400), rng.integers(1, 256, 400), strict=True):
-        content[at] ^= flip
-        file.write_bytes(content)
-        content[at] ^= flip
-        try:
-            assert same(read_model(file)), at
-        except ModelFileError:
-            n_refused += 1
-    assert n_refused > 200
-
-
-def test_every_byte_of_the_directory_is_found_or_does_not_matter(tmp_path: Path) -> None:
+def test_a_cut_file_is_refused_and_a_flipped_byte_found_or_does_not_matter(tmp_path: Path) -> None:
     file = tmp_path / "small"
     write_model(file, "k", {"a": 1}, {"w": np.array([1.0])})
     content = bytearray(file.read_bytes())
-    for at in range(content.index(b"PK\x01\x02"), len(content)):
-        for flip in (1, 8, 128, 255):
+    directory = content.index(b"PK\x01\x02")
+    for at in range(len(content)):
+        if at % 16 == 0:
+            file.write_bytes(content[:at])
+            refused(file)
+        for flip in (1, 8, 128, 255) if at > directory else (255,):
             content[at] ^= flip
             file.write_bytes(content)
             content[at] ^= flip
