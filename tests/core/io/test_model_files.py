@@ -171,6 +171,8 @@ FORGED: list[tuple[Change, str]] = [
     (lambda d, m: d["arrays"][0].update(name="../../x"), r"array without name"),
     (lambda d, m: m.__delitem__("arrays/coef.npy"), r"differ from those listed in rankwise\.json"),
     (lambda d, m: m.update({"arrays/more.npy": b"x"}), r"differ from those listed in rankwise\.json"),
+    (lambda d, m: m.update({"../../x": b"x"}), r"differ from those listed in rankwise\.json"),
+    (lambda d, m: d["header"].update(C=float("nan")), r"damaged \(rankwise\.json holds NaN"),
     (lambda d, m: m.update({"run.py": b"x"}), r"differ from those listed in rankwise\.json"),
     (
         lambda d, m: m.update({"arrays/coef.npy": m["arrays/coef.npy"].replace(b"\x9a", b"\x9b")}),
@@ -214,7 +216,21 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         pass
     refused(path)
     newer = b'{"format": "rankwise-model", "format_version": ' + b"9" * 9999
-    for text in (b"{", b"[" * 100_000, b"\xff", b"{}", newer):
+    texts = [
+        b"",
+        b"{",
+        b"{}",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"NaN",
+        b"[" * 100_000,
+        b"1" * 10_000,
+        b"\xff",
+        b"\xff\xfe",
+        newer,
+    ]
+    for text in (*texts, b'{"format": NaN}'):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("rankwise.json", text)
         refused(path)
