@@ -129,9 +129,12 @@ def draw_differences(
     first, second = (name if len(name) <= _NAME else f"…{name[1 - _NAME :]}" for name in names)
     figure = Figure(figsize=_WIDE, layout="constrained")
     axes = figure.subplots()
+    worse, better = int((bars < 0.0).sum()), int((bars > 0.0).sum())
     # One outline a side, so that thousands of bars make a small file.
-    for colour, side in ((COLOURS[1], np.minimum(bars, 0.0)), (COLOURS[0], np.maximum(bars, 0.0))):
-        axes.stairs(side, np.arange(bars.size + 1) + 0.5, fill=True, color=colour, linewidth=0.0)
+    for colour, start, stop in ((COLOURS[1], 0, worse), (COLOURS[0], bars.size - better, bars.size)):
+        if start < stop:
+            edges = np.arange(start, stop + 1) + 0.5
+            axes.stairs(bars[start:stop], edges, fill=True, color=colour, linewidth=0.0)
     axes.axhline(0.0, color=INK, linewidth=0.8)
     between, drawn = "", np.array([bars[0], bars[-1], 0.0])
     if interval is not None and np.isfinite(interval).all():
@@ -143,7 +146,6 @@ def draw_differences(
     axes.set_xlim(0.5 - 0.01 * bars.size, bars.size + 0.5 + 0.01 * bars.size)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    worse, better = int((bars < 0.0).sum()), int((bars > 0.0).sum())
     mean = float(bars.mean())
     handles = [
         Patch(color=COLOURS[0], label=f"{second} better: {_queries(better)}"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -103,12 +101,3 @@ def test_version_is_printed(capsys: Capture) -> None:
         main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"rankwise {__version__}\n"
-
-
-def test_parsing_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from rankwise.cli.main import _parser; _parser().parse_args(['fit', 'a', '-o', 'b'])\n"
-        "print(sorted({'sklearn', 'matplotlib', 'torch', 'numba'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -38,12 +38,6 @@ X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1])
 ranker = LinearRanker("ap").fit(X, y)
 value: float = structured_hinge(ranker.decision_function(X), y).value
 """
-USER_OF_TORCH = """
-import torch
-from rankwise.torch import APHingeLoss
-
-loss: torch.nn.Module = APHingeLoss()
-"""
 
 
 def read(name: str) -> str:
@@ -54,11 +48,8 @@ def test_every_file_that_names_the_version_names_this_one() -> None:
     version = rankwise.__version__
     assert 'version = { attr = "rankwise.__version__" }' in read("pyproject.toml")
     lab = read("lab/pyproject.toml")
-    assert (
-        re.findall(r'^version = "(.*)"$', lab, re.MULTILINE)
-        == re.findall(r"rankwise\[plots\]==([\d.]+)", lab)
-        == [version]
-    )
+    named = [*re.findall(r'^version = "(.*)"$', lab, re.MULTILINE), *re.findall(r"rankwise\[plots\]==([\d.]+)", lab)]
+    assert named == [version, version]
     citation = dict(re.findall(r"^([\w-]+): \"?([^\"\n]+)\"?$", read("CITATION.cff"), re.MULTILINE))
     newest = re.search(r"^## \[(\S+)\] - (\S+)$", read("CHANGELOG.md"), re.MULTILINE)
     assert newest
@@ -66,9 +57,6 @@ def test_every_file_that_names_the_version_names_this_one() -> None:
     assert citation["version"] == version
     for name in ("README.md", "docs/getting_started.md"):
         assert set(re.findall(r"rankwise-([\d.]+)-py3", read(name))) <= {version}
-
-
-def test_both_houses_have_the_licence() -> None:
     assert read("LICENSE") == read("lab/LICENSE")
 
 
@@ -119,19 +107,18 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("house", ["wheel", "lab"])
-def test_a_wheel_has_its_package_and_nothing_else(release: Release, house: str) -> None:
-    path, package = getattr(release, house), {"wheel": "rankwise", "lab": "rankwise_lab"}[house]
-    source = {"wheel": ROOT / "src", "lab": ROOT / "lab" / "src"}[house]
+@pytest.mark.parametrize(("house", "package"), [("", "rankwise"), ("lab", "rankwise_lab")])
+def test_a_wheel_has_its_package_and_nothing_else(release: Release, house: str, package: str) -> None:
+    source, version = ROOT / house / "src", rankwise.__version__
     files = [file for file in (source / package).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     expected = {file.relative_to(source).as_posix() for file in files}
-    about = f"{package}-{rankwise.__version__}.dist-info"
-    expected |= {f"{about}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt")}
-    with zipfile.ZipFile(path) as wheel:
-        assert set(wheel.namelist()) == {*expected, f"{about}/licenses/LICENSE"}
+    about = f"{package}-{version}.dist-info"
+    parts = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
+    with zipfile.ZipFile(release.lab if house else release.wheel) as wheel:
+        assert set(wheel.namelist()) == expected | {f"{about}/{name}" for name in parts}
         metadata = message_from_bytes(wheel.read(f"{about}/METADATA"))
     assert f"{package}/py.typed" in expected
-    assert (metadata["Name"], metadata["Version"]) == (package.replace("_", "-"), rankwise.__version__)
+    assert (metadata["Name"], metadata["Version"]) == (package.replace("_", "-"), version)
     assert metadata["License-Expression"] == "Apache-2.0"
 
 
@@ -140,8 +127,7 @@ def test_the_sdist_has_what_builds_and_tests_and_no_litter(release: Release) -> 
     with tarfile.open(release.sdist) as sdist:
         found = {member.name.removeprefix(f"{NAME}/") for member in sdist if member.isfile()}
     assert {name for name in found if "/" not in name} == TOP
-    folders = {name.split("/")[0] for name in found if "/" in name}
-    assert folders == {".ci", "docs", "examples", "lab", "src", "tests"}
+    assert {name.split("/")[0] for name in found if "/" in name} == {".ci", "docs", "examples", "lab", "src", "tests"}
     here = Path(__file__).relative_to(ROOT).as_posix()
     assert {here, "lab/tests/detection/voc_ap.json", "lab/src/rankwise_lab/report/page.html", "docs/theory.md"} <= found
     assert not found & set(LITTER)
@@ -187,13 +173,9 @@ def home(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 @pytest.mark.slow
-def test_the_installed_command_tells_its_version(home: Home) -> None:
+def test_the_installed_command_tells_its_version_and_the_readme_runs(home: Home) -> None:
     done = home.run(home.python.with_name("rankwise"), "--version")
     assert done.stdout == f"rankwise {rankwise.__version__}\n"
-
-
-@pytest.mark.slow
-def test_the_readme_runs_with_the_installed_wheel(home: Home) -> None:
     blocks = examples(read("README.md"))
     assert len(blocks) > 1
     if not find_spec("torch"):
@@ -208,14 +190,13 @@ def test_the_readme_runs_with_the_installed_wheel(home: Home) -> None:
 @pytest.mark.slow
 def test_the_types_of_the_installed_wheel_are_known(home: Home) -> None:
     pytest.importorskip("mypy")
-    code = USER + (USER_OF_TORCH if find_spec("torch") else "")
     script = home.folder / "typed.py"
-    script.write_text(code + "wrong: str = value\nstructured_hinge([1.0], [True], loss=3)\n", encoding="utf-8")
+    script.write_text(USER + "wrong: str = value\nstructured_hinge([1.0], [True], loss=3)\n", encoding="utf-8")
     cache = home.folder / "mypy_cache"
     if (ROOT / ".mypy_cache").is_dir():  # what mypy knows of other packages already
         shutil.copytree(ROOT / ".mypy_cache", cache)
     options = ("--config-file", ROOT / "pyproject.toml", "--cache-dir", cache, "--python-executable", home.python)
     done = home.run(sys.executable, "-m", "mypy", *options, script)
-    lines = code.count("\n")
+    lines = USER.count("\n")
     places = re.findall(r"typed\.py:(\d+): error: .*\[([\w-]+)\]", done.stdout)
     assert places == [(str(lines + 1), "assignment"), (str(lines + 2), "arg-type")], done.stdout + done.stderr

@@ -72,19 +72,12 @@ def test_contents_name_pages_that_are_there(name: str) -> None:
     assert not [one for one in entries if one not in made and not list(DOCS.glob(f"{one}.*"))]
 
 
-def test_every_document_is_in_the_contents() -> None:
+def test_every_document_and_notebook_is_in_the_contents() -> None:
     contents = "".join((DOCS / f"{name}.rst").read_text(encoding="utf-8") for name in ("guides", "background", "index"))
     missing = [path.name for path in DOCS.glob("*.md") if not re.search(rf"^   {path.stem}$", contents, re.MULTILINE)]
     assert not missing
-
-
-def test_every_notebook_is_in_the_contents() -> None:
-    guides = (DOCS / "guides.rst").read_text(encoding="utf-8")
-    assert re.findall(r"^   notebooks/(\w+)$", guides, re.MULTILINE) == [path.stem for path in NOTEBOOKS]
-
-
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+    assert re.findall(r"^   notebooks/(\w+)$", contents, re.MULTILINE) == [path.stem for path in NOTEBOOKS]
+    assert len(GALLERY) >= 10
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
@@ -95,15 +88,11 @@ def test_a_script_of_the_gallery_says_what_to_see(path: Path) -> None:
     assert "plt.show()" in text
 
 
-def test_the_gallery_has_ten_scripts() -> None:
-    assert len(GALLERY) >= 10
-
-
-def test_gains_in_the_readme_are_those_of_the_benchmarks() -> None:
+def test_the_readme_is_short_and_its_gains_are_those_of_the_benchmarks() -> None:
     number = re.compile(r"[+−]?\d\.\d{3,4}")
-    section = (
-        (ROOT / "README.md").read_text(encoding="utf-8").partition("## When to use what")[2].partition("\n\nSpeed")[0]
-    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 120
+    section = readme.partition("## When to use what")[2].partition("\n\nSpeed")[0]
     measured = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("benchmarks.md", "trees.md"))
     quoted = set(number.findall(section))
     assert len(quoted) > 10

@@ -11,19 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.inputs import (
-    Stored,
-    add_data,
-    count,
-    counted,
-    described,
-    facts,
-    open_model,
-    read,
-    relevance,
-    scores_of,
-    shown,
-)
+from rankwise.cli.inputs import Samples, Stored, add_data, counted, open_model, read, scores_of, shown
 from rankwise.cli.judging import LETTERS, Judge, metrics_of
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, number, option, positive, real
@@ -108,28 +96,23 @@ def run(arguments: argparse.Namespace) -> int:
     data = read(arguments, known)
     relevant_from = known.relevant_from if arguments.relevant_from is None else arguments.relevant_from
     curve = arguments.plot is not None and len(models) == 1
-    relevant = relevance(data, relevant_from, both=curve or not all(metric.graded for metric in metrics.values()))
-    judge, counts = Judge.of(metrics, data, relevant, arguments), count(relevant, data)
-    if len(models) > 1 and arguments.plot is not None and judge.n_queries == 1:
+    both = curve or not all(metric.graded for metric in metrics.values())
+    samples = Samples(data, relevant_from, both=both)
+    judge = Judge(metrics, samples, arguments)
+    if len(models) > 1 and arguments.plot is not None and not judge.several:
         raise ValueError(
             f"{data.source} has only one query, so there are no differences per query to draw; remove --plot"
         )
     scores = [scores_of(stored, data.X) for stored in models]
-    aside = f" ({counts.barren:,} without relevant samples)" if counts.barren else ""
-    voice.say(described(data, counts, relevant_from, width=False, aside=aside))
-    if judge.n_queries > 1:
+    voice.say(samples.line("", f" ({samples.barren:,} without relevant samples)" if samples.barren else ""))
+    if judge.several:
         voice.say(f"queries for which a metric is not defined {_EMPTY[judge.empty]}")
     document: dict[str, Any] = {
-        "data": {**facts(data, counts, relevant_from), "queries_without_positives": counts.barren},
+        "data": {**samples.document(), "queries_without_positives": samples.barren},
         "empty": judge.empty,
         "gain": arguments.gain,
         "max_grade": arguments.max_grade,
-        "bootstrap": {
-            "over": judge.over,
-            "level": judge.level,
-            "resamples": judge.resamples,
-            "seed": judge.seed,
-        },
+        "bootstrap": {"over": judge.over, **{name: getattr(judge, name) for name in ("level", "resamples", "seed")}},
     }
     if len(models) == 1:
         document = {"model": paths[0], **document, "metrics": _one(judge, scores[0], voice)}
@@ -138,12 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
         rows, figure = _two(judge, models, paths, scores, voice, drawn=arguments.plot is not None)
         document = {"models": paths, **document, "metrics": rows}
     if figure is not None:
-        from rankwise import figures
+        from rankwise.figures import as_png, as_svg
 
-        drawn = (
-            figures.as_png(figure) if arguments.plot.suffix == ".png" else figures.as_svg(figure, page=False).encode()
-        )
-        write_bytes(arguments.plot, drawn)
+        png = arguments.plot.suffix == ".png"
+        write_bytes(arguments.plot, as_png(figure) if png else as_svg(figure, page=False).encode())
         voice.say(f"figure: {arguments.plot}{_seen(judge, curve)}")
     write_document(arguments.json, "evaluate", {**document, "figure": arguments.plot})
     return 0
@@ -235,8 +216,8 @@ def _curve(stored: Stored, scores: NDArray[np.float64], judge: Judge) -> Any:
     name, history = stored.name, stored.model.history_
     converged = {name: history} if {"gap", "iteration"} <= {*history} else {}
     tol = getattr(stored.model, "tol", None)
-    figure = figures.draw([figures.curve_of(name, scores, judge.relevant)], converged, tol=tol)
-    if judge.n_queries > 1:
+    figure = figures.draw([figures.curve_of(name, scores, judge.samples.relevant)], converged, tol=tol)
+    if judge.several:
         figure.axes[0].set_xlabel("recall, all queries together")
     return figure
 
@@ -258,4 +239,4 @@ def _seen(judge: Judge, curve: bool) -> str:
     """What a figure shows, where that is not plain."""
     if not curve:
         return f" (difference in {next(iter(judge.metrics))} per query)"
-    return " (precision and recall over all queries together)" if judge.n_queries > 1 else ""
+    return " (precision and recall over all queries together)" if judge.several else ""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.cli.fit_models import FOLDS, SVM, Ranker
-from rankwise.cli.inputs import add_data, count, described, facts, grades, read, relevance
+from rankwise.cli.inputs import Samples, add_data, counted, read
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import (
     add_json,
@@ -23,7 +23,6 @@ from rankwise.cli.parsing import (
     file_name,
     option,
 )
-from rankwise.io import Dataset
 
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
@@ -108,27 +107,25 @@ def run(arguments: argparse.Namespace) -> int:
     kind = _kind(arguments)
     voice = Voice(quiet=arguments.quiet, aside=is_standard(arguments.json))
     relevant_from = 1.0 if arguments.relevant_from is None else arguments.relevant_from
-    data = read(arguments)
-    relevant = relevance(data, relevant_from)
-    counts = count(relevant, data)
-    if counts.one_class == counts.queries:
+    samples = Samples(read(arguments), relevant_from)
+    if samples.one_class == samples.n_queries:
         raise ValueError(
-            f"{data.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
+            f"{samples.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
-    kind.check(data, counts)
-    aside = f" ({counts.one_class:,} left out: only one class)" if counts.one_class else ""
-    voice.say(described(data, counts, relevant_from, width=True, aside=aside))
+    kind.check(samples)
+    aside = f" ({samples.one_class:,} left out: only one class)" if samples.one_class else ""
+    voice.say(samples.line(f" with {counted(samples.n_features, 'feature')}", aside))
     model = kind.estimator(voice)
-    interrupted = _fit(model, _target(data, relevant), data, voice)
+    interrupted = _fit(model, samples, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
-    doubt = None if interrupted else kind.doubt(model, data)
+    doubt = None if interrupted else kind.doubt(model, samples.source)
     if doubt is not None:
         voice.note(doubt)
-    if data.feature_names is not None:
-        model.feature_names_in_ = np.array(data.feature_names, dtype=object)
-    note = {"source": data.source, "first_index": data.first_index, "relevant_from": relevant_from}
+    if samples.data.feature_names is not None:
+        model.feature_names_in_ = np.array(samples.data.feature_names, dtype=object)
+    note = {"source": samples.source, "first_index": samples.data.first_index, "relevant_from": relevant_from}
     model.save(arguments.output, {**note, "interrupted": interrupted})
     if interrupted:
         voice.note(f"interrupted: {arguments.output} contains {kind.kept(model)}")
@@ -136,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {
         "model": arguments.output,
         "kind": model._kind,
-        "data": {**facts(data, counts, relevant_from), "queries_left_out": counts.one_class},
+        "data": {**samples.document(), "queries_left_out": samples.one_class},
         **kind.document(model),
         "interrupted": interrupted,
         "notes": voice.notes,
@@ -162,26 +159,23 @@ def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
     return Ranker(arguments) if arguments.model == RANKER else SVM(arguments)
 
 
-def _target(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[Any]:
-    """Grades, of more than two; or two classes: the file's labels where they are two whole numbers, else 0 and 1."""
-    assert data.y is not None
-    worth = grades(data, relevant)
-    if np.unique(worth).size > 2:
-        return worth
-    labels = np.unique(data.y)
-    if labels.size == 2 and (np.abs(labels) < 2**53).all() and (labels == np.floor(labels)).all():
-        return data.y.astype(np.int64)
-    return relevant.astype(np.int64)
-
-
-def _fit(model: Any, y: NDArray[Any], data: Dataset, voice: Voice) -> bool:
+def _fit(model: Any, samples: Samples, voice: Voice) -> bool:
     """Train, and print warnings as one line each; whether it was interrupted."""
-    qid = data.qid
-    if qid is None and y.dtype.kind == "f":  # grades need a query: all samples are one
-        qid = np.zeros(y.size, np.int64)
+    data, y = samples.data, _target(samples)
+    qid = samples.qid if y.dtype.kind == "f" else data.qid  # grades need a query: all samples may be one
     with voice.noting_warnings():
         try:
             model.fit(data.X, y, qid)
         except KeyboardInterrupt:
             return True
     return False
+
+
+def _target(samples: Samples) -> NDArray[Any]:
+    """Grades, of more than two; or two classes: the file's labels where they are two whole numbers, else 0 and 1."""
+    if np.unique(samples.grades).size > 2:
+        return samples.grades
+    y: Any = samples.data.y
+    labels = np.unique(y)
+    whole = labels.size == 2 and (np.abs(labels) < 2**53).all() and (labels == np.floor(labels)).all()
+    return (y if whole else samples.relevant).astype(np.int64)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.inputs import Counts, counted
+from rankwise.cli.inputs import Samples, counted
 from rankwise.cli.output import Voice
-from rankwise.io import Dataset
 from rankwise.metrics import as_loss, as_metric
 
 FOLDS = 5
@@ -26,12 +25,14 @@ class Ranker:
         as_metric("ap" if arguments.metric == "map" else arguments.metric)
         self._arguments = arguments
 
-    def check(self, data: Dataset, counts: Counts) -> None:
+    def check(self, samples: Samples) -> None:
         """Refuse data that a model cannot be trained on."""
-        if counts.samples < _LEAST:
-            raise ValueError(f"{data.source}: {counts.samples} samples are too few to learn from; add samples")
-        if self._arguments.metric == "map" and data.qid is None:
-            raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use --metric ap")
+        if samples.n < _LEAST:
+            raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
+        if self._arguments.metric == "map" and samples.data.qid is None:
+            raise ValueError(
+                f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
+            )
 
     def estimator(self, voice: Voice) -> Any:
         """The model, to be fitted."""
@@ -46,12 +47,12 @@ class Ranker:
             verbose=0 if given.quiet else 1,
         )
 
-    def doubt(self, model: Any, data: Dataset) -> str | None:
+    def doubt(self, model: Any, source: str) -> str | None:
         """What to be warned of."""
         if math.isfinite(model.best_score_):
             return None
         return (
-            f"{data.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
+            f"{source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
             "samples, or measure the model on others with rankwise evaluate"
         )
 
@@ -91,17 +92,17 @@ class SVM:
             as_metric(arguments.scoring)
         self._arguments, self._chooses_C = arguments, arguments.C is None
 
-    def check(self, data: Dataset, counts: Counts) -> None:
+    def check(self, samples: Samples) -> None:
         """Refuse fewer samples or queries than folds, as each must have both classes."""
         if not self._chooses_C:
             return
         cv = self._arguments.cv or FOLDS
-        what, n = "samples of the rarer class", min(counts.positives, counts.samples - counts.positives)
-        if counts.queries > 1:
-            what, n = "queries with both classes", counts.queries - counts.one_class
+        what, n = "samples of the rarer class", min(samples.positives, samples.n - samples.positives)
+        if samples.n_queries > 1:
+            what, n = "queries with both classes", samples.n_queries - samples.one_class
         if n < cv:
             remedy = f"--cv {n} or lower" if n > 1 else "--C NUMBER"
-            raise ValueError(f"{data.source}: only {n} {what} for {cv} folds; use {remedy}")
+            raise ValueError(f"{samples.source}: only {n} {what} for {cv} folds; use {remedy}")
 
     def estimator(self, voice: Voice) -> Any:
         """The model, to be fitted."""
@@ -123,7 +124,7 @@ class SVM:
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
         return model
 
-    def doubt(self, model: Any, data: Dataset) -> str | None:
+    def doubt(self, model: Any, source: str) -> str | None:
         """Nothing that the fit has not warned of."""
         return None
 

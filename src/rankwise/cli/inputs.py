@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,17 +58,6 @@ class Stored:
         """Their names, if they have any."""
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
-
-
-class Counts(NamedTuple):
-    """Of samples and queries; barren: queries without a relevant sample; one_class: these, and those without others."""
-
-    samples: int
-    features: int
-    queries: int
-    positives: int
-    barren: int
-    one_class: int
 
 
 def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
@@ -152,53 +141,58 @@ def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
 
-def relevance(data: Dataset, relevant_from: float, *, both: bool = True) -> NDArray[np.bool_]:
-    """Which samples are relevant; refused if all labels are the same and, unless both=False, if all are or none is."""
-    assert data.y is not None
-    relevant: NDArray[np.bool_] = data.y >= relevant_from
-    if relevant.any() and not relevant.all():
-        return relevant
-    labels = np.unique(data.y)
-    if labels.size > 1 and not both:
-        return relevant
-    if labels.size == 1:
-        raise ValueError(f"{data.source}: every label is {shown(labels[0])}; a ranking needs two classes")
-    seen = ", ".join(map(shown, labels[:_SHOWN])) + (", …" if labels.size > _SHOWN else "")
-    which = "every label is" if relevant.all() else "no label is"
-    raise ValueError(
-        f"{data.source}: {which} at least {shown(relevant_from)}, so there is only one class; the labels are {seen}; "
-        f"use --relevant-from {shown(labels[-1])} or lower"
-    )
+class Samples:
+    """Samples with labels: which of them are relevant, their grades and queries (n,), and how many there are of what.
 
+    Refused if all labels are the same and, unless both=False, if all samples are relevant or none is.
+    barren: queries without a relevant sample. one_class: these, and those without others.
+    """
 
-def grades(data: Dataset, relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The labels as grades; those that are not relevant, and negative ones, are 0."""
-    assert data.y is not None
-    return np.where(relevant, np.maximum(data.y, 0.0), 0.0)
+    def __init__(self, data: Dataset, relevant_from: float, *, both: bool = True) -> None:
+        assert data.y is not None
+        self.data, self.source, self.relevant_from = data, data.source, relevant_from
+        self.relevant: NDArray[np.bool_] = data.y >= relevant_from
+        self._check(np.unique(data.y), both)
+        # Labels that are not relevant, and negative ones, are grade 0.
+        self.grades: NDArray[np.float64] = np.where(self.relevant, np.maximum(data.y, 0.0), 0.0)
+        self.n, self.n_features = data.X.shape
+        self.qid = np.zeros(self.n, np.int64) if data.qid is None else data.qid
+        query = np.unique(self.qid, return_inverse=True)[1]
+        sizes, n_pos = np.bincount(query), np.bincount(query, weights=self.relevant)
+        self.n_queries, self.positives = sizes.size, int(self.relevant.sum())
+        self.barren = int((n_pos == 0).sum())
+        self.one_class = self.barren + int((n_pos == sizes).sum())
 
+    def _check(self, labels: NDArray[np.float64], both: bool) -> None:
+        if self.relevant.any() and not self.relevant.all():
+            return
+        if labels.size == 1:
+            raise ValueError(f"{self.source}: every label is {shown(labels[0])}; a ranking needs two classes")
+        if both:
+            seen = ", ".join(map(shown, labels[:_SHOWN])) + (", …" if labels.size > _SHOWN else "")
+            which = "every label is" if self.relevant.all() else "no label is"
+            raise ValueError(
+                f"{self.source}: {which} at least {shown(self.relevant_from)}, so there is only one class; the labels "
+                f"are {seen}; use --relevant-from {shown(labels[-1])} or lower"
+            )
 
-def count(relevant: NDArray[np.bool_], data: Dataset) -> Counts:
-    """How many there are of what."""
-    n, d = data.X.shape
-    query = np.zeros(n, np.intp) if data.qid is None else np.unique(data.qid, return_inverse=True)[1]
-    sizes, n_pos = np.bincount(query), np.bincount(query, weights=relevant)
-    barren = int((n_pos == 0).sum())
-    return Counts(int(n), int(d), sizes.size, int(relevant.sum()), barren, barren + int((n_pos == sizes).sum()))
+    def line(self, features: str, aside: str) -> str:
+        """They in a line. features: what is said of the features. aside: of the queries."""
+        return (
+            f"{self.source}: {counted(self.n, 'sample')}{features}, {self.positives:,} relevant (label at least "
+            f"{shown(self.relevant_from)}), {counted(self.n_queries, 'query', 'queries')}{aside}"
+        )
 
-
-def described(data: Dataset, counts: Counts, relevant_from: float, *, width: bool, aside: str) -> str:
-    """The data in a line. width: whether the features are told of. aside: what is said of the queries."""
-    features = f" with {counted(counts.features, 'feature')}" if width else ""
-    return (
-        f"{data.source}: {counted(counts.samples, 'sample')}{features}, {counts.positives:,} relevant (label "
-        f"at least {shown(relevant_from)}), {counted(counts.queries, 'query', 'queries')}{aside}"
-    )
-
-
-def facts(data: Dataset, counts: Counts, relevant_from: float) -> dict[str, Any]:
-    """The data as plain data, for a document."""
-    found = {name: getattr(counts, name) for name in ("samples", "features", "positives", "queries")}
-    return {"source": data.source, "relevant_from": relevant_from, **found}
+    def document(self) -> dict[str, Any]:
+        """They as plain data."""
+        return {
+            "source": self.source,
+            "relevant_from": self.relevant_from,
+            "samples": self.n,
+            "features": self.n_features,
+            "positives": self.positives,
+            "queries": self.n_queries,
+        }
 
 
 def shown(label: float) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import NDCG
-from rankwise.cli.inputs import counted, grades, shown
-from rankwise.io import Dataset
+from rankwise.cli.inputs import Samples, counted, shown
 from rankwise.metrics import Comparison, Metric, as_metric, bootstrap_interval, compare, per_query
 
 LETTERS = ("A", "B")
@@ -44,77 +42,68 @@ def metrics_of(arguments: argparse.Namespace) -> dict[str, Metric]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
 class Judge:
-    """Metrics by name, what they judge by (relevant, grades and queries, (n,) each), and how intervals are drawn."""
+    """Metrics by name, the samples that they judge rankings of, and how intervals are drawn."""
 
-    metrics: dict[str, Metric]
-    relevant: NDArray[np.bool_]
-    grades: NDArray[np.float64]
-    qid: NDArray[Any]
-    n_queries: int
-    level: float
-    resamples: int
-    seed: int
-    empty: str
+    def __init__(self, metrics: dict[str, Metric], samples: Samples, arguments: argparse.Namespace) -> None:
+        self.metrics, self.samples = metrics, samples
+        self.level, self.seed, self.empty = arguments.level, arguments.seed, arguments.empty
+        self.resamples: int = arguments.resamples
+        self._check(arguments.max_grade)
 
-    @classmethod
-    def of(
-        cls, metrics: dict[str, Metric], data: Dataset, relevant: NDArray[np.bool_], arguments: argparse.Namespace
-    ) -> Judge:
-        """That of some data; refused where these do not suit the metrics."""
-        if data.qid is None and "map" in metrics:
-            raise ValueError(f"{data.source} has no queries, but map is the mean of AP over queries; use ap instead")
-        labels = grades(data, relevant)
-        largest = float(labels.max())
+    def _check(self, max_grade: float | None) -> None:
+        """Refuse samples that do not suit the metrics."""
+        metrics, source, largest = self.metrics, self.samples.source, float(self.samples.grades.max())
+        if self.samples.data.qid is None and "map" in metrics:
+            raise ValueError(f"{source} has no queries, but map is the mean of AP over queries; use ap instead")
         if largest > _LARGEST_GRADE and any(metric.graded and metric.gain == "exp2" for metric in metrics.values()):
             raise ValueError(
-                f"{data.source}: a label is {shown(largest)}, so the gain in ndcg, 2^label - 1, is too large for a "
+                f"{source}: a label is {shown(largest)}, so the gain in ndcg, 2^label - 1, is too large for a "
                 "float64; use --gain linear"
             )
-        if arguments.max_grade is not None and largest > arguments.max_grade:
+        if max_grade is not None and largest > max_grade:
             raise ValueError(
-                f"{data.source}: a label is {shown(largest)}, above --max-grade {shown(arguments.max_grade)}; raise "
-                "--max-grade"
+                f"{source}: a label is {shown(largest)}, above --max-grade {shown(max_grade)}; raise --max-grade"
             )
-        qid = np.zeros(labels.size, np.int64) if data.qid is None else data.qid
-        options = (arguments.level, arguments.resamples, arguments.seed, arguments.empty)
-        judge = cls(metrics, relevant, labels, qid, np.unique(qid).size, *options)
-        if judge.empty == "error":  # said before anything else; it does not depend on scores
+        if self.empty == "error":  # said before anything else; it does not depend on scores
             for name, metric in metrics.items():
-                per_query(metric, np.zeros(labels.size), judge.truth(name), qid, empty="error")
-        return judge
+                per_query(metric, np.zeros(self.samples.n), self._truth(name), self.samples.qid, empty="error")
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several queries."""
+        return self.samples.n_queries > 1
 
     @property
     def over(self) -> str:
         """What is drawn again for an interval."""
-        return "queries" if self.n_queries > 1 else "samples"
+        return "queries" if self.several else "samples"
 
     @property
     def percent(self) -> str:
         """The level of intervals."""
         return f"{100 * self.level:g}%"
 
-    def truth(self, name: str) -> NDArray[Any]:
-        """(n,) What a metric judges by."""
-        return self.metrics[name].truth(self.relevant, self.grades)
+    def _truth(self, name: str) -> NDArray[Any]:
+        return self.metrics[name].truth(self.samples.relevant, self.samples.grades)
 
     def judge(self, name: str, scores: NDArray[np.float64]) -> Judged:
         """A metric of scores (n,)."""
-        metric, truth = self.metrics[name], self.truth(name)
-        values = per_query(metric, scores, truth, self.qid)[1]
-        value = metric(scores, truth, qid=self.qid, empty=self.empty)
+        metric, truth, qid = self.metrics[name], self._truth(name), self.samples.qid
+        values = per_query(metric, scores, truth, qid)[1]
+        value = metric(scores, truth, qid=qid, empty=self.empty)
         low = high = math.nan
         if self.resamples:
-            how: dict[str, Any] = {"level": self.level, "n_resamples": self.resamples, "seed": self.seed}
-            low, high = bootstrap_interval(metric, scores, truth, self.qid, empty=self.empty, **how)
+            low, high = bootstrap_interval(metric, scores, truth, qid, n_resamples=self.resamples, **self._how())
         return Judged(name, value, low, high, int(np.isfinite(values).sum()))
 
     def compare(self, name: str, scores: Sequence[NDArray[np.float64]]) -> Comparison:
         """A metric of the scores of two models; without an interval if none is asked for."""
-        a, b = scores
-        how: dict[str, Any] = {"level": self.level, "seed": self.seed, "empty": self.empty}
-        return compare(self.metrics[name], a, b, self.truth(name), self.qid, n_resamples=max(self.resamples, 1), **how)
+        (a, b), metric, qid = scores, self.metrics[name], self.samples.qid
+        return compare(metric, a, b, self._truth(name), qid, n_resamples=max(self.resamples, 1), **self._how())
+
+    def _how(self) -> dict[str, Any]:
+        return {"level": self.level, "seed": self.seed, "empty": self.empty}
 
     def head(self) -> str:
         """What stands above the lines."""
@@ -123,19 +112,18 @@ class Judge:
 
     def line(self, judged: Judged) -> str:
         """A metric in a line."""
-        count = f"   {self._counted(judged)}" if self.n_queries > 1 else ""
+        count = f"   {self._counted(judged)}" if self.several else ""
         return f"{judged.name:<14}{_value(judged.value)}{_interval(judged.low, judged.high)}{count}"
 
     def lines(self, both: Sequence[Judged], found: Comparison) -> list[str]:
         """A metric of two models and of their difference, a line each."""
-        several = self.n_queries > 1
-        lines = [both[0].name + (f"   {self._counted(both[0])}" if several else "")]
+        lines = [both[0].name + (f"   {self._counted(both[0])}" if self.several else "")]
         for letter, judged in zip(LETTERS, both, strict=True):
             lines.append(f"  {letter:<6}{_value(judged.value)}{_interval(judged.low, judged.high)}")
         between = _interval(*found.interval, sign="+")[1:] if self.resamples else ""
         tests = "" if math.isnan(found.p_sign_flip) else f"   {found.tests()}"
         lines.append(f"  {'B - A':<6}{_value(found.difference, '+')}{between}{tests}")
-        if several:
+        if self.several:
             better = counted(found.better, "query", "queries")
             lines.append(f"  B is better on {better}, worse on {found.worse:,}, equal on {found.equal:,}")
         return lines
@@ -156,7 +144,7 @@ class Judge:
         }
 
     def _counted(self, judged: Judged) -> str:
-        return f"{judged.queries:,} of {self.n_queries:,} queries"
+        return f"{judged.queries:,} of {self.samples.n_queries:,} queries"
 
 
 def _value(value: float, sign: str = "") -> str:

@@ -307,13 +307,6 @@ def test_the_name_says_the_format_that_is_written(tmp_path: Path) -> None:
         write_data(tmp_path / "x.svm", np.eye(2), None)
 
 
-def test_importing_the_package_imports_nothing_heavy() -> None:
-    code = "import sys, rankwise.io; print(*{name.split('.')[0] for name in sys.modules})"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "numpy" in run.stdout.split()
-    assert not {"sklearn", "scipy", "pyarrow", "pandas", "numba"} & set(run.stdout.split())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape", "n_queries", "kind"),

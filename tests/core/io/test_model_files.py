@@ -112,31 +112,16 @@ def refused(path: Path, said: str | None = None) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_cut_file_is_refused_and_a_flipped_byte_found_or_does_not_matter(
-    file: Path, rng: np.random.Generator
-) -> None:
-    content = bytearray(file.read_bytes())
-    for cut in [0, 1, 3, 4, len(content) - 1, *rng.integers(0, len(content), 50)]:
-        file.write_bytes(content[:cut])
-        refused(file)
-    n_refused = 0
-    for at, flip in zip(rng.integers(0, len(content), 400), rng.integers(1, 256, 400), strict=True):
-        content[at] ^= flip
-        file.write_bytes(content)
-        content[at] ^= flip
-        try:
-            assert same(read_model(file)), at
-        except ModelFileError:
-            n_refused += 1
-    assert n_refused > 200
-
-
-def test_every_byte_of_the_directory_is_found_or_does_not_matter(tmp_path: Path) -> None:
+def test_a_cut_file_is_refused_and_a_flipped_byte_found_or_does_not_matter(tmp_path: Path) -> None:
     file = tmp_path / "small"
     write_model(file, "k", {"a": 1}, {"w": np.array([1.0])})
     content = bytearray(file.read_bytes())
-    for at in range(content.index(b"PK\x01\x02"), len(content)):
-        for flip in (1, 8, 128, 255):
+    directory = content.index(b"PK\x01\x02")
+    for at in range(len(content)):
+        if at % 16 == 0:
+            file.write_bytes(content[:at])
+            refused(file)
+        for flip in (1, 8, 128, 255) if at > directory else (255,):
             content[at] ^= flip
             file.write_bytes(content)
             content[at] ^= flip
@@ -186,6 +171,8 @@ FORGED: list[tuple[Change, str]] = [
     (lambda d, m: d["arrays"][0].update(name="../../x"), r"array without name"),
     (lambda d, m: m.__delitem__("arrays/coef.npy"), r"differ from those listed in rankwise\.json"),
     (lambda d, m: m.update({"arrays/more.npy": b"x"}), r"differ from those listed in rankwise\.json"),
+    (lambda d, m: m.update({"../../x": b"x"}), r"differ from those listed in rankwise\.json"),
+    (lambda d, m: d["header"].update(C=float("nan")), r"damaged \(rankwise\.json holds NaN"),
     (lambda d, m: m.update({"run.py": b"x"}), r"differ from those listed in rankwise\.json"),
     (
         lambda d, m: m.update({"arrays/coef.npy": m["arrays/coef.npy"].replace(b"\x9a", b"\x9b")}),
@@ -229,7 +216,21 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         pass
     refused(path)
     newer = b'{"format": "rankwise-model", "format_version": ' + b"9" * 9999
-    for text in (b"{", b"[" * 100_000, b"\xff", b"{}", newer):
+    texts = [
+        b"",
+        b"{",
+        b"{}",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"NaN",
+        b"[" * 100_000,
+        b"1" * 10_000,
+        b"\xff",
+        b"\xff\xfe",
+        newer,
+    ]
+    for text in (*texts, b'{"format": NaN}'):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("rankwise.json", text)
         refused(path)
