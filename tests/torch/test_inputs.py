@@ -343,23 +343,6 @@ def test_what_has_no_tensor_operations_is_solved_by_the_core_on_every_device(bac
             assert found[0][1].any()
 
 
-@pytest.mark.parametrize(
-    ("function", "loss", "options", "what"),
-    [
-        (structured_hinge, "ndcg@3", {}, "the hinge of 'ndcg@3'"),
-        (structured_hinge, "zero-one", {}, "the hinge of 'zero-one'"),
-        (structured_hinge, rw.StepLoss(lambda i, j, p, n: -i / (p * j), name="push"), {}, "the hinge of 'push'"),
-        (direct_loss, "ap", {}, "the positive update of 'ap'"),
-        (direct_loss, "ap", {"update": "negative"}, "the negative update of 'ap'"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_tensor_operations_that_do_not_exist_are_refused(function: Any, loss: Any, options: Any, what: str) -> None:
-    scores, target = batch(2, 5)
-    with pytest.raises(ValueError, match=f"backend='tensor' has no operations for {what}; use backend='auto'"):
-        function(scores, target, loss, backend="tensor", **options)
-
-
 def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:
     mask = torch.tensor([[True, True, False], [True, True, True]])
     target = torch.tensor([[1, 0, 99], [0, 1, 0]])
