@@ -258,3 +258,15 @@ def test_the_module_refuses_what_it_cannot_do_when_it_is_made() -> None:
             rwt.RankSortLoss(**given)
     with pytest.raises(TypeError, match="ignore_index must be an integer"):
         rank_sort_loss(torch.zeros(2), torch.zeros(2), ignore_index=0.5)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_images_of_one_size_can_be_mapped(reduction: str) -> None:
+    scores, quality = (one.view(4, 15) for one in detections())
+    mapped = torch.vmap(lambda s, q: torch.stack(rank_sort_loss(s, q, reduction=reduction)))(scores, quality)
+    each = [torch.stack(rank_sort_loss(*one)) for one in zip(scores, quality, strict=True)]
+    torch.testing.assert_close(mapped, torch.stack(each))
+    slope = torch.vmap(torch.func.grad(lambda s, q: sum(rank_sort_loss(s, q))))(scores, quality)
+    leaf = scores.clone().requires_grad_()
+    sum(sum(rank_sort_loss(*one)) for one in zip(leaf, quality, strict=True)).backward()
+    torch.testing.assert_close(slope, leaf.grad)
