@@ -90,6 +90,7 @@ def compiled() -> Any:
         (rwt.DirectLoss(dim=1, update="negative"), "plain"),
         (rwt.DirectLoss("ndcg", dim=1, epsilon=0.5), "no_grad"),
         (rwt.RankLoss(OWN, rw.Smooth(0.5), dim=1), "plain"),
+        (rwt.ErrorDrivenLoss("ndcg", width=0.5, dim=-1, backend="tensor"), "no_grad"),
         (rwt.RankLoss("ndcg", Everywhere(), dim=1), "plain"),
     ],
     ids=[
@@ -242,13 +243,17 @@ def test_the_operator_passes_the_checks_of_pytorch(reduction: str, backend: str)
 
 @pytest.mark.parametrize("backend", ["core", "tensor"])
 @pytest.mark.parametrize("options", [{}, {"empty": "skip"}, {"reduction": "sum"}, {"reduction": "none"}], ids=str)
-def test_vmap_equals_a_loop_with_and_without_gradient(options: dict[str, Any], backend: str) -> None:
+@pytest.mark.parametrize("surrogate", [rw.Hinge(), rw.ErrorDriven(0.5)], ids=["hinge", "error-driven"])
+def test_vmap_equals_a_loop_with_and_without_gradient(surrogate: Any, options: dict[str, Any], backend: str) -> None:
     scores, target = batch(3, 4, 9)
     target[1, 2] = False
     mask = torch.rand(3, 4, 9, generator=torch.Generator().manual_seed(3)) < 0.8
 
+    def solve(a: Any, b: Any, m: Any, **given: Any) -> Any:
+        return functional.rank_loss(a, b, "ap", surrogate, mask=m, dim=-1, backend=backend, **given)
+
     def run(a: Any, b: Any, m: Any) -> Any:
-        return structured_hinge(a, b, mask=m, backend=backend, **options)
+        return solve(a, b, m, **options)
 
     def total(a: Any, b: Any, m: Any) -> Any:
         return run(a, b, m).sum()
@@ -260,7 +265,7 @@ def test_vmap_equals_a_loop_with_and_without_gradient(options: dict[str, Any], b
     moved = torch.vmap(run, in_dims=(1, None, None))(scores.movedim(0, 1), target[0], mask[0])
     torch.testing.assert_close(moved, torch.stack([run(one, target[0], mask[0]) for one in scores]))
     each = torch.vmap(torch.vmap(run))(scores, target, mask)
-    torch.testing.assert_close(each, structured_hinge(scores, target, mask=mask, reduction="none", backend=backend))
+    torch.testing.assert_close(each, solve(scores, target, mask, reduction="none"))
 
 
 def test_jacobians_agree_in_all_of_pytorchs_ways() -> None:

@@ -143,8 +143,11 @@ def draw(rng: np.random.Generator, layout: str, dtype: Any, graded: bool = False
     target = torch.tensor(relevant * (rng.integers(1, 5, shape) if graded else 1)).to(kinds[rng.integers(len(kinds))])
     options: dict[str, Any] = {} if len(shape) == 1 else {"dim": dim}
     counts = np.ones(shape, dtype=bool)
+    qid = rng.permutation(rng.choice([-3, 0, 5, 2**40], size=shape))
     if "masked" in layout:
         counts &= rng.random(shape) < 0.7
+        if rng.random() < 0.5:  # a query all of whose samples are masked
+            counts &= (qid != qid[0]) if layout.startswith("ragged") else (np.indices(shape)[0 if dim else 1] > 0)
         options["mask"] = torch.tensor(counts)
         scores[torch.tensor(~counts)] = float(rng.choice([np.nan, np.inf, -np.inf, 60000.0]))
     if layout in ("ignored", "ragged masked"):
@@ -153,7 +156,6 @@ def draw(rng: np.random.Generator, layout: str, dtype: Any, graded: bool = False
         target[torch.tensor(unlabelled)] = IGNORED
         options["ignore_index"] = IGNORED
     if layout.startswith("ragged"):
-        qid = rng.permutation(rng.choice([-3, 0, 5, 2**40], size=shape))
         options["qid"] = torch.tensor(qid)
         queries = [np.flatnonzero((qid == one) & counts) for one in np.unique(qid)]
         return Case(scores, target, options, queries, (len(queries),))
