@@ -329,3 +329,15 @@ def test_an_indexed_data_set_yields_the_index_last() -> None:
     assert rwt.IndexedDataset([{"image": 1}])[0] == ({"image": 1}, 0)
     with pytest.raises(TypeError, match="dataset must be map-style, with __len__ and __getitem__; got generator"):
         rwt.IndexedDataset(one for one in ())
+
+
+def test_an_output_without_samples_counts_as_empty_queries_do() -> None:
+    scores, target = samples(N, 5)
+    mask = torch.arange(5).expand(N, 5) % 4 != 1
+    values = functional.smooth_loss(scores, target, mask=mask, dim=0, reduction="none")
+    for empty, counted in (("zero", 5), ("skip", 4)):
+        memory = rwt.ScoreMemory(N, n_outputs=5).double()
+        for index in batches():
+            given: dict[str, Any] = {"mask": mask[index], "index": index, "memory": memory}
+            found = functional.smooth_loss(scores[index], target[index], dim=0, empty=empty, **given)
+        assert found.item() == pytest.approx(values.sum().item() / counted, rel=1e-12)

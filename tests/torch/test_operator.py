@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 import shutil
@@ -10,16 +11,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise.queries import Solved
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
-from rankwise.torch import functional  # noqa: E402
+from rankwise.torch import functional, operator  # noqa: E402
+from rankwise.torch.objective import RankSort, key_of, objective_of, posed  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
@@ -30,6 +35,15 @@ structured_hinge = partial(functional.structured_hinge, dim=-1)
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 OTHER = rw.DiscountedLoss(lambda k: k, lambda m: 1 / m**0.5, name="other")
 PUSH = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
+
+
+class Everywhere(rw.Surrogate):
+    """A surrogate of one's own, without a name: the sum of the scores of negatives."""
+
+    def solve_binary(self, scores: Any, queries: Any, loss: rw.Loss, n_threads: int = 1) -> Any:
+        gradient = (~queries.relevant).astype(scores.dtype)
+        ends = np.append(0.0, np.cumsum(gradient * scores))[queries.starts]
+        return Solved(np.diff(ends), np.diff(ends), *queries.counts, gradient)
 
 
 def batch(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> tuple[Any, Any]:
@@ -75,8 +89,11 @@ def compiled() -> Any:
         (rwt.RankHingeLoss("auc", dim=1, ignore_index=0, empty="skip"), "no_grad"),
         (rwt.DirectLoss(dim=1, update="negative"), "plain"),
         (rwt.DirectLoss("ndcg", dim=1, epsilon=0.5), "no_grad"),
+        (rwt.RankLoss(OWN, rw.Smooth(0.5), dim=1), "plain"),
+        (rwt.ErrorDrivenLoss("ndcg", width=0.5, dim=-1, backend="tensor"), "no_grad"),
+        (rwt.RankLoss("ndcg", Everywhere(), dim=1), "plain"),
     ],
-    ids=["ap", "ndcg-columns", "ap-tensor-columns", "own", "step", "auc-ignoring", "negative", "positive"],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_modules_compile_without_a_graph_break(compiled: Any, module: Any, also: str) -> None:
     """Each way to call a module compiles anew, so the ways without a gradient take turns."""
@@ -137,6 +154,52 @@ def test_sizes_may_change_after_two_compilations(compiled: Any) -> None:
     assert len(compilations) <= 4
 
 
+@needs_a_recent_compiler
+def test_a_compiled_function_keeps_the_objective_that_it_was_made_with(compiled: Any) -> None:
+    scores, target = batch(4, 9)
+    run = compiled(lambda a, b, width: functional.smooth_loss(a, b, OTHER, width=width, dim=1))
+    for width in (0.1, 2.0, 0.1):
+        gc.collect()
+        torch.testing.assert_close(run(scores, target, width), functional.smooth_loss(
+            scores, target, OTHER, width=width, dim=1))  # fmt: skip
+
+
+def test_keys_are_names_where_they_can_be_and_die_with_their_objects() -> None:
+    known, own = posed("ap", rw.Smooth(0.5)), posed(OWN, rw.Smooth(0.5))
+    assert key_of(known) == key_of(posed("ap", rw.Smooth(0.5))) != key_of(posed("ap", rw.Smooth(0.6)))
+    key = key_of(own)
+    assert objective_of(key) is own
+    del own
+    gc.collect()
+    with pytest.raises(RuntimeError, match="has been deleted; keep a reference"):
+        objective_of(key)
+
+
+class Largest(TorchDispatchMode):
+    """The number of entries of the largest tensor that operations return."""
+
+    most = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        for one in found if isinstance(found, tuple | list) else (found,):
+            self.most = max(self.most, one.numel() if isinstance(one, torch.Tensor) else 0)
+        return found
+
+
+@pytest.mark.parametrize("surrogate", [rw.Hinge(), rw.Smooth(0.1), rw.ErrorDriven(0.1), RankSort(0.1)], ids=str)
+def test_no_tensor_has_an_entry_for_each_positive_and_negative(surrogate: rw.Surrogate) -> None:
+    n, n_pos = 1_001_000, 1000
+    scores = torch.randn(n, generator=torch.Generator().manual_seed(5))
+    target = (torch.arange(n) % (n // n_pos) == 0) * torch.linspace(0.1, 1.0, n).where(
+        torch.tensor(isinstance(surrogate, RankSort)), 1.0
+    )
+    options = operator.Options(None, posed("ap", surrogate), "zero", "mean", "tensor")
+    with Largest() as seen:
+        operator.solve(scores, target, None, None, options)
+    assert n <= seen.most <= 3 * n
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler at hand")
 def test_the_default_compiler_agrees_too(compiled: Any) -> None:
@@ -160,18 +223,26 @@ def test_the_operator_passes_the_checks_of_pytorch(reduction: str, backend: str)
         (flat, label, None, torch.arange(10) % 3),
         (flat, label, torch.arange(10) < 8, torch.arange(10) % 3),
     ):
-        torch.library.opcheck(torch.ops.rankwise.rank_loss, (*given, None, "ap", 1.0, "", "zero", reduction, backend))
+        for objective in (posed("ap", rw.Hinge()), posed("ndcg", rw.Smooth()), posed("ap", RankSort())):
+            if objective.parts and given[0].dim() > 1:
+                continue
+            options = (None, key_of(objective), "zero", reduction, backend)
+            torch.library.opcheck(torch.ops.rankwise.rank_loss, (*given, *options))
 
 
 @pytest.mark.parametrize("backend", ["core", "tensor"])
 @pytest.mark.parametrize("options", [{}, {"empty": "skip"}, {"reduction": "sum"}, {"reduction": "none"}], ids=str)
-def test_vmap_equals_a_loop_with_and_without_gradient(options: dict[str, Any], backend: str) -> None:
+@pytest.mark.parametrize("surrogate", [rw.Hinge(), rw.ErrorDriven(0.5)], ids=["hinge", "error-driven"])
+def test_vmap_equals_a_loop_with_and_without_gradient(surrogate: Any, options: dict[str, Any], backend: str) -> None:
     scores, target = batch(3, 4, 9)
     target[1, 2] = False
     mask = torch.rand(3, 4, 9, generator=torch.Generator().manual_seed(3)) < 0.8
 
+    def solve(a: Any, b: Any, m: Any, **given: Any) -> Any:
+        return functional.rank_loss(a, b, "ap", surrogate, mask=m, dim=-1, backend=backend, **given)
+
     def run(a: Any, b: Any, m: Any) -> Any:
-        return structured_hinge(a, b, mask=m, backend=backend, **options)
+        return solve(a, b, m, **options)
 
     def total(a: Any, b: Any, m: Any) -> Any:
         return run(a, b, m).sum()
@@ -183,7 +254,7 @@ def test_vmap_equals_a_loop_with_and_without_gradient(options: dict[str, Any], b
     moved = torch.vmap(run, in_dims=(1, None, None))(scores.movedim(0, 1), target[0], mask[0])
     torch.testing.assert_close(moved, torch.stack([run(one, target[0], mask[0]) for one in scores]))
     each = torch.vmap(torch.vmap(run))(scores, target, mask)
-    torch.testing.assert_close(each, structured_hinge(scores, target, mask=mask, reduction="none", backend=backend))
+    torch.testing.assert_close(each, solve(scores, target, mask, reduction="none"))
 
 
 def test_jacobians_agree_in_all_of_pytorchs_ways() -> None:

@@ -98,7 +98,7 @@ def function_of(module: Any) -> Callable[[Thing], Thing]:
             **own,
         }
         texts = (f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in sections.items())
-        thing.__doc__ = "\n\n".join(texts)
+        thing.__doc__ = "\n\n".join(texts) + "\n"
         return thing
 
     return document

@@ -131,7 +131,8 @@ class RankHingeLoss(RankLoss):
 
     Δ(R*, R) is the loss of a ranking R against a perfect ranking R*, and F(R) says how well R agrees with the scores.
     The maximum is attained by the most violating ranking, which is found exactly. J is convex in the scores and an
-    upper bound on scale·Δ of the ranking by scores.
+    upper bound on scale·Δ of the ranking by scores. The backward pass returns the semi-gradient: the gradient of J with
+    the most violating ranking held fixed. With grades, J is a weighted sum over thresholds.
 
     Parameters
     ----------
@@ -142,28 +143,15 @@ class RankHingeLoss(RankLoss):
     See Also
     --------
     functional.structured_hinge : The same loss as a function.
-    APHingeLoss : The hinge of average precision.
-    NDCGHingeLoss : The hinge of NDCG, with a cut-off and a choice of gains.
-
-    Notes
-    -----
-    The backward pass returns the semi-gradient: the gradient of J with the most violating ranking held fixed. It
-    sums to zero for each query, so a constant added to all scores changes nothing.
-
-    For networks that were trained with cross-entropy, start with `ErrorDrivenLoss`: see the notes of `APHingeLoss`.
+    APHingeLoss : The hinge of average precision, and when to use it.
 
     Examples
     --------
-    Only the first hit of each list counts, so reciprocal rank is the loss. Each row is one list:
-
     >>> import torch
     >>> from rankwise.torch import RankHingeLoss
-    >>> criterion = RankHingeLoss("mrr", dim=1)
-    >>> scores = torch.tensor([[2.0, 1.0, 0.5, 0.0]], requires_grad=True)  # the output of a network
-    >>> loss = criterion(scores, torch.tensor([[0, 1, 0, 1]]))
-    >>> loss.backward()
-    >>> loss.item(), scores.grad.tolist()
-    (2.25, [[1.0, -0.5, 0.5, -1.0]])
+    >>> lists = torch.tensor([[2.0, 1.0, 0.5, 0.0]])  # the output of a network
+    >>> RankHingeLoss("mrr", dim=1)(lists, torch.tensor([[0, 1, 0, 1]])).item()
+    2.25
     """
 
     @takes_also(Asked)
@@ -172,7 +160,7 @@ class RankHingeLoss(RankLoss):
 
 
 @documented
-class APHingeLoss(RankLoss):
+class APHingeLoss(RankHingeLoss):
     """Structured hinge of average precision (AP).
 
     It takes the place of `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives. The value is an
@@ -186,10 +174,8 @@ class APHingeLoss(RankLoss):
 
     See Also
     --------
-    functional.structured_hinge : The same loss as a function, with loss="ap".
+    RankHingeLoss : The formula, and other losses.
     ErrorDrivenLoss : Bounded updates, for fine-tuning after cross-entropy and for noisy labels.
-    SmoothRankLoss : A continuous version of 1 − AP with its true gradient, to refine a good model.
-    ScoreMemory : Ranks small batches among all samples of the data set.
 
     Notes
     -----
@@ -203,8 +189,6 @@ class APHingeLoss(RankLoss):
 
     Examples
     --------
-    A training step for one binary task:
-
     >>> import torch
     >>> from rankwise.torch import APHingeLoss
     >>> model = torch.nn.Linear(3, 1)
@@ -214,23 +198,15 @@ class APHingeLoss(RankLoss):
     >>> optimiser.zero_grad()
     >>> criterion(model(inputs).squeeze(1), target).backward()
     >>> optimiser.step()
-
-    Several labels per sample, one query per label:
-
-    >>> logits = torch.tensor([[2.0, 0.0], [1.0, 3.0], [0.5, 1.0], [0.0, 2.0]], requires_grad=True)
-    >>> labels = torch.tensor([[0, 1], [1, 0], [0, 1], [1, 0]])
-    >>> values = APHingeLoss(dim=0, reduction="none")(logits, labels)
-    >>> [round(value, 4) for value in values.tolist()]
-    [2.25, 4.5833]
     """
 
     @takes_also(Asked)
     def __init__(self, *, scale: float = 1.0, **options: Unpack[Options]) -> None:
-        super().__init__("ap", Hinge(scale), **options)
+        super().__init__("ap", scale=scale, **options)
 
 
 @documented
-class NDCGHingeLoss(RankLoss):
+class NDCGHingeLoss(RankHingeLoss):
     """Structured hinge of normalised discounted cumulative gain (NDCG).
 
     The usual choice for learning to rank lists of documents, with binary or graded relevance. The value is an upper
@@ -247,22 +223,16 @@ class NDCGHingeLoss(RankLoss):
 
     See Also
     --------
-    functional.structured_hinge : The same loss as a function, with loss="ndcg".
-    SmoothRankLoss : A continuous version of 1 − NDCG with its true gradient.
+    RankHingeLoss : The formula, and other losses.
     rankwise.NDCG : The loss itself, with the definition of gains and discounts.
 
     Examples
     --------
-    Two queries of different lengths in one flat batch, with grades from 0 to 2:
-
     >>> import torch
     >>> from rankwise.torch import NDCGHingeLoss
-    >>> criterion = NDCGHingeLoss()
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 1.0, 0.0], requires_grad=True)  # the output of a network
+    >>> scores = torch.tensor([2.0, 1.0, 0.5, 1.0, 0.0])  # of a network, for two queries
     >>> grades, query = torch.tensor([0, 1, 2, 1, 0]), torch.tensor([7, 7, 7, 9, 9])
-    >>> loss = criterion(scores, grades, qid=query)
-    >>> loss.backward()
-    >>> round(loss.item(), 4)
+    >>> round(NDCGHingeLoss()(scores, grades, qid=query).item(), 4)
     1.3189
     """
 
@@ -271,16 +241,17 @@ class NDCGHingeLoss(RankLoss):
         self, *, k: int | None = None, gain: Gain = "exp2", scale: float = 1.0, **options: Unpack[Options]
     ) -> None:
         plain = k is None and gain == "exp2"
-        super().__init__("ndcg" if plain else NDCG(k=k, gain=gain), Hinge(scale), **options)
+        super().__init__("ndcg" if plain else NDCG(k=k, gain=gain), scale=scale, **options)
 
 
 @documented
 class SmoothRankLoss(RankLoss):
     """Rank loss with softened comparisons and its true gradient.
 
-    Each comparison of a positive with a negative changes linearly from 0 to 1 while their scores are within width of
-    each other, instead of jumping where they are equal. The value approximates Δ itself (1 − AP for "ap"): it is
-    continuous and bounded, but not convex.
+        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),  c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
+
+    c_k is a soft count of the negatives j above the k-th positive. The value approximates the loss itself (1 − AP for
+    "ap"): it is continuous and bounded, but not convex. See `rankwise.smooth_loss` for w, D and C, and for grades.
 
     Parameters
     ----------
@@ -290,27 +261,20 @@ class SmoothRankLoss(RankLoss):
 
     See Also
     --------
-    functional.smooth_loss : The same loss as a function, with the formula.
+    functional.smooth_loss : The same loss as a function.
     ErrorDrivenLoss : Its updates do not vanish for positives far below the negatives.
-    APHingeLoss : A convex upper bound on the loss.
 
     Notes
     -----
     Positives farther than width from every negative get no gradient, even if they are ranked wrong. Use this loss
     to refine a model that already ranks well.
 
-    A query with grade 0 and one other grade is binary, and one with more grades takes soft ranks of all samples: its
-    loss depends on that query alone.
-
     Examples
     --------
     >>> import torch
     >>> from rankwise.torch import SmoothRankLoss
     >>> criterion = SmoothRankLoss("ndcg", width=0.5)
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
-    >>> loss = criterion(scores, torch.tensor([0, 1, 0, 1]))
-    >>> loss.backward()
-    >>> round(loss.item(), 4)
+    >>> round(criterion(torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])).item(), 4)
     0.3491
     """
 
@@ -357,11 +321,8 @@ class ErrorDrivenLoss(RankLoss):
     >>> import torch
     >>> from rankwise.torch import ErrorDrivenLoss
     >>> criterion = ErrorDrivenLoss(width=0.5)
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
-    >>> loss = criterion(scores, torch.tensor([0, 1, 0, 1]))
-    >>> loss.backward()
-    >>> loss.item(), scores.grad.tolist()
-    (0.5, [0.375, -0.25, 0.125, -0.25])
+    >>> criterion(torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])).item()
+    0.5
     """
 
     @takes_also(Asked)
@@ -375,9 +336,13 @@ class ErrorDrivenLoss(RankLoss):
 class DirectLoss(RankLoss):
     """Rank loss itself, with the gradient of direct loss minimisation (Song et al., 2016).
 
-    The value is Δ of the ranking by scores (1 − AP for "ap"), with ties counted as errors. It has no useful derivative,
-    so the backward pass returns the difference of the scores' ranking and a slightly worse (or better) one, divided by
-    epsilon. As epsilon falls, this tends to the gradient of the expected Δ.
+    The value is Δ of the ranking R_w that scores induce (1 − AP for "ap"), with ties counted as errors. The target must
+    be binary. The backward pass returns
+
+        positive: (∇F(R_ε) − ∇F(R_w))/ε,   R_ε = argmax_R F(R) + ε·Δ(R*, R)
+        negative: (∇F(R_w) − ∇F(R_−ε))/ε,  R_−ε = argmax_R F(R) − ε·Δ(R*, R)
+
+    As ε falls, this tends to the gradient of the expected Δ. It is zero where the two rankings agree.
 
     Parameters
     ----------
@@ -391,25 +356,15 @@ class DirectLoss(RankLoss):
 
     See Also
     --------
-    functional.direct_loss : The same loss as a function, with the formulas of both updates.
-    APHingeLoss : A convex upper bound on the loss.
+    functional.direct_loss : The same loss as a function.
     SmoothRankLoss : A continuous version of the loss with its true gradient.
-
-    Notes
-    -----
-    The logged value is the metric itself, which makes this loss handy for refining a model that already ranks well.
-    The gradient is zero where the two rankings agree.
 
     Examples
     --------
     >>> import torch
     >>> from rankwise.torch import DirectLoss
-    >>> criterion = DirectLoss("ap", epsilon=4.0)
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
-    >>> loss = criterion(scores, torch.tensor([0, 1, 0, 1]))
-    >>> loss.backward()
-    >>> round(loss.item(), 4), scores.grad.tolist()
-    (0.5, [0.0, -0.125, 0.125, 0.0])
+    >>> DirectLoss("ap", epsilon=4.0)(torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])).item()
+    0.5
     """
 
     @takes_also(Asked)
@@ -468,11 +423,8 @@ class RankSortLoss(RankLoss):
     --------
     >>> import torch
     >>> from rankwise.torch import RankSortLoss
-    >>> criterion = RankSortLoss()
-    >>> scores = torch.tensor([2.0, 1.0, 0.0], requires_grad=True)  # the output of a detector's head
     >>> quality = torch.tensor([0.5, 0.0, 1.0])  # IoU of positives, 0 of negatives
-    >>> ranking, sorting = criterion(scores, quality)
-    >>> (ranking + sorting).backward()
+    >>> ranking, sorting = RankSortLoss()(torch.tensor([2.0, 1.0, 0.0]), quality)
     >>> round(ranking.item(), 4), round(sorting.item(), 4)
     (0.2, 0.1667)
     """
@@ -568,11 +520,8 @@ class RetrievalLoss(RankLoss):
     --------
     >>> import torch
     >>> from rankwise.torch import RetrievalLoss
-    >>> criterion = RetrievalLoss("ap")
-    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]], requires_grad=True)  # of a network
-    >>> loss = criterion(embeddings, torch.tensor([7, 7, 3]))
-    >>> loss.backward()
-    >>> round(loss.item(), 4)
+    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
+    >>> round(RetrievalLoss("ap")(embeddings, torch.tensor([7, 7, 3])).item(), 4)
     0.1667
     """
 

@@ -92,9 +92,9 @@ def posed(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *paramet
     A class and its parameters stand for a surrogate that would otherwise be made inside a compiled graph.
     """
     if torch.compiler.is_compiling():
-        from rankwise.torch.compiling import constant_key  # imports PyTorch's compiler, which takes seconds
+        from rankwise.torch.compiling import constant_key, fixed  # imports PyTorch's compiler, which takes seconds
 
-        key: str = constant_key(loss, surrogate, *parameters)
+        key: str = constant_key(loss, surrogate, *[fixed(one) for one in parameters])
         return key
     return _make(loss, surrogate, *parameters)
 
