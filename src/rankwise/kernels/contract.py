@@ -73,6 +73,7 @@ class AnyLoss(Protocol):
 
     name: str
     proven: bool
+    breaks_c1: str | None
 
     @property
     def has_discount(self) -> bool: ...
