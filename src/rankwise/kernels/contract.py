@@ -58,16 +58,6 @@ class LossTables(NamedTuple):
     per_pair: bool
 
 
-class CutTables(NamedTuple):
-    """`LossTables` of a loss of the first k places that is not QS-suitable."""
-
-    weight: FloatArray
-    discount: FloatArray
-    tail: int
-    per_pair: bool
-    k: int
-
-
 class AnyLoss(Protocol):
     """What is asked of a loss: its data, its conditions, and Δ of given rankings; see `rankwise.Loss`."""
 

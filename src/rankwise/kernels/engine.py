@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels import published
 from rankwise.kernels.buckets.large import solve_large
-from rankwise.kernels.contract import AnyLoss, CutTables, LossTables, Method
+from rankwise.kernels.contract import AnyLoss, Method
 from rankwise.kernels.cutoff import solve_large_cut
 from rankwise.kernels.f1 import solve_large_f
 from rankwise.kernels.small import solve_small
@@ -29,15 +30,22 @@ def solve(
     scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
 ) -> Solved:
     """Solve queries of a loss with a discount, or of f1. k: the last place that counts, of a loss without (C2)."""
-    n_pos, n_neg = queries.counts
-    if k is not None:
+    n, n_pos = scores.shape[0], queries.n_pos
+    if _is_one(scores, queries):
+        if k is not None:
+            loss.normaliser(n_pos, n - n_pos)
+        elif loss.has_discount:
+            loss.check(n_pos, n - n_pos, thorough=False)
+    elif k is not None:
         loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
     elif loss.has_discount and not loss.proven:
-        if n_pos.size == 1 and queries.n_pos and n_neg[0]:
-            loss.check(queries.n_pos, int(n_neg[0]), thorough=False)
-        else:
-            loss.check_many(n_pos, n_neg)
+        loss.check_many(*queries.counts)
     return _solve(scores, queries, loss, scale, n_threads, k)
+
+
+def _is_one(scores: NDArray[np.floating], queries: Queries) -> bool:
+    """Whether this is a single query, with positives and negatives."""
+    return queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
 
 
 def predict(
@@ -63,8 +71,8 @@ def predict(
 def _solve(
     scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None
 ) -> Solved:
-    one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
-    return (_solve_one if one else _solve_many)(scores, queries, loss, scale, n_threads, k)
+    how = _solve_one if _is_one(scores, queries) else _solve_many
+    return how(scores, queries, loss, scale, n_threads, k)
 
 
 def _solve_one(
@@ -82,7 +90,7 @@ def _solve_one(
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
     out, counts, gradient = np.empty((2, 1)), np.empty((2, 1), np.int64), np.empty(n)
     found = (gradient, out, counts, above, positives)
-    how = (limit_of(scores), _tables(loss, n_pos, n, k), scale)
+    how = (limit_of(scores), _told(loss, n_pos, n, k), scale)
     wide = scores.astype(np.float64, copy=False)
     if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
         raise NotFiniteError
@@ -106,7 +114,7 @@ def _solve_many(
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
         whole = (wide, queries.relevant, queries.starts)
-        how = (limit_of(scores), _tables(loss, most, most, k), scale, *found)
+        how = (limit_of(scores), _told(loss, most, most, k), scale, *found)
         stops = run(solve_small, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
@@ -118,11 +126,12 @@ def _least(loss: AnyLoss) -> int:
     return LARGE if loss.has_discount else _LARGE_F
 
 
-def _tables(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> LossTables | CutTables | tuple[()]:
-    """What the kernel for small queries is told of the loss."""
+def _told(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Any, ...]:
+    """What `solve_small` is told of the loss. A plain tuple: Numba takes a named one apart far more slowly."""
     if not loss.has_discount:
         return ()
-    return loss.tables(n_pos, n) if k is None else CutTables(*loss.tables(n_pos, n), k)
+    tables = tuple(loss.tables(n_pos, n))
+    return tables if k is None else (*tables, k)
 
 
 def _solve_alone(
