@@ -12,7 +12,6 @@ from rank_losses import NAMED, OWN, PUSH
 
 import rankwise as rw
 from rankwise.kernels.contract import METHODS
-from rankwise.kernels.predicted import predicted
 
 SMALL, LARGE = (3, 5), (100, 60_000)  # positives and negatives
 
@@ -32,8 +31,6 @@ def main(dtypes: list[str]) -> None:
                 function(scores, relevant + 2 * relevant, "ap")
             for method in METHODS if n_neg == SMALL[1] else ["quicksort"]:
                 rw.most_violating_ranking(scores, relevant, method=method)
-        ends = np.array([0, 3, 8], dtype=np.int64)
-        predicted(rng.normal(size=8).astype(dtype), np.arange(8) % 3 == 0, ends, True)
 
 
 if __name__ == "__main__":

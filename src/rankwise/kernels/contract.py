@@ -58,21 +58,12 @@ class LossTables(NamedTuple):
     per_pair: bool
 
 
-class CutTables(NamedTuple):
-    """`LossTables` of a loss of the first k places that is not QS-suitable."""
-
-    weight: FloatArray
-    discount: FloatArray
-    tail: int
-    per_pair: bool
-    k: int
-
-
 class AnyLoss(Protocol):
     """What is asked of a loss: its data, its conditions, and Δ of given rankings; see `rankwise.Loss`."""
 
     name: str
     proven: bool
+    breaks_c1: str | None
 
     @property
     def has_discount(self) -> bool: ...

@@ -48,7 +48,7 @@ def solve_large_cut(
     gradient, above, positives = by_score.ranking
     top, index = highest(scores, queries.relevant, min(k, n_neg))
     pos, places = scores[positives].astype(np.float64), above[1:].copy()
-    more, lost = finish_cut(pos, positives, top, index, places, n_neg, tables, k, scale, gradient)
+    more, lost = finish_cut(pos, positives, top, index, places, n_neg, tuple(tables), k, scale, gradient)
     ranking = FoundRanking(gradient, np.concatenate([[0], places]), positives)
     return Solved.of_one(float(by_score.value[0]) + more, lost, n_neg, ranking)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
+from rankwise.kernels import published
 from rankwise.kernels.buckets.large import solve_large
-from rankwise.kernels.contract import AnyLoss, CutTables, LossTables
+from rankwise.kernels.contract import AnyLoss, Method
 from rankwise.kernels.cutoff import solve_large_cut
 from rankwise.kernels.f1 import solve_large_f
 from rankwise.kernels.small import solve_small
@@ -27,20 +29,57 @@ _NO_RANKING = np.empty((0, 0), np.int64)
 def solve(
     scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
 ) -> Solved:
-    """Solve queries of a loss with a discount, or of f1."""
-    one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
-    return (solve_one if one else solve_many)(scores, queries, loss, scale, n_threads, k)
-
-
-def solve_one(
-    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
-) -> Solved:
-    """Solve a single query with positives and negatives. k: the last place that counts, of a loss without (C2)."""
+    """Solve queries of a loss with a discount, or of f1. k: the last place that counts, of a loss without (C2)."""
     n, n_pos = scores.shape[0], queries.n_pos
-    if k is not None:
-        loss.normaliser(n_pos, n - n_pos)
-    elif loss.has_discount:
-        loss.check(n_pos, n - n_pos, thorough=False)
+    if _is_one(scores, queries):
+        if k is not None:
+            loss.normaliser(n_pos, n - n_pos)
+        elif loss.has_discount:
+            loss.check(n_pos, n - n_pos, thorough=False)
+    elif k is not None:
+        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
+    elif loss.has_discount and not loss.proven:
+        loss.check_many(*queries.counts)
+    return _solve(scores, queries, loss, scale, n_threads, k)
+
+
+def _is_one(scores: NDArray[np.floating], queries: Queries) -> bool:
+    """Whether this is a single query, with positives and negatives."""
+    return queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
+
+
+def predict(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, worst: bool = True, n_threads: int = 1
+) -> Solved:
+    """Solve queries for the ranking R_w by scores: its Δ, and the gradient of F(R_w) − F(R*).
+
+    Of a positive and a negative of equal score, the negative is above if worst, else the positive.
+    """
+    dtype = scores.dtype
+    if worst:  # a negative is above where its score is greater
+        scores = scores.astype(np.float64)
+        scores[queries.relevant] = np.nextafter(scores[queries.relevant], -np.inf)
+    if loss.has_discount:
+        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
+    if loss.has_discount or loss.breaks_c1 is not None:
+        found = _solve(scores, queries, loss, 0.0, n_threads, None)
+    else:
+        found = published.solve(scores, queries, loss, 0.0, Method(), suitable=True)
+    return found._replace(gradient=found.gradient.astype(dtype, copy=False))
+
+
+def _solve(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None
+) -> Solved:
+    how = _solve_one if _is_one(scores, queries) else _solve_many
+    return how(scores, queries, loss, scale, n_threads, k)
+
+
+def _solve_one(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None
+) -> Solved:
+    """Solve a single query with positives and negatives."""
+    n, n_pos = scores.shape[0], queries.n_pos
     if n >= _least(loss) + A_POSITIVE * n_pos:
         if not loss.has_discount:
             return solve_large_f(scores, queries, scale)
@@ -48,39 +87,38 @@ def solve_one(
         if k is None:
             return solve_large(scores, queries, tables, scale, n_threads)
         return solve_large_cut(scores, queries, tables, k, scale, n_threads)
-    gradient, out, counts = np.empty_like(scores), np.empty((2, 1)), np.empty((2, 1), np.int64)
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
+    out, counts, gradient = np.empty((2, 1)), np.empty((2, 1), np.int64), np.empty(n)
     found = (gradient, out, counts, above, positives)
-    how = (limit_of(scores), _tables(loss, n_pos, n, k), scale)
-    if not solve_small(scores, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
+    how = (limit_of(scores), _told(loss, n_pos, n, k), scale)
+    wide = scores.astype(np.float64, copy=False)
+    if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
         raise NotFiniteError
-    return Solved(out[0], out[1], counts[0], counts[1], gradient, FoundRanking(gradient, above[0], positives[0]))
+    ranking = FoundRanking(gradient.astype(scores.dtype, copy=False), above[0], positives[0])
+    return Solved(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
 
 
-def solve_many(
-    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
+def _solve_many(
+    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None
 ) -> Solved:
     """Solve queries one after the other, the small ones in compiled loops, evenly divided among threads."""
     n_queries = queries.starts.shape[0] - 1
     out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
-    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
+    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty(scores.shape[0]))
     large = np.flatnonzero(queries.sizes >= _least(loss))
     for q in large:
         _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
-    if k is not None:
-        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    elif loss.has_discount and not loss.proven:
-        loss.check_many(*queries.counts)
+    wide = scores.astype(np.float64, copy=False)
     found = (solved.gradient, out, counts, _NO_RANKING, _NO_RANKING)
     for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
-        whole = (scores, queries.relevant, queries.starts)
-        how = (limit_of(scores), _tables(loss, most, most, k), scale, *found)
+        whole = (wide, queries.relevant, queries.starts)
+        how = (limit_of(scores), _told(loss, most, most, k), scale, *found)
         stops = run(solve_small, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
-    return solved
+    return solved._replace(gradient=solved.gradient.astype(scores.dtype, copy=False))
 
 
 def _least(loss: AnyLoss) -> int:
@@ -88,11 +126,12 @@ def _least(loss: AnyLoss) -> int:
     return LARGE if loss.has_discount else _LARGE_F
 
 
-def _tables(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> LossTables | CutTables | tuple[()]:
-    """What the kernel for small queries is told of the loss."""
+def _told(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Any, ...]:
+    """What `solve_small` is told of the loss. A plain tuple: Numba takes a named one apart far more slowly."""
     if not loss.has_discount:
         return ()
-    return loss.tables(n_pos, n) if k is None else CutTables(*loss.tables(n_pos, n), k)
+    tables = tuple(loss.tables(n_pos, n))
+    return tables if k is None else (*tables, k)
 
 
 def _solve_alone(
@@ -110,7 +149,7 @@ def _solve_alone(
     own, alone = scores[part], single_query(queries.relevant[part])
     solved.n_pos[q], solved.n_neg[q] = alone.n_pos, own.shape[0] - alone.n_pos
     if 0 < alone.n_pos < own.shape[0]:
-        found = solve_one(own, alone, loss, scale, n_threads, k)
+        found = _solve_one(own, alone, loss, scale, n_threads, k)
         solved.value[q], solved.loss[q], solved.gradient[part] = found.value[0], found.loss[0], found.gradient
     elif (np.abs(own) <= limit_of(own)).all():
         solved.gradient[part] = 0.0

@@ -65,15 +65,16 @@ class Direct(Surrogate):
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        from rankwise.kernels.predicted import predict
+        from rankwise.kernels.engine import predict
 
         negative = self.epsilon < 0.0
         second = Hinge(self.epsilon, "dynamic") if negative else Hinge(self.epsilon)
         solved = second.solve_binary(scores, queries, loss, n_threads)
-        lost, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=True)
+        by_scores = predict(scores, queries, loss, worst=True, n_threads=n_threads)
+        lost, gradient = by_scores.loss, by_scores.gradient
         if not negative:
-            _, by_scores = predict(scores, queries.relevant, queries.starts, loss, worst=False)
-        update = (solved.gradient - by_scores) / solved.gradient.dtype.type(self.epsilon)
+            gradient = predict(scores, queries, loss, worst=False, n_threads=n_threads).gradient
+        update = (solved.gradient - gradient) / solved.gradient.dtype.type(self.epsilon)
         return Solved(lost, lost, queries.counts[0], queries.counts[1], update)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:

@@ -25,9 +25,9 @@ sys.path.append(sys.argv[1])
 import numpy as np
 import rankwise as rw
 from rankwise.kernels.sorting import order_by_key
-from rankwise.kernels.predicted import predict
+from rankwise.kernels.engine import predict
 from rankwise.queries import single_query
-from rankwise.rank_sort import solve_rank_sort
+from rankwise.surrogates.rank_sort import solve_rank_sort
 from hostile import FAMILIES, LOSSES, SWITCHES, problem
 from rank_losses import PUSH
 
@@ -64,8 +64,7 @@ for k, family in enumerate(FAMILIES):
         attempt(f"grades, {function.__name__} {small.told}", lambda: function(small.scores, graded, loss))
     half = np.clip(small.scores, -6e4, 6e4).astype(np.float16)
     attempt(f"float16 {small.told}", lambda: rw.structured_hinge(half, small.relevant))
-    starts = np.array([0, small.scores.size])
-    attempt(f"predict {small.told}", lambda: predict(small.scores, small.relevant, starts, LOSSES["ap"]))
+    attempt(f"predict {small.told}", lambda: predict(small.scores, single_query(small.relevant), LOSSES["ap"]))
 for loss in LOSSES:
     for dtype in (np.float32, np.float64):
         each = [one for seed in range(4) for f in FAMILIES if (one := problem(f, seed, 300)).scores.dtype == dtype]

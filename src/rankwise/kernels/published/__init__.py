@@ -17,8 +17,15 @@ from rankwise.queries import Queries, Solved
 __all__ = ["METHODS", "solve"]
 
 
-def solve(scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, method: Method) -> Solved:
-    """Solve queries one after the other by one method."""
+def solve(
+    scores: NDArray[np.floating],
+    queries: Queries,
+    loss: AnyLoss,
+    scale: float,
+    method: Method,
+    suitable: bool = False,
+) -> Solved:
+    """Solve queries one after the other by one method. suitable: whether it is known that this works."""
     starts = queries.starts
     n_queries = starts.shape[0] - 1
     value, lost, counts = np.zeros(n_queries), np.zeros(n_queries), queries.counts
@@ -31,7 +38,7 @@ def solve(scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: 
                 raise NotFiniteError
             solved.gradient[part] = 0.0
             continue
-        if method.needs_c2:
+        if method.needs_c2 and not suitable:
             loss.check(n_pos, n_neg, thorough=False)
         else:
             loss.normaliser(n_pos, n_neg)
