@@ -56,6 +56,10 @@ Returns
 -------
 ndarray of float
     The steps, in the broadcast shape of `i` and `j`."""
+_ARGUMENTS = """\
+Parameters
+----------
+%s"""
 _JUDGING = """\
 Parameters
 ----------
@@ -205,6 +209,16 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "choice changes the mean, so report it.",
     ),
     "level": ("level : float, default 0.95", "Level of the interval, between 0 and 1."),
+    "seed": ("seed : int, Generator or None, default 0", "Seed of the random resamples and sign flips."),
+    "counts": ("counts : array-like of shape (draws, n)", "How often each sample is drawn, one row per resample."),
+    "scores_a": ("scores_a : array-like of shape (n,)", "Scores by model A."),
+    "scores_b": ("scores_b : array-like of shape (n,)", "Scores of the same samples by model B."),
+    "n_flips": ("n_flips : int, default 10000", "Largest number of sign patterns in the sign-flip test."),
+    "ties": (
+        'ties : {"worst", "best"}, default "worst"',
+        'Whether a positive and a negative with equal scores count as misranked ("worst") or not ("best"). With '
+        "grades, the lower grade comes first or last.",
+    ),
     "n_resamples": ("n_resamples : int, default 1000", "Number of bootstrap resamples."),
     # linear rankers
     "X_seen": (
@@ -321,6 +335,8 @@ SHARED |= {
 _BY_SIGNATURE = {
     "judging": (_JUDGING, {"empty": "empty_metric"}),
     "evaluating": (_EVALUATING, {"relevant": "graded"}),
+    "arguments": (_ARGUMENTS, {"relevant": "graded"}),
+    "arguments_of_metrics": (_ARGUMENTS, {"relevant": "truth", "empty": "empty_metric", "qid": "qid_each"}),
 }
 
 
@@ -365,7 +381,7 @@ def _sections(function: Any, text: str, renamed: dict[str, str]) -> str:
     for name, parameter in inspect.signature(function).parameters.items():
         text_of_one = SHARED[renamed.get(name, name)]
         if parameter.default is parameter.empty:
-            text_of_one = text_of_one.replace(", optional", "")
+            text_of_one = re.sub(r"\s+By\s+default[^.]*\.", "", text_of_one.replace(", optional", ""))
         elif parameter.default == "exp2":
             text_of_one = text_of_one.replace("optional", 'default "exp2"')
         entries.append(text_of_one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -134,7 +135,11 @@ def test_grades_are_a_weighted_mean_over_thresholds(way: str, metric: str, rng: 
 
 
 @every
-def test_neither_the_order_of_rows_nor_threads_change_anything(way: str, metric: str, rng: np.random.Generator) -> None:
+def test_neither_the_order_of_rows_nor_threads_change_anything(
+    way: str, metric: str, rng: np.random.Generator, request: pytest.FixtureRequest
+) -> None:
+    if metric not in ("zero-one", "push"):  # these use no threads
+        request.getfixturevalue("threads_for_few")
     for n, tied in product((60, 600 if metric == "push" else N_LARGE), (False, True)):
         s, y = binary(rng, n, tied)
         order, qid = rng.permutation(n), rng.integers(0, n // 20, n)
@@ -175,11 +180,8 @@ def test_gradients_have_their_signs_and_equal_samples_share_them(
             assert shifted.value == pytest.approx(found.value, rel=RTOL)
 
 
-@every
+@pytest.mark.parametrize(("way", "metric"), [pair for pair in PAIRS if WAYS[pair[0]].is_derivative])
 def test_the_gradient_is_that_of_central_differences(way: str, metric: str, rng: np.random.Generator) -> None:
-    if not WAYS[way].is_derivative:
-        assert way in ("error-driven", "not interpolated", "direct")
-        return
     truths = [binary(rng, 24)[1], rng.permutation(np.arange(24) % 4) * 1.0]
     for truth in truths[: 1 + METRICS[metric].has_grades]:
         s = 2.0 * rng.normal(size=24)
@@ -190,38 +192,35 @@ def test_the_gradient_is_that_of_central_differences(way: str, metric: str, rng:
             assert found[k] == pytest.approx((up - down) / (2.0 * DIFFERENCE), abs=1e-7), k
 
 
-@every
+@pytest.mark.parametrize(("way", "metric"), [pair for pair in PAIRS if pair[0] != "error-driven"])
 def test_values_are_beside_the_loss(way: str, metric: str, rng: np.random.Generator) -> None:
     """Above it, if the surrogate is convex; at it, if it is the loss itself or the width falls."""
-    loss = METRICS[metric]
-    near = {"smooth": rw.Smooth(1e-9), "not interpolated": rw.ErrorDriven(1e-9, interpolate=False)}
+    loss, surrogate = METRICS[metric], WAYS[way]
     truths = [binary(rng, 50)[1], rng.permutation(np.arange(50) % 4) * 1.0]
     for truth in truths[: 1 + ((way, metric) in GRADED)]:
         s = rng.permutation(50) / 7.0 - 3.0
         lost = rw.ranking_loss(s, truth, loss)
-        if WAYS[way].is_convex:
-            for scale in (0.1, 1.0, 30.0):
-                assert rw.structured_hinge(s, truth, loss, scale=scale).value >= scale * lost - RTOL
-            apart = rw.structured_hinge(1e4 * np.where(truth > 0, truth, -1.0), truth, loss)
-            assert (apart.value, apart.loss, np.abs(apart.gradient).max()) == (0.0, 0.0, 0.0)
-        elif way == "direct" or way in near:
-            found = rw.evaluate(near.get(way, WAYS[way]), s, truth, loss).value
-            assert found == pytest.approx(lost, rel=1e-7, abs=1e-9)
+        if not surrogate.is_convex:
+            near = surrogate if surrogate.width is None else replace(surrogate, width=1e-9)
+            assert rw.evaluate(near, s, truth, loss).value == pytest.approx(lost, rel=1e-7, abs=1e-9)
+            continue
+        for scale in (0.1, 1.0, 30.0):
+            assert rw.structured_hinge(s, truth, loss, scale=scale).value >= scale * lost - RTOL
+        apart = rw.structured_hinge(1e4 * np.where(truth > 0, truth, -1.0), truth, loss)
+        assert (apart.value, apart.loss, np.abs(apart.gradient).max()) == (0.0, 0.0, 0.0)
 
 
 @every
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e301])
-def test_a_score_that_is_not_finite_is_named(way: str, metric: str, bad: float, rng: np.random.Generator) -> None:
-    said = "too large" if np.isfinite(bad) else "not finite"
+def test_a_score_that_is_not_finite_is_named(way: str, metric: str, rng: np.random.Generator) -> None:
     for n in (9, 600 if metric == "push" else N_LARGE):
         relevant = np.arange(n) % 4 == 1
-        for k, ids in product((0, 1, n - 1), (None, np.arange(n) % 3)):
-            s = rng.normal(size=n)
+        graded = [relevant * 2.0, np.full(n, 3.0)] * ((way, metric) in GRADED)
+        for k, ids, truth in product((0, 1, n - 1), (None, np.arange(n) % 3), (relevant, np.zeros(n, bool), *graded)):
+            s, bad = rng.normal(size=n), rng.choice([np.nan, np.inf, -np.inf, 1e301])
             s[k] = bad
-            graded = [relevant * 2.0, np.full(n, 3.0)] * ((way, metric) in GRADED)
-            for truth in (relevant, np.zeros(n, bool), *graded):
-                with pytest.raises(ValueError, match=rf"scores\[{k}\] is .*: {said}"):
-                    evaluate(way, metric, s, truth, qid=ids)
+            said = "too large" if np.isfinite(bad) else "not finite"
+            with pytest.raises(ValueError, match=rf"scores\[{k}\] is .*: {said}"):
+                evaluate(way, metric, s, truth, qid=ids)
 
 
 @every

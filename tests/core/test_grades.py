@@ -145,23 +145,14 @@ def test_as_many_levels_as_are_allowed_are_solved(rng: np.random.Generator) -> N
     assert rw.structured_hinge(s, grades, "ndcg").value >= rw.ranking_loss(s, grades, "ndcg") > 0.0
 
 
-def test_gains_are_checked() -> None:
+def test_gains_may_take_one_grade_at_a_time_be_worthless_or_huge() -> None:
     s, grades = [1.0, 2.0, 3.0], [0, 1, 2]
-    for gain, said in (
-        (lambda y: y + 1.0, "0 for grade 0"),
-        (lambda y: -y, "must not fall as grades rise"),
-        (lambda y: y * (3.0 - y) * (y < 2), "must not fall as grades rise"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            rw.structured_hinge(s, grades, rw.NDCG(gain=gain))
-    with pytest.raises(ValueError, match="unknown gain 'log'; use 'exp2' or 'linear'"):
-        rw.NDCG(gain="log")
     one_by_one = rw.NDCG(gain=lambda y: 2.0**y - 1.0 if y > 0 else 0.0)
     assert rw.ranking_loss(s, grades, one_by_one) == rw.ranking_loss(s, grades, "ndcg")
-    worthless = rw.structured_hinge(s, grades, rw.NDCG(gain=lambda y: 0.0 * y))
-    assert worthless.value == 0.0
-    huge = rw.ranking_loss(s, [0, 1020, 1023], rw.NDCG())
-    assert 0.0 <= huge < 1e-3
+    with pytest.raises(ValueError, match="must not fall as grades rise"):
+        rw.structured_hinge(s, grades, rw.NDCG(gain=lambda y: -y))
+    assert rw.structured_hinge(s, grades, rw.NDCG(gain=lambda y: 0.0 * y)).value == 0.0
+    assert 0.0 <= rw.ranking_loss(s, [0, 1020, 1023], rw.NDCG()) < 1e-3
     assert np.isfinite(rw.smooth_loss(s, [0, 1e300, 1e308], rw.NDCG(gain="linear")).gradient).all()
 
 

@@ -17,8 +17,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "structured_hinge": rw.structured_hinge,
     "most_violating_ranking": rw.most_violating_ranking,
     "ranking_loss": rw.ranking_loss,
-    "count_work": lambda *args: rw.inference.count_work(*args),
-    "trace": lambda *args: rw.inference.trace(*args),
+    "count_work": lambda **given: rw.inference.count_work(**given),
+    "trace": lambda **given: rw.inference.trace(**given),
 }
 
 WRONG_SCORES: dict[str, tuple[Any, type[Exception], str]] = {
@@ -44,14 +44,6 @@ WRONG_SCORES: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("kind", WRONG_SCORES)
-def test_wrong_scores_are_refused(kind: str, call: str) -> None:
-    scores, error, said = WRONG_SCORES[kind]
-    with pytest.raises(error, match=said):
-        CALLS[call](scores, RELEVANT)
-
-
 WRONG_RELEVANT: dict[str, tuple[Any, type[Exception], str]] = {
     "minus one": ([1, -1, 1, -1], ValueError, r"relevant\[1\] is -1"),
     "nan": ([np.nan, 1.0, 0.0, 0.0], ValueError, r"relevant\[0\] is nan"),
@@ -67,14 +59,6 @@ WRONG_RELEVANT: dict[str, tuple[Any, type[Exception], str]] = {
     "masked": (np.ma.array(RELEVANT, mask=[1, 0, 0, 0]), ValueError, r"relevant is masked at \(0,\)"),
     "ragged": ([[1], [0, 1]], ValueError, r"relevant is not a one-dimensional array"),
 }
-
-
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("kind", WRONG_RELEVANT)
-def test_wrong_relevance_is_refused(kind: str, call: str) -> None:
-    relevant, error, said = WRONG_RELEVANT[kind]
-    with pytest.raises(error, match=said):
-        CALLS[call](SCORES, relevant)
 
 
 WRONG_QID: dict[str, tuple[Any, type[Exception], str]] = {
@@ -101,12 +85,20 @@ WRONG_QID: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("call", ["structured_hinge", "ranking_loss"])
-@pytest.mark.parametrize("kind", WRONG_QID)
-def test_wrong_queries_are_refused(kind: str, call: str) -> None:
-    qid, error, said = WRONG_QID[kind]
+WRONG = {"scores": WRONG_SCORES, "relevant": WRONG_RELEVANT, "qid": WRONG_QID}
+
+
+CASES = [(call, argument, kind) for call in CALLS for argument in WRONG for kind in WRONG[argument]]
+OF_QUERIES = ("structured_hinge", "ranking_loss")
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "kind"), [case for case in CASES if case[1] != "qid" or case[0] in OF_QUERIES]
+)
+def test_wrong_arguments_are_refused(call: str, argument: str, kind: str) -> None:
+    wrong, error, said = WRONG[argument][kind]
     with pytest.raises(error, match=said):
-        CALLS[call](SCORES, RELEVANT, qid=qid)
+        CALLS[call](**{"scores": SCORES, "relevant": RELEVANT, argument: wrong})
 
 
 WRONG_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [

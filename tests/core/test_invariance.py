@@ -144,28 +144,6 @@ def test_threads_change_nothing_in_many_queries(rng: np.random.Generator) -> Non
             assert np.array_equal(one.per_query.value, other.per_query.value), (loss, dtype, n_threads)
 
 
-@pytest.mark.parametrize("names", ["integers", "wide integers", "negative integers", "strings", "floats"])
-def test_queries_may_come_in_any_order(names: str, rng: np.random.Generator) -> None:
-    scores, relevant, qid = many_queries(rng)
-    labels: np.ndarray = {
-        "integers": qid,
-        "wide integers": qid.astype(np.int64) * 10**12,
-        "negative integers": qid - 700,
-        "strings": np.array([f"q{q:05d}" for q in qid]),
-        "floats": qid / 4,
-    }[names]
-    by_id = np.argsort(qid, kind="stable")
-    grouped = rw.structured_hinge(scores[by_id], relevant[by_id], qid=labels[by_id])
-    for order in (np.arange(qid.size), rng.permutation(qid.size)):
-        found = rw.structured_hinge(scores[order], relevant[order], qid=labels[order])
-        assert found.value == pytest.approx(grouped.value, rel=VALUE_RTOL)
-        assert np.array_equal(found.gradient, grouped.gradient[np.argsort(by_id)][order])
-        assert np.array_equal(found.per_query.qid, np.unique(labels))
-        assert found.per_query.value == pytest.approx(grouped.per_query.value, rel=VALUE_RTOL)
-        predicted = rw.ranking_loss(scores[order], relevant[order], qid=labels[order])
-        assert predicted == pytest.approx(rw.ranking_loss(scores, relevant, qid=qid), rel=VALUE_RTOL)
-
-
 def _hinges(n_threads: int) -> list[tuple[float, float, bytes]]:
     """A large query, a small one and many, for each loss."""
     rng = np.random.default_rng(7)

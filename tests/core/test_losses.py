@@ -105,28 +105,9 @@ def test_steps_broadcast_over_i_and_j() -> None:
         assert grid[4, 1] == loss.steps(2, 5, 3, 5)
 
 
-CLOSED_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "ap": (lambda k: k, lambda m: 1 / m),
-    "ndcg": (lambda k: k**0, lambda m: 1 / np.log2(1 + m)),
-    "mrr": (lambda k: np.where(k == 1, 1.0, 0.0), lambda m: 1 / m),
-    "auc": (lambda k: k**0, lambda m: -m),
-}
-
-
-@pytest.mark.parametrize("name", CLOSED_FORMS)
-def test_tables_hold_the_closed_forms(name: str) -> None:
-    weight, discount = CLOSED_FORMS[name]
-    tables = type(as_loss(name))().tables(50, 5000)
-    assert tables.weight.size >= 50
-    assert tables.discount.size > 5000
-    np.testing.assert_array_equal(tables.weight, weight(np.arange(1.0, tables.weight.size + 1)))
-    np.testing.assert_allclose(tables.discount[1:], discount(np.arange(1.0, tables.discount.size)), rtol=RTOL)
-    assert tables.per_pair == (name == "auc")
-
-
 def test_built_in_tables_stay_small_and_those_of_a_function_reach_as_far_as_needed() -> None:
     far = 10**7
-    for name in CLOSED_FORMS:
+    for name in WHOLE:
         tables = as_loss(name).tables(3, far)
         assert tables.tail != Tail.NONE
         assert tables.discount.size < 10**5
@@ -241,12 +222,6 @@ def test_a_copy_of_a_loss_is_the_same_loss(loss: rw.Loss, how: str) -> None:
     assert twin is not loss
     assert (type(twin), twin.name, repr(twin)) == (type(loss), loss.name, repr(loss))
     assert hinge(twin) == before == hinge(loss)
-
-
-def test_a_subclass_defines_its_weight_and_discount_by_methods() -> None:
-    # + − + −: the second positive, of weight 1/2, is at place 3.
-    found = rw.ranking_loss([4.0, 3.0, 2.0, 1.0], [True, False, True, False], Power(2.0))
-    assert found == pytest.approx((1 / 2) * (1 / 4 - 1 / 9) / (1 + (1 / 2) / 4), rel=RTOL)
 
 
 def test_tables_grow_safely_under_many_threads() -> None:

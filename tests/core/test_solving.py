@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.arguments import NotFiniteError
 from rankwise.kernels import engine
 from rankwise.kernels.contract import METHODS
 from rankwise.linear import task as task_module
-from rankwise.metrics.registry import as_loss
 from rankwise.queries import Queries, as_queries, single_query
 from rankwise.surrogates.hinge import Hinge
 
@@ -40,22 +38,6 @@ def test_queries_know_their_counts() -> None:
     np.testing.assert_array_equal(queries.sizes, [6, 1, 0, 8, 9])
     alone = single_query(queries.relevant)
     np.testing.assert_array_equal(alone.counts.ravel(), [queries.n_pos, 24 - queries.n_pos])
-
-
-@pytest.mark.parametrize("at", [5, 50_000, 99_999])
-def test_a_large_query_among_others_names_the_score_by_its_place_among_all(at: int) -> None:
-    rng = np.random.default_rng(0)
-    scores, relevant = rng.normal(size=100_000), rng.random(100_000) < 0.01
-    scores[at] = np.nan
-    with pytest.raises(NotFiniteError, match=rf"^scores\[{at}\] is nan"):
-        Hinge().solve(scores, as_queries(relevant, np.array([0, 10, 20_000, 99_000, 100_000])), as_loss("ap"))
-
-
-def test_a_cutoff_belongs_to_its_method() -> None:
-    assert Hinge(method="chakrabarti", cutoff=3).cutoff == 3
-    for name in set(METHODS) - {"chakrabarti"}:
-        with pytest.raises(ValueError, match=rf"^cutoff=3 works only with method='chakrabarti', not '{name}'"):
-            Hinge(method=name, cutoff=3)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -60,17 +60,7 @@ def bootstrap_interval(
     With several queries, queries are drawn with replacement. With one query, its samples are drawn with replacement.
     The interval is between the quantiles (1 ± level)/2 of the metric over the resamples.
 
-    Parameters
-    ----------
-    {metric}
-    {scores}
-    {truth}
-    {qid_each}
-    {level}
-    {n_resamples}
-    seed : int, Generator or None, default 0
-        Seed of the random resamples.
-    {empty_metric}
+    {arguments_of_metrics}
 
     Returns
     -------
@@ -117,13 +107,7 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
 
     Use the same resamples for several models or classes to get intervals of their differences.
 
-    Parameters
-    ----------
-    {metric}
-    {scores}
-    {truth}
-    counts : array-like of shape (draws, n)
-        How often each sample is drawn, one row per resample.
+    {arguments_of_metrics}
 
     Returns
     -------

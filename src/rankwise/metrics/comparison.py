@@ -131,23 +131,7 @@ def compare(
     The difference of the means gets a bootstrap interval and two tests. With a single query, nothing is tested, and the
     interval is over samples, with the same resamples for both rankings.
 
-    Parameters
-    ----------
-    {metric}
-    scores_a : array-like of shape (n,)
-        Scores by model A.
-    scores_b : array-like of shape (n,)
-        Scores of the same samples by model B.
-    grades : array-like of shape (n,)
-        Grades ≥ 0, or booleans.
-    {qid_each}
-    {level}
-    {n_resamples}
-    n_flips : int, default 10000
-        Largest number of sign patterns in the sign-flip test.
-    seed : int, Generator or None, default 0
-        Seed of the random resamples and sign flips.
-    {empty_metric}
+    {arguments_of_metrics}
 
     Returns
     -------

@@ -32,16 +32,7 @@ def ranking_loss(
     a weighted mean over the grades l as thresholds: graded NDCG for "ndcg", Robertson's graded AP for "ap". For
     "zero-one", Δ is the fraction of samples on the wrong side of 0.
 
-    Parameters
-    ----------
-    {scores}
-    {graded}
-    {loss}
-    {qid}
-    ties : {"worst", "best"}, default "worst"
-        Whether a positive and a negative with equal scores count as misranked ("worst") or not ("best"). With grades,
-        the lower grade comes first or last.
-    {empty}
+    {arguments}
 
     Returns
     -------

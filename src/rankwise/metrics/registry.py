@@ -260,16 +260,7 @@ def per_query(
 ) -> tuple[NDArray[Any], FloatArray]:
     """Compute a metric for each query.
 
-    Parameters
-    ----------
-    {metric}
-    {scores}
-    {truth}
-    qid : array-like of shape (n,)
-        Query of each sample, as integers or strings in any order.
-    k : int, optional
-        Last place that counts, if the name does not say so.
-    {empty_metric}
+    {arguments_of_metrics}
 
     Returns
     -------

@@ -170,15 +170,7 @@ def most_violating_ranking(
 
     This is loss-augmented inference, the inner problem of a structured SVM. See `structured_hinge` for Δ and F.
 
-    Parameters
-    ----------
-    {scores}
-    {binary}
-    {loss}
-    {scale}
-    {method}
-    {cutoff}
-    {n_threads}
+    {arguments}
 
     Returns
     -------

@@ -32,28 +32,23 @@ def in_all_orders(levels: int | None) -> list[tuple[Any, Any, NDArray[np.bool_]]
     return found
 
 
+def highest_f1(relevant: Any, scores: Any) -> float:
+    precision, recall, _ = precision_recall_curve(relevant, scores)
+    return max(2 * p * r / (p + r) if p + r > 0 else 0.0 for p, r in zip(precision, recall, strict=True))
+
+
+PEERS = {"ap": average_precision_score, "auc": roc_auc_score, "f1": highest_f1}
+
+
 @pytest.mark.parametrize("levels", LEVELS)
-def test_average_precision_is_that_of_scikit_learn(levels: int | None) -> None:
+@pytest.mark.parametrize("name", PEERS)
+def test_metrics_are_those_of_scikit_learn(name: str, levels: int | None) -> None:
     for scores, relevant, _ in problems(levels):
-        found = metrics.average_precision(scores, relevant)
+        found, expected = metrics.as_metric(name)(scores, relevant), PEERS[name](relevant, scores)
         assert type(found) is float
-        assert found == pytest.approx(average_precision_score(relevant, scores), abs=ATOL)
-
-
-@pytest.mark.parametrize("levels", LEVELS)
-def test_auc_is_that_of_scikit_learn(levels: int | None) -> None:
-    for scores, relevant, _ in problems(levels):
-        assert metrics.auc(scores, relevant) == pytest.approx(roc_auc_score(relevant, scores), abs=ATOL)
-
-
-@pytest.mark.parametrize("levels", LEVELS)
-def test_the_f_measure_is_the_highest_on_the_curve_of_scikit_learn(levels: int | None) -> None:
-    for scores, relevant, _ in problems(levels):
-        precision, recall, _ = precision_recall_curve(relevant, scores)
-        expected = max(2 * p * r / (p + r) if p + r > 0 else 0.0 for p, r in zip(precision, recall, strict=True))
-        assert metrics.f_measure(scores, relevant) == pytest.approx(expected, abs=ATOL)
+        assert found == pytest.approx(expected, abs=ATOL)
         if levels is None:
-            assert rw.ranking_loss(scores, relevant, "f1") == pytest.approx(1.0 - expected, abs=ATOL)
+            assert rw.ranking_loss(scores, relevant, name) == pytest.approx(1.0 - expected, abs=ATOL)
 
 
 @pytest.mark.slow
@@ -135,6 +130,15 @@ def test_queries_in_any_order_are_judged_one_by_one(name: str, rng: np.random.Ge
     assert metric(scores, relevant, qid=qid, empty="zero") == pytest.approx(np.nan_to_num(alone).mean(), abs=ATOL)
     ones = np.nan_to_num(alone, nan=1.0).mean()
     assert metric(scores, relevant, qid=qid, empty="one") == pytest.approx(ones, abs=ATOL)
+    for empty, instead in (("zero", 0.0), ("one", 1.0)):
+        found = metrics.per_query(name, scores, relevant, qid, empty=empty)[1]
+        np.testing.assert_allclose(found, np.nan_to_num(alone, nan=instead), rtol=0.0, atol=ATOL)
+    first = ids[np.isnan(alone)][0]
+    for call in (metric, lambda *args, **options: metrics.per_query(name, *args, **options)):
+        with pytest.raises(
+            ValueError, match=rf"query {first} has \d+ positives and \d+ neg.*so it has no {name}; remove"
+        ):
+            call(scores, relevant, qid=qid, empty="error")
     named = metrics.per_query(name, scores, relevant, np.char.add("q", (qid + 100).astype(str)))[1]
     assert np.nanmean(named) == pytest.approx(np.nanmean(alone), abs=ATOL)
 
@@ -221,22 +225,6 @@ def test_an_empty_query_is_nan_or_zero_or_refused_and_one_without_negatives_is_p
         metric(scores, relevant, empty="error")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_empty_queries_are_skipped_or_zero_or_one_or_named(name: str) -> None:
-    scores, relevant, qid = [3.0, 2.0, 5.0, 1.0], [True, False, False, False], [8, 8, 9, 9]
-    metric = metrics.as_metric(name)
-    alone = metric(scores[:2], relevant[:2])
-    assert metric(scores, relevant, qid=qid) == alone
-    assert metric(scores, relevant, qid=qid, empty="zero") == alone / 2
-    assert metric(scores, relevant, qid=qid, empty="one") == (alone + 1.0) / 2
-    assert metrics.per_query(name, scores, relevant, qid, empty="zero")[1].tolist() == [alone, 0.0]
-    assert metrics.per_query(name, scores, relevant, qid, empty="one")[1].tolist() == [alone, 1.0]
-    with pytest.raises(ValueError, match=rf"query 9 has 0 positives and 2 negatives, so it has no {name}; remove it"):
-        metric(scores, relevant, qid=qid, empty="error")
-    with pytest.raises(ValueError, match=r"query 9 has 0 positives"):
-        metrics.per_query(name, scores, relevant, qid, empty="error")
-
-
 def test_no_queries_have_no_mean() -> None:
     assert np.isnan(metrics.auc([], [], qid=[]))
     assert metrics.auc([], [], qid=[], empty="zero") == 0.0
@@ -319,8 +307,3 @@ def test_wrong_names_and_cut_offs_are_refused(name: Any, k: Any, error: type[Exc
         metrics.as_metric(name, k)
     with pytest.raises(error, match=said):
         metrics.per_query(name, SCORES, RELEVANT, [1, 1, 1, 1], k=k)
-
-
-def test_a_metric_without_the_cut_off_that_it_needs_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"precision needs the last place"):
-        metrics.as_metric("precision")

@@ -145,11 +145,11 @@ def test_without_routing_a_scorer_ranks_all_samples_of_a_fold_as_one_query_if_to
         _scorer("ap").set_score_request(qid=True)
 
 
-def _scorer(name: str) -> metrics.RankingScorer:
+def _scorer(name: str) -> Any:
     return metrics.make_ranking_scorer(name)
 
 
-def _whole(name: str) -> metrics.RankingScorer:
+def _whole(name: str) -> Any:
     return metrics.make_ranking_scorer(name, one_query=True)
 
 
@@ -201,30 +201,23 @@ def test_with_routing_qid_that_was_not_asked_for_is_refused_by_scikit_learn(data
 
 
 @pytest.mark.usefixtures("routing")
-def test_a_scorer_is_pickled_and_cloned_with_its_request(data: Any) -> None:
+@pytest.mark.parametrize("one_query", [False, True])
+def test_a_scorer_is_pickled_and_cloned_with_its_request(one_query: bool, data: Any) -> None:
     X, y, qid = data
-    scorer = metrics.make_ranking_scorer("precision@5", empty="zero")
-    assert scorer.set_score_request(qid="query") is scorer
+    scorer = metrics.make_ranking_scorer("precision@5", empty="zero", one_query=one_query)
+    assert one_query or scorer.set_score_request(qid="query") is scorer
+    given = {} if one_query else {"qid": qid}
     model = LogisticRegression().fit(X, y)
     search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=scorer)
     for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer), clone(search).scoring):
         assert copy is not scorer
-        assert repr(copy) == repr(scorer) == "make_ranking_scorer('precision@5', empty='zero')"
-        assert get_routing_for_object(copy).score.requests == {"qid": "query"}
-        assert copy(model, X, y, qid) == scorer(model, X, y, qid)
-
-
-@pytest.mark.usefixtures("routing")
-def test_a_scorer_of_one_query_is_copied_and_may_be_asked_for_qid_after_all(data: Any) -> None:
-    X, y, qid = data
-    model, scorer = LogisticRegression().fit(X, y), _whole("ap")
-    for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer)):
-        assert copy.one_query
-        assert repr(copy) == "make_ranking_scorer('ap', empty='skip', one_query=True)"
-        assert get_routing_for_object(copy).score.requests == {"qid": False}
-        assert copy(model, X, y) == scorer(model, X, y)
+        assert copy.one_query == one_query
+        alone = ", one_query=True" * one_query
+        assert repr(copy) == repr(scorer) == f"make_ranking_scorer('precision@5', empty='zero'{alone})"
+        assert get_routing_for_object(copy).score.requests == {"qid": False if one_query else "query"}
+        assert copy(model, X, y, **given) == scorer(model, X, y, **given)
     assert not scorer.set_score_request(qid=True).one_query
-    assert scorer(model, X, y, qid) == metrics.average_precision(model.decision_function(X), y, qid=qid)
+    assert scorer(model, X, y, qid) == metrics.precision_at(model.decision_function(X), y, 5, qid=qid, empty="zero")
 
 
 def test_importing_the_metrics_and_making_a_scorer_imports_nothing_heavy() -> None:
