@@ -94,7 +94,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
     n_iter_ : int
         Number of iterations of the solver.
     history_ : dict of str to ndarray
-        Progress of the solver with one entry per iteration, see `rankwise.linear.Step`.
+        Progress of the solver with one entry per iteration, by name.
     timing_ : dict of str to float
         Seconds that `fit` took: "total" and "inference" (work of the cluster). "calls" counts how many queries were
         searched for their most violating ranking.
@@ -170,7 +170,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
         KeyboardInterrupt
             After Ctrl-C.
         """
-        loss, solve = self.validated()
+        loss, solve = self._validated()
         surrogate = self._surrogate()
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit

@@ -131,9 +131,9 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ModelFileError
             If the contents are damaged, or were written by an incompatible version.
         """
-        stored = read_linear(file, path, set(cls().get_params(deep=False)))
-        model = cls(**stored.params)
-        for name, value in stored.attributes.items():
+        params, attributes = read_linear(file, path, set(cls().get_params(deep=False)))
+        model = cls(**params)
+        for name, value in attributes.items():
             setattr(model, name, value)
         return model
 
