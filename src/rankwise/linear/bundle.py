@@ -100,7 +100,7 @@ class Bundle:
 
     def _grow(self) -> None:
         """Make room for half as many planes again. Memory that is not written to yet is not used."""
-        k, room = self.size, self.size + self.size // 2
+        k, room = self.size, self.size + max(self.size // 2, 16)
         for name in ("_normals", "_offsets", "_idle"):
             old = getattr(self, name)
             setattr(self, name, np.zeros((room, *old.shape[1:]), old.dtype))
