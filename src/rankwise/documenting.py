@@ -295,6 +295,11 @@ _ENTRIES: dict[str, tuple[str, str]] = {
     ),
     "converged_": ("converged_ : bool", "Whether gap_ is at most `tol`."),
     "n_iter_": ("n_iter_ : int", "Number of iterations of the solver."),
+    "svm_history_": (
+        "history_ : dict of str to ndarray",
+        'Progress of the solver with one entry per iteration: "iteration", "primal", "dual", "gap", "planes" (in '
+        'use), "calls" (queries solved) and "seconds".',
+    ),
     "svm_timing_": (
         "timing_ : dict of str to float",
         'Seconds that `fit` took: "total", "inference" (the search of most violating rankings) and "products" '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import rankwise as rw
-from rankwise.linear.candidates import Samples
+from rankwise.linear.candidates import Part, Samples
 from rankwise.linear.labels import Labels
 from rankwise.linear.prior import tuned_logistic
 from rankwise.linear.standardising import Standardised
@@ -59,10 +60,10 @@ def test_relevant_means_above_the_lowest_grade_of_the_queries_that_count() -> No
     grades, qid = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 3.0]), np.array([1, 1, 2, 2, 3, 3])
     labels = Labels(grades > 0, grades)
     samples = Samples(Standardised(np.eye(6)), labels, np.ones(6), rw.NDCG(), qid)
-    assert samples.relevant().tolist() == (grades > 1).tolist()  # query 1 cannot be ranked
-    assert samples.relevant(np.arange(4, 6)).tolist() == (grades > 2).tolist()
     weighted = samples._replace(query_weight=np.where(qid == 2, 0.0, 1.0))
-    assert weighted.relevant().tolist() == (grades > 2).tolist()
+    for part, rows, lowest in ((samples, None, 1), (samples, np.arange(4, 6), 2), (weighted, None, 2)):
+        relevant = Part(part, rows, Event()).relevant  # query 1 cannot be ranked
+        assert relevant.tolist() == (grades > lowest).tolist()
 
 
 def test_a_class_without_noticeable_weight_is_a_start_nevertheless() -> None:

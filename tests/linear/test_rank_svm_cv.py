@@ -199,15 +199,15 @@ def test_a_score_on_few_folds_is_no_reason_and_of_equals_the_smallest_c_is_taken
         ([[[0.1, nan], [0.2, nan]], [[0.3, nan], [nan, nan]]], (1, 0)),
     ):
         found = choose(np.array(scores), METRICS["ap"])
-        assert (found.loss, found.C) == chosen
+        assert found[:2] == chosen
 
 
 def test_several_folds_are_followed_at_a_time(grouped: Grouped, monkeypatch: pytest.MonkeyPatch) -> None:
     both, real = threading.Barrier(2, timeout=60), Search._follow
 
-    def follow(search: Search, loss: int, fold: int) -> bool:
+    def follow(search: Search, *job: Any) -> bool:
         both.wait()  # for the other fold; alone, it would be broken
-        return real(search, loss, fold)
+        return real(search, *job)
 
     monkeypatch.setattr(Search, "_follow", follow)
     rw.RankSVMCV(Cs=CS, cv=2, n_jobs=2, tol=ROUGH).fit(*grouped)

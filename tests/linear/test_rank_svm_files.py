@@ -97,18 +97,8 @@ def test_classes_and_names_of_features_come_back(tmp_path: Path, labels: NDArray
             found.predict(X[X.columns[::-1]])
 
 
-def test_a_fit_that_was_interrupted_is_saved_too(cancer: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankwise.linear import task
-
-    real, calls = task.Inference.solve, [0]
-
-    def hinge(*args: Any, **kwargs: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 2:
-            raise KeyboardInterrupt
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(task.Inference, "solve", hinge)
+def test_a_fit_that_was_interrupted_is_saved_too(cancer: Data, tmp_path: Path, interrupt_at: Any) -> None:
+    interrupt_at(2)
     model = rw.RankSVM(C=1000.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*cancer)

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 import rankwise as rw
 from rankwise.io import ModelFileError, read_model, write_model
-from rankwise.linear import Search
+from rankwise.linear.cross_validation import Search
 from rankwise.metrics import as_metric
 
 MEASURES = ["ap", "ndcg@10", "auc"]
@@ -55,7 +55,7 @@ def test_the_first_measure_chooses(grouped: Grouped) -> None:
 def test_every_fold_is_fitted_once_for_all_measures(grouped: Grouped, monkeypatch: pytest.MonkeyPatch) -> None:
     fits = []
     real = Search._follow
-    monkeypatch.setattr(Search, "_follow", lambda self, *job: fits.append(job) or real(self, *job))
+    monkeypatch.setattr(Search, "_follow", lambda self, *job: fits.append(job[1:]) or real(self, *job))
     one, three = (rw.RankSVMCV("ap", Cs=CS, cv=3, tol=ROUGH, scoring=scoring) for scoring in (["ap"], MEASURES))
     assert one.fit(*grouped).timing_["calls"] == three.fit(*grouped).timing_["calls"]
     assert fits == 2 * [(0, 0), (0, 1), (0, 2)]

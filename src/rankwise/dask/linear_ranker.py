@@ -22,7 +22,7 @@ from rankwise.linear.features import Vector
 from rankwise.linear.labels import Labels
 from rankwise.linear.linear_ranker import LinearRanker
 from rankwise.linear.ranker_data import RankerData, refined_by
-from rankwise.linear.task import lowest_ranked
+from rankwise.linear.task import pose
 from rankwise.linear.tuning import Search
 from rankwise.metrics import Metric, MetricLike
 from rankwise.surrogates import Hinge
@@ -120,13 +120,13 @@ class DaskLinearRanker(DaskRanker, LinearRanker):
         given = (ids if ids.size else None, weight if weight.size else None)
         data = self._data(remote, labels, *given, metric)
         if data.tried_on(self.random_state) is data:
-            data = data._replace(X=remote[np.arange(relevant.size)])
+            data = replace(data, X=remote[np.arange(relevant.size)])
         self._fit_to(data, metric, n_jobs, started)
 
     def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
         n, d = data.X.shape
         grades, loss = data.labels.grades, refined_by(metric)
-        lowest = None if grades is None else lowest_ranked(grades, data.qid, data.weight)
+        lowest = None if grades is None else pose(grades, loss, data.qid, data.weight).lowest_grade
         by_relevance = self._labels.derive(_by_relevance, lowest)
         task, _ = pose_parts(by_relevance, data.X.n_parts, loss, Hinge())
         self._task = task if grades is None else pose_parts(self._labels, data.X.n_parts, loss, Hinge())[0]

@@ -92,7 +92,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
     client: Any = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
-        loss, solve = self.validated()
+        loss, solve = self._validated()
         surrogate = self._surrogate()
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit

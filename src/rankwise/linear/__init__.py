@@ -8,7 +8,7 @@ certified gap.
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import grid_of_C, natural_C
-from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult, Step
+from rankwise.linear.solvers import AUTO, SOLVERS, Settings
 from rankwise.linear.task import pose
 
 __all__ = [
@@ -17,8 +17,6 @@ __all__ = [
     "SOLVERS",
     "Objective",
     "Settings",
-    "SolverResult",
-    "Step",
     "as_features",
     "grid_of_C",
     "natural_C",

@@ -131,11 +131,15 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ModelFileError
             If the contents are damaged, or were written by an incompatible version.
         """
-        stored = read_linear(file, path, set(cls().get_params(deep=False)))
-        model = cls(**stored.params)
-        for name, value in stored.attributes.items():
+        params, attributes = read_linear(file, path, set(cls().get_params(deep=False)))
+        model = cls(**params)
+        for name, value in attributes.items():
             setattr(model, name, value)
+        model._check_loaded(path)
         return model
+
+    def _check_loaded(self, path: str | Path) -> None:
+        """Refuse what was loaded if it does not hold together."""
 
     def _shared(self, single: type[BaseLinearRanker]) -> dict[str, Any]:
         """Return the parameters that the ranker without a search has too, except `verbose`."""

@@ -93,19 +93,17 @@ class Bundle:
         kept = np.flatnonzero(keep)
         self._factor.renumber(kept)
         m = kept.size
-        self._normals[:m], self._offsets[:m], self._idle[:m] = (
-            self._normals[kept],
-            self._offsets[kept],
-            self._idle[kept],
-        )
+        for values in (self._normals, self._offsets, self._idle):
+            values[:m] = values[kept]
         self._gram[:m, :m] = self._gram[np.ix_(kept, kept)]
         self._weights = self._weights[kept]
 
     def _grow(self) -> None:
         """Make room for half as many planes again. Memory that is not written to yet is not used."""
-        k, room = self.size, self.size + self.size // 2
-        for name in ("_normals", "_offsets", "_idle", "_gram"):
+        k, room = self.size, self.size + max(self.size // 2, 16)
+        for name in ("_normals", "_offsets", "_idle"):
             old = getattr(self, name)
-            new = np.zeros((room, *old.shape[1:]) if name != "_gram" else (room, room), old.dtype)
-            new[(slice(k),) * (2 if name == "_gram" else 1)] = old
-            setattr(self, name, new)
+            setattr(self, name, np.zeros((room, *old.shape[1:]), old.dtype))
+            getattr(self, name)[:k] = old
+        gram, self._gram = self._gram, np.zeros((room, room))
+        self._gram[:k, :k] = gram

@@ -23,7 +23,7 @@ from rankwise.linear.path import solve_path
 from rankwise.linear.pointwise import Classifier, LabelledRows, descend
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import RowSpace, Standardised
-from rankwise.linear.task import Task, lowest_ranked, pose
+from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
 from rankwise.surrogates import Smooth, Surrogate
 
@@ -135,14 +135,13 @@ class Part(Paths):
         self._rows: Rows = slice(None) if rows is None else rows
         self._weights = np.zeros(samples.labels.relevant.size)
         self._weights[self._rows] = samples.weights[self._rows]
-        labels, given = samples.labels, (samples.qid, samples.query_weight, rows)
-        self.relevant = labels.relevant
+        labels, given = samples.labels, (samples.loss, samples.qid, samples.query_weight, rows)
+        self._graded, self.relevant = pose(labels.truth, *given), labels.relevant
         if labels.grades is not None:
             # Those above the lowest grade of the queries that count: so both classes are in every part that has
             # something to rank, even if none of its samples has the lowest grade of all.
-            self.relevant = labels.grades > lowest_ranked(labels.grades, *given)
-        self._task = pose(self.relevant, samples.loss, *given)
-        self._graded = self._task if labels.grades is None else pose(labels.grades, samples.loss, *given)
+            self.relevant = labels.grades > self._graded.lowest_grade
+        self._task = self._graded if labels.grades is None else pose(self.relevant, *given)
 
     @property
     def n_queries(self) -> int:

@@ -6,14 +6,14 @@ import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import as_array, is_whole
 from rankwise.documenting import documented
-from rankwise.io.models import ModelFile, ModelFileError
+from rankwise.io.models import ModelFileError
 from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.candidates import Samples
 from rankwise.linear.cross_validation import Fold, as_jobs
@@ -221,17 +221,14 @@ class LinearRanker(BaseLinearRanker):
             raise AttributeError("report_ is only available after fit; call fit first")
         return TuningReport(self.history_, self.metric_)
 
-    @classmethod
-    def from_file(cls, file: ModelFile, path: str | Path) -> LinearRanker:
-        model = cast(LinearRanker, super().from_file(file, path))
+    def _check_loaded(self, path: str | Path) -> None:
         try:
-            check_columns(model.history_)
+            check_columns(self.history_)
         except ValueError as error:
             raise ModelFileError(f"{path}: {error}; copy it again, or save the model again") from None
-        if not hasattr(model, "metric_"):
+        if not hasattr(self, "metric_"):
             raise ModelFileError(f"{path}: the LinearRanker has no metric_; copy it again, or save the model again")
-        model.best_score_ = model.report_.best_score
-        return model
+        self.best_score_ = self.report_.best_score
 
     def _metric_name(self) -> str:
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")

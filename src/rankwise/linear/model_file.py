@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,6 @@ _LONGEST_WORD = 10_000
 _AGAIN = "copy it again, or save the model again"
 
 
-@dataclass(frozen=True)
-class Linear:
-    """A stored linear ranker. note: further data of the writer."""
-
-    params: dict[str, Any]
-    attributes: dict[str, Any]
-    note: dict[str, Any] = field(default_factory=dict)
-
-
 def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any] | None = None) -> None:
     """Write a fitted ranker. A loss is stored by its name; parameters that are not plain data are left out."""
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
@@ -56,10 +46,10 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
     write_model(path, kind, header, arrays)
 
 
-def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
-    """Read a stored ranker from its file and check it. known: names of the parameters of its class."""
+def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters and attributes of a stored ranker, checked. known: the parameters of its class."""
     arrays = file.arrays
-    params, learnt, note = (_object(file, path, key) for key in ("params", "learnt", "note"))
+    params, learnt, _ = (_object(file, path, key) for key in ("params", "learnt", "note"))
     for name in _NEEDED:
         if name not in arrays:
             raise ModelFileError(f"{path}: the linear model has no array {name}; {_AGAIN}")
@@ -90,7 +80,7 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> Linear:
         attributes[_BY] = dict(zip(names, arrays[_BY], strict=True))
     start = len(_HISTORY)
     attributes["history_"] = {name[start:]: values for name, values in arrays.items() if name.startswith(_HISTORY)}
-    return Linear(params, attributes, note)
+    return params, attributes
 
 
 def _object(file: ModelFile, path: str | Path, key: str) -> dict[str, Any]:

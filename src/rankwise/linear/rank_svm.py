@@ -77,8 +77,7 @@ class RankSVM(BaseLinearRanker):
     C_ : float
         Value of C that was used.
     {bounds}
-    history_ : dict of str to ndarray
-        Progress of the solver with one entry per iteration, see `rankwise.linear.Step`.
+    {svm_history_}
     {svm_timing_}
     {seen}
 
@@ -153,7 +152,7 @@ class RankSVM(BaseLinearRanker):
             coefficients, so a feature of a much smaller scale hardly counts. Or if C is so small for features of this
             scale that all coefficients are 0.
         """
-        loss, _ = self.validated()
+        loss, _ = self._validated()
         X, labels = self._checked_both(X, y, qid)
         check_scales(X, type(self).__name__)
         surrogate, n_threads = self._surrogate(), as_threads(self.n_threads)
@@ -162,7 +161,7 @@ class RankSVM(BaseLinearRanker):
 
     def _fit_to(self, X: Any, task: Task, relevant: NDArray[np.bool_]) -> RankSVM:
         """Fit the ranker to checked features and a task."""
-        loss, solve = self.validated()
+        loss, solve = self._validated()
         features = self._features(X, loss)
         prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
         objective = Objective(features, task, None if prior is None else prior.scores)
@@ -181,21 +180,8 @@ class RankSVM(BaseLinearRanker):
                 progress.close()
         return self
 
-    def validated(self) -> tuple[Loss, Any]:
-        """Check all parameters.
-
-        Returns
-        -------
-        loss : Loss
-            The loss that the parameter `loss` means.
-        solver : callable
-            The solver that the parameter `solver` means, one of `rankwise.linear.SOLVERS`.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid.
-        """
+    def _validated(self) -> tuple[Loss, Any]:
+        """Check all parameters; return the loss and the solver."""
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)

@@ -105,9 +105,8 @@ class RankSVMCV(BaseLinearRanker):
         is a list.
     {bounds}
     history_ : dict of str to ndarray
-        Progress of the solver with one entry per iteration, see `rankwise.linear.Step`. With
-        refit="average", history_ is that of the first fold, and objective_, dual_ and gap_ are those of the fold with
-        the largest gap.
+        Progress of the solver, as in `RankSVM`. With refit="average", history_ is that of the first fold, and
+        objective_, dual_ and gap_ are those of the fold with the largest gap.
     {svm_timing_}
     {seen}
 
@@ -191,7 +190,7 @@ class RankSVMCV(BaseLinearRanker):
         if self.refit is not True and self.refit != "average":
             raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
         for loss in losses:
-            self._single(loss, 1.0).validated()
+            self._single(loss, 1.0)._validated()
         metrics, n_jobs = metrics_for(losses[0], self.scoring), as_jobs(self.n_jobs)
         X, labels = self._checked_both(X, y, qid)
         check_scales(X, type(self).__name__)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +12,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import is_whole
 from rankwise.linear.cross_validation import Fold, check_folds, split
 from rankwise.linear.labels import Labels
-from rankwise.linear.task import pose
-from rankwise.metrics import Metric
+from rankwise.metrics import METRICS, Metric
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import as_loss
 from rankwise.queries import group
@@ -24,8 +25,12 @@ _POSITIVES = 1000
 # How often small data are split into folds, and the difference of the seeds.
 _REPEATS, _APART = 3, 500
 
+# Metrics whose own loss refines rankers.
+_REFINED = ("ap", "ndcg", "mrr", "auc")
 
-class RankerData(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class RankerData:
     """Checked samples: X (n, d), labels, queries and weights or None, and the truth for the metric."""
 
     X: Any
@@ -58,13 +63,25 @@ class RankerData(NamedTuple):
         X = np.asarray(X) if isinstance(X, np.ndarray) else X
         return RankerData(X, self.labels.part(rows), qid, weight, self.judged[rows])
 
+    @cached_property
+    def _codes(self) -> NDArray[np.int64]:
+        """Number of each sample's query, (n,)."""
+        if self.qid is None:
+            return np.zeros(self.relevant.size, np.int64)
+        grouping = group(self.qid, self.relevant.size)
+        return grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
+
+    def n_rankable(self, rows: NDArray[np.int64] | slice = slice(None)) -> int:
+        """Return how many queries have something to rank among these rows."""
+        codes, truth = self._codes[rows], self.labels.truth[rows].astype(np.float64)
+        least, most = np.full(self._codes.max() + 1, np.inf), np.full(self._codes.max() + 1, -np.inf)
+        np.minimum.at(least, codes, truth)
+        np.maximum.at(most, codes, truth)
+        return int(np.count_nonzero(least < most))
+
     def can_rank(self, rows: NDArray[np.int64]) -> bool:
-        """Return whether some query with a positive weight has both classes among these rows."""
-        try:
-            pose(self.labels.truth, as_loss("ap"), self.qid, self.weight, rows)
-        except ValueError:
-            return False
-        return True
+        """Return whether some query with a positive weight has something to rank among these rows."""
+        return self.n_rankable(rows if self.weight is None else rows[self.weight[rows] > 0]) > 0
 
     def tried_on(self, seed: int) -> RankerData:
         """Return all samples, or a subset if there are very many: whole queries, or a sample with enough positives."""
@@ -104,7 +121,7 @@ class RankerData(NamedTuple):
             return folds, 1
         check_folds(cv)
         n = min(int(self.relevant.sum()), int((~self.relevant).sum()))
-        n = n if self.qid is None else pose(self.labels.truth, as_loss("ap"), self.qid).n_queries
+        n = n if self.qid is None else self.n_rankable()
         if min(cv, n) < 2:
             return [], 1
         repeats = _REPEATS if self.is_small else 1
@@ -114,9 +131,8 @@ class RankerData(NamedTuple):
 
 
 def refined_by(metric: Metric | None) -> Loss:
-    """Return the loss that refines rankers for a metric: its own of all places, or AP if it has none."""
-    if isinstance(metric, Loss) and metric.has_discount and metric.cut != "always":
-        whole = metric if metric.k is None else metric.replace(k=None)
-        if whole.qs_suitable is not False:
-            return whole
-    return as_loss("ap")
+    """Return the loss that refines rankers for a metric: its own, or AP if it has none."""
+    name = "ap" if metric is None else metric.name.split("@")[0]
+    if name not in METRICS and isinstance(metric, Loss) and metric.has_soft_counts:
+        return metric
+    return as_loss(name if name in _REFINED else "ap")

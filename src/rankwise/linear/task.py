@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,12 @@ class Task:
     def n_queries(self) -> int:
         """Number of queries."""
         return self.weights.size
+
+    @property
+    def lowest_grade(self) -> float:
+        """The lowest grade of queries whose weight is not 0."""
+        queries = self.inference.queries
+        return float(queries.truth[np.repeat(self.weights > 0.0, queries.sizes)].min())
 
     @cached_property
     def _weight_of_sample(self) -> Vector:
@@ -185,19 +191,6 @@ def pose(
     order, queries, weights = rankable(truth, qid, query_weight, rows)
     weights = share_of_queries(weights, qid is not None)
     return Task(single_query(truth).relevant, Inference(queries, loss, surrogate, n_threads), order, weights)
-
-
-def lowest_ranked(
-    grades: NDArray[np.float64],
-    qid: NDArray[Any] | None,
-    query_weight: NDArray[Any] | None,
-    rows: NDArray[np.int64] | None = None,
-) -> float:
-    """Return the lowest grade of some samples' queries that count: something to rank, a weight above 0."""
-    _, queries, weights = rankable(grades, qid, query_weight, rows)
-    counts = share_of_queries(weights, qid is not None) > 0.0
-    assert queries.grades is not None
-    return float(queries.grades[np.repeat(counts, queries.sizes)].min())
 
 
 def share_of_queries(weights: NDArray[np.float64], are_several: bool) -> NDArray[np.float64]:

@@ -21,35 +21,7 @@ ROUNDING_RULES = "rounding errors prevent progress; raise tol, lower C, or scale
 
 @dataclass(frozen=True)
 class Step:
-    """Progress of a solver after an iteration.
-
-    Parameters
-    ----------
-    iteration : int
-        Number of the iteration, counted from 1.
-    primal : float
-        Smallest value of the objective so far.
-    dual : float
-        Largest lower bound of the minimum so far.
-    gap : float
-        Relative duality gap, (primal − dual)/primal.
-    planes : int
-        Number of planes in use.
-    calls : int
-        Number of queries searched for a most violating ranking so far.
-    seconds : float
-        Time since the start.
-
-    See Also
-    --------
-    Settings : Its `report` is called with steps.
-
-    Examples
-    --------
-    >>> from rankwise.linear import Step
-    >>> print(Step(iteration=1, primal=2.0, dual=1.0, gap=0.5, planes=1, calls=1, seconds=0.1))
-    iteration 1, objective 2, gap 5.0e-01, 1 planes, 1 inference calls, 0.1 s
-    """
+    """Progress of a solver after an iteration: the best bounds so far, planes in use, queries solved, and seconds."""
 
     iteration: int
     primal: float
@@ -79,7 +51,7 @@ class Settings:
     start : ndarray of shape (n_coefs,), optional
         Coefficients to start at. The default is 0.
     report : callable, optional
-        Called with a `Step` after every iteration.
+        Called after every iteration with its progress: iteration, primal, dual, gap, planes, calls and seconds.
     seed : int, default 0
         Seed for the order in which "frank-wolfe" visits the queries.
     best : callable, optional
@@ -106,47 +78,10 @@ class Settings:
 
 @dataclass(eq=False)
 class SolverResult:
-    """Result of a solver: the best coefficients, and a certificate of how good they are.
+    """The best coefficients v, (n_coefs,), and the bounds that certify them: dual ≤ min F ≤ primal = F(v).
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_coefs,)
-        The best coefficients v that were found.
-    primal : float
-        Value of the objective F at `coef`.
-    dual : float
-        Lower bound of the minimum of F.
-    gap : float
-        Certified relative duality gap, (primal − dual)/primal.
-    n_iter : int
-        Number of iterations.
-    history : dict of str to ndarray
-        The fields of `Step`, with one entry per iteration.
-    clock : Clock
-        Where the time went.
-    seconds : float
-        Total time.
-    converged : bool
-        Whether the gap is at most the tolerance.
-    interrupted : bool, default False
-        Whether Ctrl-C was pressed.
-    reason : str, optional
-        Why the solver stopped early. None if it converged or was interrupted.
-
-    See Also
-    --------
-    SOLVERS : Functions that return results.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise import AveragePrecision
-    >>> from rankwise.linear import SOLVERS, Objective, Settings, as_features, pose
-    >>> X, relevant = np.array([[0.0], [1.0]]), np.array([False, True])
-    >>> objective = Objective(as_features(X), pose(relevant, AveragePrecision()))
-    >>> result = SOLVERS["cutting-plane"](objective, 1.0, Settings())
-    >>> result.converged, result.gap <= 1e-3
-    (True, True)
+    gap: (primal − dual)/primal. history: the fields of `Step`, with one entry per iteration. reason: why the solver
+    stopped early; None if it converged or was interrupted.
     """
 
     coef: Vector
