@@ -194,7 +194,7 @@ def test_grades_and_features_whose_squares_are_no_numbers(
     assert_same_search(found, local)
 
 
-OWN = rw.DiscountedLoss(lambda m: m**-0.5, name="a lambda")
+OWN = rw.DiscountedLoss(discount=lambda m: m**-0.5, name="a lambda")
 
 
 @pytest.mark.parametrize("loss", ["ap", "ndcg", "auc", "zero-one", OWN], ids=str)
