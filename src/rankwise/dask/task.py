@@ -289,7 +289,10 @@ class DaskObjective:
         )
         value, lost = risks.total(value, lost, totals)
         self.clock.count(self.task.n_queries, started)
-        return evaluation_of(value, self.task.scale * lost + at_base, normal[0] + normal[1])
+        normal = normal[0] + normal[1]
+        is_hinge = isinstance(self.task.surrogate, Hinge)
+        offset = self.task.scale * lost + at_base if is_hinge else value - float(normal @ v)
+        return evaluation_of(value, offset, normal)
 
     def largest_score(self, v: Vector) -> float:
         """Return max |X·v| over all samples."""
