@@ -194,8 +194,11 @@ def test_grades_and_features_whose_squares_are_no_numbers(
     assert_same_search(found, local)
 
 
-@pytest.mark.parametrize("loss", ["ap", "ndcg", "auc", "zero-one"])
-def test_the_hinge_of_one_large_query(client: Client, rng: np.random.Generator, loss: str) -> None:
+OWN = rw.DiscountedLoss(discount=lambda m: m**-0.5, name="a lambda")
+
+
+@pytest.mark.parametrize("loss", ["ap", "ndcg", "auc", "zero-one", OWN], ids=str)
+def test_the_hinge_of_one_large_query(client: Client, rng: np.random.Generator, loss: Any) -> None:
     scores, relevant = rng.normal(size=20_000), rng.random(20_000) < 0.01
     local = rw.structured_hinge(scores, relevant, loss)
     found = structured_hinge(*(in_parts(values, [7_000, 0, 13_000]) for values in (scores, relevant)), loss)

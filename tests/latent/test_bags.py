@@ -118,7 +118,7 @@ def test_every_form_gives_the_same_products_and_the_same_model(
     form: Any, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if route == "working set":  # of many blocks, too
-        for name, size in (("_BLOCK", 300), ("_PART", 30), ("_AT_ONCE", 5)):
+        for name, size in (("_BLOCK", 300), ("_AT_ONCE", 5)):
             monkeypatch.setattr(blocks, name, size)
     X, bags = matrix(), Bags(form, OFFSETS)
     coef = np.arange(1.0, WIDTH + 1)

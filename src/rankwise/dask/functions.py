@@ -24,27 +24,9 @@ from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss, as_metric, per_query
 from rankwise.surrogates import Hinge
+from rankwise.surrogates.base import Result
 
-__all__ = ["DaskHingeResult", "average_precision", "structured_hinge"]
-
-
-@dataclass(eq=False)
-class DaskHingeResult:
-    """Structured hinge of distributed scores.
-
-    Attributes
-    ----------
-    value : float
-        Structured hinge J, averaged over the queries.
-    gradient : dask Array of shape (n_samples,)
-        Gradient of the value in the scores, with their partitions.
-    loss : float
-        Ranking loss Δ of the most violating ranking, averaged over the queries.
-    """
-
-    value: float
-    gradient: Any
-    loss: float
+__all__ = ["average_precision", "structured_hinge"]
 
 
 @documented
@@ -57,7 +39,7 @@ def structured_hinge(
     scale: float = 1.0,
     empty: str = "zero",
     client: Client | None = None,
-) -> DaskHingeResult:
+) -> Result:
     """Compute the structured hinge of scores that are spread over several machines.
 
     The value and the gradient are those of `rankwise.structured_hinge` of all scores together. They are exact, not
@@ -78,8 +60,8 @@ def structured_hinge(
 
     Returns
     -------
-    DaskHingeResult
-        Value, gradient and loss.
+    Result
+        `value`, `gradient` (a Dask array with the partitions of the scores) and `loss`.
 
     Raises
     ------
@@ -112,7 +94,7 @@ def structured_hinge(
         gradients = parts.derive(getattr, "gradient").states
         hold.give(gradients)
     blocks = [delayed(gradient) for gradient in gradients]
-    return DaskHingeResult(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
+    return Result(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
 
 
 def hinge_of(exchange: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:

@@ -208,9 +208,9 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float | np.number | np.bool_) and bool(abs(value) < np.inf)  # type: ignore[operator]
 
 
-def _report(size: Size | Fault, state: Labelled | Fault) -> Report | Fault:
-    if isinstance(size, Fault) or isinstance(state, Fault):
-        return size if isinstance(size, Fault) else state
+def _report(size: Size, state: Labelled | Fault) -> Report | Fault:
+    if isinstance(state, Fault):
+        return state
     of_qid = None if state.qid is None else state.qid.dtype
     return Report(size, state.truth.dtype, of_qid) if size.rows else Report(size, None, None)
 

@@ -94,7 +94,8 @@ class _DaskRows:
     def at(self, point: Vector, loss: str) -> Sums:
         """See `Rows`."""
         margins = self._exchange.derive(_margins, point, loss, self._factors, reads=True)
-        return Sums(*margins.ask(getattr, "sums"), margins)
+        value, gradient = margins.ask(getattr, "sums")
+        return Sums(value, gradient, margins)
 
     def hessian(self, margins: Any, loss: str) -> NDArray[np.float64]:
         """See `Rows`."""
@@ -184,8 +185,9 @@ def _margins(X: Any, state: Layout, point: Vector, loss: str, factors: Vector) -
 
 
 def _hessian(X: Any, state: _Margins, loss: str) -> NDArray[np.float64]:
-    bend = POINTWISE[loss][0].bend(state.margin) * state.weights
-    gram = gram_of(X, bend, *state.layout.scaling)
+    bend, scaling = POINTWISE[loss][0].bend(state.margin) * state.weights, state.layout.scaling
+    assert scaling is not None
+    gram = gram_of(X, bend, scaling.centre, scaling.rate)
     return hessian_of(gram, features_of(X, state.layout, False).combine(bend), bend)
 
 

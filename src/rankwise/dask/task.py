@@ -223,9 +223,9 @@ def _lay_out(X: Any, state: Labelled, roles: Roles) -> Layout:
             own = Task(single_query(truth).relevant, inference, order, weights * roles.share_per_weight)
     members = []
     for problem in roles.problems:
-        rows = None if ids is None else np.flatnonzero(ids == problem.id)
-        where = np.flatnonzero((truth if rows is None else truth[rows]) >= problem.grade)
-        members.append(Members(rows, where, int(problem.firsts[state.number]), problem.large.n))
+        of_query = None if ids is None else np.flatnonzero(ids == problem.id)
+        where = np.flatnonzero((truth if of_query is None else truth[of_query]) >= problem.grade)
+        members.append(Members(of_query, where, int(problem.firsts[state.number]), problem.large.n))
     gathered = np.flatnonzero(np.isin(state.ids, roles.gathered))
     return Layout(state, own, gathered, members, is_whole_numbers(X))
 

@@ -110,4 +110,11 @@ def size_of(message: Any) -> int:
         return sum(size_of(entry) for entry in message)
     if message is None or isinstance(message, bool | int | float | np.number):
         return 8
-    return len(pickle.dumps(message))
+    try:
+        return len(pickle.dumps(message))
+    except (
+        pickle.PicklingError,
+        AttributeError,
+        TypeError,
+    ):  # such as a discount that is a lambda, which Dask can send
+        return 0

@@ -97,15 +97,15 @@ def solve_hinge(
     looked = exchange.ask(reply, _describe)
     maps = [search.choose(*found) for search, found in zip(searches, looked, strict=True)]
     exchange = exchange.derive(advance, _count, maps)
-    hists = exchange.ask(reply, _hist_of)
-    settles = [search.settle(hist) for search, hist in zip(searches, hists, strict=True)]
+    hists = exchange.ask(reply, getattr, [("hist",)] * len(queries))
+    settles = [(search.settle(hist),) for search, hist in zip(searches, hists, strict=True)]
     exchange = exchange.derive(advance, _settle, settles)
     while any(search.is_open for search in searches):
         tallies = exchange.ask(reply, _look, [search.edges() for search in searches])
         for search, tally in zip(searches, tallies, strict=True):
             search.narrow(tally)
     filled = [search.fill() for search in searches]
-    return exchange.derive(advance, _fill, [fill for _, fill in filled]), [found for found, _ in filled]
+    return exchange.derive(advance, _fill, [(fill,) for _, fill in filled]), [found for found, _ in filled]
 
 
 def _describe(portion: Portion) -> tuple[Joined, Joined, Range]:
@@ -125,13 +125,8 @@ def _count(portion: Portion, buckets: Any, pivot: Floats) -> Counted:
     return Counted(members, scores, buckets, pivot, hist[0])
 
 
-def _hist_of(portion: Counted) -> NDArray[np.uint32]:
-    return portion.hist
-
-
-def _settle(portion: Counted, *given: Any) -> Settled:
+def _settle(portion: Counted, message: Settle) -> Settled:
     members, scores, buckets, pivot, hist = portion
-    message = Settle(*given)
     n = scores.size
     value = np.repeat(message.run_values, np.diff(message.run_starts, append=message.n_values))
     ends = np.cumsum(hist[message.open_buckets].astype(np.int64))
@@ -156,9 +151,8 @@ def _look(portion: Settled, bounds: Floats, kinds: NDArray[np.int8]) -> Tally:
     return Tally.of(seen[kinds[at] != _NOTHING])
 
 
-def _fill(portion: Settled, *given: Any) -> Solved:
+def _fill(portion: Settled, message: Fill) -> Solved:
     members, scores, settled, open_scores, at, total = portion
-    message = Fill(*given)
     gradient = settled.copy()
     if open_scores.size:
         below = message.values[np.searchsorted(message.breaks, open_scores, side="right") - 1]
@@ -237,25 +231,30 @@ class _Search:
         kinds = np.repeat(np.where(self._exact, _SCORE, _EDGE), np.diff(starts)).astype(np.int8)
         kinds[starts[1:] - 1] = _NOTHING
         self._depth += 1
-        return found[: starts[-1]], kinds
+        self._edges = found[: starts[-1]]
+        return self._edges, kinds
 
     def narrow(self, tally: Tally) -> None:
-        """Narrow the stretches down: what the parts have seen are edges, and the end of a stretch is its last edge."""
+        """Narrow the stretches down: what the parts have seen begins cells, and an edge or the stretch ends them."""
         stretches, bounds = self._stretches, self._bounds
         if not stretches.shape[0]:
             return
-        begin, stop = np.searchsorted(tally.values, bounds).T
-        starts = np.concatenate([[0], np.cumsum(stop - begin + 1)])
+        ends = self._edges[np.searchsorted(self._edges, tally.values, side="right")]
+        seen, below = (
+            np.unique(np.concatenate([tally.values, ends, bounds[:, 1]])),
+            np.append(0, np.cumsum(tally.counts)),
+        )
+        at_least = below[-1] - below[np.searchsorted(tally.values, seen)]
+        begin, stop = np.searchsorted(seen, bounds).T
+        starts = np.append(0, np.cumsum(stop - begin + 1))
         own = np.repeat(np.arange(begin.size), stop - begin + 1)
         at = np.arange(own.size) - starts[own] + begin[own]
-        found = np.where(at == stop[own], bounds[own, 1], np.append(tally.values, np.nan)[at])
-        at_least = np.append(np.cumsum(tally.counts[::-1])[::-1], 0)
         above = at_least[at] - at_least[stop[own]] + stretches[own, narrowing.ABOVE]
         most = int((stretches[:, 1] - stretches[:, 0]).sum())
-        kept, ends, ties = np.empty((most, 4), np.int64), np.empty((most, 2)), np.empty((most, 2))
-        out = (self._exact, self._at_rank, self._upper, kept, ends, ties)
-        n_kept, n_ties = narrowing.narrow(*self._loss, self._pos, stretches, starts, found, above, *out)
-        self._stretches, self._bounds = kept[:n_kept], ends[:n_kept]
+        kept, within, ties = np.empty((most, 4), np.int64), np.empty((most, 2)), np.empty((most, 2))
+        out = (self._exact, self._at_rank, self._upper, kept, within, ties)
+        n_kept, n_ties = narrowing.narrow(*self._loss, self._pos, stretches, starts, seen[at], above, *out)
+        self._stretches, self._bounds = kept[:n_kept], within[:n_kept]
         self._ties = np.concatenate([self._ties, ties[:n_ties]])
 
     def fill(self) -> tuple[Found, Fill]:

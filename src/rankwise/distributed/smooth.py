@@ -50,7 +50,7 @@ def solve_smooth(
         return exchange, []
     levels = [np.sort(found.values) for found in exchange.ask(reply, _positives)]
     exchange = exchange.derive(advance, _count, [(level, surrogate.width) for level in levels])
-    of_gaps = exchange.ask(reply, _sums)
+    of_gaps = exchange.ask(reply, getattr, [("sums",)] * len(queries))
     found = [_conclude(*one, loss, surrogate) for one in zip(queries, levels, of_gaps, strict=True)]
     return exchange.derive(advance, _draw, [draw for _, draw in found]), [value for value, _ in found]
 
@@ -81,10 +81,6 @@ def _count(portion: Portion, level: Floats, width: float) -> Gapped:
         raise_not_finite(scores, members.first)
         raise
     return Gapped(members, scores, sums.sum(axis=(1, 2)), gaps)
-
-
-def _sums(portion: Gapped) -> Floats:
-    return portion.sums
 
 
 def _draw(portion: Gapped, level: Floats, width: float, ramp: bool, weight: Floats, own: Floats, rate: float) -> Solved:

@@ -15,14 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rankwise.linear.features import one_thread_each
+from rankwise.linear.features import Vector, as_features, one_thread_each
 
 Indices = NDArray[np.int64]
-Vector = NDArray[np.float64]
-# Bytes of a block as stored, large enough for a disk; and entries that are converted at once, which fit into a core's
-# cache.
+# Bytes of a block as stored, large enough for a disk.
 _BLOCK = 4 << 20
-_PART = 1 << 17
 # Scattered rows that are read from a memory map before its pages are released. Each row may load its neighbours too.
 _AT_ONCE = 1 << 6
 
@@ -105,17 +102,7 @@ def _product(features: Any, block: _Block, coef: Vector) -> Vector:
     rows = features[block.start : block.stop]
     if issparse(rows):
         return np.asarray(rows.astype(np.float64, copy=False) @ coef)
-    rows = np.asarray(rows)
-    if rows.dtype == np.float64:
-        product = rows @ coef
-    else:
-        step = max(_PART // rows.shape[1], 1)
-        product = np.empty(rows.shape[0])
-        part = np.empty((min(step, rows.shape[0]), rows.shape[1]))
-        for start in range(0, rows.shape[0], step):
-            wide = part[: min(step, rows.shape[0] - start)]
-            np.copyto(wide, rows[start : start + step])
-            np.dot(wide, coef, out=product[start : start + step])
+    product = as_features(np.asarray(rows), whole=False).scores(coef)
     if isinstance(features, np.memmap):
         _release(features, block.start, block.stop)
     return product
