@@ -12,8 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from rankwise_lab.benchmarks import bags
-from rankwise_lab.benchmarks.bags import CONTENDERS, REFERENCE, extremes, means, scaled_bags, summarise, table
-from rankwise_lab.benchmarks.bags_data import BagSet, load_sets, read_csv
+from rankwise_lab.benchmarks.bags import (
+    CONTENDERS,
+    REFERENCE,
+    BagSet,
+    extremes,
+    load_sets,
+    means,
+    read_csv,
+    scaled_bags,
+    summarise,
+    table,
+)
 from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Fitted
 from rankwise_lab.benchmarks.quality import Plan, Record
 from rankwise_lab.benchmarks.tasks import Data

@@ -154,20 +154,9 @@ def _evaluate(done: pieces.Pieces, plan: Plan, seed: int, noise: float, arms: Se
             began = time.perf_counter()
             validation, test = _by_choice(initial if arm.whole else start, problem, plan, seed, arm)
             best = int(np.argmax(validation))
+            about = seed, noise, arm.name, list(problem.rare), before
             chosen, seconds = plan.choices[best], time.perf_counter() - began
-            record = Record(
-                seed,
-                noise,
-                arm.name,
-                list(problem.rare),
-                before,
-                test[best],
-                chosen.batch,
-                chosen.learning_rate,
-                validation,
-                test,
-                seconds,
-            )
+            record = Record(*about, test[best], chosen.batch, chosen.learning_rate, validation, test, seconds)
             done.write(_name(seed, noise, arm), asdict(record))
     return f"seed {seed}, {noise:.0%} of negative labels wrong"
 

@@ -198,10 +198,9 @@ def _by_seed(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict
 
 def _bags(arguments: argparse.Namespace, folder: Path, progress: Any) -> dict[str, Any]:
     from rankwise_lab.benchmarks import bags
-    from rankwise_lab.benchmarks.bags_data import load_sets
     from rankwise_lab.benchmarks.quality import run
 
-    sets = load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
+    sets = bags.load_sets(_QUICK_SETS if arguments.quick and arguments.sets is None else arguments.sets)
     plan = _split_as_asked(bags.Plan, arguments)
     records = run(sets, bags.CONTENDERS, folder, plan, arguments.jobs, _say_skipped, progress)
     document = bags.summarise(records, plan, bags.CONTENDERS)
