@@ -123,6 +123,7 @@ def test_a_law_that_holds_is_found(a: float, b: float) -> None:
     assert law.a == pytest.approx(a, rel=1e-6, abs=1e-15)
     assert law.b == pytest.approx(b, rel=1e-6)
     assert law.factor == pytest.approx(1.0, abs=1e-9)
+    assert (theorem(3, 7), plain(3, 7)) == (7 * 2.0 + 3 * 3.0 + 3 * 2.0, 14.0)
 
 
 @pytest.mark.parametrize(("a", "b", "noise"), [(2e-5, 4e-9, 0.5), (0.0, 4e-9, 1.0), (1e-3, 1e-10, 0.3)])
@@ -140,11 +141,6 @@ def test_the_largest_factor_is_the_least_that_any_law_has(a: float, b: float, no
     assert law.factor <= grid <= 1.05 * law.factor
     assert t[law.slowest] / law(w[law.slowest]) == pytest.approx(law.factor, rel=1e-9)
     assert law(w[law.fastest]) / t[law.fastest] == pytest.approx(law.factor, rel=1e-9)
-
-
-def test_work_is_that_of_the_theorem() -> None:
-    assert theorem(3, 7) == 7 * 2.0 + 3 * 3.0 + 3 * 2.0
-    assert plain(3, 7) == 14.0
 
 
 @pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
