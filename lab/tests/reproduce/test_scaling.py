@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -18,17 +16,15 @@ from rankwise_lab.reproduce import action, scaling, scaling_page
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
 from rankwise_lab.reproduce.scaling_curves import (
-    OURS,
     QS,
     ROWS,
-    SORT,
     ZERO_ONE,
     Curve,
     axes,
     largest_of,
 )
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
-from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
+from rankwise_lab.reproduce.scaling_results import document, law_table, moves, panel_of, stops
 from small_experiments import SCALING as PLAN
 
 from rankwise import NDCG, RankSVM
@@ -253,17 +249,6 @@ def test_laws_are_fitted_to_algorithm_1_alone(found: dict[str, Any]) -> None:
         low, high = moves(found, loss)
         assert 0.5 < low <= high < 5.0
     assert len(law_table(found).rows) == 14
-
-
-def test_the_csv_has_a_line_for_each_time(found: dict[str, Any]) -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
-    assert list(rows[0]) == ["part", "loss", "axis", "P", "N", "curve", "seconds", "calls"]
-    expected = sum(len(curve["x"]) for panel in found["panels"] for curve in panel["curves"].values())
-    assert len(rows) == expected + 9
-    row = next(r for r in rows if (r["part"], r["loss"], r["curve"], r["P"]) == ("calls", "ap", OURS, "227"))
-    panel = panel_of(found, "calls", "ap", "negatives")
-    assert float(row["seconds"]) == panel["curves"][OURS]["seconds"][0]
-    assert sum(r["curve"] == SORT for r in rows) == 9
 
 
 def test_the_part_says_of_which_class_it_is_and_where_methods_stop(found: dict[str, Any]) -> None:
