@@ -41,15 +41,11 @@ NOISE: NDArray[np.uint8] = np.random.default_rng(SEED).integers(0, 256, (40, 50,
 WINDOWS = [[1, 1, 50, 40], [3, 4, 20, 30], [11, 11, 12, 12], [50, 40, 50, 40], [1, 1, 1, 40]]
 
 
-def test_a_window_is_what_is_between_its_corners_both_inside() -> None:
+def test_a_window_is_what_is_between_its_corners_both_inside_and_seen_as_red_green_and_blue_from_0_to_1() -> None:
     crops = CropFeatures(colours(), crop=8).crops(NOISE, [[8, 5, 15, 12], [1, 1, 8, 8], [43, 33, 50, 40]])
     assert np.array_equal(crops, [NOISE[4:12, 7:15], NOISE[:8, :8], NOISE[32:, 42:]])
-
-
-def test_the_network_sees_red_green_and_blue_from_0_to_1() -> None:
+    expected = np.array([1.0, 0.2, 0.0, 1.0]) / np.linalg.norm([1.0, 0.2, 0.0, 1.0])
     image = np.full((20, 30, 3), (255, 51, 0), np.uint8)
-    expected = np.array([1.0, 0.2, 0.0, 1.0])
-    expected /= np.linalg.norm(expected)
     np.testing.assert_allclose(CropFeatures(colours(), crop=8)(image, [[8, 5, 12, 10]]), [expected], atol=1e-6)
 
 

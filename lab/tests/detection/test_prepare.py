@@ -220,24 +220,6 @@ def test_a_box_outside_the_file_is_named_whatever_the_xml_says_of_the_size(devki
     assert not (tmp_path / "f").exists()
 
 
-def test_other_settings_in_the_same_folder_and_a_bad_image_are_named_in_a_line(
-    devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(devkit, tmp_path / "f", "--sets", "test", "--quiet") == 0
-    before = content(tmp_path / "f")
-    for folder, options, kept, says in (
-        ("f", ["--sets", "test", "--max-windows", "2"], None, "was begun with max_windows 3, and not 2"),
-        ("f", [], None, "was begun with other"),
-        ("g", ["--quiet"], 300, "000004.png cannot be read"),
-    ):
-        image_of(devkit, 4).write_bytes(image_of(devkit, 4).read_bytes()[:kept])
-        assert run(devkit, tmp_path / folder, *options) == 2
-        said = capsys.readouterr().err
-        assert says in said
-        assert said.count("\n") == 1
-    assert content(tmp_path / "f") == before
-
-
 class Bursts(nn.Module):
     """Mean colours, but of an image as wide as one that is bad: not a number."""
 

@@ -116,24 +116,16 @@ def test_a_set_or_several_name_images_once_in_order(whole: Path) -> None:
         store.members([])
 
 
-@pytest.mark.parametrize(
-    ("name", "images", "labels"), [("fish", [0, 2, 3], [1, 0, 1]), ("crab", [0, 1, 2, 3], [0, 1, 0, 0])]
-)
-def test_images_with_only_difficult_objects_of_a_class_have_no_label(
-    whole: Path, name: str, images: list[int], labels: list[int]
-) -> None:
-    indices, y = FeatureStore.open(whole).labels(name, ["train", "val", "test"])
-    assert (indices.tolist(), y.tolist()) == (images, labels)
-    with pytest.raises(ValueError, match=r"no class 'eel'; choose from crab, fish"):
-        FeatureStore.open(whole).labels("eel", "train")
-
-
-def test_truth_has_every_image_of_the_set_and_difficult_objects(whole: Path) -> None:
-    store = FeatureStore.open(whole)
-    truth = store.truth("fish", ["train", "val", "test"])
+def test_images_with_only_difficult_objects_of_a_class_have_no_label_but_a_truth(whole: Path) -> None:
+    store, sets = FeatureStore.open(whole), ["train", "val", "test"]
+    assert [part.tolist() for part in store.labels("fish", sets)] == [[0, 2, 3], [1, 0, 1]]
+    assert [part.tolist() for part in store.labels("crab", "trainval")] == [[0, 1, 2], [0, 1, 0]]
+    truth = store.truth("fish", sets)
     assert [boxes.shape for boxes, _ in truth] == [(1, 4), (1, 4), (0, 4), (2, 4)]
     assert [difficult.tolist() for _, difficult in truth] == [[False], [True], [], [True, False]]
     assert truth[3][0].tolist() == [BOX, [2, 2, 3, 3]]
+    with pytest.raises(ValueError, match=r"no class 'eel'; choose from crab, fish"):
+        store.labels("eel", "train")
 
 
 def half(name: str) -> Callable[[Path], object]:

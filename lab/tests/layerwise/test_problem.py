@@ -1,4 +1,4 @@
-"""The convex problem of a layer: J by the definition, loss = (loss + Q) − Q, planes from below, and their gradients."""
+"""The convex problem of a layer: J by the definition, above it and convex, planes from below, and their gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
 from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
 from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
-from rankwise_lab.layerwise.pieces import concave_part, value_of  # noqa: E402
 from rankwise_lab.layerwise.problem import LayerProblem  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -71,19 +70,6 @@ def around(problem: LayerProblem, rng: np.random.Generator, size: float = 1.0) -
     return problem.start + size * torch.from_numpy(rng.normal(size=problem.start.shape))
 
 
-def kappa(loss: str, labels: Any) -> Any:
-    labels = np.asarray(labels)
-    found = np.zeros((labels.size, N_CLASSES))
-    for (i, c), _ in np.ndenumerate(found):
-        count = int((labels == c).sum())
-        if loss == "hinge":
-            found[i, c] = 1.0 / labels.size
-        elif 0 < count < labels.size:
-            rank = 2.0 / (count if labels[i] == c else labels.size - count)
-            found[i, c] = (1.0 / labels.size if loss == "zero-one" else rank) / N_CLASSES
-    return torch.from_numpy(found)
-
-
 def put(net: Any, k: int, W: Any) -> Any:
     """A copy of the network with these weights in layer k."""
     net = copy.deepcopy(net)
@@ -94,73 +80,29 @@ def put(net: Any, k: int, W: Any) -> Any:
     return net
 
 
-def Q(problem: LayerProblem, loss: str, b: int, W: Any) -> Any:
-    """Σ κ·c over negatives + κ·(score + c) over positives, differentiable in W."""
-    net, k, labels = problem.net, problem.position, problem.blocks.labels(b)
-    part: Any = net[k]
-    columns = part.weight[0].numel()
-    value = problem.blocks.images(b).double()
-    for one in list(net)[:k]:
-        value = value_of(copy.deepcopy(one).double(), value)
-    weight, bias = W[:, :columns].view(part.weight.shape), None if part.bias is None else W[:, columns]
-    linear = isinstance(part, nn.Linear)
-    value = nn.functional.linear(value, weight, bias) if linear else part._conv_forward(value, weight, bias)
-    concave = torch.zeros_like(value)
-    for one in list(net)[k + 1 :]:
-        one = copy.deepcopy(one).double()
-        value, concave = value_of(one, value), concave_part(one, value, concave)
-    positive = nn.functional.one_hot(labels, N_CLASSES)
-    return (kappa(loss, labels) * (positive * value + concave)).sum()
-
-
 @pytest.mark.slow
 @losses
 @places
-def test_the_function_of_a_block_is_the_loss_with_the_concave_part_made_linear(
+def test_the_function_of_a_block_is_the_loss_where_exact_and_else_touches_it_at_the_start(
     name: str, k: int, kind: str, loss: str, rng: np.random.Generator
 ) -> None:
     problem = problem_of(name, k, kind, loss)
     last = k == len(problem.net) - 1
     assert problem.kind == ("exact" if last else kind)
-    for b in range(2):
-        origin, share = problem.start.clone().requires_grad_(), problem.blocks.share(b)
-        (slope,) = torch.autograd.grad(Q(problem, loss, b, origin), origin)
-        for size in (0.0, 0.1, 1.0) if b == 0 else (1.0,):
-            W = around(problem, rng, size)
-            net = put(problem.net, k, W)
-            true = by_class(loss, net(problem.blocks.images(b)).detach(), problem.blocks.labels(b), 1.3)
-            assert problem.loss_of(b, W) == pytest.approx(share * sum(true), abs=1e-10)
-            found = problem.value(b, W)
-            if kind == "fixed" and not last:
-                assert found.shape == (1,)
-                if size == 0.0:
-                    assert found.item() == pytest.approx(share * sum(true), abs=1e-10)
-            elif last and loss != "hinge":
-                np.testing.assert_allclose(found.numpy(), share * np.array(true), rtol=0, atol=1e-10)
-            else:
-                rise = Q(problem, loss, b, W) - Q(problem, loss, b, problem.start)
-                above = 0.0 if last else (rise - (slope * (W - problem.start)).sum()).item()
-                assert above >= -1e-10
-                assert found.item() == pytest.approx(share * (sum(true) + above), abs=1e-10)
-                assert found.item() >= problem.loss_of(b, W) - 1e-10
+    for b, size in ((0, 0.0), (0, 0.1), (0, 1.0), (1, 0.0), (1, 1.0)):
+        W, share = around(problem, rng, size), problem.blocks.share(b)
+        scores = put(problem.net, k, W)(problem.blocks.images(b)).detach()
+        true = share * np.array(by_class(loss, scores, problem.blocks.labels(b), 1.3))
+        assert problem.loss_of(b, W) == pytest.approx(true.sum(), abs=1e-10)
+        found = problem.value(b, W).numpy()
+        if last and loss != "hinge":
+            np.testing.assert_allclose(found, true, rtol=0, atol=1e-10)
+        elif last or size == 0.0:
+            np.testing.assert_allclose(found, [true.sum()], rtol=0, atol=1e-10)
+        elif kind == "dc":
+            assert found.item() >= true.sum() - 1e-10
     total = sum(problem.loss_of(b, problem.start) for b in range(2))
     assert problem.loss(problem.start) == pytest.approx(total, rel=1e-12)
-
-
-@losses
-@pytest.mark.parametrize(
-    ("name", "k", "kind"), [place for place in PLACES if place[2] == "dc" and place[1] not in LAST]
-)
-def test_loss_plus_Q_minus_Q_is_the_loss_in_single_precision(name: str, k: int, kind: str, loss: str) -> None:
-    problem = problem_of(name, k, kind, loss, torch.float32)
-    W = around(problem, np.random.default_rng(0)).float().double()
-    origin = problem.start.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(Q(problem, loss, 0, origin), origin)
-    made_linear = (Q(problem, loss, 0, problem.start) + (slope * (W - problem.start)).sum()).item()
-    share, here = problem.blocks.share(0), Q(problem, loss, 0, W).item()
-    largest = max(1.0, abs(here), abs(made_linear))
-    found = float(problem.value(0, W)) / share + made_linear - here
-    assert found == pytest.approx(problem.loss_of(0, W) / share, abs=1e-5 * largest)
 
 
 @pytest.mark.slow

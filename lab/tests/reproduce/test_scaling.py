@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -18,17 +16,15 @@ from rankwise_lab.reproduce import action, scaling, scaling_page
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
 from rankwise_lab.reproduce.scaling_curves import (
-    OURS,
     QS,
     ROWS,
-    SORT,
     ZERO_ONE,
     Curve,
     axes,
     largest_of,
 )
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
-from rankwise_lab.reproduce.scaling_results import as_csv, document, law_table, moves, panel_of, stops
+from rankwise_lab.reproduce.scaling_results import document, law_table, moves, panel_of, stops
 from small_experiments import SCALING as PLAN
 
 from rankwise import NDCG, RankSVM
@@ -123,6 +119,7 @@ def test_a_law_that_holds_is_found(a: float, b: float) -> None:
     assert law.a == pytest.approx(a, rel=1e-6, abs=1e-15)
     assert law.b == pytest.approx(b, rel=1e-6)
     assert law.factor == pytest.approx(1.0, abs=1e-9)
+    assert (theorem(3, 7), plain(3, 7)) == (7 * 2.0 + 3 * 3.0 + 3 * 2.0, 14.0)
 
 
 @pytest.mark.parametrize(("a", "b", "noise"), [(2e-5, 4e-9, 0.5), (0.0, 4e-9, 1.0), (1e-3, 1e-10, 0.3)])
@@ -140,11 +137,6 @@ def test_the_largest_factor_is_the_least_that_any_law_has(a: float, b: float, no
     assert law.factor <= grid <= 1.05 * law.factor
     assert t[law.slowest] / law(w[law.slowest]) == pytest.approx(law.factor, rel=1e-9)
     assert law(w[law.fastest]) / t[law.fastest] == pytest.approx(law.factor, rel=1e-9)
-
-
-def test_work_is_that_of_the_theorem() -> None:
-    assert theorem(3, 7) == 7 * 2.0 + 3 * 3.0 + 3 * 2.0
-    assert plain(3, 7) == 14.0
 
 
 @pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
@@ -257,17 +249,6 @@ def test_laws_are_fitted_to_algorithm_1_alone(found: dict[str, Any]) -> None:
         low, high = moves(found, loss)
         assert 0.5 < low <= high < 5.0
     assert len(law_table(found).rows) == 14
-
-
-def test_the_csv_has_a_line_for_each_time(found: dict[str, Any]) -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
-    assert list(rows[0]) == ["part", "loss", "axis", "P", "N", "curve", "seconds", "calls"]
-    expected = sum(len(curve["x"]) for panel in found["panels"] for curve in panel["curves"].values())
-    assert len(rows) == expected + 9
-    row = next(r for r in rows if (r["part"], r["loss"], r["curve"], r["P"]) == ("calls", "ap", OURS, "227"))
-    panel = panel_of(found, "calls", "ap", "negatives")
-    assert float(row["seconds"]) == panel["curves"][OURS]["seconds"][0]
-    assert sum(r["curve"] == SORT for r in rows) == 9
 
 
 def test_the_part_says_of_which_class_it_is_and_where_methods_stop(found: dict[str, Any]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -154,11 +152,3 @@ def test_an_aim_is_judged_with_as_many_samples_as_the_paper_has(part: Part, tota
 def test_all_methods_end_at_one_minimum(part: Part) -> None:
     assert "all methods end at the same minimum" in conclusions(part.found)[-1]
     assert part.found["agreement"]["ap"]["spread"] <= part.found["plan"]["tol"]
-
-
-def test_the_csv_has_a_line_a_class_and_method(part: Part) -> None:
-    rows = list(csv.DictReader(io.StringIO(part.csv)))
-    assert [(row["class"], row["method"]) for row in rows] == [(c, key) for c in (*CLASSES, "mean") for key in METHODS]
-    for row, key in zip(rows, METHODS, strict=False):
-        one = part.found["classes"][0]["methods"][key]
-        assert (float(row["seconds"]), int(row["calls"])) == (min(one["seconds"]), one["calls"])
