@@ -8,11 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from commands import ATOL, PNG, RTOL, Capture, Samples, draw, refused, run, scores_of
+from commands import ATOL, PNG, RTOL, Capture, Samples, document, draw, refused, run, scores_of
 
 import rankwise as rw
 from rankwise.cli import evaluate
@@ -23,12 +22,6 @@ from rankwise.linear.labels import Labels
 from rankwise.metrics import bootstrap_interval
 
 SVM = "--model rank-svm --quiet"
-
-
-def document(line: str) -> dict[str, Any]:
-    run(f"{line} --json found.json")
-    found: dict[str, Any] = json.loads(Path("found.json").read_text())
-    return found
 
 
 DOCUMENTS = {

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, RTOL, Capture, draw, run
+from commands import ATOL, RTOL, Capture, document, draw, run
 
 import rankwise as rw
 from rankwise.cli import fit
@@ -18,10 +17,6 @@ from rankwise.io import read_data, read_model, write_data
 from rankwise.linear.solvers import SOLVERS
 
 SVM = "--model rank-svm --quiet"
-
-
-def found() -> dict:
-    return json.loads(Path("fit.json").read_text())
 
 
 # Round trips
@@ -56,20 +51,20 @@ def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> None:
-    run("fit --model rank-svm train.svm -o m.rw --cv 3 --scoring ndcg@5 --seed 7 --json fit.json")
+    choice = document("fit --model rank-svm train.svm -o m.rw --cv 3 --scoring ndcg@5 --seed 7")["choice"]
     X, y, qid = draw(1)
     expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y, qid)
     stored = rw.load("m.rw")
     np.testing.assert_allclose(stored.C_, expected.C_, RTOL)
     np.testing.assert_allclose(stored.coef_, expected.coef_, RTOL, ATOL)
-    np.testing.assert_allclose(found()["choice"]["scores"], expected.scores_[0], RTOL)
+    np.testing.assert_allclose(choice["scores"], expected.scores_[0], RTOL)
     (marked,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("*"))
     best = expected.scores_[0][np.argmax(expected.scores_[0].mean(axis=1))]
     assert marked.split() == ["*", f"{expected.C_:.4g}", f"{best.mean():.4f}", f"{best.std():.4f}"]
     # The loss ndcg is judged by grades unless told.
-    run(f"fit {SVM} train.csv -o m.rw --loss ndcg --cv 3 --json fit.json")
-    assert found()["choice"]["metric"] == "ndcg"
-    np.testing.assert_allclose(found()["choice"]["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_[0], RTOL)
+    choice = document(f"fit {SVM} train.csv -o m.rw --loss ndcg --cv 3")["choice"]
+    assert choice["metric"] == "ndcg"
+    np.testing.assert_allclose(choice["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_[0], RTOL)
 
 
 def test_options_reach_the_estimator(folder: Path) -> None:
@@ -108,8 +103,7 @@ def test_relevance_begins_where_it_is_told(folder: Path) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10 --relevant-from 2")
     X, y, qid = draw(1)
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.RankSVM("ap", 10.0).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
-    run("evaluate m.rw test.svm --json test.json --resamples 0")
-    test = json.loads(Path("test.json").read_text())["data"]
+    test = document("evaluate m.rw test.svm --resamples 0")["data"]
     assert (test["relevant_from"], test["positives"]) == (2.0, int((draw(2)[1] >= 2).sum()))
 
 
@@ -163,8 +157,8 @@ def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> Non
 def test_quiet_is_quiet_but_for_notes(folder: Path, capsys: Capture) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10")
     assert capsys.readouterr() == ("", "")
-    run(f"fit {SVM} train.svm -o m.rw --C 1000 --max-iter 2 --json fit.json")
+    found = document(f"fit {SVM} train.svm -o m.rw --C 1000 --max-iter 2")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("rankwise: RankSVM stopped at a relative duality gap of")
-    assert not found()["converged"]
-    assert [f"rankwise: {note}" for note in found()["notes"]] == [line]
+    assert not found["converged"]
+    assert [f"rankwise: {note}" for note in found["notes"]] == [line]
