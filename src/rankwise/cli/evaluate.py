@@ -149,12 +149,14 @@ def _check(arguments: argparse.Namespace, paths: list[Path]) -> None:
 
 def _one(judge: Judge, scores: NDArray[np.float64], voice: Voice) -> list[dict[str, Any]]:
     """Evaluate a model by every metric: print it, and return it as plain data."""
-    voice.say(judge.head())
+    interval = f"   {judge.percent} interval over {judge.over}" if judge.resamples else ""
+    voice.say(f"{'':<14}{'value':>8}{interval}")
     rows = []
     for name in judge.metrics:
-        rows.append(judge.judge(name, scores))
-        voice.say(judge.line(rows[-1]))
-    return [row._asdict() for row in rows]
+        found = judge.judge(name, scores)
+        voice.say(f"{name:<14}{found.text()}{judge.count(found)}")
+        rows.append(found._asdict())
+    return rows
 
 
 def _two(
@@ -174,11 +176,23 @@ def _two(
     rows: list[dict[str, Any]] = []
     figure = None
     for name in judge.metrics:
-        both, found = [judge.judge(name, one) for one in scores], judge.compare(name, scores)
+        a, b = (judge.judge(name, one) for one in scores)
+        found = judge.compare(name, scores)
+        low, high = found.interval if judge.resamples else (math.nan, math.nan)
+        between = Judged(name, found.difference, low, high, a.queries)
         if drawn and figure is None:
             figure = _differences(judge, name, found, paths)
-        rows.append(judge.document(both, found))
-        voice.say(*judge.lines(both, found))
+        tests = "" if math.isnan(found.p_sign_flip) else f"   {found.tests()}"
+        voice.say(f"{name}{judge.count(a)}", f"  {'A':<6}{a.text()}", f"  {'B':<6}{b.text()}")
+        voice.say(f"  {'B - A':<6}{between.text('+')}{tests}")
+        if judge.several:
+            better = counted(found.better, "query", "queries")
+            voice.say(f"  B is better on {better}, worse on {found.worse:,}, equal on {found.equal:,}")
+        row: dict[str, Any] = {"name": name, "queries": a.queries}
+        row |= {key: one.document() for key, one in (("a", a), ("b", b), ("difference", between))}
+        row |= {key: getattr(found, key) for key in ("p_wilcoxon", "p_sign_flip", "better", "worse", "equal")}
+        by_query = {"qid": found.ids, "a": found.values_a, "b": found.values_b, "difference": found.differences}
+        rows.append({**row, "by_query": by_query})
     return rows, figure
 
 
@@ -254,6 +268,16 @@ class Judged(NamedTuple):
     low: float
     high: float
     queries: int
+
+    def text(self, sign: str = "") -> str:
+        """The value, and the interval if there is one. sign: "+" for one of a difference, a column to the left."""
+        value = f"{self.value:>{sign}8.4f}" if math.isfinite(self.value) else f"{'-':>8}"
+        interval = f"   {self.low:{sign}.4f} to {self.high:{sign}.4f}" if math.isfinite(self.low) else ""
+        return value + interval[len(sign) :]
+
+    def document(self) -> dict[str, float]:
+        """The value and the interval as plain data."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
 
 def metrics_of(arguments: argparse.Namespace) -> dict[str, Metric]:
@@ -332,51 +356,6 @@ class Judge:
     def _how(self) -> dict[str, Any]:
         return {"level": self.level, "seed": self.seed, "empty": self.empty}
 
-    def head(self) -> str:
-        """What stands above the lines."""
-        interval = f"   {self.percent} interval over {self.over}" if self.resamples else ""
-        return f"{'':<14}{'value':>8}{interval}"
-
-    def line(self, judged: Judged) -> str:
-        """A metric in a line."""
-        count = f"   {self._counted(judged)}" if self.several else ""
-        return f"{judged.name:<14}{_value(judged.value)}{_interval(judged.low, judged.high)}{count}"
-
-    def lines(self, both: Sequence[Judged], found: Comparison) -> list[str]:
-        """A metric of two models and of their difference, a line each."""
-        lines = [both[0].name + (f"   {self._counted(both[0])}" if self.several else "")]
-        for letter, judged in zip(LETTERS, both, strict=True):
-            lines.append(f"  {letter:<6}{_value(judged.value)}{_interval(judged.low, judged.high)}")
-        between = _interval(*found.interval, sign="+")[1:] if self.resamples else ""
-        tests = "" if math.isnan(found.p_sign_flip) else f"   {found.tests()}"
-        lines.append(f"  {'B - A':<6}{_value(found.difference, '+')}{between}{tests}")
-        if self.several:
-            better = counted(found.better, "query", "queries")
-            lines.append(f"  B is better on {better}, worse on {found.worse:,}, equal on {found.equal:,}")
-        return lines
-
-    def document(self, both: Sequence[Judged], found: Comparison) -> dict[str, Any]:
-        """The same, also by query, as plain data."""
-        low, high = found.interval if self.resamples else (math.nan, math.nan)
-        a, b = ({"value": judged.value, "low": judged.low, "high": judged.high} for judged in both)
-        by_query = {"qid": found.ids, "a": found.values_a, "b": found.values_b, "difference": found.differences}
-        return {
-            "name": both[0].name,
-            "queries": both[0].queries,
-            "a": a,
-            "b": b,
-            "difference": {"value": found.difference, "low": low, "high": high},
-            **{name: getattr(found, name) for name in ("p_wilcoxon", "p_sign_flip", "better", "worse", "equal")},
-            "by_query": by_query,
-        }
-
-    def _counted(self, judged: Judged) -> str:
-        return f"{judged.queries:,} of {self.samples.n_queries:,} queries"
-
-
-def _value(value: float, sign: str = "") -> str:
-    return f"{value:>{sign}8.4f}" if math.isfinite(value) else f"{'-':>8}"
-
-
-def _interval(low: float, high: float, sign: str = "") -> str:
-    return f"   {low:{sign}.4f} to {high:{sign}.4f}" if math.isfinite(low) else ""
+    def count(self, judged: Judged) -> str:
+        """How many queries a metric could judge, of several."""
+        return f"   {judged.queries:,} of {self.samples.n_queries:,} queries" if self.several else ""
