@@ -124,15 +124,18 @@ def run(arguments: argparse.Namespace) -> int:
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
-    doubt = None if interrupted else kind.doubt(model, samples.source)
-    if doubt is not None:
-        voice.note(doubt)
+    if isinstance(kind, Ranker) and not interrupted and not math.isfinite(model.best_score_):
+        voice.note(
+            f"{samples.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
+            "samples, or measure the model on others with rankwise evaluate"
+        )
     if samples.data.feature_names is not None:
         model.feature_names_in_ = np.array(samples.data.feature_names, dtype=object)
     note = {"source": samples.source, "first_index": samples.data.first_index, "relevant_from": relevant_from}
     model.save(arguments.output, {**note, "interrupted": interrupted})
     if interrupted:
-        voice.note(f"interrupted: {arguments.output} contains {kind.kept(model)}")
+        gap = f" (relative gap {model.gap_:.1e})" if isinstance(kind, SVM) else ""
+        voice.note(f"interrupted: {arguments.output} contains the best model so far{gap}")
     voice.say(*kind.summary(model), f"model: {arguments.output}")
     document = {
         "model": arguments.output,
@@ -150,8 +153,8 @@ def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
     """Check the arguments before anything is read, and set options that were not given to their defaults."""
     given = [name for name in _OF_RANK_SVM if getattr(arguments, name) is not _NOT_GIVEN]
     if arguments.model == RANKER and given:
-        option = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{option} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {option}")
+        first = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"{first} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {first}")
     if arguments.model == RANK_SVM and arguments.metric is not None:
         raise ValueError(
             f"--metric is an option of --model {RANKER}; with {RANK_SVM}, use --loss, and --scoring to choose C"
@@ -214,19 +217,6 @@ class Ranker:
             random_state=given.seed,
             verbose=0 if given.quiet else 1,
         )
-
-    def doubt(self, model: Any, source: str) -> str | None:
-        """What to be warned of."""
-        if math.isfinite(model.best_score_):
-            return None
-        return (
-            f"{source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
-            "samples, or measure the model on others with rankwise evaluate"
-        )
-
-    def kept(self, model: Any) -> str:
-        """What an interrupt has left."""
-        return "the best model so far"
 
     def summary(self, model: Any) -> list[str]:
         """What was tried."""
@@ -291,14 +281,6 @@ class SVM:
         model = RankSVMCV(given.loss, cv=given.cv or FOLDS, scoring=given.scoring, n_jobs=given.jobs, **common)
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
         return model
-
-    def doubt(self, model: Any, source: str) -> str | None:
-        """Nothing that the fit has not warned of."""
-        return None
-
-    def kept(self, model: Any) -> str:
-        """What an interrupt has left."""
-        return f"the best model so far (relative gap {model.gap_:.1e})"
 
     def summary(self, model: Any) -> list[str]:
         """What was minimised, how surely, and at what cost."""
