@@ -19,7 +19,7 @@ from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, num
 from rankwise.io import write_bytes
 from rankwise.metrics import Comparison, Metric, as_metric, bootstrap_interval, compare, per_query
 
-# Names of `rankwise.metrics.METRICS`, unless told.
+# What is shown by default: names of `rankwise.metrics.METRICS`.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
 LETTERS = ("A", "B")
 # Beyond this, 2^grade is no float64.
@@ -108,11 +108,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"{data.source} has only one query, so there are no differences per query to draw; remove --plot"
         )
     scores = [scores_of(stored, data.X) for stored in models]
-    voice.say(samples.line("", f" ({samples.barren:,} without relevant samples)" if samples.barren else ""))
+    without = samples.without_relevant
+    voice.say(samples.line("", f" ({without:,} without relevant samples)" if without else ""))
     if judge.several:
         voice.say(f"queries for which a metric is not defined {_EMPTY[judge.empty]}")
     document: dict[str, Any] = {
-        "data": {**samples.document(), "queries_without_positives": samples.barren},
+        "data": {**samples.document(), "queries_without_positives": without},
         "empty": judge.empty,
         "gain": arguments.gain,
         "max_grade": arguments.max_grade,
