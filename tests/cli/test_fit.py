@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, RTOL, Capture, document, draw, run
+from commands import ATOL, RTOL, Capture, document, draw, refused, run
+from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise.cli import fit
@@ -134,6 +137,23 @@ def test_a_file_with_its_ids_is_taken(model: Path, capsys: Capture) -> None:
     run("predict model.rw ids.csv", status=2)
     said = "the model has no feature 'id'; remove it, or name it with --label, --query or --ignore"
     assert said in capsys.readouterr().err
+
+
+def test_standardizing_is_folded_into_the_model(folder: Path, capsys: Capture) -> None:
+    rng = np.random.default_rng(0)
+    X, y, _ = draw(1)
+    sparse = csr_array(np.where(rng.random((240, 40)) < 0.1, 7.0 * rng.random((240, 40)), 0.0))
+    for features in (X, sparse):
+        write_data("flat.svm", features, y >= 1)
+        run(f"fit {SVM} flat.svm -o m.rw --C 10 --standardize")
+        scaler = StandardScaler(with_mean=features is X)
+        expected = make_pipeline(scaler, rw.RankSVM("ap", 10.0)).fit(features, y >= 1).decision_function(features)
+        np.testing.assert_allclose(rw.load("m.rw").decision_function(features), expected, RTOL, ATOL)
+        assert np.ptp(expected - rw.RankSVM("ap", 10.0).fit(features, y >= 1).decision_function(features)) > 0.01
+    Path("huge.svm").write_text("1 1:1 2:1e308\n0 1:2 2:-1e308\n1 1:3 2:1e308\n")
+    said = "huge.svm: feature 2 is too large to standardize; rescale it"
+    assert said in refused(capsys, f"fit {SVM} huge.svm -o none.rw --C 1 --standardize")
+    assert not Path("none.rw").exists()
 
 
 # What is said and written

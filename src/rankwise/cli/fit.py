@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import first_true
 from rankwise.cli.inputs import Samples, add_data, counted, read
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import (
@@ -29,7 +30,7 @@ RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 FOLDS = 5
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 # Options that only RankSVM has, and those that say how its C is chosen.
-_OF_RANK_SVM = ("loss", "C", "scoring", "solver", "method", "tol", "max_iter", "threads")
+_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "solver", "method", "tol", "max_iter", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
 _NOT_GIVEN = object()
 # Of two samples, every candidate separates one from the other, and nothing can judge it.
@@ -46,7 +47,7 @@ models:
   linear-ranker  tries several classifiers and versions of them refined for the metric, scores them by cross-validation,
                  and averages them, the better ones with more weight. It scales the features itself.
   rank-svm       minimises a convex bound of a ranking loss (the structured hinge) and reports how close it came to the
-                 minimum. It takes the features as they are. Its options need --model rank-svm.
+                 minimum. Its options need --model rank-svm.
 
 interrupting:
   Ctrl-C keeps the best model so far and exits with status 130. During cross-validation, it stops the search and fits
@@ -101,6 +102,11 @@ def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
     add_loss(group)
     scoring = "with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)"
     option(group, "--scoring", scoring, metavar="METRIC")
+    standardize = (
+        "train on features with mean 0 and standard deviation 1 (sparse features are only scaled); the saved model "
+        "takes the features as they are in the file"
+    )
+    group.add_argument("--standardize", action="store_true", help=standardize)
     option(group, "--solver", "optimiser; auto uses cutting planes", "auto", choices=SOLVERS)
     add_solver(group, threads="the search for most violating rankings")
     option(group, "--max-iter", "largest number of iterations", 10_000, whole=(1,))
@@ -120,7 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
     aside = f" ({samples.one_class:,} left out: only one class)" if samples.one_class else ""
     voice.say(samples.line(f" with {counted(samples.n_features, 'feature')}", aside))
     model = kind.estimator(voice)
-    interrupted = _fit(model, samples, voice)
+    X, scaling = _standardized(samples) if arguments.standardize else (samples.data.X, None)
+    interrupted = _fit(model, X, samples, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
@@ -129,10 +136,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"{samples.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
             "samples, or measure the model on others with rankwise evaluate"
         )
+    if scaling is not None:
+        _fold(model, *scaling, samples.source)
     if samples.data.feature_names is not None:
         model.feature_names_in_ = np.array(samples.data.feature_names, dtype=object)
     note = {"source": samples.source, "first_index": samples.data.first_index, "relevant_from": relevant_from}
-    model.save(arguments.output, {**note, "interrupted": interrupted})
+    model.save(arguments.output, {**note, "standardized": arguments.standardize, "interrupted": interrupted})
     if interrupted:
         gap = f" (relative gap {model.gap_:.1e})" if isinstance(kind, SVM) else ""
         voice.note(f"interrupted: {arguments.output} contains the best model so far{gap}")
@@ -166,16 +175,40 @@ def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
     return Ranker(arguments) if arguments.model == RANKER else SVM(arguments)
 
 
-def _fit(model: Any, samples: Samples, voice: Voice) -> bool:
+def _fit(model: Any, X: Any, samples: Samples, voice: Voice) -> bool:
     """Train, and print warnings as one line each; whether it was interrupted."""
-    data, y = samples.data, _target(samples)
-    qid = samples.qid if y.dtype.kind == "f" else data.qid  # grades need a query: all samples may be one
+    y = _target(samples)
+    qid = samples.qid if y.dtype.kind == "f" else samples.data.qid  # grades need a query: all samples may be one
     with voice.noting_warnings():
         try:
-            model.fit(data.X, y, qid)
+            model.fit(X, y, qid)
         except KeyboardInterrupt:
             return True
     return False
+
+
+def _standardized(samples: Samples) -> tuple[Any, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """X with features of deviation 1, and of mean 0 unless it is sparse; and the means and deviations."""
+    from sklearn.preprocessing import StandardScaler
+
+    X = samples.data.X
+    dense = isinstance(X, np.ndarray)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler(copy=False, with_mean=dense).fit(X)
+    mean = scaler.mean_ if dense else np.zeros(X.shape[1])
+    if (k := first_true(~(np.isfinite(mean) & np.isfinite(scaler.scale_)))) is not None:
+        raise ValueError(f"{samples.source}: feature {k + 1} is too large to standardize; rescale it")
+    return scaler.transform(X), (mean, scaler.scale_)
+
+
+def _fold(model: Any, mean: NDArray[np.float64], scale: NDArray[np.float64], source: str) -> None:
+    """((x − mean)/scale)·w + b as x·w′ + b′."""
+    with np.errstate(over="ignore"):
+        coef = model.coef_ / scale
+    intercept = model.intercept_ - coef @ mean
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError(f"{source}: a feature varies too little to standardize; rescale or remove it")
+    model.coef_, model.intercept_ = coef, intercept
 
 
 def _target(samples: Samples) -> NDArray[Any]:
@@ -320,6 +353,7 @@ class SVM:
             "loss": given.loss,
             "C": model.C_ if self._chooses_C else model.C,
             "choice": choice,
+            "standardize": given.standardize,
             "solver": given.solver,
             "objective": model.objective_,
             "dual": model.dual_,
