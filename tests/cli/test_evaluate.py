@@ -8,11 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from commands import ATOL, PNG, RTOL, Capture, Samples, draw, refused, run, scores_of
+from commands import ATOL, PNG, RTOL, Capture, Samples, document, draw, refused, run, scores_of
 
 import rankwise as rw
 from rankwise.cli import evaluate
@@ -25,15 +24,9 @@ from rankwise.metrics import bootstrap_interval
 SVM = "--model rank-svm --quiet"
 
 
-def document(line: str) -> dict[str, Any]:
-    run(f"{line} --json found.json")
-    found: dict[str, Any] = json.loads(Path("found.json").read_text())
-    return found
-
-
 DOCUMENTS = {
-    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice solver objective dual gap tol "
-    "converged iterations inference_calls seconds interrupted notes",
+    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice standardize solver objective dual "
+    "gap tol converged iterations inference_calls seconds interrupted notes",
     "predict model.rw test.csv --rank": "model data scores ranks",
     "evaluate model.rw test.csv --resamples 20": "model data empty gain max_grade bootstrap metrics figure",
 }

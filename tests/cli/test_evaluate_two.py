@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import PNG, RTOL, Capture, draw, refused, run, scores_of
+from commands import PNG, RTOL, Capture, document, draw, refused, run, scores_of
 
 from rankwise import metrics
 from rankwise.io import read_data, write_data
@@ -31,12 +30,6 @@ def fitted_other(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def two(model: Path, fitted_other: Path) -> tuple[Path, Path]:
     """model.rw, and another of the same data."""
     return model, Path(shutil.copy(fitted_other, model.with_name("other.rw")))
-
-
-def document(line: str) -> dict[str, Any]:
-    run(f"{line} --json found.json")
-    found: dict[str, Any] = json.loads(Path("found.json").read_text())
-    return found
 
 
 def test_two_models_are_compared_as_the_python_interface_does(two: Any, capsys: Capture) -> None:

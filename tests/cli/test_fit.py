@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, RTOL, Capture, draw, run
+from commands import ATOL, RTOL, Capture, document, draw, refused, run
+from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise.cli import fit
@@ -18,10 +20,6 @@ from rankwise.io import read_data, read_model, write_data
 from rankwise.linear.solvers import SOLVERS
 
 SVM = "--model rank-svm --quiet"
-
-
-def found() -> dict:
-    return json.loads(Path("fit.json").read_text())
 
 
 # Round trips
@@ -56,20 +54,20 @@ def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> None:
-    run("fit --model rank-svm train.svm -o m.rw --cv 3 --scoring ndcg@5 --seed 7 --json fit.json")
+    choice = document("fit --model rank-svm train.svm -o m.rw --cv 3 --scoring ndcg@5 --seed 7")["choice"]
     X, y, qid = draw(1)
     expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y, qid)
     stored = rw.load("m.rw")
     np.testing.assert_allclose(stored.C_, expected.C_, RTOL)
     np.testing.assert_allclose(stored.coef_, expected.coef_, RTOL, ATOL)
-    np.testing.assert_allclose(found()["choice"]["scores"], expected.scores_[0], RTOL)
+    np.testing.assert_allclose(choice["scores"], expected.scores_[0], RTOL)
     (marked,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("*"))
     best = expected.scores_[0][np.argmax(expected.scores_[0].mean(axis=1))]
     assert marked.split() == ["*", f"{expected.C_:.4g}", f"{best.mean():.4f}", f"{best.std():.4f}"]
     # The loss ndcg is judged by grades unless told.
-    run(f"fit {SVM} train.csv -o m.rw --loss ndcg --cv 3 --json fit.json")
-    assert found()["choice"]["metric"] == "ndcg"
-    np.testing.assert_allclose(found()["choice"]["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_[0], RTOL)
+    choice = document(f"fit {SVM} train.csv -o m.rw --loss ndcg --cv 3")["choice"]
+    assert choice["metric"] == "ndcg"
+    np.testing.assert_allclose(choice["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_[0], RTOL)
 
 
 def test_options_reach_the_estimator(folder: Path) -> None:
@@ -108,8 +106,7 @@ def test_relevance_begins_where_it_is_told(folder: Path) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10 --relevant-from 2")
     X, y, qid = draw(1)
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.RankSVM("ap", 10.0).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
-    run("evaluate m.rw test.svm --json test.json --resamples 0")
-    test = json.loads(Path("test.json").read_text())["data"]
+    test = document("evaluate m.rw test.svm --resamples 0")["data"]
     assert (test["relevant_from"], test["positives"]) == (2.0, int((draw(2)[1] >= 2).sum()))
 
 
@@ -142,6 +139,23 @@ def test_a_file_with_its_ids_is_taken(model: Path, capsys: Capture) -> None:
     assert said in capsys.readouterr().err
 
 
+def test_standardizing_is_folded_into_the_model(folder: Path, capsys: Capture) -> None:
+    rng = np.random.default_rng(0)
+    X, y, _ = draw(1)
+    sparse = csr_array(np.where(rng.random((240, 40)) < 0.1, 7.0 * rng.random((240, 40)), 0.0))
+    for features in (X, sparse):
+        write_data("flat.svm", features, y >= 1)
+        run(f"fit {SVM} flat.svm -o m.rw --C 10 --standardize")
+        scaler = StandardScaler(with_mean=features is X)
+        expected = make_pipeline(scaler, rw.RankSVM("ap", 10.0)).fit(features, y >= 1).decision_function(features)
+        np.testing.assert_allclose(rw.load("m.rw").decision_function(features), expected, RTOL, ATOL)
+        assert np.ptp(expected - rw.RankSVM("ap", 10.0).fit(features, y >= 1).decision_function(features)) > 0.01
+    Path("huge.svm").write_text("1 1:1 2:1e308\n0 1:2 2:-1e308\n1 1:3 2:1e308\n")
+    said = "huge.svm: feature 2 is too large to standardize; rescale it"
+    assert said in refused(capsys, f"fit {SVM} huge.svm -o none.rw --C 1 --standardize")
+    assert not Path("none.rw").exists()
+
+
 # What is said and written
 
 
@@ -163,8 +177,8 @@ def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> Non
 def test_quiet_is_quiet_but_for_notes(folder: Path, capsys: Capture) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10")
     assert capsys.readouterr() == ("", "")
-    run(f"fit {SVM} train.svm -o m.rw --C 1000 --max-iter 2 --json fit.json")
+    found = document(f"fit {SVM} train.svm -o m.rw --C 1000 --max-iter 2")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("rankwise: RankSVM stopped at a relative duality gap of")
-    assert not found()["converged"]
-    assert [f"rankwise: {note}" for note in found()["notes"]] == [line]
+    assert not found["converged"]
+    assert [f"rankwise: {note}" for note in found["notes"]] == [line]

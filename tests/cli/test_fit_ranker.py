@@ -111,7 +111,7 @@ def test_relevance_names_and_classes_are_kept(files: Path) -> None:
     stored, note = rw.load("m.rw"), read_model("m.rw").header["note"]
     np.testing.assert_allclose(stored.coef_, rw.LinearRanker(cv=2).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
     assert stored.feature_names_in_.tolist() == ["f1", "f2", "f3"]
-    assert (note["relevant_from"], note["interrupted"]) == (2.0, False)
+    assert (note["relevant_from"], note["standardized"], note["interrupted"]) == (2.0, False, False)
     write_data("signs.csv", X, np.where(y >= 1, 1.0, -1.0))
     run(f"fit signs.csv -o signs.rw {FAST}")
     assert rw.load("signs.rw").classes_.tolist() == [-1, 1]

@@ -23,9 +23,12 @@ Interrupt = Callable[[int], list[int]]
 SVM = "fit --model rank-svm train.svm -o m.rw"
 
 
-def test_an_interrupt_keeps_the_best_model_so_far(folder: Path, capsys: Capture, interrupt_at: Interrupt) -> None:
+@pytest.mark.parametrize("options", ["", "--standardize"])
+def test_an_interrupt_keeps_the_best_model_so_far(
+    folder: Path, capsys: Capture, interrupt_at: Interrupt, options: str
+) -> None:
     interrupt_at(5)
-    run(f"{SVM} --C 10 --quiet --json fit.json", status=130)
+    run(f"{SVM} --C 10 --quiet --json fit.json {options}", status=130)
     stored = rw.load("m.rw")
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"rankwise: interrupted: m.rw contains the best model so far (relative gap {stored.gap_:.1e})"

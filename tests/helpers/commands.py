@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,13 @@ def draw(seed: int, n: int = 240, d: int = 6, n_queries: int = 12) -> Samples:
 def run(line: str, *arguments: Any, status: int = 0) -> None:
     """A command in words, and arguments that may hold spaces."""
     assert main([*line.split(), *map(str, arguments)]) == status
+
+
+def document(line: str) -> dict[str, Any]:
+    """What a command writes with --json."""
+    run(f"{line} --json found.json")
+    found: dict[str, Any] = json.loads(Path("found.json").read_text())
+    return found
 
 
 def refused(capsys: Capture, line: str, *arguments: Any) -> str:

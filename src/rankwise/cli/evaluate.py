@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise import NDCG
 from rankwise.cli.inputs import Samples, Stored, add_data, counted, open_model, read, scores_of, shown
-from rankwise.cli.judging import LETTERS, Judge, metrics_of
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, number, option, positive, real
 from rankwise.io import write_bytes
-from rankwise.metrics import Comparison
+from rankwise.metrics import Comparison, Metric, as_metric, bootstrap_interval, compare, per_query
 
-# Names of `rankwise.metrics.METRICS`, unless told.
+# What is shown by default: names of `rankwise.metrics.METRICS`.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
+LETTERS = ("A", "B")
+# Beyond this, 2^grade is no float64.
+_LARGEST_GRADE = 1023.0
 _EMPTY = {"skip": "are skipped", "zero": "count as 0", "one": "count as 1", "error": "are an error"}
 _EPILOG = """\
 values:
@@ -104,11 +108,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"{data.source} has only one query, so there are no differences per query to draw; remove --plot"
         )
     scores = [scores_of(stored, data.X) for stored in models]
-    voice.say(samples.line("", f" ({samples.barren:,} without relevant samples)" if samples.barren else ""))
+    without = samples.without_relevant
+    voice.say(samples.line("", f" ({without:,} without relevant samples)" if without else ""))
     if judge.several:
         voice.say(f"queries for which a metric is not defined {_EMPTY[judge.empty]}")
     document: dict[str, Any] = {
-        "data": {**samples.document(), "queries_without_positives": samples.barren},
+        "data": {**samples.document(), "queries_without_positives": without},
         "empty": judge.empty,
         "gain": arguments.gain,
         "max_grade": arguments.max_grade,
@@ -145,12 +150,14 @@ def _check(arguments: argparse.Namespace, paths: list[Path]) -> None:
 
 def _one(judge: Judge, scores: NDArray[np.float64], voice: Voice) -> list[dict[str, Any]]:
     """Evaluate a model by every metric: print it, and return it as plain data."""
-    voice.say(judge.head())
+    interval = f"   {judge.percent} interval over {judge.over}" if judge.resamples else ""
+    voice.say(f"{'':<14}{'value':>8}{interval}")
     rows = []
     for name in judge.metrics:
-        rows.append(judge.judge(name, scores))
-        voice.say(judge.line(rows[-1]))
-    return [row._asdict() for row in rows]
+        found = judge.judge(name, scores)
+        voice.say(f"{name:<14}{found.text()}{judge.count(found)}")
+        rows.append(found._asdict())
+    return rows
 
 
 def _two(
@@ -170,11 +177,23 @@ def _two(
     rows: list[dict[str, Any]] = []
     figure = None
     for name in judge.metrics:
-        both, found = [judge.judge(name, one) for one in scores], judge.compare(name, scores)
+        a, b = (judge.judge(name, one) for one in scores)
+        found = judge.compare(name, scores)
+        low, high = found.interval if judge.resamples else (math.nan, math.nan)
+        between = Judged(name, found.difference, low, high, a.queries)
         if drawn and figure is None:
             figure = _differences(judge, name, found, paths)
-        rows.append(judge.document(both, found))
-        voice.say(*judge.lines(both, found))
+        tests = "" if math.isnan(found.p_sign_flip) else f"   {found.tests()}"
+        voice.say(f"{name}{judge.count(a)}", f"  {'A':<6}{a.text()}", f"  {'B':<6}{b.text()}")
+        voice.say(f"  {'B - A':<6}{between.text('+')}{tests}")
+        if judge.several:
+            better = counted(found.better, "query", "queries")
+            voice.say(f"  B is better on {better}, worse on {found.worse:,}, equal on {found.equal:,}")
+        row: dict[str, Any] = {"name": name, "queries": a.queries}
+        row |= {key: one.document() for key, one in (("a", a), ("b", b), ("difference", between))}
+        row |= {key: getattr(found, key) for key in ("p_wilcoxon", "p_sign_flip", "better", "worse", "equal")}
+        by_query = {"qid": found.ids, "a": found.values_a, "b": found.values_b, "difference": found.differences}
+        rows.append({**row, "by_query": by_query})
     return rows, figure
 
 
@@ -240,3 +259,104 @@ def _seen(judge: Judge, curve: bool) -> str:
     if not curve:
         return f" (difference in {next(iter(judge.metrics))} per query)"
     return " (precision and recall over all queries together)" if judge.several else ""
+
+
+class Judged(NamedTuple):
+    """A metric's value, the interval around it, and how many queries it could judge."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    queries: int
+
+    def text(self, sign: str = "") -> str:
+        """The value, and the interval if there is one. sign: "+" for one of a difference, a column to the left."""
+        value = f"{self.value:>{sign}8.4f}" if math.isfinite(self.value) else f"{'-':>8}"
+        interval = f"   {self.low:{sign}.4f} to {self.high:{sign}.4f}" if math.isfinite(self.low) else ""
+        return value + interval[len(sign) :]
+
+    def document(self) -> dict[str, float]:
+        """The value and the interval as plain data."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def metrics_of(arguments: argparse.Namespace) -> dict[str, Metric]:
+    """The metrics by the names that were given; "map" is "ap"."""
+    found = {}
+    for name in arguments.metrics:
+        metric = as_metric("ap" if name == "map" else name)
+        if isinstance(metric, NDCG):
+            metric = as_metric(metric, gain=arguments.gain)
+        elif metric.graded:
+            metric = as_metric(metric, max_grade=arguments.max_grade)
+        found["map" if name == "map" else metric.name] = metric
+    return found
+
+
+class Judge:
+    """Metrics by name, the samples that they judge rankings of, and how intervals are drawn."""
+
+    def __init__(self, metrics: dict[str, Metric], samples: Samples, arguments: argparse.Namespace) -> None:
+        self.metrics, self.samples = metrics, samples
+        self.level, self.seed, self.empty = arguments.level, arguments.seed, arguments.empty
+        self.resamples: int = arguments.resamples
+        self._check(arguments.max_grade)
+
+    def _check(self, max_grade: float | None) -> None:
+        """Refuse samples that do not suit the metrics."""
+        metrics, source, largest = self.metrics, self.samples.source, float(self.samples.grades.max())
+        if self.samples.data.qid is None and "map" in metrics:
+            raise ValueError(f"{source} has no queries, but map is the mean of AP over queries; use ap instead")
+        if largest > _LARGEST_GRADE and any(metric.graded and metric.gain == "exp2" for metric in metrics.values()):
+            raise ValueError(
+                f"{source}: a label is {shown(largest)}, so the gain in ndcg, 2^label - 1, is too large for a "
+                "float64; use --gain linear"
+            )
+        if max_grade is not None and largest > max_grade:
+            raise ValueError(
+                f"{source}: a label is {shown(largest)}, above --max-grade {shown(max_grade)}; raise --max-grade"
+            )
+        if self.empty == "error":  # said before anything else; it does not depend on scores
+            for name, metric in metrics.items():
+                per_query(metric, np.zeros(self.samples.n), self._truth(name), self.samples.qid, empty="error")
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several queries."""
+        return self.samples.n_queries > 1
+
+    @property
+    def over(self) -> str:
+        """What is drawn again for an interval."""
+        return "queries" if self.several else "samples"
+
+    @property
+    def percent(self) -> str:
+        """The level of intervals."""
+        return f"{100 * self.level:g}%"
+
+    def _truth(self, name: str) -> NDArray[Any]:
+        return self.metrics[name].truth(self.samples.relevant, self.samples.grades)
+
+    def judge(self, name: str, scores: NDArray[np.float64]) -> Judged:
+        """A metric of scores (n,)."""
+        metric, truth, qid = self.metrics[name], self._truth(name), self.samples.qid
+        values = per_query(metric, scores, truth, qid)[1]
+        value = metric(scores, truth, qid=qid, empty=self.empty)
+        low = high = math.nan
+        if self.resamples:
+            low, high = bootstrap_interval(metric, scores, truth, qid, n_resamples=self.resamples, **self._how())
+        return Judged(name, value, low, high, int(np.isfinite(values).sum()))
+
+    def compare(self, name: str, scores: Sequence[NDArray[np.float64]]) -> Comparison:
+        """A metric of the scores of two models; without an interval if none is asked for."""
+        (a, b), metric, qid = scores, self.metrics[name], self.samples.qid
+        return compare(metric, a, b, self._truth(name), qid, n_resamples=max(self.resamples, 1), **self._how())
+
+    def _how(self) -> dict[str, Any]:
+        return {"level": self.level, "seed": self.seed, "empty": self.empty}
+
+    def count(self, judged: Judged) -> str:
+        """How many queries a metric could judge, of several."""
+        return f"   {judged.queries:,} of {self.samples.n_queries:,} queries" if self.several else ""

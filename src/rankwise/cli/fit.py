@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.fit_models import FOLDS, SVM, Ranker
+from rankwise.arguments import first_true
 from rankwise.cli.inputs import Samples, add_data, counted, read
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import (
@@ -23,13 +24,17 @@ from rankwise.cli.parsing import (
     file_name,
     option,
 )
+from rankwise.metrics import as_loss, as_metric
 
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
+FOLDS = 5
 SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 # Options that only RankSVM has, and those that say how its C is chosen.
-_OF_RANK_SVM = ("loss", "C", "scoring", "solver", "method", "tol", "max_iter", "threads")
+_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "solver", "method", "tol", "max_iter", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
 _NOT_GIVEN = object()
+# Of two samples, every candidate separates one from the other, and nothing can judge it.
+_LEAST = 3
 _EPILOG = """\
 formats and labels:
   TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (arrays X, y, qid) or
@@ -42,7 +47,7 @@ models:
   linear-ranker  tries several classifiers and versions of them refined for the metric, scores them by cross-validation,
                  and averages them, the better ones with more weight. It scales the features itself.
   rank-svm       minimises a convex bound of a ranking loss (the structured hinge) and reports how close it came to the
-                 minimum. It takes the features as they are. Its options need --model rank-svm.
+                 minimum. Its options need --model rank-svm.
 
 interrupting:
   Ctrl-C keeps the best model so far and exits with status 130. During cross-validation, it stops the search and fits
@@ -97,6 +102,11 @@ def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
     add_loss(group)
     scoring = "with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)"
     option(group, "--scoring", scoring, metavar="METRIC")
+    standardize = (
+        "train on features with mean 0 and standard deviation 1 (sparse features are only scaled); the saved model "
+        "takes the features as they are in the file"
+    )
+    group.add_argument("--standardize", action="store_true", help=standardize)
     option(group, "--solver", "optimiser; auto uses cutting planes", "auto", choices=SOLVERS)
     add_solver(group, threads="the search for most violating rankings")
     option(group, "--max-iter", "largest number of iterations", 10_000, whole=(1,))
@@ -116,19 +126,25 @@ def run(arguments: argparse.Namespace) -> int:
     aside = f" ({samples.one_class:,} left out: only one class)" if samples.one_class else ""
     voice.say(samples.line(f" with {counted(samples.n_features, 'feature')}", aside))
     model = kind.estimator(voice)
-    interrupted = _fit(model, samples, voice)
+    X, scaling = _standardized(samples) if arguments.standardize else (samples.data.X, None)
+    interrupted = _fit(model, X, samples, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
-    doubt = None if interrupted else kind.doubt(model, samples.source)
-    if doubt is not None:
-        voice.note(doubt)
+    if isinstance(kind, Ranker) and not interrupted and not math.isfinite(model.best_score_):
+        voice.note(
+            f"{samples.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
+            "samples, or measure the model on others with rankwise evaluate"
+        )
+    if scaling is not None:
+        _fold(model, *scaling, samples.source)
     if samples.data.feature_names is not None:
         model.feature_names_in_ = np.array(samples.data.feature_names, dtype=object)
     note = {"source": samples.source, "first_index": samples.data.first_index, "relevant_from": relevant_from}
-    model.save(arguments.output, {**note, "interrupted": interrupted})
+    model.save(arguments.output, {**note, "standardized": arguments.standardize, "interrupted": interrupted})
     if interrupted:
-        voice.note(f"interrupted: {arguments.output} contains {kind.kept(model)}")
+        gap = f" (relative gap {model.gap_:.1e})" if isinstance(kind, SVM) else ""
+        voice.note(f"interrupted: {arguments.output} contains the best model so far{gap}")
     voice.say(*kind.summary(model), f"model: {arguments.output}")
     document = {
         "model": arguments.output,
@@ -146,8 +162,8 @@ def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
     """Check the arguments before anything is read, and set options that were not given to their defaults."""
     given = [name for name in _OF_RANK_SVM if getattr(arguments, name) is not _NOT_GIVEN]
     if arguments.model == RANKER and given:
-        option = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{option} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {option}")
+        first = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"{first} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {first}")
     if arguments.model == RANK_SVM and arguments.metric is not None:
         raise ValueError(
             f"--metric is an option of --model {RANKER}; with {RANK_SVM}, use --loss, and --scoring to choose C"
@@ -159,16 +175,40 @@ def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
     return Ranker(arguments) if arguments.model == RANKER else SVM(arguments)
 
 
-def _fit(model: Any, samples: Samples, voice: Voice) -> bool:
+def _fit(model: Any, X: Any, samples: Samples, voice: Voice) -> bool:
     """Train, and print warnings as one line each; whether it was interrupted."""
-    data, y = samples.data, _target(samples)
-    qid = samples.qid if y.dtype.kind == "f" else data.qid  # grades need a query: all samples may be one
+    y = _target(samples)
+    qid = samples.qid if y.dtype.kind == "f" else samples.data.qid  # grades need a query: all samples may be one
     with voice.noting_warnings():
         try:
-            model.fit(data.X, y, qid)
+            model.fit(X, y, qid)
         except KeyboardInterrupt:
             return True
     return False
+
+
+def _standardized(samples: Samples) -> tuple[Any, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """X with features of deviation 1, and of mean 0 unless it is sparse; and the means and deviations."""
+    from sklearn.preprocessing import StandardScaler
+
+    X = samples.data.X
+    dense = isinstance(X, np.ndarray)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler(copy=False, with_mean=dense).fit(X)
+    mean = scaler.mean_ if dense else np.zeros(X.shape[1])
+    if (k := first_true(~(np.isfinite(mean) & np.isfinite(scaler.scale_)))) is not None:
+        raise ValueError(f"{samples.source}: feature {k + 1} is too large to standardize; rescale it")
+    return scaler.transform(X), (mean, scaler.scale_)
+
+
+def _fold(model: Any, mean: NDArray[np.float64], scale: NDArray[np.float64], source: str) -> None:
+    """((x − mean)/scale)·w + b as x·w′ + b′."""
+    with np.errstate(over="ignore"):
+        coef = model.coef_ / scale
+    intercept = model.intercept_ - coef @ mean
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError(f"{source}: a feature varies too little to standardize; rescale or remove it")
+    model.coef_, model.intercept_ = coef, intercept
 
 
 def _target(samples: Samples) -> NDArray[Any]:
@@ -179,3 +219,148 @@ def _target(samples: Samples) -> NDArray[Any]:
     labels = np.unique(y)
     whole = labels.size == 2 and (np.abs(labels) < 2**53).all() and (labels == np.floor(labels)).all()
     return (y if whole else samples.relevant).astype(np.int64)
+
+
+class Ranker:
+    """A LinearRanker."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        arguments.metric = "ap" if arguments.metric is None else arguments.metric
+        as_metric("ap" if arguments.metric == "map" else arguments.metric)
+        self._arguments = arguments
+
+    def check(self, samples: Samples) -> None:
+        """Refuse data that a model cannot be trained on."""
+        if samples.n < _LEAST:
+            raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
+        if self._arguments.metric == "map" and samples.data.qid is None:
+            raise ValueError(
+                f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
+            )
+
+    def estimator(self, voice: Voice) -> Any:
+        """The model, to be fitted."""
+        from rankwise import LinearRanker
+
+        given = self._arguments
+        return LinearRanker(
+            given.metric,
+            cv=given.cv or FOLDS,
+            n_jobs=given.jobs,
+            random_state=given.seed,
+            verbose=0 if given.quiet else 1,
+        )
+
+    def summary(self, model: Any) -> list[str]:
+        """What was tried."""
+        report, timing = model.report_, model.timing_
+        n = report.folds.shape[1]
+        on = f"scores by {n}-fold cross-validation" if n else "not scored: too few samples for cross-validation"
+        return [
+            f"metric {report.metric}, {on}:",
+            *str(report).splitlines(),
+            f"{timing['total']:.2f} s in total, {timing['search']:.2f} s of it for cross-validation",
+        ]
+
+    def document(self, model: Any) -> dict[str, Any]:
+        """The same as plain data."""
+        report, timing = model.report_, model.timing_
+        rows = zip(report.names, report.scores, report.folds, report.columns["worse_by"], report.shares, strict=True)
+        keys = ("name", "score", "folds", "worse_by", "share")
+        return {
+            "metric": report.metric,
+            "candidates": [dict(zip(keys, row, strict=True)) for row in rows],
+            "best_score": model.best_score_,
+            "seconds": {name: timing[name] for name in ("total", "search", "fit")},
+        }
+
+
+class SVM:
+    """A RankSVM, or a RankSVMCV if C is to be chosen."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        if arguments.scoring is not None:
+            as_metric(arguments.scoring)
+        self._arguments, self._chooses_C = arguments, arguments.C is None
+
+    def check(self, samples: Samples) -> None:
+        """Refuse fewer samples or queries than folds, as each must have both classes."""
+        if not self._chooses_C:
+            return
+        cv = self._arguments.cv or FOLDS
+        what, n = "samples of the rarer class", min(samples.positives, samples.n - samples.positives)
+        if samples.n_queries > 1:
+            what, n = "queries with both classes", samples.n_queries - samples.one_class
+        if n < cv:
+            remedy = f"--cv {n} or lower" if n > 1 else "--C NUMBER"
+            raise ValueError(f"{samples.source}: only {n} {what} for {cv} folds; use {remedy}")
+
+    def estimator(self, voice: Voice) -> Any:
+        """The model, to be fitted."""
+        from rankwise import RankSVM, RankSVMCV
+
+        given = self._arguments
+        common: dict[str, Any] = {
+            "solver": given.solver,
+            "method": given.method,
+            "tol": given.tol,
+            "max_iter": given.max_iter,
+            "n_threads": given.threads,
+            "random_state": given.seed,
+            "verbose": 0 if given.quiet else 1,
+        }
+        if not self._chooses_C:
+            return RankSVM(given.loss, given.C, **common)
+        model = RankSVMCV(given.loss, cv=given.cv or FOLDS, scoring=given.scoring, n_jobs=given.jobs, **common)
+        voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
+        return model
+
+    def summary(self, model: Any) -> list[str]:
+        """What was minimised, how surely, and at what cost."""
+        given, timing = self._arguments, model.timing_
+        share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if given.jobs in (None, 1) else ""
+        return [
+            *(self._choice(model) if self._chooses_C else [f"loss {given.loss}, C = {model.C:g}"]),
+            f"objective {model.objective_:.6g}, within {model.gap_:.1e} of the minimum (relative gap)",
+            f"{counted(model.n_iter_, 'iteration')}{' in the last fit' if self._chooses_C else ''}, "
+            f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s{share}",
+        ]
+
+    def _choice(self, model: Any) -> list[str]:
+        """The scores of every C, the chosen one marked."""
+        metric = self._judge()
+        lines = [f"loss {self._arguments.loss}, C = {model.C_:.4g} chosen by cross-validated {metric}:"]
+        lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[2]} folds")
+        for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
+            found = scores[np.isfinite(scores)]
+            text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"
+            aside = f"  {found.size} folds" if found.size < scores.size else ""
+            lines.append(f"{'*' if model.C_ == C else ' '} {C:12.4g}  {text}{aside}")
+        return lines
+
+    def _judge(self) -> str:
+        """The name of the metric that C is chosen by, as RankSVMCV has it."""
+        loss = as_loss(self._arguments.loss)
+        return as_metric(self._arguments.scoring or (loss if loss.has_grades else "ap")).name
+
+    def document(self, model: Any) -> dict[str, Any]:
+        """The same and more as plain data."""
+        given, timing, choice = self._arguments, model.timing_, None
+        if self._chooses_C:
+            scores = {"C": model.Cs_[0], "scores": model.scores_[0], "best_score": model.best_score_}
+            choice = {"metric": self._judge(), **scores}
+        return {
+            "loss": given.loss,
+            "C": model.C_ if self._chooses_C else model.C,
+            "choice": choice,
+            "standardize": given.standardize,
+            "solver": given.solver,
+            "objective": model.objective_,
+            "dual": model.dual_,
+            "gap": model.gap_,
+            "tol": model.tol,
+            "converged": model.converged_,
+            "iterations": model.n_iter_,
+            "inference_calls": timing["calls"],
+            "seconds": {name: timing[name] for name in ("total", "inference", "products")},
+        }

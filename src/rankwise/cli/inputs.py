@@ -145,7 +145,7 @@ class Samples:
     """Samples with labels: which of them are relevant, their grades and queries (n,), and how many there are of what.
 
     Refused if all labels are the same and, unless both=False, if all samples are relevant or none is.
-    barren: queries without a relevant sample. one_class: these, and those without others.
+    without_relevant: queries without a relevant sample. one_class: these, and those without others.
     """
 
     def __init__(self, data: Dataset, relevant_from: float, *, both: bool = True) -> None:
@@ -160,8 +160,8 @@ class Samples:
         query = np.unique(self.qid, return_inverse=True)[1]
         sizes, n_pos = np.bincount(query), np.bincount(query, weights=self.relevant)
         self.n_queries, self.positives = sizes.size, int(self.relevant.sum())
-        self.barren = int((n_pos == 0).sum())
-        self.one_class = self.barren + int((n_pos == sizes).sum())
+        self.without_relevant = int((n_pos == 0).sum())
+        self.one_class = self.without_relevant + int((n_pos == sizes).sum())
 
     def _check(self, labels: NDArray[np.float64], both: bool) -> None:
         if self.relevant.any() and not self.relevant.all():

@@ -27,10 +27,8 @@ from rankwise.io.tables import Dataset, Wanted, check_size, checked, choose_colu
 
 _KNOWN = ("X", "y", "qid", "feature_names")
 # Errors that damaged archives raise.
-ARCHIVE_ERRORS = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
-    *(ValueError, OverflowError, RuntimeError),
-)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError)
+ARCHIVE_ERRORS = (*_DAMAGED, OSError, ValueError, OverflowError, RuntimeError)
 # Errors of NumPy for a header that is not a literal or not of an array; warnings may be turned into errors.
 _NO_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError, Warning)
 # bool, integers and floats up to 8 bytes, and strings.

@@ -216,21 +216,8 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         pass
     refused(path)
     newer = b'{"format": "rankwise-model", "format_version": ' + b"9" * 9999
-    texts = [
-        b"",
-        b"{",
-        b"{}",
-        b"null",
-        b"[]",
-        b'"x"',
-        b"NaN",
-        b"[" * 100_000,
-        b"1" * 10_000,
-        b"\xff",
-        b"\xff\xfe",
-        newer,
-    ]
-    for text in (*texts, b'{"format": NaN}'):
+    texts = [b"", b"{", b"{}", b"null", b"[]", b'"x"', b"NaN", b'{"format": NaN}', newer]
+    for text in (*texts, b"[" * 100_000, b"1" * 10_000, b"\xff", b"\xff\xfe"):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("rankwise.json", text)
         refused(path)
