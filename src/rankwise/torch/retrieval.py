@@ -163,7 +163,9 @@ def _part(
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    return operator.apply(scores, target, mask, None, options, traced=again)
+    function, told = operator.function_for(scores, options, traced=again)
+    values, filled = function.apply(scores, target, mask, None, *told)[:2]
+    return values, filled
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
