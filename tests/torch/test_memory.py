@@ -11,6 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch_batches import samples, with_gradient  # noqa: E402
+
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional, operator  # noqa: E402
 
@@ -26,21 +28,8 @@ LOSSES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 INTERRUPTIONS = (KeyboardInterrupt, ValueError)
 
 
-def samples(*shape: int, seed: int = 0) -> tuple[Any, Any]:
-    made = torch.Generator().manual_seed(seed)
-    scores = torch.randn(*shape, generator=made, dtype=torch.float64)
-    return scores, torch.rand(*shape, generator=made) < 0.3
-
-
 def batches(n: int = N, size: int = 25) -> Any:
     return torch.randperm(n, generator=torch.Generator().manual_seed(1)).split(size)
-
-
-def with_gradient(loss: Any, scores: Any, *args: Any, **given: Any) -> tuple[Any, Any]:
-    leaf = scores.detach().clone().requires_grad_()
-    value = loss(leaf, *args, **given)
-    value.sum().backward()
-    return value.detach(), leaf.grad
 
 
 @pytest.mark.parametrize("backend", ["auto", "tensor"])

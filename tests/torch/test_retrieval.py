@@ -79,15 +79,15 @@ def check(expected: tuple[Any, ...], leaves: list[Any], found: Any, reduction: s
         assert ours.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("chunk_size", [None, 1, 3, 13, 50])
+@pytest.mark.parametrize("chunk_size", [None, 1, 4])
 @pytest.mark.parametrize("referred", [False, True], ids=["each other", "references"])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 @pytest.mark.parametrize("name", SURROGATES)
 def test_every_embedding_is_a_query(name: str, similarity: str, referred: bool, chunk_size: int | None) -> None:
-    embeddings, labels = points(13)
-    reference, reference_labels = points(12, seed=1) if referred else (None, None)
+    embeddings, labels = points(9)
+    reference, reference_labels = points(8, seed=1) if referred else (None, None)
     if referred:
-        reference[0], reference_labels[0], reference_labels[6] = embeddings[0], labels[0], 0  # a copy is ranked, too
+        reference[0], reference_labels[0], reference_labels[4] = embeddings[0], labels[0], 0  # a copy is ranked, too
     surrogate, given = SURROGATES[name]
     ways = zip(product(("mean", "sum", "none"), ("skip", "zero")), ("ap", "ndcg", OWN) * 2, strict=True)
     for (reduction, empty), loss in ways:
