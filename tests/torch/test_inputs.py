@@ -12,6 +12,8 @@ import rankwise as rw
 
 torch = pytest.importorskip("torch")
 
+from torch_batches import batch, with_gradient  # noqa: E402
+
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
 
@@ -20,19 +22,6 @@ NAN, INF = float("nan"), float("inf")
 # Each row is a list, unless a test says otherwise.
 structured_hinge = partial(functional.structured_hinge, dim=-1)
 direct_loss = partial(functional.direct_loss, dim=-1)
-
-
-def batch(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> tuple[Any, Any]:
-    made = torch.Generator().manual_seed(seed)
-    scores, target = torch.randn(*shape, generator=made).to(dtype), torch.rand(*shape, generator=made) < 0.4
-    target[..., 0], target[..., 1] = True, False
-    return scores, target
-
-
-def gradient_of(scores: Any, target: Any, **options: Any) -> Any:
-    leaf = scores.detach().clone().requires_grad_()
-    structured_hinge(leaf, target, **options).sum().backward()
-    return leaf.grad
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -106,12 +95,12 @@ def test_gradients_accumulate_and_outlive_later_calls() -> None:
     once = leaf.grad.clone()
     other = batch(9, 30, seed=1)
     for _ in range(3):
-        gradient_of(*other)
+        with_gradient(structured_hinge, *other)
     assert torch.equal(leaf.grad, once)
     structured_hinge(leaf, target).backward()
     torch.testing.assert_close(leaf.grad, 2 * once)
     structured_hinge(leaf, ~target, scale=5.0).backward()
-    torch.testing.assert_close(leaf.grad, 2 * once + gradient_of(scores, ~target, scale=5.0))
+    torch.testing.assert_close(leaf.grad, 2 * once + with_gradient(structured_hinge, scores, ~target, scale=5.0)[1])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -168,7 +157,9 @@ def test_views_of_any_strides_are_ranked_as_their_copies_are(backend: str) -> No
         assert structured_hinge(view, labels, backend=backend) == structured_hinge(*copied, backend=backend)
         base = scores.clone().requires_grad_()
         structured_hinge(base.T, target.T, backend=backend).backward()
-        torch.testing.assert_close(base.grad, gradient_of(scores, target, dim=0, backend=backend))
+        torch.testing.assert_close(
+            base.grad, with_gradient(structured_hinge, scores, target, dim=0, backend=backend)[1]
+        )
 
 
 def test_without_gradient_modes_the_value_is_the_same_and_inputs_are_left_alone() -> None:
@@ -184,7 +175,7 @@ def test_without_gradient_modes_the_value_is_the_same_and_inputs_are_left_alone(
         assert found.item() == value.item()
         assert by_tensors.item() == pytest.approx(value.item(), rel=1e-6)
     assert not structured_hinge(scores, target).requires_grad
-    gradient_of(scores, target, backend="tensor")  # after inference mode has filled the tables
+    with_gradient(structured_hinge, scores, target, backend="tensor")  # after inference mode has filled the tables
     assert torch.equal(scores, before)
 
 

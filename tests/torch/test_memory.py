@@ -11,6 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch_batches import samples, with_gradient  # noqa: E402
+
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional, operator  # noqa: E402
 
@@ -26,21 +28,8 @@ LOSSES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 INTERRUPTIONS = (KeyboardInterrupt, ValueError)
 
 
-def samples(*shape: int, seed: int = 0) -> tuple[Any, Any]:
-    made = torch.Generator().manual_seed(seed)
-    scores = torch.randn(*shape, generator=made, dtype=torch.float64)
-    return scores, torch.rand(*shape, generator=made) < 0.3
-
-
 def batches(n: int = N, size: int = 25) -> Any:
     return torch.randperm(n, generator=torch.Generator().manual_seed(1)).split(size)
-
-
-def with_gradient(loss: Any, scores: Any, *args: Any, **given: Any) -> tuple[Any, Any]:
-    leaf = scores.detach().clone().requires_grad_()
-    value = loss(leaf, *args, **given)
-    value.sum().backward()
-    return value.detach(), leaf.grad
 
 
 @pytest.mark.parametrize("backend", ["auto", "tensor"])
@@ -141,12 +130,19 @@ def test_an_interrupted_step_leaves_the_memory_as_it_was(monkeypatch: Any, error
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_between_two_writes_the_memory_can_be_ranked(interrupt_writes: Any, writes: int) -> None:
+def test_between_two_writes_the_memory_can_be_ranked(monkeypatch: Any, writes: int) -> None:
     """Samples seen before have their new scores or their old ones, and the others are there with all or not at all."""
     scores, target = samples(N)
     memory = rwt.ScoreMemory(N).double()
     functional.smooth_loss(scores[:40], target[:40], index=torch.arange(40), memory=memory)
-    interrupt_writes(writes)
+    copied, left = torch.Tensor.index_copy_, iter(range(writes))
+
+    def torn(*args: Any) -> Any:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return copied(*args)
+
+    monkeypatch.setattr(torch.Tensor, "index_copy_", torn)
     with pytest.raises(KeyboardInterrupt):
         functional.smooth_loss(-scores[30:], target[30:], index=torch.arange(30, N), memory=memory)
     assert torch.equal(memory.seen[0], torch.arange(N) < 40)

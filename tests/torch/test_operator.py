@@ -7,7 +7,6 @@ import gc
 import io
 import pickle
 import shutil
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from rankwise.queries import Solved
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch_batches import batch, with_gradient  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
@@ -44,20 +44,6 @@ class Everywhere(rw.Surrogate):
         gradient = (~queries.relevant).astype(scores.dtype)
         ends = np.append(0.0, np.cumsum(gradient * scores))[queries.starts]
         return Solved(np.diff(ends), np.diff(ends), *queries.counts, gradient)
-
-
-def batch(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> tuple[Any, Any]:
-    made = torch.Generator().manual_seed(seed)
-    scores, target = torch.randn(*shape, generator=made).to(dtype), torch.rand(*shape, generator=made) < 0.4
-    target[..., 0], target[..., 1] = True, False
-    return scores, target
-
-
-def value_and_gradient(run: Callable[..., Any], scores: Any, *args: Any) -> tuple[Any, Any]:
-    leaf = scores.detach().clone().requires_grad_()
-    value = run(leaf, *args)
-    value.sum().backward()
-    return value.detach(), leaf.grad
 
 
 def assert_same(one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
@@ -99,7 +85,7 @@ def test_modules_compile_without_a_graph_break(compiled: Any, module: Any, also:
     """Each way to call a module compiles anew, so the ways without a gradient take turns."""
     scores, target = batch(6, 8)
     run = compiled(module)
-    assert_same(value_and_gradient(run, scores, target), value_and_gradient(module, scores, target))
+    assert_same(with_gradient(run, scores, target), with_gradient(module, scores, target))
     if "plain" in also:  # where no gradient is asked for
         torch.testing.assert_close(run(scores, target), module(scores, target))
     if "no_grad" in also:
@@ -117,7 +103,7 @@ def test_masks_and_ragged_queries_compile(compiled: Any) -> None:
             return structured_hinge(2 * a, b, qid=q, mask=m, reduction=how)
 
         args = (target, qid, mask)
-        assert_same(value_and_gradient(compiled(run), scores, *args), value_and_gradient(run, scores, *args))
+        assert_same(with_gradient(compiled(run), scores, *args), with_gradient(run, scores, *args))
 
 
 @needs_a_recent_compiler
@@ -207,7 +193,7 @@ def test_the_default_compiler_agrees_too(compiled: Any) -> None:
         return structured_hinge(2.0 * a, b, dim=0, backend="tensor") + 3.0 * structured_hinge(torch.tanh(a), b, OWN)
 
     scores, target = batch(9, 4)
-    assert_same(value_and_gradient(compiled(run, "inductor"), scores, target), value_and_gradient(run, scores, target))
+    assert_same(with_gradient(compiled(run, "inductor"), scores, target), with_gradient(run, scores, target))
 
 
 @pytest.mark.parametrize("backend", ["core", "tensor"])
@@ -247,7 +233,7 @@ def test_vmap_equals_a_loop_with_and_without_gradient(surrogate: Any, options: d
     def total(a: Any, b: Any, m: Any) -> Any:
         return run(a, b, m).sum()
 
-    loop = [value_and_gradient(run, *one) for one in zip(scores, target, mask, strict=True)]
+    loop = [with_gradient(run, *one) for one in zip(scores, target, mask, strict=True)]
     torch.testing.assert_close(torch.vmap(run)(scores, target, mask), torch.stack([value for value, _ in loop]))
     gradients = torch.vmap(torch.func.grad(total))(scores, target, mask)
     torch.testing.assert_close(gradients, torch.stack([gradient for _, gradient in loop]))
@@ -265,7 +251,7 @@ def test_jacobians_agree_in_all_of_pytorchs_ways() -> None:
 
     expected = torch.zeros(4, 4, 7)
     for row in range(4):
-        expected[row, row] = value_and_gradient(lambda a: structured_hinge(a, target), scores)[1][row] * 4
+        expected[row, row] = with_gradient(lambda a: structured_hinge(a, target), scores)[1][row] * 4
     torch.testing.assert_close(torch.func.jacrev(run)(scores), expected)
     torch.testing.assert_close(torch.autograd.functional.jacobian(run, scores), expected)
     torch.testing.assert_close(torch.autograd.functional.jacobian(run, scores, vectorize=True), expected)
@@ -322,7 +308,7 @@ def test_repeated_runs_are_equal_bit_by_bit_for_any_number_of_threads(backend: s
         found = []
         for number in (1, 1, 2, 2):
             torch.set_num_threads(number)
-            found.append(value_and_gradient(run, scores))
+            found.append(with_gradient(run, scores))
     finally:
         torch.set_num_threads(threads)
     for value, gradient in found[1:]:
@@ -381,9 +367,9 @@ def test_a_model_trained_with_the_loss_is_exported_without_it() -> None:
 def test_a_column_ranked_as_one_query_compiles_and_maps(compiled: Any, dtype: Any) -> None:
     scores, target = (one[:, None] for one in batch(9, dtype=dtype))
     module = rwt.APHingeLoss(dim=0)
-    expected = value_and_gradient(module, scores, target)
+    expected = with_gradient(module, scores, target)
     assert expected[0].item() == functional.structured_hinge(scores[:, 0], target[:, 0]).item() > 0.0
-    assert_same(value_and_gradient(compiled(module), scores, target), expected)
+    assert_same(with_gradient(compiled(module), scores, target), expected)
     pair = torch.stack([scores, 2 * scores])
     mapped = torch.vmap(lambda a: module(a, target))(pair)
     torch.testing.assert_close(mapped, torch.stack([module(one, target) for one in pair]))

@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch_batches import samples, with_gradient  # noqa: E402
+
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
 from rankwise.torch.on_device.tables import _TABLES  # noqa: E402
@@ -46,21 +48,9 @@ def default_dtype() -> Iterator[Callable[[Any], None]]:
     change(torch.float32)
 
 
-def samples(*shape: int, seed: int = 3) -> tuple[Any, Any]:
-    made = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=made, dtype=torch.float64), torch.rand(*shape, generator=made) < 0.3
-
-
-def with_gradient(run: Callable[[Any], Any], scores: Any) -> tuple[Any, Any]:
-    leaf = scores.clone().requires_grad_()
-    value = run(leaf)
-    value.sum().backward()
-    return value.detach(), leaf.grad
-
-
 def calls(name: str, backend: str) -> dict[str, Callable[[Any], Any]]:
     """The loss of flat scores (N,) in all forms."""
-    loss, (_, target) = LOSSES[name], samples(N)
+    loss, (_, target) = LOSSES[name], samples(N, seed=3)
     runs = {form: lambda s, o=options: loss(s, target, backend=backend, **o) for form, options in FLAT.items()}
     runs["columns"] = lambda s: loss(s[:, None] * torch.arange(1, 4), target[:, None].expand(N, 3), dim=0)
     if name != "direct" and (name, backend) != ("smooth", "tensor"):
@@ -80,7 +70,7 @@ def calls(name: str, backend: str) -> dict[str, Callable[[Any], Any]]:
 
 @pytest.mark.parametrize(("name", "backend"), CASES)
 def test_the_default_type_of_pytorch_changes_no_bit(name: str, backend: str, default_dtype: Any) -> None:
-    scores, _ = samples(N)
+    scores, _ = samples(N, seed=3)
     for form, run in calls(name, backend).items():
         default_dtype(torch.float32)
         found = with_gradient(run, scores)
@@ -94,8 +84,8 @@ def test_the_default_type_of_pytorch_changes_no_bit(name: str, backend: str, def
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("width", [0.5, 1.0])
 def test_rank_sort_and_retrieval_have_their_precision_too(width: float, backend: str, default_dtype: Any) -> None:
-    scores, target = samples(N)
-    quality = target * samples(N)[0].sigmoid()
+    scores, target = samples(N, seed=3)
+    quality = target * samples(N, seed=3)[0].sigmoid()
     options: dict[str, Any] = {"qid": QID, "mask": MASK, "width": width, "backend": backend}
     runs: list[Callable[[Any], Any]] = [
         lambda s: sum(functional.rank_sort_loss(s, quality, **options)),
@@ -110,7 +100,7 @@ def test_rank_sort_and_retrieval_have_their_precision_too(width: float, backend:
 
 @pytest.mark.parametrize(("name", "backend"), CASES)
 def test_the_gradient_among_a_memory_is_that_of_all_samples_times_a_quotient(name: str, backend: str) -> None:
-    scores, target = samples(N)
+    scores, target = samples(N, seed=3)
     memory = rwt.ScoreMemory(N).double()
     LOSSES[name](scores, target, index=INDEX, memory=memory)
     _, whole = with_gradient(lambda s: LOSSES[name](s, target, backend=backend), scores)

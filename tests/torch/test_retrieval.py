@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,13 @@ import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import core, operator  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
-# Each surrogate of similarities, by the core, with the options of the loss that ask for it.
-SURROGATES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "hinge": (partial(rw.structured_hinge, scale=2.0), {"surrogate": "hinge", "scale": 2.0}),
-    "smooth": (partial(rw.smooth_loss, width=0.2), {"surrogate": "smooth", "width": 0.2}),
-    "error-driven": (partial(rw.error_driven_loss, width=0.2), {"surrogate": "error-driven", "width": 0.2}),
+# Each surrogate of similarities, and the options of the loss that ask for it.
+SURROGATES: dict[str, tuple[rw.Surrogate, dict[str, Any]]] = {
+    "hinge": (rw.Hinge(2.0), {"surrogate": "hinge", "scale": 2.0}),
+    "smooth": (rw.Smooth(0.2), {"surrogate": "smooth", "width": 0.2}),
+    "error-driven": (rw.ErrorDriven(0.2), {"surrogate": "error-driven", "width": 0.2}),
+    "an object": (rw.Hinge(3.0), {"surrogate": rw.Hinge(3.0)}),
 }
-HINGE = SURROGATES["hinge"][1]
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 
 
@@ -40,10 +40,10 @@ def by_loop(
     embeddings: Any,
     labels: Any,
     loss: Any,
+    surrogate: rw.Surrogate,
     cosine: bool,
     reference: Any = None,
     reference_labels: Any = None,
-    surrogate: str = "hinge",
 ) -> tuple[list[float], list[bool], Any, list[Any]]:
     """The loss of each query, whether it counts, and by autograd through the similarities the gradient of each."""
     queries = embeddings.detach().clone().requires_grad_()
@@ -55,7 +55,7 @@ def by_loop(
         relevant = (of_others[ranked] == labels[i]).numpy()
         lengths = queries[i].norm() * others[ranked].norm(dim=1) if cosine else 1.0
         similarities = (others[ranked] * queries[i]).sum(1) / lengths
-        found = SURROGATES[surrogate][0](similarities.detach().numpy(), relevant, loss)
+        found = rw.evaluate(surrogate, similarities.detach().numpy(), relevant, loss)
         values.append(found.value)
         filled.append(bool(0 < relevant.sum() < relevant.size))
         surrogates.append((similarities * torch.tensor(found.gradient.copy())).sum())
@@ -73,25 +73,32 @@ def check(expected: tuple[Any, ...], leaves: list[Any], found: Any, reduction: s
         found = found @ weights
     torch.testing.assert_close(found, values @ weights, rtol=1e-10, atol=1e-10)
     found.backward()
-    (surrogates @ weights).backward()
-    for ours, theirs in zip(leaves, their_leaves, strict=True):
-        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-9, atol=1e-10)
+    theirs = torch.autograd.grad(surrogates @ weights, their_leaves, retain_graph=True)
+    for ours, gradient in zip(leaves, theirs, strict=True):
+        torch.testing.assert_close(ours.grad, gradient, rtol=1e-9, atol=1e-10)
         assert ours.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("chunk_size", [None, 1, 3, 13, 50])
+@pytest.mark.parametrize("chunk_size", [None, 1, 4])
+@pytest.mark.parametrize("referred", [False, True], ids=["each other", "references"])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-@pytest.mark.parametrize("loss", ["ap", "ndcg", OWN], ids=str)
-def test_every_embedding_is_a_query_against_the_others(loss: Any, similarity: str, chunk_size: int | None) -> None:
-    embeddings, labels = points(13)
-    for reduction in ("mean", "sum", "none"):
-        for empty in ("skip", "zero"):
-            expected = by_loop(embeddings, labels, loss, similarity == "cosine")
-            assert not all(expected[1])
-            leaf = embeddings.clone().requires_grad_()
-            options = {**HINGE, "similarity": similarity, "reduction": reduction, "empty": empty}
+@pytest.mark.parametrize("name", SURROGATES)
+def test_every_embedding_is_a_query(name: str, similarity: str, referred: bool, chunk_size: int | None) -> None:
+    embeddings, labels = points(9)
+    reference, reference_labels = points(8, seed=1) if referred else (None, None)
+    if referred:
+        reference[0], reference_labels[0], reference_labels[4] = embeddings[0], labels[0], 0  # a copy is ranked, too
+    surrogate, given = SURROGATES[name]
+    ways = zip(product(("mean", "sum", "none"), ("skip", "zero")), ("ap", "ndcg", OWN) * 2, strict=True)
+    for (reduction, empty), loss in ways:
+        expected = by_loop(embeddings, labels, loss, surrogate, similarity == "cosine", reference, reference_labels)
+        assert not all(expected[1])
+        for backend in ("core", "tensor"):
+            leaves = [one.clone().requires_grad_() for one in (embeddings, reference) if one is not None]
+            options = {**given, "similarity": similarity, "reduction": reduction, "empty": empty, "backend": backend}
             module = rwt.RetrievalLoss(loss, chunk_size=chunk_size, **options)
-            check(expected, [leaf], module(leaf, labels), reduction, empty)
+            found = module(leaves[0], labels, *([leaves[1], reference_labels] if referred else []))
+            check(expected, leaves, found, reduction, empty)
 
 
 def test_by_default_the_loss_is_the_smooth_one_with_the_width_that_was_measured() -> None:
@@ -103,32 +110,6 @@ def test_by_default_the_loss_is_the_smooth_one_with_the_width_that_was_measured(
     assert retrieval_loss(embeddings, labels).item() == expected(embeddings, labels).item()
     hinge = [rwt.RetrievalLoss(surrogate="hinge", **options) for options in ({}, {"scale": 1.0})]
     assert hinge[0](embeddings, labels).item() == hinge[1](embeddings, labels).item()
-
-
-@pytest.mark.parametrize("chunk_size", [None, 4])
-@pytest.mark.parametrize("similarity", ["cosine", "dot"])
-@pytest.mark.parametrize("backend", ["core", "tensor"])
-def test_references_are_all_ranked_and_get_their_gradient(backend: str, similarity: str, chunk_size: Any) -> None:
-    embeddings, labels = points(9)
-    reference, reference_labels = points(12, seed=1)
-    reference[0] = embeddings[0]  # a copy of a query is ranked like any other
-    reference_labels[0] = labels[0]
-    expected = by_loop(embeddings, labels, "ap", similarity == "cosine", reference, reference_labels)
-    leaves = [embeddings.requires_grad_(), reference.requires_grad_()]
-    options: dict[str, Any] = {**HINGE, "similarity": similarity, "chunk_size": chunk_size, "backend": backend}
-    found = rwt.RetrievalLoss(**options)(embeddings, labels, reference, reference_labels)
-    check(expected, leaves, found, "mean", "skip")
-
-
-@pytest.mark.parametrize("chunk_size", [None, 4])
-@pytest.mark.parametrize("backend", ["core", "tensor"])
-@pytest.mark.parametrize("surrogate", SURROGATES)
-def test_every_surrogate_is_the_one_of_the_core(surrogate: str, backend: str, chunk_size: int | None) -> None:
-    embeddings, labels = points(9)
-    options: dict[str, Any] = {"backend": backend, "chunk_size": chunk_size, **SURROGATES[surrogate][1]}
-    expected = by_loop(embeddings, labels, "ap", True, surrogate=surrogate)
-    leaf = embeddings.clone().requires_grad_()
-    check(expected, [leaf], rwt.RetrievalLoss(**options)(leaf, labels), "mean", "skip")
 
 
 def test_an_embedding_does_not_meet_itself() -> None:
@@ -173,21 +154,21 @@ def test_a_zero_embedding_has_a_finite_gradient() -> None:
 def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, chunk_size: int | None) -> None:
     seen: list[tuple[int, ...]] = []
     held: list[StorageWeakRef] = []
-    apply, solve_batch = operator.apply, core.solve_batch
+    function_for, solve_batch = operator.function_for, core.solve_batch
 
     def watch(scores: Any, *args: Any, **options: Any) -> Any:
         if chunk_size is not None:
             assert sum(not one.expired() for one in held) == 0, "similarities of an earlier chunk are still held"
         seen.append(tuple(scores.shape))
         held.append(StorageWeakRef(scores.untyped_storage()))
-        return apply(scores, *args, **options)
+        return function_for(scores, *args, **options)
 
     def watch_gradient(*args: Any) -> Any:
         found = solve_batch(*args)
         held.append(StorageWeakRef(found[0].gradient.untyped_storage()))
         return found
 
-    monkeypatch.setattr(operator, "apply", watch)
+    monkeypatch.setattr(operator, "function_for", watch)
     monkeypatch.setattr(core, "solve_batch", watch_gradient)
     embeddings, labels = points(40)
     leaf = embeddings.requires_grad_()

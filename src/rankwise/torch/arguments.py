@@ -67,7 +67,10 @@ def checked(**options: Any) -> Asked:
 
 def takes_also(model: Callable[..., object], without: tuple[str, ...] = ()) -> Callable[[Thing], Thing]:
     """Show the arguments of a model in a signature, in place of **options."""
-    shown = {p.name: p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(model).parameters.values()}
+    shown = {}
+    for p in inspect.signature(model).parameters.values():
+        meant = getattr(p.annotation, "__forward_arg__", p.annotation)  # of a named tuple
+        shown[p.name] = p.replace(kind=p.KEYWORD_ONLY, annotation=meant)
 
     def show(thing: Thing) -> Thing:
         signature = inspect.signature(thing)

@@ -31,6 +31,20 @@ def compute_dtype(scores: Tensor) -> torch.dtype:
     return torch.float32 if scores.dtype in _HALVES else scores.dtype
 
 
+def check_per_row(name: str, given: Any, of: str, rows: Tensor, booleans: bool = False) -> None:
+    """Raise unless these are whole numbers, one for each row of a tensor called `of`."""
+    if not isinstance(given, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
+    if given.is_floating_point() or given.is_complex() or (given.dtype == torch.bool and not booleans):
+        raise TypeError(f"{name} must be integers, got {given.dtype}")
+    if given.shape != rows.shape[:1]:
+        raise ValueError(
+            f"{name} has shape {tuple(given.shape)}; {of} of shape {tuple(rows.shape)} need ({rows.shape[0]},)"
+        )
+    if given.device != rows.device:
+        raise ValueError(f"{name} is on {given.device} but {of} are on {rows.device}; move it with .to()")
+
+
 def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int | None) -> int:
     """The dimension to rank along; raises if shapes, dtypes or devices do not agree."""
     others = {name: given for name, given in (("mask", mask), ("qid", qid)) if given is not None}

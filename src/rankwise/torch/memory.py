@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankwise.arguments import check_whole
-from rankwise.torch.layout import compute_dtype, precise, read_samples, refuse_scores
+from rankwise.torch.layout import check_per_row, compute_dtype, precise, read_samples, refuse_scores
 
 
 class Entries(NamedTuple):
@@ -31,10 +31,7 @@ class ScoreMemory(torch.nn.Module):
 
     The AP of a small batch is much easier than the AP of the data set. With a memory, the loss is that of all samples
     seen so far: those of the batch with their new scores, the others with the scores of their last batch, without
-    gradient.
-
-    Pass it to a loss of scores together with the indices of the samples:
-    `loss(scores, target, index=index, memory=memory)`. Each call overwrites the entries of the batch.
+    gradient. Pass it with the indices of the samples: `loss(scores, target, index=index, memory=memory)`.
 
     Parameters
     ----------
@@ -135,7 +132,7 @@ def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
         )
     if memory.scores.device != scores.device:
         raise ValueError(f"memory is on {memory.scores.device} but scores are on {scores.device}; move it with .to()")
-    _check_index(scores, index)
+    check_per_row("index", index, "scores", scores)
 
 
 def place(
@@ -253,19 +250,6 @@ class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
         sample = self.dataset[index]
         own = index + len(self) if index < 0 else index
         return (*sample, own) if isinstance(sample, tuple) else (sample, own)
-
-
-def _check_index(scores: Tensor, index: Any) -> None:
-    if not isinstance(index, Tensor):
-        raise TypeError(f"index must be a tensor, got {type(index).__name__}; convert it with torch.as_tensor")
-    if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
-        raise TypeError(f"index must be integers, got {index.dtype}")
-    if index.shape != scores.shape[:1]:
-        raise ValueError(
-            f"index has shape {tuple(index.shape)}; scores of shape {tuple(scores.shape)} need ({scores.shape[0]},)"
-        )
-    if index.device != scores.device:
-        raise ValueError(f"index is on {index.device} but scores are on {scores.device}; move it with .to()")
 
 
 def _refuse_index(index: Tensor, n: int) -> None:

@@ -1,8 +1,8 @@
 """The rank losses as one PyTorch operator: how it runs, what it returns, and its semi-gradient.
 
 `solve` solves a batch without gradient. The operator `rankwise::rank_loss` calls it, can be compiled (a fake kernel
-gives the shapes) and can be mapped by torch.func.vmap. `apply` adds the gradient: backward multiplies the semi-gradient
-found in the forward pass, and cannot be differentiated again.
+gives the shapes) and can be mapped by torch.func.vmap. `function_for` adds the gradient: backward multiplies the
+semi-gradient found in the forward pass, and cannot be differentiated again.
 """
 
 from __future__ import annotations
@@ -245,23 +245,17 @@ class _Eager(torch.autograd.Function):
         return _over_parts(found, ctx.dim).to(ctx.dtype), *_NO_GRADIENTS
 
 
-def apply(
-    scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options, traced: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The value, and with reduction="none" which queries count.
+def function_for(scores: Tensor, options: Options, traced: bool = False) -> tuple[Any, Options]:
+    """The function of (scores, target, mask, qid, *options) that returns the value with its semi-gradient; its options.
 
-    traced: keep what backward needs where PyTorch's checkpoints see it.
+    With reduction="none", its second output says which queries count. traced: keep what backward needs where PyTorch's
+    checkpoints see it.
     """
-    function: Any
     if is_plain(scores) and not traced and scores.device.type == "cpu":
-        function = _Eager
-    else:
-        mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
-        function = _Mapped if mapped else _Traced
-        # The objective itself stays alive with the options of the caller.
-        options = Options(options[0], key_of(options[1]), *options[2:])
-    value, filled = function.apply(scores, target, mask, qid, *options)[:2]
-    return value, filled
+        return _Eager, options
+    mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+    # The objective itself stays alive with the options of the caller.
+    return _Mapped if mapped else _Traced, Options(options[0], key_of(options[1]), *options[2:])
 
 
 def is_plain(values: Tensor) -> bool:

@@ -16,6 +16,7 @@ from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
 from rankwise.torch.arguments import Gather, checked
 from rankwise.torch.batches import is_distributed
+from rankwise.torch.layout import check_per_row
 from rankwise.torch.objective import objective_of, posed, queries_counted, refuse_empty
 
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
@@ -163,26 +164,17 @@ def _part(
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    return operator.apply(scores, target, mask, None, options, traced=again)
+    function, told = operator.function_for(scores, options, traced=again)
+    values, filled = function.apply(scores, target, mask, None, *told)[:2]
+    return values, filled
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
-    for what, given in ((name, embeddings), (name_of_labels, labels)):
-        if not isinstance(given, Tensor):
-            raise TypeError(f"{what} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
+    if not isinstance(embeddings, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(embeddings).__name__}; convert it with torch.as_tensor")
     if embeddings.dim() != 2 or not embeddings.is_floating_point():
         raise ValueError(f"{name} must be (n, d) and floating point, got {tuple(embeddings.shape)}, {embeddings.dtype}")
-    if labels.shape != embeddings.shape[:1]:
-        raise ValueError(
-            f"{name_of_labels} has shape {tuple(labels.shape)}; {name} of shape {tuple(embeddings.shape)} need "
-            f"({embeddings.shape[0]},)"
-        )
-    if labels.is_floating_point() or labels.is_complex():
-        raise TypeError(f"{name_of_labels} must be integers, got {labels.dtype}")
-    if labels.device != embeddings.device:
-        raise ValueError(
-            f"{name_of_labels} is on {labels.device} but {name} is on {embeddings.device}; move it with .to()"
-        )
+    check_per_row(name_of_labels, labels, name, embeddings, booleans=True)
     if operator.is_plain(embeddings):  # otherwise the operator raises for the resulting similarities
         _refuse_not_finite(embeddings, name)
     return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
