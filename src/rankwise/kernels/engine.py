@@ -16,6 +16,7 @@ from rankwise.kernels.contract import AnyLoss, Method
 from rankwise.kernels.cutoff import solve_large_cut
 from rankwise.kernels.f1 import solve_large_f
 from rankwise.kernels.small import solve_small
+from rankwise.kernels.sorting import n_slots
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import FoundRanking, Queries, Solved, single_query
 
@@ -176,6 +177,6 @@ def cuts_of(starts: NDArray[np.int64], first: int, last: int, n_threads: int) ->
     return found
 
 
-def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]]:
     """Room for `solve_small` of queries of at most so many samples; NumPy asks for large pages, kernels do not."""
-    return np.empty((2, size)), np.empty((3, size + 2), np.int64)
+    return np.empty((2, size)), np.empty((3, size + 2), np.int64), np.empty(n_slots(size), np.int32)

@@ -17,7 +17,7 @@ from rankwise.kernels.compiled import inline, kernel, part
 SHORT = 16
 # From here on numbers are sorted by the digits of a key, so many bits each: more streams would miss the caches.
 _MANY = 1 << 15
-_DIGIT, _KEY = np.int64(11), np.int64(32)
+_DIGIT, _KEY = 11, np.int64(32)
 _DIGITS, _KEYS = np.uint64((1 << 11) - 1), np.uint64((1 << 32) - 1)
 # From here on digits are worth their counters where values are uneven.
 _BY_DIGITS = 1 << 9
@@ -89,9 +89,15 @@ def sort_descending(val, idx, n, to_val, to_idx, slot):
 
 
 @inline
+def n_slots(n):
+    """How many counters `sort_descending` of n values takes."""
+    return (_FINE + 1) * (n if n < _MANY else _MANY) + (3 << _DIGIT)
+
+
+@inline
 def slots(n):
     """Room for `sort_descending` of n values to count in."""
-    return np.empty(max((_FINE + 1) * min(n, _MANY) + 1, 3 << _DIGIT), np.int32)
+    return np.empty(n_slots(n), np.int32)
 
 
 @part
@@ -119,7 +125,7 @@ def beginnings(interval, n, begin):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
     at, most = np.int32(0), np.int32(0)
     for b in range(np.uint64(begin.shape[0])):
-        most = max(most, begin[b])
+        most = begin[b] if begin[b] > most else most
         at += begin[b]
         begin[b] = at
     return most
@@ -127,7 +133,7 @@ def beginnings(interval, n, begin):
 
 @part
 def move_apart(scores, flags, val, idx):
-    """All scores and their positions: the negatives, then the positives, both as they come.
+    """All scores and their positions: the negatives, then the positives, both as they come; how many negatives.
 
     Each place is written once, whatever the flags are: from the front, or from the back, which is turned round then.
     """
@@ -142,6 +148,7 @@ def move_apart(scores, flags, val, idx):
         idx[low], idx[high] = idx[high], idx[low]
         low += 1
         high -= 1
+    return np.int64(front)
 
 
 @part
@@ -188,7 +195,9 @@ def without_outliers(val, n, low, high):
             top = v if above == _FEW // 8 else top
             bottom = v if above == _FEW - 1 - _FEW // 8 else bottom
         if top > bottom:
-            low, high = max(low, bottom - 8.0 * (top - bottom)), min(high, top + 8.0 * (top - bottom))
+            far = 8.0 * (top - bottom)
+            low = bottom - far if bottom - far > low else low
+            high = top + far if top + far < high else high
     return low, high
 
 
@@ -254,16 +263,18 @@ def merge_run(val, idx, first, stop):
 def merge_sort(val, idx, n, to_val, to_idx):
     """`sort_descending` by merging sorted runs."""
     for left in range(np.int64(0), n, SHORT):
-        sort_few(val, idx, left, min(left + SHORT, n), to_val, to_idx)
+        sort_few(val, idx, left, left + SHORT if left + SHORT < n else n, to_val, to_idx)
     width = np.int64(SHORT)
     while width < n:
         for k in range(n):  # a loop, since slices of unknown lengths take seconds to compile
             val[k], idx[k] = to_val[k], to_idx[k]
         for left in range(0, n, 2 * width):
-            middle, right = min(left + width, n), min(left + 2 * width, n)
+            middle = left + width if left + width < n else n
+            right = left + 2 * width if left + 2 * width < n else n
             a, b = left, middle
             for k in range(np.uint64(left), np.uint64(right)):  # no branch depends on a value
-                p, q = np.uint64(min(a, middle - 1)), np.uint64(min(b, right - 1))
+                p = np.uint64(a if a < middle else middle - 1)
+                q = np.uint64(b if b < right else right - 1)
                 first = (b >= right) | ((a < middle) & (val[p] >= val[q]))
                 to_val[k], to_idx[k] = (val[p], idx[p]) if first else (val[q], idx[q])
                 a += np.int64(first)

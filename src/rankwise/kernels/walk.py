@@ -26,7 +26,7 @@ def walk(weight, discount, tail, pos, neg, places, j, low, high):
             c -= 1
         places[np.uint64(k - low)] = c
         in_order &= c >= most
-        most = max(most, c)
+        most = c if c > most else most
     if not in_order:
         straighten(weight, discount, tail, pos, neg, np.empty(0, np.int64), (), places, j, low, high)
 
@@ -38,12 +38,12 @@ def straighten(weight, discount, tail, pos, scores, number, of_buckets, places, 
     least = np.empty(n, np.int64)  # of the places from k on
     least[n - 1] = places[n - 1]
     for k in range(n - 2, -1, -1):
-        least[k] = min(places[k], least[k + 1])
+        least[k] = places[k] if places[k] < least[k + 1] else least[k + 1]
     begin = 0
     while begin < n:
         end, most = begin + 1, places[begin]
         while end < n and most > least[end]:
-            most = max(most, places[end])
+            most = places[end] if places[end] > most else most
             end += 1
         if end - begin > 1:
             within, left, first, stop = places[begin:end], least[begin], low + begin, low + end
@@ -66,7 +66,8 @@ def find_places(weight, discount, tail, pos, scores, number, of_buckets, places,
         elif low < high:
             m = (left + right) >> 1
             if len(of_buckets) == 0:
-                score, at = scores[min(m, scores.shape[0] - 1)], number[m] if number.shape[0] > 0 else j + m
+                score = scores[m if scores.shape[0] > 1 else 0]
+                at = number[m] if number.shape[0] > 0 else j + m
             else:
                 buckets, pivot, typed = of_buckets
                 b = number.shape[0] - 2 - m
