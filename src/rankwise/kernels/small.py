@@ -49,7 +49,8 @@ def solve_small(
         if not all_within(part, limit):
             return q
         if n_pos == 0 or n_neg == 0:
-            slopes[:] = 0.0
+            for i in range(part.shape[0]):
+                slopes[i] = 0.0
             continue
         sort_descending(spare, idx_spare, n_neg, val, idx, slot)
         neg, neg_idx = val[:n_neg], idx[:n_neg]
@@ -83,7 +84,8 @@ def conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes):
     """Gradients from the negatives above each positive, which at_rank gets, too; Σ gradient·(score − some score)."""
     n_pos, n_neg = level.shape[0], neg.shape[0]
     ref = middle_by_weight(level, places)
-    at_rank[: n_pos + 2] = 0
+    for k in range(n_pos + 2):
+        at_rank[k] = 0
     unit = 2.0 / (float(n_pos) * float(n_neg))
     total = conclude_sorted(neg, neg_idx, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, slopes)
     return total + finish_positives(level, pos_idx, n_pos, at_rank, n_neg, ref, slopes)

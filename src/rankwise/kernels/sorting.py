@@ -18,7 +18,7 @@ SHORT = 16
 # From here on numbers are sorted by the digits of a key, so many bits each: more streams would miss the caches.
 _MANY = 1 << 15
 _DIGIT, _KEY = 11, np.int64(32)
-_DIGITS, _KEYS = np.uint64((1 << 11) - 1), np.uint64((1 << 32) - 1)
+_DIGITS, _KEYS = np.int64((1 << 11) - 1), np.int64((1 << 32) - 1)
 # From here on digits are worth their counters where values are uneven.
 _BY_DIGITS = 1 << 9
 # Intervals a value: with one, most of the time would go to what shares an interval.
@@ -49,7 +49,7 @@ def order_descending(values):
     """Values in descending order, and the positions they came from."""
     n = values.shape[0]
     idx, sorted_values, order = np.arange(n), np.empty(n), np.empty(n, np.int64)
-    sort_descending(values.copy(), idx, n, sorted_values, order, slots(n))
+    sort_descending(values.copy() if n < _MANY else values, idx, n, sorted_values, order, slots(n))
     return sorted_values, order
 
 
@@ -71,10 +71,10 @@ def sort_descending(val, idx, n, to_val, to_idx, slot):
     n_intervals = n * _FINE
     last = float(n_intervals - 1)
     rate = last / (high - low) if high > low else 0.0
-    begin, interval = slot[: n_intervals + 1], slot[n_intervals + 1 :]
+    begin, interval = slot, slot[n_intervals + 1 :]
     for k in range(np.uint64(n)):
         interval[k] = interval_of(val[k], high, rate, last)
-    if beginnings(interval, n, begin) > SHORT:
+    if beginnings(interval, n, begin, n_intervals + 1) > SHORT:
         if n < _BY_DIGITS:
             merge_sort(val, idx, n, to_val, to_idx)
         else:
@@ -115,16 +115,17 @@ def sort_few(val, idx, first, stop, to_val, to_idx):
 
 
 @inline
-def beginnings(interval, n, begin):
+def beginnings(interval, n, begin, n_counts):
     """begin[b] = where interval b begins among n values, which lie in intervals; the most values in one of them.
 
     begin is shifted by one while it counts.
     """
-    begin[:] = 0
+    for b in range(np.uint64(n_counts)):
+        begin[b] = 0
     for k in range(np.uint64(n)):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
     at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(begin.shape[0])):
+    for b in range(np.uint64(n_counts)):
         most = begin[b] if begin[b] > most else most
         at += begin[b]
         begin[b] = at
@@ -202,50 +203,48 @@ def without_outliers(val, n, low, high):
 
 
 @part
-def sort_by_digits(val, idx, n, to_val, to_idx, slot):
+def sort_by_digits(val, idx, n, to_val, to_idx, begin):
     """`sort_descending` of very many values, fewer than 2³²: by 32 bits of their places in the order of all numbers.
 
     What is moved about is one word, a value's key and its number. Many different values of one key are merged, few are
     left to insertion.
     """
     low, high = extremes(val, n)
-    top, shift, one = order_of(high) >> HALF, np.int64(0), np.uint64(1)
+    top, shift = order_of(high) >> HALF, np.int64(0)
     while (top - (order_of(low) >> HALF)) >> (shift + _KEY) > 0:
         shift += 1
-    begin = slot[: 3 << _DIGIT]
-    begin[:] = 0
-    words, other = to_val.view(np.uint64), to_idx.view(np.uint64)
-    for k in range(np.uint64(n)):
-        key = np.uint64((top - (order_of(val[k]) >> HALF)) >> shift) & _KEYS
-        words[k] = (key << np.uint64(_KEY)) | k
+    words, other = to_idx, np.empty(n, np.int64)
+    for b in range(3 << _DIGIT):
+        begin[b] = 0
+    for k in range(n):
+        key = ((top - (order_of(val[k]) >> HALF)) >> shift) & _KEYS
+        words[k] = (key << _KEY) | k
         for digit in range(3):
-            first = np.uint64(digit) << np.uint64(_DIGIT)
-            begin[first + ((key >> np.uint64(digit * _DIGIT)) & _DIGITS)] += np.int32(1)
+            begin[np.uint64((digit << _DIGIT) + ((key >> (digit * _DIGIT)) & _DIGITS))] += np.int32(1)
     for digit in range(3):
-        first = np.uint64(digit) << np.uint64(_DIGIT)
         at = np.int32(0)
-        for b in range(first, first + _DIGITS + one):
+        for b in range(digit << _DIGIT, (digit + 1) << _DIGIT):
             size = begin[b]
             begin[b] = at
             at += size
-        by = np.uint64(_KEY + digit * _DIGIT)
-        for k in range(np.uint64(n)):
-            b = first + ((words[k] >> by) & _DIGITS)
+        for k in range(n):
+            key = (words[k] >> _KEY) & _KEYS
+            b = np.uint64((digit << _DIGIT) + ((key >> (digit * _DIGIT)) & _DIGITS))
             place = np.uint64(np.uint32(begin[b]))
-            begin[b] = np.int32(place + one)
+            begin[b] = np.int32(place + np.uint64(1))
             other[place] = words[k]
         words, other = other, words
-    begun, before, uneven = np.uint64(0), words[0] >> np.uint64(_KEY), False
-    for k in range(np.uint64(n)):  # the words are in to_idx: each is read before it is written over
-        key, number = words[k] >> np.uint64(_KEY), words[k] & _KEYS
+    begun, before, uneven = np.int64(0), words[0] >> _KEY, False
+    for k in range(n):
+        key, number = words[k] >> _KEY, np.uint64(words[k] & _KEYS)
         if key != before:
-            if uneven and k - begun > np.uint64(SHORT):
-                merge_run(to_val, to_idx, np.int64(begun), np.int64(k))
-            begun, before, uneven = k, key, False
+            if uneven and k - begun > SHORT:
+                merge_run(to_val, to_idx, begun, k)
+            begun, before, uneven = np.int64(k), key, False
         to_val[k], to_idx[k] = val[number], idx[number]
         uneven |= to_val[k] != to_val[begun]
     if uneven:
-        merge_run(to_val, to_idx, np.int64(begun), np.int64(n))
+        merge_run(to_val, to_idx, begun, n)
     insert(to_val, to_idx, n)
 
 
