@@ -198,7 +198,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function to machine code that releases the interpreter lock."""
     if function is None:
         return partial(kernel, **options)
-    made = njit(**_OPTIONS | options)(function)
+    made = njit(**_OPTIONS | {"no_cfunc_wrapper": True} | options)(function)
     settings: Any = config
     if _FOLDER is None or settings.DISABLE_JIT:
         return made

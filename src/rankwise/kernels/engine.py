@@ -16,6 +16,7 @@ from rankwise.kernels.contract import AnyLoss, Method
 from rankwise.kernels.cutoff import solve_large_cut
 from rankwise.kernels.f1 import solve_large_f
 from rankwise.kernels.small import solve_small
+from rankwise.kernels.sorting import n_slots
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import FoundRanking, Queries, Solved, single_query
 
@@ -36,11 +37,12 @@ def solve(
             loss.normaliser(n_pos, n - n_pos)
         elif loss.has_discount:
             loss.check(n_pos, n - n_pos, thorough=False)
-    elif k is not None:
+        return _solve_one(scores, queries, loss, scale, n_threads, k)
+    if k is not None:
         loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
     elif loss.has_discount and not loss.proven:
         loss.check_many(*queries.counts)
-    return _solve(scores, queries, loss, scale, n_threads, k)
+    return _solve_many(scores, queries, loss, scale, n_threads, k)
 
 
 def _is_one(scores: NDArray[np.floating], queries: Queries) -> bool:
@@ -62,17 +64,11 @@ def predict(
     if loss.has_discount:
         loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
     if loss.has_discount or loss.breaks_c1 is not None:
-        found = _solve(scores, queries, loss, 0.0, n_threads, None)
+        how = _solve_one if _is_one(scores, queries) else _solve_many
+        found = how(scores, queries, loss, 0.0, n_threads, None)
     else:
         found = published.solve(scores, queries, loss, 0.0, Method(), suitable=True)
     return found._replace(gradient=found.gradient.astype(dtype, copy=False))
-
-
-def _solve(
-    scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None
-) -> Solved:
-    how = _solve_one if _is_one(scores, queries) else _solve_many
-    return how(scores, queries, loss, scale, n_threads, k)
 
 
 def _solve_one(
@@ -176,6 +172,6 @@ def cuts_of(starts: NDArray[np.int64], first: int, last: int, n_threads: int) ->
     return found
 
 
-def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]]:
     """Room for `solve_small` of queries of at most so many samples; NumPy asks for large pages, kernels do not."""
-    return np.empty((2, size)), np.empty((3, size + 2), np.int64)
+    return np.empty((2, size)), np.empty((3, size + 2), np.int64), np.empty(n_slots(size), np.int32)

@@ -1,4 +1,4 @@
-"""Scores and relevance as they come: whether scores are within bounds, how many samples are positive, and where."""
+"""Scores and relevance as they come: whether scores are within bounds, and where positives are."""
 
 from __future__ import annotations
 
@@ -17,19 +17,6 @@ def all_within(scores, limit):
     for k in range(scores.shape[0]):
         fine &= abs(scores[k]) <= limit
     return fine
-
-
-@part
-def count_true(flags):
-    """How many flags are true, eight at a time."""
-    n_words = flags.shape[0] >> 3
-    words = flags[: 8 * n_words].view(np.uint64)
-    total = np.uint64(0)
-    for k in range(n_words):
-        total += ((words[k] & LOW_BITS) * LOW_BITS) >> np.uint64(56)
-    for k in range(8 * n_words, flags.shape[0]):
-        total += np.uint64(flags[k])
-    return np.int64(total)
 
 
 @kernel

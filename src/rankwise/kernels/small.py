@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.kernels.compiled import inline, kernel
 from rankwise.kernels.cutoff import place_first
 from rankwise.kernels.f1 import f_loss, raise_places
-from rankwise.kernels.flags import all_within, count_true
+from rankwise.kernels.flags import all_within
 from rankwise.kernels.positives import (
     discounted_loss,
     finish_positives,
@@ -19,14 +19,14 @@ from rankwise.kernels.positives import (
     place_by_score,
     scaled_weights,
 )
-from rankwise.kernels.sorting import move_apart, slots, sort_descending
+from rankwise.kernels.sorting import move_apart, sort_descending
 from rankwise.kernels.walk import conclude_sorted, walk
 
 
 @kernel
 def solve_small(
     scores, relevant, starts, first, last, limit, loss, scale, gradient, out, counts, above_pos, order_pos,
-    numbers, counters,
+    numbers, counters, slot,
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
@@ -34,25 +34,24 @@ def solve_small(
     kind is compiled by itself, as the length of a tuple is known to the compiler.
     Writes gradient, out[:, q] = (J, Δ) and counts[:, q] = (P, N); J is 0 for a query without positives or negatives. If
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
-    numbers (2, n) and counters (3, n + 2) are room to work in, for queries of at most n samples.
+    numbers (2, n), counters (3, n + 2) and slot, see `slots`, are room to work in, for queries of at most n samples.
     Returns the position after the last query solved, less than `last` if scores there are not within ±limit.
     """
     val, idx, spare, idx_spare, at_rank = numbers[0], counters[0], numbers[1], counters[1], counters[2]
     weights, places = spare, idx_spare  # once all is sorted
-    slot = slots(numbers.shape[1] + 1)
     for q in range(first, last):
         part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
         slopes = gradient[starts[q] : starts[q + 1]]
-        n_pos = count_true(flags)
-        n_neg = part.shape[0] - n_pos
+        n_neg = move_apart(part, flags, spare, idx_spare)
+        n_pos = part.shape[0] - n_neg
         counts[0, q], counts[1, q] = n_pos, n_neg
         out[0, q] = out[1, q] = 0.0
         if not all_within(part, limit):
             return q
         if n_pos == 0 or n_neg == 0:
-            slopes[:] = 0.0
+            for i in range(part.shape[0]):
+                slopes[i] = 0.0
             continue
-        move_apart(part, flags, spare, idx_spare)
         sort_descending(spare, idx_spare, n_neg, val, idx, slot)
         neg, neg_idx = val[:n_neg], idx[:n_neg]
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
@@ -85,7 +84,8 @@ def conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes):
     """Gradients from the negatives above each positive, which at_rank gets, too; Σ gradient·(score − some score)."""
     n_pos, n_neg = level.shape[0], neg.shape[0]
     ref = middle_by_weight(level, places)
-    at_rank[: n_pos + 2] = 0
+    for k in range(n_pos + 2):
+        at_rank[k] = 0
     unit = 2.0 / (float(n_pos) * float(n_neg))
     total = conclude_sorted(neg, neg_idx, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, slopes)
     return total + finish_positives(level, pos_idx, n_pos, at_rank, n_neg, ref, slopes)

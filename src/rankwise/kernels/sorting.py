@@ -17,8 +17,8 @@ from rankwise.kernels.compiled import inline, kernel, part
 SHORT = 16
 # From here on numbers are sorted by the digits of a key, so many bits each: more streams would miss the caches.
 _MANY = 1 << 15
-_DIGIT, _KEY = np.int64(11), np.int64(32)
-_DIGITS, _KEYS = np.uint64((1 << 11) - 1), np.uint64((1 << 32) - 1)
+_DIGIT, _KEY = 11, np.int64(32)
+_DIGITS, _KEYS = np.int64((1 << 11) - 1), np.int64((1 << 32) - 1)
 # From here on digits are worth their counters where values are uneven.
 _BY_DIGITS = 1 << 9
 # Intervals a value: with one, most of the time would go to what shares an interval.
@@ -49,7 +49,7 @@ def order_descending(values):
     """Values in descending order, and the positions they came from."""
     n = values.shape[0]
     idx, sorted_values, order = np.arange(n), np.empty(n), np.empty(n, np.int64)
-    sort_descending(values.copy(), idx, n, sorted_values, order, slots(n))
+    sort_descending(values.copy() if n < _MANY else values, idx, n, sorted_values, order, slots(n))
     return sorted_values, order
 
 
@@ -71,10 +71,10 @@ def sort_descending(val, idx, n, to_val, to_idx, slot):
     n_intervals = n * _FINE
     last = float(n_intervals - 1)
     rate = last / (high - low) if high > low else 0.0
-    begin, interval = slot[: n_intervals + 1], slot[n_intervals + 1 :]
+    begin, interval = slot, slot[n_intervals + 1 :]
     for k in range(np.uint64(n)):
         interval[k] = interval_of(val[k], high, rate, last)
-    if beginnings(interval, n, begin) > SHORT:
+    if beginnings(interval, n, begin, n_intervals + 1) > SHORT:
         if n < _BY_DIGITS:
             merge_sort(val, idx, n, to_val, to_idx)
         else:
@@ -89,9 +89,15 @@ def sort_descending(val, idx, n, to_val, to_idx, slot):
 
 
 @inline
+def n_slots(n):
+    """How many counters `sort_descending` of n values takes."""
+    return (_FINE + 1) * (n if n < _MANY else _MANY) + (3 << _DIGIT)
+
+
+@inline
 def slots(n):
     """Room for `sort_descending` of n values to count in."""
-    return np.empty(max((_FINE + 1) * min(n, _MANY) + 1, 3 << _DIGIT), np.int32)
+    return np.empty(n_slots(n), np.int32)
 
 
 @part
@@ -109,17 +115,18 @@ def sort_few(val, idx, first, stop, to_val, to_idx):
 
 
 @inline
-def beginnings(interval, n, begin):
+def beginnings(interval, n, begin, n_counts):
     """begin[b] = where interval b begins among n values, which lie in intervals; the most values in one of them.
 
     begin is shifted by one while it counts.
     """
-    begin[:] = 0
+    for b in range(np.uint64(n_counts)):
+        begin[b] = 0
     for k in range(np.uint64(n)):
         begin[np.uint64(interval[k] + 1)] += np.int32(1)
     at, most = np.int32(0), np.int32(0)
-    for b in range(np.uint64(begin.shape[0])):
-        most = max(most, begin[b])
+    for b in range(np.uint64(n_counts)):
+        most = begin[b] if begin[b] > most else most
         at += begin[b]
         begin[b] = at
     return most
@@ -127,7 +134,7 @@ def beginnings(interval, n, begin):
 
 @part
 def move_apart(scores, flags, val, idx):
-    """All scores and their positions: the negatives, then the positives, both as they come.
+    """All scores and their positions: the negatives, then the positives, both as they come; how many negatives.
 
     Each place is written once, whatever the flags are: from the front, or from the back, which is turned round then.
     """
@@ -142,6 +149,7 @@ def move_apart(scores, flags, val, idx):
         idx[low], idx[high] = idx[high], idx[low]
         low += 1
         high -= 1
+    return np.int64(front)
 
 
 @part
@@ -188,55 +196,55 @@ def without_outliers(val, n, low, high):
             top = v if above == _FEW // 8 else top
             bottom = v if above == _FEW - 1 - _FEW // 8 else bottom
         if top > bottom:
-            low, high = max(low, bottom - 8.0 * (top - bottom)), min(high, top + 8.0 * (top - bottom))
+            far = 8.0 * (top - bottom)
+            low = bottom - far if bottom - far > low else low
+            high = top + far if top + far < high else high
     return low, high
 
 
 @part
-def sort_by_digits(val, idx, n, to_val, to_idx, slot):
+def sort_by_digits(val, idx, n, to_val, to_idx, begin):
     """`sort_descending` of very many values, fewer than 2³²: by 32 bits of their places in the order of all numbers.
 
     What is moved about is one word, a value's key and its number. Many different values of one key are merged, few are
     left to insertion.
     """
     low, high = extremes(val, n)
-    top, shift, one = order_of(high) >> HALF, np.int64(0), np.uint64(1)
+    top, shift = order_of(high) >> HALF, np.int64(0)
     while (top - (order_of(low) >> HALF)) >> (shift + _KEY) > 0:
         shift += 1
-    begin = slot[: 3 << _DIGIT]
-    begin[:] = 0
-    words, other = to_val.view(np.uint64), to_idx.view(np.uint64)
-    for k in range(np.uint64(n)):
-        key = np.uint64((top - (order_of(val[k]) >> HALF)) >> shift) & _KEYS
-        words[k] = (key << np.uint64(_KEY)) | k
+    words, other = to_idx, np.empty(n, np.int64)
+    for b in range(3 << _DIGIT):
+        begin[b] = 0
+    for k in range(n):
+        key = ((top - (order_of(val[k]) >> HALF)) >> shift) & _KEYS
+        words[k] = (key << _KEY) | k
         for digit in range(3):
-            first = np.uint64(digit) << np.uint64(_DIGIT)
-            begin[first + ((key >> np.uint64(digit * _DIGIT)) & _DIGITS)] += np.int32(1)
+            begin[np.uint64((digit << _DIGIT) + ((key >> (digit * _DIGIT)) & _DIGITS))] += np.int32(1)
     for digit in range(3):
-        first = np.uint64(digit) << np.uint64(_DIGIT)
         at = np.int32(0)
-        for b in range(first, first + _DIGITS + one):
+        for b in range(digit << _DIGIT, (digit + 1) << _DIGIT):
             size = begin[b]
             begin[b] = at
             at += size
-        by = np.uint64(_KEY + digit * _DIGIT)
-        for k in range(np.uint64(n)):
-            b = first + ((words[k] >> by) & _DIGITS)
+        for k in range(n):
+            key = (words[k] >> _KEY) & _KEYS
+            b = np.uint64((digit << _DIGIT) + ((key >> (digit * _DIGIT)) & _DIGITS))
             place = np.uint64(np.uint32(begin[b]))
-            begin[b] = np.int32(place + one)
+            begin[b] = np.int32(place + np.uint64(1))
             other[place] = words[k]
         words, other = other, words
-    begun, before, uneven = np.uint64(0), words[0] >> np.uint64(_KEY), False
-    for k in range(np.uint64(n)):  # the words are in to_idx: each is read before it is written over
-        key, number = words[k] >> np.uint64(_KEY), words[k] & _KEYS
+    begun, before, uneven = np.int64(0), words[0] >> _KEY, False
+    for k in range(n):
+        key, number = words[k] >> _KEY, np.uint64(words[k] & _KEYS)
         if key != before:
-            if uneven and k - begun > np.uint64(SHORT):
-                merge_run(to_val, to_idx, np.int64(begun), np.int64(k))
-            begun, before, uneven = k, key, False
+            if uneven and k - begun > SHORT:
+                merge_run(to_val, to_idx, begun, k)
+            begun, before, uneven = np.int64(k), key, False
         to_val[k], to_idx[k] = val[number], idx[number]
         uneven |= to_val[k] != to_val[begun]
     if uneven:
-        merge_run(to_val, to_idx, np.int64(begun), np.int64(n))
+        merge_run(to_val, to_idx, begun, n)
     insert(to_val, to_idx, n)
 
 
@@ -254,16 +262,18 @@ def merge_run(val, idx, first, stop):
 def merge_sort(val, idx, n, to_val, to_idx):
     """`sort_descending` by merging sorted runs."""
     for left in range(np.int64(0), n, SHORT):
-        sort_few(val, idx, left, min(left + SHORT, n), to_val, to_idx)
+        sort_few(val, idx, left, left + SHORT if left + SHORT < n else n, to_val, to_idx)
     width = np.int64(SHORT)
     while width < n:
         for k in range(n):  # a loop, since slices of unknown lengths take seconds to compile
             val[k], idx[k] = to_val[k], to_idx[k]
         for left in range(0, n, 2 * width):
-            middle, right = min(left + width, n), min(left + 2 * width, n)
+            middle = left + width if left + width < n else n
+            right = left + 2 * width if left + 2 * width < n else n
             a, b = left, middle
             for k in range(np.uint64(left), np.uint64(right)):  # no branch depends on a value
-                p, q = np.uint64(min(a, middle - 1)), np.uint64(min(b, right - 1))
+                p = np.uint64(a if a < middle else middle - 1)
+                q = np.uint64(b if b < right else right - 1)
                 first = (b >= right) | ((a < middle) & (val[p] >= val[q]))
                 to_val[k], to_idx[k] = (val[p], idx[p]) if first else (val[q], idx[q])
                 a += np.int64(first)

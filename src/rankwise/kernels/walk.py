@@ -26,7 +26,7 @@ def walk(weight, discount, tail, pos, neg, places, j, low, high):
             c -= 1
         places[np.uint64(k - low)] = c
         in_order &= c >= most
-        most = max(most, c)
+        most = c if c > most else most
     if not in_order:
         straighten(weight, discount, tail, pos, neg, np.empty(0, np.int64), (), places, j, low, high)
 
@@ -38,35 +38,51 @@ def straighten(weight, discount, tail, pos, scores, number, of_buckets, places, 
     least = np.empty(n, np.int64)  # of the places from k on
     least[n - 1] = places[n - 1]
     for k in range(n - 2, -1, -1):
-        least[k] = min(places[k], least[k + 1])
+        least[k] = places[k] if places[k] < least[k + 1] else least[k + 1]
     begin = 0
     while begin < n:
         end, most = begin + 1, places[begin]
         while end < n and most > least[end]:
-            most = max(most, places[end])
+            most = places[end] if places[end] > most else most
             end += 1
         if end - begin > 1:
-            within, left, first, stop = places[begin:end], least[begin], low + begin, low + end
-            find_places(weight, discount, tail, pos, scores, number, of_buckets, within, j, left, most, first, stop)
+            of = low + begin, low + end
+            find_places(
+                weight,
+                discount,
+                tail,
+                pos,
+                scores,
+                number,
+                of_buckets,
+                places,
+                low,
+                j,
+                least[begin],
+                most,
+                of[0],
+                of[1],
+            )
         begin = end
 
 
 @part
-def find_places(weight, discount, tail, pos, scores, number, of_buckets, places, j, left, right, low, high):
-    """Algorithm 1 on scores left ≤ m < right, sorted: how many are above each positive low ≤ k < high, from `left` on.
+def find_places(weight, discount, tail, pos, scores, number, of_buckets, places, base, j, left, right, low, high):
+    """Algorithm 1 on scores left ≤ m < right, sorted: places[k − base], how many are above positive k, low ≤ k < high.
 
     Score m stands for negative number[m], or j + m if number is empty; one score alone for all of them. If of_buckets
     is given, scores are the lower edges of buckets from the highest on, and number the negatives at or above each.
     """
-    stack, depth, first = np.empty((STACK_ROWS, 4), np.int64), 0, low
+    stack, depth = np.empty((STACK_ROWS, 4), np.int64), 0
     while True:
         if left == right:
             for k in range(low, high):
-                places[k - first] = left
+                places[k - base] = left
         elif low < high:
             m = (left + right) >> 1
             if len(of_buckets) == 0:
-                score, at = scores[min(m, scores.shape[0] - 1)], number[m] if number.shape[0] > 0 else j + m
+                score = scores[m if scores.shape[0] > 1 else 0]
+                at = number[m] if number.shape[0] > 0 else j + m
             else:
                 buckets, pivot, typed = of_buckets
                 b = number.shape[0] - 2 - m
@@ -88,7 +104,7 @@ def solve_tie(weight, discount, tail, pos, score, j, size, low, high, at_rank):
     places, one = np.empty(high - low, np.int64), np.empty(1)
     one[0] = score
     nobody, nought = np.empty(0, np.int64), np.int64(0)
-    find_places(weight, discount, tail, pos, one, nobody, (), places, j, nought, size, low, high)
+    find_places(weight, discount, tail, pos, one, nobody, (), places, low, j, nought, size, low, high)
     below, at = 0.0, np.int64(0)
     for k in range(low, high + 1):
         end = places[k - low] if k < high else size

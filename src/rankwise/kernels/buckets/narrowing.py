@@ -43,8 +43,9 @@ def narrow(weight, discount, tail, pos, stretches, starts, edges, above, exact, 
         low, high, first, c = stretches[s, LOW], stretches[s, HIGH], starts[s], starts[s + 1] - starts[s] - 1
         own, over = edges[first : starts[s + 1]], above[first : starts[s + 1]]
         scores, number = own[c - 1 : 0 : -1].copy(), over[c - 1 : 0 : -1] + 1
-        within = home[low - 1 : high - 1]
-        find_places(weight, discount, tail, pos, scores, number, (), within, nought, nought, c - 1, low, high)
+        find_places(
+            weight, discount, tail, pos, scores, number, (), home, np.int64(1), nought, nought, c - 1, low, high
+        )
         for k in range(low, high):
             home[k - 1] = c - 1 - home[k - 1]
         k, done = low, c

@@ -14,7 +14,7 @@ import numpy as np
 from rankwise.kernels.buckets.maps import CHUNK, cells_of, linear_cell, place, third
 from rankwise.kernels.buckets.passes import first_from
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.flags import all_within, count_true
+from rankwise.kernels.flags import all_within
 from rankwise.kernels.soft.windows import add_above, gap_between, lay_edges, sum_windows
 from rankwise.kernels.sorting import slots, sort_descending
 
@@ -45,9 +45,11 @@ def soften_small(scores, relevant, starts, pos_starts, first, last, limit, width
         n_neg = part.shape[0] - (p_end - p)
         if p == p_end:
             continue
-        if count_true(flags) != p_end - p:
+        if take_positives(part, flags, begin, values, places) != p_end - p:
             return q  # somebody writes to it
-        take_positives(part, flags, begin, values, places, level[p:p_end], order[p:p_end], spare, slot)
+        sort_descending(values, places, p_end - p, spare, order[p:p_end], slot)
+        for i in range(p_end - p):
+            level[p + i] = -spare[i]
         if n_neg == 0:
             above[p:p_end] = 0.0
             near[p:p_end] = 0.0
@@ -63,16 +65,14 @@ def soften_small(scores, relevant, starts, pos_starts, first, last, limit, width
 
 
 @part
-def take_positives(scores, flags, begin, values, places, level, order, spare, slot):
-    """The positives' scores in ascending order, and their positions from `begin` on."""
+def take_positives(scores, flags, begin, values, places):
+    """The positives' scores, negated, and their positions from `begin` on; how many."""
     n = np.int64(0)
     for k in range(scores.shape[0]):
         if flags[k]:
             values[n], places[n] = -np.float64(scores[k]), begin + k
             n += 1
-    sort_descending(values, places, n, spare, order, slot)
-    for i in range(n):
-        level[i] = -spare[i]
+    return n
 
 
 @part
