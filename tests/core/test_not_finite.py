@@ -140,8 +140,8 @@ def draw(way: str, n: int, dtypes: tuple[str, ...]) -> list[dict[str, Any]]:
         case |= {"queries": int(rng.choice([0, 0, 1, 2, 5])), "shuffled": bool(rng.integers(2))}
         case |= {"method": "auto" if by_labels else str(rng.choice(METHODS))}
         case |= {"module": "hinge" if by_labels else str(rng.choice(["hinge", "hinge", "direct"]))}
-        # Tensor operations have no labels and no dynamic programme.
-        case |= {"backend": "core" if case["module"] == "direct" or by_labels else str(rng.choice(["core", "tensor"]))}
+        in_core = by_labels or case["module"] == "direct"  # there are no tensor operations for these
+        case |= {"backend": "core" if in_core else str(rng.choice(["core", "core", "tensor"]))}
         if n > MOST_OF_SLOW and case["method"] in SLOW:  # a query before the one in question would be solved
             case["queries"] = min(case["queries"], 1)
         if way == "torch" and n > 5 and n % 5 == 0 and not case["queries"]:

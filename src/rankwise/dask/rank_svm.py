@@ -19,6 +19,7 @@ from rankwise.linear.rank_svm import RankSVM
 from rankwise.linear.solvers import Settings, SolverResult
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
+from rankwise.surrogates import Hinge
 
 __all__ = ["DaskRankSVM"]
 
@@ -52,9 +53,6 @@ class DaskRankSVM(DaskRanker, RankSVM):
         Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
     scale : float, default 1.0
         Weight of the loss against the margin within the structured hinge. Few users need to change it.
-    surrogate : Surrogate, optional
-        Convex surrogate in place of the structured hinge. Queries that are in several partitions are then sent to the
-        client.
     prior : array-like of shape (n_features,), optional
         Coefficients w₀ to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖².
     fit_intercept : bool, default True
@@ -171,11 +169,12 @@ class DaskRankSVM(DaskRanker, RankSVM):
             After Ctrl-C.
         """
         loss, solve = self.validated()
+        hinge = Hinge(self.scale, self.method)
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit
         try:
             with holding(self.client) as hold:
-                self._fit_on(hold, (X, y, qid, query_weight), loss, solve)
+                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, hinge)
         except SchedulerLostError as error:
             if hasattr(self, "partial_"):
                 more = "the best model so far is in partial_, and with warm_start=True a fit continues from there"
@@ -183,11 +182,11 @@ class DaskRankSVM(DaskRanker, RankSVM):
             raise
         return self
 
-    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any) -> None:
+    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, hinge: Hinge) -> None:
         parts, d = load_parts(hold, *data)
         known, self.classes_, rows = label(parts, data[2] is not None)
         self._take_names(data[0], d)
-        task, _ = pose_parts(known, rows.size, loss, self._surrogate())
+        task, _ = pose_parts(known, rows.size, loss, hinge)
         plain, prior = DaskObjective(task, d), self._prior(d)
         self.C_ = self._given_or_usual_C(plain)
         learns = bool(self.fit_intercept and loss.learns_intercept)

@@ -22,7 +22,6 @@ from rankwise.linear.refining import Refinement, Rows, SmoothHere, SmoothRisk, W
 from rankwise.linear.solvers import AUTO, Settings, Step
 from rankwise.linear.standardising import Standardised
 from rankwise.metrics.loss import Loss
-from rankwise.surrogates import Surrogate
 
 __all__ = ["HINGE", "STRENGTHS", "Part", "Paths", "Samples"]
 
@@ -34,8 +33,7 @@ _HINGE_GAP = 1e-2
 class Samples(NamedTuple):
     """Samples to fit to: features, labels, weights by sample, the loss, queries and their weights.
 
-    Cs: for the structured hinge; empty if it is not tried as a start. starts: names of the classifiers. surrogate: what
-    refines, if not the smooth loss.
+    Cs: for the structured hinge; empty if it is not tried as a start. starts: names of the classifiers.
     """
 
     features: Standardised
@@ -46,7 +44,6 @@ class Samples(NamedTuple):
     query_weight: NDArray[Any] | None = None
     Cs: tuple[float, ...] = ()
     starts: tuple[str, ...] = ()
-    surrogate: Surrogate | None = None
 
     def pose(self, rows: NDArray[np.int64] | None = None, graded: bool = True) -> Task:
         """Return the task of ranking some of the samples. graded: by their grades, if they have any."""
@@ -141,8 +138,7 @@ class Part(Paths):
 
     def smooth(self, graded: bool) -> SmoothHere:
         """Return the smooth loss, by grades or by relevance."""
-        task = self._samples.pose(self._given, graded)
-        return SmoothHere(self._samples.features, task, self.rows, self._samples.surrogate)
+        return SmoothHere(self._samples.features, self._samples.pose(self._given, graded), self.rows)
 
     def unit(self, coef: Vector) -> Vector:
         """Scale coefficients so that scores have standard deviation 1."""

@@ -30,7 +30,6 @@ from rankwise.linear.tuning_report import TuningReport, check_columns, columns_o
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.registry import as_loss
 from rankwise.progress import Progress
-from rankwise.surrogates import Surrogate
 
 __all__ = ["LinearRanker"]
 
@@ -62,9 +61,6 @@ class LinearRanker(BaseLinearRanker):
     n_jobs : int, optional
         Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
         The result does not depend on it.
-    surrogate : Surrogate, optional
-        Surrogate that refines candidates, such as one of your own, for scores of standard deviation 1. By default it
-        is the smooth loss, with two widths. Files of the model do not keep it.
     random_state : int, default 0
         Seed for the random split into folds, and for the choice of the samples to search on if there are very many.
     verbose : int, default 0
@@ -131,12 +127,10 @@ class LinearRanker(BaseLinearRanker):
         *,
         cv: Any = 5,
         n_jobs: int | None = None,
-        surrogate: Surrogate | None = None,
         random_state: int = 0,
         verbose: int = 0,
     ) -> None:
         self.metric = metric
-        self.surrogate = surrogate
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -314,7 +308,7 @@ class LinearRanker(BaseLinearRanker):
         loss = refined_by(metric)
         weights = data.row_weights
         starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
-        samples = Samples(features, data.labels, weights, loss, data.qid, data.weight, (), starts, self.surrogate)
+        samples = Samples(features, data.labels, weights, loss, data.qid, data.weight, starts=starts)
         task = samples.pose(graded=False)
         n_Cs, ends = _QUERIES if task.n_queries > 1 else _ONE_QUERY
         try:

@@ -22,7 +22,7 @@ from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress
-from rankwise.surrogates import Hinge, Surrogate
+from rankwise.surrogates import Hinge
 
 # Default C divided by the natural C: the middle of what cross-validation chose on real tasks.
 _USUAL, _USUAL_REFINING = 256.0, 4.0
@@ -65,9 +65,6 @@ class RankSVM(BaseLinearRanker):
         Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
     scale : float, default 1.0
         Weight of the loss against the margin within the structured hinge. Few users need to change it.
-    surrogate : Surrogate, optional
-        Convex surrogate in place of the structured hinge, such as one of your own. `method` and `scale` are then not
-        used. Files of the model do not keep it.
     prior : array-like of shape (n_features,) or estimator, optional
         Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
         the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
@@ -151,7 +148,6 @@ class RankSVM(BaseLinearRanker):
     tol: float = 1e-3
     max_iter: int = 10_000
     scale: float = 1.0
-    surrogate: Surrogate | None = None
     prior: Any = None
     fit_intercept: bool = True
     warm_start: bool = False
@@ -211,7 +207,7 @@ class RankSVM(BaseLinearRanker):
             loss,
             qid,
             query_weight,
-            surrogate=self._surrogate(),
+            surrogate=Hinge(self.scale, self.method),
             n_threads=as_threads(self.n_threads),
         )
         features = self._features(X, loss)
@@ -247,18 +243,11 @@ class RankSVM(BaseLinearRanker):
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)
-        self._surrogate().accepts(loss)
+        Hinge(self.scale, self.method).accepts(loss)
         if self.solver not in ("auto", *SOLVERS):
             known = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
         return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
-
-    def _surrogate(self) -> Surrogate:
-        if self.surrogate is None:
-            return Hinge(self.scale, self.method)
-        if not self.surrogate.is_convex:
-            raise ValueError(f"{self.surrogate!r} is not convex, as RankSVM needs; use LinearRanker(surrogate=...)")
-        return self.surrogate
 
     def _given_or_usual_C(self, risk: LinearRisk) -> float:
         """Return C, or the default for a risk without intercept and prior."""

@@ -24,6 +24,9 @@ _POSITIVES = 1000
 # How often small data are split into folds, and the difference of the seeds.
 _REPEATS, _APART = 3, 500
 
+# The loss that refines rankers for a metric.
+_LOSSES = {"ap": "ap", "ndcg": "ndcg", "mrr": "mrr", "auc": "auc"}
+
 
 class RankerData(NamedTuple):
     """Checked samples: X (n, d), labels, queries and weights or None, and the truth for the metric."""
@@ -114,9 +117,5 @@ class RankerData(NamedTuple):
 
 
 def refined_by(metric: Metric | None) -> Loss:
-    """Return the loss that refines rankers for a metric: its own of all places, or AP if it has none."""
-    if isinstance(metric, Loss) and metric.has_discount and metric.cut != "always":
-        whole = metric if metric.k is None else metric.replace(k=None)
-        if whole.qs_suitable is not False:
-            return whole
-    return as_loss("ap")
+    """Return the loss that refines rankers for a metric: its own, or AP if it has none."""
+    return as_loss(_LOSSES.get("ap" if metric is None else metric.name.split("@")[0], "ap"))

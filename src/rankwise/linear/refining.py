@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise.linear.features import Features, Vector
 from rankwise.linear.objective import Task
 from rankwise.linear.pointwise import descend
-from rankwise.surrogates import Smooth, Surrogate
+from rankwise.surrogates import Smooth
 
 __all__ = ["Refinement", "SmoothHere", "SmoothRisk", "Way", "unit_spread"]
 
@@ -47,11 +47,11 @@ class SmoothRisk(Protocol):
 
 
 class SmoothHere:
-    """Samples in memory. rows: those in the task. surrogate: in place of the smooth loss; then widths do not matter."""
+    """Samples in memory. rows: those in the task."""
 
-    def __init__(self, features: Features, task: Task, rows: Rows, surrogate: Surrogate | None = None) -> None:
-        self._features, self._task, self._rows, self._surrogate = features, task, rows, surrogate
-        self._loss = (surrogate or Smooth()).accepts(task.inference.loss)
+    def __init__(self, features: Features, task: Task, rows: Rows) -> None:
+        self._features, self._task, self._rows = features, task, rows
+        self._loss = Smooth().accepts(task.inference.loss)
         self._kept: tuple[Vector, Vector] | None = None
 
     def at(self, coef: Vector, width: float, start: Vector | None, strength: float) -> tuple[float, Vector]:
@@ -59,7 +59,7 @@ class SmoothHere:
         queries, n_threads = self._task.inference.queries, self._task.inference.n_threads
         scores = self._features.scores(coef)
         gathered = self._task.gather(scores)
-        surrogate = self._surrogate or Smooth(width, soft_ranks=False)
+        surrogate = Smooth(width, soft_ranks=False)
         risk = self._task.weigh(surrogate.solve(gathered, queries, self._loss, n_threads))
         if start is None:
             return risk.value, self._features.combine(risk.gradient)

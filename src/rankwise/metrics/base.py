@@ -6,18 +6,30 @@ A metric is a class: its name, and its value from the steps of a ranking, in whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_cutoff, check_known
+from rankwise.arguments import as_cutoff, as_grades, check_known, raise_not_finite
 from rankwise.documenting import documented
 from rankwise.metrics.gains import Gain, as_gain, gains_of
-from rankwise.metrics.ranked import Ranked, Steps, rank
+from rankwise.metrics.ranked import Gains, Ranked, Steps, rank
 from rankwise.queries import Grouping
 
-__all__ = ["EMPTY", "FloatArray", "IntArray", "Metric", "check_empty", "counted_as", "mean_of", "over", "values_of"]
+__all__ = [
+    "EMPTY",
+    "FloatArray",
+    "IntArray",
+    "Metric",
+    "check_empty",
+    "counted_as",
+    "mean_of",
+    "measured_by",
+    "over",
+    "values_of",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -233,6 +245,24 @@ def ranking_of(
     """Return the queries, the gain of each grouped sample, and the ranking, which is None if there are no samples."""
     name = "grades" if metric.graded else "relevant"
     return rank(scores, relevant, qid, metric.gains, name=name, ideal=metric._needs_ideal)
+
+
+def measured_by(
+    metric: Metric, relevant: ArrayLike, qid: ArrayLike | None = None
+) -> Callable[[NDArray[np.floating]], FloatArray]:
+    """Return a function from scores (n,) to the value of each query, NaN if it is empty.
+
+    Queries are grouped and ideal rankings sorted once.
+    """
+    truth = np.asarray(relevant)
+    gains = Gains.of(metric.gains(as_grades(truth, truth.size, "relevant")), qid, metric._needs_ideal)
+
+    def values(scores: NDArray[np.floating]) -> FloatArray:
+        raise_not_finite(scores)
+        ranked = gains.rank(scores)
+        return np.full(gains.grouping.ids.size, np.nan) if ranked is None else metric.of_steps(ranked.steps())
+
+    return values
 
 
 def values_of(

@@ -70,6 +70,37 @@ class Ranked:
         return Steps(np.add.reduceat(times, self.step), gain, self.first, self.gain, times, ideal)
 
 
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """Gains of samples by query, made once and ranked by any scores. gain: (n,) grouped. ideal: the ranking by gains.
+
+    used: the gains, scaled so that the largest of a query is 1 if the ideal counts: then no sum overflows.
+    """
+
+    grouping: Grouping
+    gain: FloatArray
+    used: FloatArray
+    ideal: Ranked | None
+
+    @classmethod
+    def of(cls, gain: FloatArray, qid: ArrayLike | None, ideal: bool) -> Gains:
+        """Group gains by query, and rank them by themselves if the metric needs this."""
+        n = gain.size
+        grouping = Grouping(np.zeros(1, np.int64), np.array([0, n]), None) if qid is None else group(qid, n)
+        gain, begins = grouping.gather(gain), grouping.starts[:-1]
+        if not ideal or n == 0:
+            return cls(grouping, gain, gain, None)
+        top = np.maximum.reduceat(gain, begins)
+        scaled = gain / np.repeat(np.where(top > 0.0, top, 1.0), np.diff(grouping.starts))
+        return cls(grouping, gain, scaled, _rank(scaled, scaled, begins))
+
+    def rank(self, scores: NDArray[np.floating]) -> Ranked | None:
+        """Rank the samples by scores (n,); None without samples."""
+        if self.gain.size == 0:
+            return None
+        return _rank(self.grouping.gather(scores), self.used, self.grouping.starts[:-1], self.ideal)
+
+
 def rank(
     scores: ArrayLike,
     grades: ArrayLike,
@@ -85,19 +116,10 @@ def rank(
     ratios of gains in a query count then.
     """
     array, _ = as_scores(scores)
-    n = array.shape[0]
-    gain = gains(as_grades(grades, n, name))
+    gain = gains(as_grades(grades, array.shape[0], name))
     raise_not_finite(array)
-    grouping = Grouping(np.zeros(1, np.int64), np.array([0, n]), None) if qid is None else group(qid, n)
-    if n == 0:
-        return grouping, gain, None
-    array, gain, begins = grouping.gather(array), grouping.gather(gain), grouping.starts[:-1]
-    if not ideal:
-        return grouping, gain, _rank(array, gain, begins)
-    # Scaled so that the largest gain of a query is 1: no sum overflows.
-    top = np.maximum.reduceat(gain, begins)
-    scaled = gain / np.repeat(np.where(top > 0.0, top, 1.0), np.diff(grouping.starts))
-    return grouping, gain, _rank(array, scaled, begins, _rank(scaled, scaled, begins))
+    found = Gains.of(gain, qid, ideal)
+    return found.grouping, found.gain, found.rank(array)
 
 
 def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: Ranked | None = None) -> Ranked:
