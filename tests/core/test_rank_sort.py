@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from rank_sort_loop import rank_sort_by_loop
 
 from rankwise.arguments import NotFiniteError
-from rankwise.kernels import pairs
 from rankwise.kernels.soft import LARGE
 from rankwise.queries import as_queries, single_query
 from rankwise.surrogates.rank_sort import SolvedParts, solve_rank_sort
@@ -107,8 +106,6 @@ def test_queries_are_solved_as_each_alone() -> None:
 
 def test_qualities_too_close_for_their_complements_are_told_apart() -> None:
     scores, quality = np.array([1.0, 0.0, -5.0]), np.array([1e-20, 2e-20, 0.0])
-    key = pairs.dense_keys(quality[:2], np.array([0, 2]))
-    assert key.tolist() == [0, 1]
     assert_equal_to_loop(rank_sort(scores, quality, 0.5), rank_sort_by_loop(scores, quality, 0.5))
 
 

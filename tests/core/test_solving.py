@@ -14,7 +14,7 @@ import pytest
 import rankwise as rw
 from rankwise.kernels import engine
 from rankwise.kernels.contract import METHODS
-from rankwise.linear import posing
+from rankwise.linear import pose
 from rankwise.queries import Queries, as_queries, single_query
 from rankwise.surrogates.hinge import Hinge
 
@@ -72,6 +72,7 @@ def test_a_loss_of_neither_form_is_solved_by_its_steps() -> None:
 
 def test_a_fit_groups_its_queries_once(monkeypatch: Any) -> None:
     calls = []
+    posing = sys.modules[pose.__module__]
     group = posing.group
     monkeypatch.setattr(posing, "group", lambda *args: calls.append(None) or group(*args))
     rng = np.random.default_rng(0)
