@@ -169,57 +169,46 @@ def test_one_place_among_millions_is_found_before_a_loss_is_used(at: tuple[int, 
         assert (refused.value.i, refused.value.j) == at
 
 
-def looked_at(monkeypatch: pytest.MonkeyPatch, loss: rw.StepLoss, n_pos: int, n_neg: int) -> set[int]:
-    """Every i of which all j are looked at where (C2) is checked in part: of 64 steps, if there are more."""
-    monkeypatch.setattr(step_loss, "_AT_ONCE", 64)
-    seen, step = set[tuple[int, int]](), loss.step
+def looked_at(loss: rw.StepLoss, n_pos: int, n_neg: int) -> tuple[set[int], rw.StepLoss, list[int]]:
+    """Every i of which all j are looked at without thorough=True; the loss that was asked, and its calls so far."""
+    seen, calls = set[tuple[int, int]](), [0]
 
     def watched(i: Any, j: Any, p: int, n: int) -> Any:
+        calls[0] += 1
         seen.update(zip(*(numbers.ravel().tolist() for numbers in np.broadcast_arrays(i, j)), strict=True))
-        return step(i, j, p, n)
+        return loss.step(i, j, p, n)
 
-    rw.StepLoss(watched).check(n_pos, n_neg, thorough=False)
-    return {i for i in range(1, n_pos + 1) if all((i, j) in seen for j in range(1, n_neg + 1))}
+    asked = rw.StepLoss(watched)
+    asked.check(n_pos, n_neg, thorough=False)
+    return {i for i in range(1, n_pos + 1) if all((i, j) in seen for j in range(1, n_neg + 1))}, asked, calls
 
 
 @pytest.mark.parametrize(("size", "rows"), [((4, 16), 4), ((5, 16), 4), ((200, 10), 6), ((50, 200), 4)])
 def test_of_very_many_steps_those_of_some_i_are_all_checked(
-    size: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch
+    size: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    """64/N of them, at least 4; the first and the last are among them."""
-    some = looked_at(monkeypatch, AP_BY_STEPS, *size)
+    """Of more than 64 steps, those of 64/N of all i, at least 4, with the first and the last: the documented limit."""
+    monkeypatch.setattr(step_loss, "_AT_ONCE", 64)
+    some, *_ = looked_at(AP_BY_STEPS, *size)
     assert {1, size[0]} <= some
     assert rows / 2 <= len(some) <= rows
     for i in some:
         with pytest.raises(rw.NotQSSuitableError):
             breaks_only_at(i, size[1] - 1).check(*size, thorough=False)
-
-
-def test_what_was_checked_in_part_is_not_taken_for_checked(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
-) -> None:
-    size = (50, 200)
-    hidden = min(set(range(1, 51)) - looked_at(monkeypatch, AP_BY_STEPS, *size))
-    loss = breaks_only_at(hidden, 7)
-    scores, relevant = rng.normal(size=250), np.arange(250) < 50
-    for _ in range(2):
-        rw.structured_hinge(scores, relevant, loss)  # the documented limit
-        with pytest.raises(rw.NotQSSuitableError) as refused:
-            rw.check_qs_suitable(loss, *size)
-        assert (refused.value.i, refused.value.j) == (hidden, 7)
+    hidden = min(set(range(1, size[0] + 1)) - some, default=None)
+    if hidden is not None:
+        loss = breaks_only_at(hidden, 7)
+        for _ in range(2):
+            rw.structured_hinge(rng.normal(size=sum(size)), np.arange(sum(size)) < size[0], loss)
+            with pytest.raises(rw.NotQSSuitableError) as refused:
+                rw.check_qs_suitable(loss, *size)
+            assert (refused.value.i, refused.value.j) == (hidden, 7)
 
 
 @pytest.mark.parametrize("at_once", [64, 1 << 28], ids=["in part", "in full"])
 def test_a_step_function_is_checked_once_for_the_same_counts(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_loss, "_AT_ONCE", at_once)
-    calls = [0]
-
-    def step(i: Any, j: Any, p: int, n: int) -> Any:
-        calls[0] += 1
-        return -1.0 / (p * n)
-
-    loss = rw.StepLoss(step)
-    loss.check(50, 200, thorough=False)
+    _, loss, calls = looked_at(rw.StepLoss(lambda i, j, p, n: -1.0 / (p * n)), 50, 200)
     once = calls[0]
     loss.check(50, 200, thorough=False)
     assert calls[0] == once

@@ -414,4 +414,7 @@ def _sums(values: FloatArray, steps: Steps, sizes: FloatArray) -> FloatArray:
     begins = np.cumsum(totals) - totals
     # A 0 at the end, where a last step of size 0 may begin.
     each = np.append(values[np.arange(int(totals.sum())) - np.repeat(begins, totals)], 0.0)
-    return np.where(sizes > 0.0, np.add.reduceat(each, (np.cumsum(sizes) - sizes).astype(np.int64)), 0.0)
+    found = np.add.reduceat(each, (np.cumsum(sizes) - sizes).astype(np.int64))
+    if not sizes.all():
+        found[sizes == 0.0] = 0.0
+    return found

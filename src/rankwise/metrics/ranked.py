@@ -118,8 +118,8 @@ def rank(
     array, _ = as_scores(scores)
     gain = gains(as_grades(grades, array.shape[0], name))
     raise_not_finite(array)
-    known = Gains.of(gain, qid, ideal)
-    return known.grouping, known.gain, known.rank(array)
+    found = Gains.of(gain, qid, ideal)
+    return found.grouping, found.gain, found.rank(array)
 
 
 def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: Ranked | None = None) -> Ranked:

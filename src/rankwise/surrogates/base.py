@@ -25,7 +25,7 @@ from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
-from rankwise.metrics.thresholds import sum_over_levels, sums_of
+from rankwise.metrics.thresholds import sum_over_levels
 from rankwise.queries import FoundRanking, Grouping, Queries, Solved, as_queries, group, n_used, single_query
 
 __all__ = [
@@ -54,8 +54,6 @@ class Surrogate(ABC):
         Name of the surrogate, such as "hinge".
     is_convex : bool
         Whether the value is convex in the scores, so that solvers can certify a minimum.
-    finds_ranking : bool
-        Whether it searches for a most violating ranking R: value = scale·Δ(R) + gradient·scores.
     is_derivative : bool
         Whether the gradient is the derivative of the value. Otherwise it is an update rule.
     width : float or None
@@ -76,7 +74,6 @@ class Surrogate(ABC):
 
     name: ClassVar[str]
     is_convex: ClassVar[bool] = False
-    finds_ranking: ClassVar[bool] = False
     is_derivative: ClassVar[bool] = True
     width: float | None = None
 
@@ -109,16 +106,12 @@ class Surrogate(ABC):
         {solving}
         """
         try:
-            graded = queries.grades is not None
-            solved = (self.solve_graded if graded else self.solve_binary)(scores, queries, loss, n_threads)
+            if queries.grades is None:
+                return self.solve_binary(scores, queries, loss, n_threads)
+            return self.solve_graded(scores, queries, loss, n_threads)
         except NotFiniteError:
             changed = RuntimeError("the scores changed while they were read; do not write to them from another thread")
             raise not_finite(scores) or changed from None
-        if self.is_convex and not self.finds_ranking:
-            # Solvers of linear rankers take the height, at scores of 0, of the plane that touches the value.
-            slopes = sums_of(solved.gradient.astype(np.float64) * scores, queries.sizes)
-            return solved._replace(loss=solved.value - slopes)
-        return solved
 
     def solve_graded(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         """Solve queries of graded relevance, by default as the weighted sum over all thresholds.

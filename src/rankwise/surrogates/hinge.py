@@ -56,7 +56,7 @@ class Hinge(Surrogate):
     method: str = "auto"
     cutoff: int | None = None
     name: ClassVar[str] = "hinge"
-    is_convex = finds_ranking = True
+    is_convex = True
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
