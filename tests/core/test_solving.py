@@ -180,7 +180,7 @@ def test_an_evaluation_in_training_is_seven_calls_from_the_kernel(monkeypatch: A
     X, y = rng.normal(size=(60, 3)), rng.random(60) < 0.4
     for qid in (None, np.arange(60) % 3):
         walk = shortest_walk(monkeypatch, "evaluate", lambda q=qid: rw.RankSVM("ap", C=1.0).fit(X, y, qid=q))
-        assert walk[:5] == ["fit", "cutting_plane", "evaluate", "solve", "solve"]
+        assert walk[:5] == ["fit", "_fit_to", "cutting_plane", "evaluate", "solve"]
         assert len(walk) == 7
 
 
