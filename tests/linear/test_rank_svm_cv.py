@@ -253,16 +253,6 @@ def test_a_last_fit_that_stops_short_says_so(grouped: Grouped) -> None:
         assert not model.converged_
 
 
-def test_progress_of_the_last_fit_is_shown(cancer: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    rw.RankSVMCV(Cs=2, cv=2).fit(*cancer)
-    assert capsys.readouterr() == ("", "")
-    rw.RankSVMCV(Cs=2, cv=2, verbose=1).fit(*cancer)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "gap" in err
-    assert "planes" in err
-
-
 # Several measures: the first chooses, all judge the same fits
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,13 +46,6 @@ def test_layouts_and_types_give_one_model_and_are_left_alone(cancer: Data, layou
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
     np.testing.assert_allclose(model.decision_function(given), model.decision_function(X), atol=ATOL)
     assert pickle.dumps(given) == before
-
-
-def test_a_read_only_memory_map_will_do(cancer: Data, tmp_path: Path) -> None:
-    X, y = cancer
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    np.testing.assert_allclose(rw.RankSVM().fit(mapped, y).coef_, rw.RankSVM().fit(X, y).coef_, atol=ATOL)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

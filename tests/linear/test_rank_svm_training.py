@@ -120,6 +120,11 @@ def test_a_fit_that_stops_short_says_so_and_what_to_do(cancer: Data, solver: str
 def test_progress_is_shown_where_asked_for_and_nowhere_else(cancer: Data, capsys: pytest.CaptureFixture[str]) -> None:
     rw.RankSVM().fit(*cancer)
     assert capsys.readouterr() == ("", "")
+    rw.RankSVMCV(Cs=2, cv=2, verbose=1, tol=0.1).fit(*cancer)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "RankSVMCV: fold 2 of 2, ap loss: best ap" in err
+    assert "planes" in err
     model = rw.RankSVM("ndcg", C=1000.0, verbose=1).fit(*cancer)
     out, err = capsys.readouterr()
     assert out == ""
