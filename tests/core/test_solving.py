@@ -116,7 +116,7 @@ def test_few_calls_lead_to_the_kernel(qid: Any, monkeypatch: Any) -> None:
     assert walk[:4] == ["structured_hinge", "evaluate", "solve", "solve_binary"]
     assert len(walk) <= 6
     walk = shortest_walk(monkeypatch, "evaluate", lambda: rw.RankSVM("ap", C=1.0).fit(X, y, qid))
-    assert walk[:5] == ["fit", "cutting_plane", "evaluate", "solve", "solve"]
+    assert walk[:5] == ["fit", "_fit_to", "cutting_plane", "evaluate", "solve"]
     assert len(walk) <= 8
 
 

@@ -186,15 +186,6 @@ def test_folds_that_leave_nothing_to_train_on_are_not_used(few: Problem) -> None
 # As a classifier
 
 
-def test_predict_cuts_where_f1_is_highest(few: Problem, plain: rw.LinearRanker) -> None:
-    model = plain
-    scores = model.decision_function(few.X)
-    called = scores[:, None] >= scores
-    best = np.max(2.0 * (called & (few.y == 1)[:, None]).sum(axis=0) / (called.sum(axis=0) + few.y.sum()))
-    assert f1_score(few.y, model.predict(few.X)) == pytest.approx(best, abs=ATOL)
-    np.testing.assert_array_equal(model.predict(few.X), (scores > 0).astype(int))
-
-
 @pytest.mark.parametrize("labels", [["bad", "good"], [False, True], [-1, 1], [1.0, 2.0]], ids=str)
 def test_the_greater_label_is_the_relevant_one(few: Problem, plain: rw.LinearRanker, labels: list[Any]) -> None:
     model = small().fit(few.X, np.array(labels)[few.y])

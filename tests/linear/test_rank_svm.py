@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,12 @@ import pandas as pd
 import pytest
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, TunedThresholdClassifierCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwise as rw
@@ -69,13 +65,6 @@ def test_every_method_of_inference_gives_one_minimum(cancer: Data, method: str) 
     assert max(model.dual_, other.dual_) <= min(model.objective_, other.objective_)
 
 
-def test_it_is_a_step_of_a_pipeline(cancer: Data) -> None:
-    X, y = load_breast_cancer(return_X_y=True)
-    model = make_pipeline(StandardScaler(), rw.RankSVM()).fit(X, y)
-    inner = rw.RankSVM().fit(cancer[0], y)
-    np.testing.assert_allclose(model.decision_function(X), inner.decision_function(cancer[0]), atol=ATOL)
-
-
 def test_grid_search_tries_its_parameters(cancer: Data) -> None:
     grid = {"C": [0.1, 10.0], "loss": ["ap", "auc"]}
     search = GridSearchCV(rw.RankSVM(), grid, scoring="average_precision", cv=3).fit(*cancer)
@@ -110,34 +99,6 @@ def test_queries_are_routed_to_fit_and_to_the_scorer(cancer: Data) -> None:
         fitted = rw.RankSVM().fit(X[train], y[train], qid[train])
         expected.append(metrics.average_precision(fitted.decision_function(X[test]), y[test], qid=qid[test]))
     np.testing.assert_allclose(scores, expected, atol=ATOL)
-
-
-def test_a_clone_has_the_parameters_and_nothing_learnt(cancer: Data) -> None:
-    model = rw.RankSVM("ndcg", 3.0, prior=np.ones(30), tol=1e-2).fit(*cancer)
-    copy = clone(model)
-    assert not hasattr(copy, "coef_")
-    assert (copy.loss, copy.C, copy.tol) == ("ndcg", 3.0, 1e-2)
-    np.testing.assert_array_equal(copy.prior, model.prior)
-
-
-@pytest.mark.parametrize("model", [rw.RankSVM(), rw.RankSVMCV(Cs=2, cv=2)], ids=lambda m: type(m).__name__)
-def test_a_pickle_predicts_the_same(cancer: Data, model: Any) -> None:
-    X, y = cancer
-    fitted = clone(model).fit(X, y)
-    copy = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(copy.decision_function(X), fitted.decision_function(X))
-
-
-def test_columns_of_a_frame_are_known_by_name(cancer: Data) -> None:
-    frame = load_breast_cancer(as_frame=True)
-    X, y = frame.data / frame.data.std(), frame.target
-    model = rw.RankSVM().fit(X, y)
-    assert model.feature_names_in_.tolist() == list(X.columns)
-    np.testing.assert_allclose(model.coef_, rw.RankSVM().fit(X.to_numpy(), y).coef_, atol=ATOL)
-    with pytest.raises(ValueError, match="same order"):
-        model.predict(X[X.columns[::-1]])
-    with pytest.warns(UserWarning, match="valid feature names"):
-        model.predict(X.to_numpy())
 
 
 def test_a_frame_of_queries_and_weights_will_do(cancer: Data) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,17 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, Predefi
 
 import rankwise as rw
 from rankwise import metrics
+from rankwise.io import ModelFileError, read_model, write_model
 from rankwise.linear.cross_validation import Search, choose, split
 from rankwise.linear.labels import Labels
-from rankwise.metrics import METRICS
+from rankwise.metrics import METRICS, as_metric
 
 ATOL = 1e-9
 # Where the minimum is not asked for, solvers may stop early. Of a grid that is laid out for them, the largest C takes
 # most of the time.
 ROUGH = 0.05
 CS = [0.1, 10.0]
+MEASURES = ["ap", "ndcg@10", "auc"]
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -104,9 +107,10 @@ def test_the_measure_is_that_of_the_loss_unless_told(grouped: Grouped, scoring: 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"refit": "average"}, {"prior": "logistic"}], ids=str)
 def test_threads_change_nothing(grouped: Grouped, options: dict[str, Any]) -> None:
-    options = {"Cs": CS, "cv": 3, "tol": ROUGH, **options}
+    options = {"Cs": CS, "cv": 3, "tol": ROUGH, "scoring": MEASURES, **options}
     one, two = (rw.RankSVMCV(["ap", "ndcg"], n_jobs=n, **options).fit(*grouped) for n in (1, 2))
-    np.testing.assert_array_equal(one.scores_, two.scores_)
+    for measure in MEASURES:
+        np.testing.assert_array_equal(one.scores_by_[measure], two.scores_by_[measure])
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert (one.C_, one.loss_, one.timing_["calls"]) == (two.C_, two.loss_, two.timing_["calls"])
 
@@ -249,11 +253,63 @@ def test_a_last_fit_that_stops_short_says_so(grouped: Grouped) -> None:
         assert not model.converged_
 
 
-def test_progress_of_the_last_fit_is_shown(cancer: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    rw.RankSVMCV(Cs=2, cv=2).fit(*cancer)
-    assert capsys.readouterr() == ("", "")
-    rw.RankSVMCV(Cs=2, cv=2, verbose=1).fit(*cancer)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "gap" in err
-    assert "planes" in err
+# Several measures: the first chooses, all judge the same fits
+
+
+@pytest.mark.parametrize(("form", "prior"), [(list, None), (tuple, [0.01] * 64)], ids=["list", "tuple-prior"])
+def test_each_measure_finds_what_it_would_find_alone(grouped: Grouped, form: Any, prior: Any) -> None:
+    X, y, qid = grouped
+    grades = y if prior is None else y * np.random.default_rng(0).integers(1, 4, y.size)
+    losses = ["ap", "zero-one"] if prior is None else ["ap", "ndcg"]  # zero-one takes no grades
+    options: dict[str, Any] = {"Cs": CS, "cv": 2, "prior": prior, "tol": ROUGH}
+    model = rw.RankSVMCV(losses, scoring=form(MEASURES), **options).fit(X, grades, qid)
+    assert list(model.scores_by_) == list(model.best_by_) == MEASURES
+    for measure in MEASURES:
+        alone = rw.RankSVMCV(losses, scoring=measure, **options).fit(X, grades, qid)
+        np.testing.assert_array_equal(model.scores_by_[measure], alone.scores_)
+        assert model.best_by_[measure] == {"loss": alone.loss_, "C": alone.C_, "score": alone.best_score_}
+        if measure == MEASURES[0]:
+            np.testing.assert_array_equal(model.coef_, alone.coef_)
+            np.testing.assert_array_equal(model.scores_, alone.scores_)
+            assert (model.C_, model.loss_, model.best_score_) == (alone.C_, alone.loss_, alone.best_score_)
+
+
+def test_the_first_measure_chooses(grouped: Grouped) -> None:
+    for first in MEASURES:
+        scoring = sorted(MEASURES, key=lambda name: name != first)
+        model = rw.RankSVMCV("zero-one", Cs=5, cv=3, tol=ROUGH, scoring=scoring).fit(*grouped)
+        assert {"loss": model.loss_, "C": model.C_, "score": model.best_score_} == model.best_by_[first]
+
+
+def test_every_fold_is_fitted_once_for_all_measures(grouped: Grouped, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+    real = Search._follow
+    monkeypatch.setattr(Search, "_follow", lambda self, *job: fits.append(job[1:]) or real(self, *job))
+    one, three = (rw.RankSVMCV("ap", Cs=CS, cv=3, tol=ROUGH, scoring=scoring) for scoring in (["ap"], MEASURES))
+    assert one.fit(*grouped).timing_["calls"] == three.fit(*grouped).timing_["calls"]
+    assert fits == 2 * [(0, 0), (0, 1), (0, 2)]
+
+
+def test_one_measure_leaves_nothing_of_a_list_before(grouped: Grouped) -> None:
+    model = rw.RankSVMCV("ap", Cs=CS, cv=2, tol=ROUGH, scoring=[as_metric("ap")]).fit(*grouped)
+    assert list(model.best_by_) == ["ap"]
+    model.set_params(scoring="ap").fit(*grouped)
+    assert not hasattr(model, "best_by_")
+    assert not hasattr(model, "scores_by_")
+
+
+def test_a_file_whose_measures_do_not_fit_its_scores_is_refused(grouped: Grouped, tmp_path: Path) -> None:
+    path = tmp_path / "model.rw"
+    rw.RankSVMCV("ap", Cs=CS, cv=2, tol=ROUGH, scoring=MEASURES).fit(*grouped).save(path)
+    found = rw.load(path)
+    assert sorted(found.scores_by_) == sorted(MEASURES)
+    file = read_model(path)
+    for best, said in [
+        ({"ap": {"loss": "ap", "C": 1.0, "score": 0.5}}, "scores_by_ does not match the metrics"),
+        ({"ap": {"loss": "ap", "C": 1.0}}, "best_by_ is"),
+        ([], "best_by_ is"),
+    ]:
+        header = file.header | {"learnt": file.header["learnt"] | {"best_by_": best}}
+        write_model(path, file.kind, header, file.arrays)
+        with pytest.raises(ModelFileError, match=said):
+            rw.load(path)

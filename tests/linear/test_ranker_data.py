@@ -15,8 +15,9 @@ import rankwise as rw
 from rankwise.linear import ranker_data, tuning
 from rankwise.linear.labels import Labels
 from rankwise.linear.pointwise import Classifier, LabelledRows
-from rankwise.linear.ranker_data import RankerData
+from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
+from rankwise.metrics import as_metric
 
 pytestmark = pytest.mark.usefixtures("short_search")
 Data = tuple[NDArray[np.float64], NDArray[np.bool_]]
@@ -154,3 +155,11 @@ def test_on_a_path_of_sparse_data_every_fit_reaches_its_minimum(rng: np.random.G
         path.fit(C)
         best = minimize(lambda v, C=C: path._at(v, C)[:2], path.point, jac=True, tol=1e-14).fun
         assert path._at(path.point, C).value <= best * (1.0 + 1e-3)
+
+
+def test_a_metric_refines_by_its_own_loss_if_it_has_one() -> None:
+    own = rw.DiscountedLoss(discount=lambda m: m**-0.5, name="root")
+    assert refined_by(own) is own
+    names = {"ap": "ap", "ndcg@10": "ndcg", "auc": "auc", "precision@5": "ap", "err": "ap"}
+    assert {name: refined_by(as_metric(name)).name for name in names} == names
+    assert refined_by(None).name == "ap"

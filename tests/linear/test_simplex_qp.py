@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rankwise.linear.simplex_qp import maximise
+from rankwise.linear.simplex_qp import Factor, maximise
 
 RTOL = 1e-9  # of the largest entry of Q and c: what is asked for, and what Clarabel gives
 SUM_ATOL = 1e-12
-SIZES = [1, 2, 3, 5, 10, 25, 60]
+SIZES = [1, 2, 3, 5, 10, 25, 60, 100]
 
 Quadratic = tuple[np.ndarray, np.ndarray]
 Draw = Callable[[np.random.Generator, int], Quadratic]
@@ -128,15 +128,19 @@ def test_an_optimal_start_is_returned_as_it_is(rng: np.random.Generator) -> None
     np.testing.assert_array_equal(maximise(Q, c, alpha, 1e-9), alpha)
 
 
-def test_weights_follow_planes_that_are_added_one_by_one(rng: np.random.Generator) -> None:
-    Q, c = _bundle(rng, 60, 30.0)
-    alpha, last = np.ones(1), 0.0
-    for k in range(2, 61):
+@pytest.mark.parametrize(("rank", "n"), [(6, 60), (300, 130)], ids=["few in use", "many in use"])
+def test_weights_follow_planes_that_are_added_one_by_one(rank: int, n: int, rng: np.random.Generator) -> None:
+    normals, offsets = 30.0 * rng.normal(size=(n, rank)) / np.sqrt(rank), rng.random(n)
+    normals[0], offsets[0] = 0.0, 0.0
+    Q, c = _of_normals(normals, 30.0 * (offsets + 10.0 * (rank > n)))
+    alpha, last, factor = np.ones(1), 0.0, Factor()
+    for k in range(2, n + 1):
         part, size = (Q[:k, :k], c[:k]), size_of(Q[:k, :k], c[:k])
-        alpha = maximise(*part, np.append(alpha, 0.0), 1e-12 * size)
+        alpha = maximise(*part, np.append(alpha, 0.0), 1e-12 * size, factor)
         assert value_of(*part, alpha) >= last - 1e-15 * size
         last = value_of(*part, alpha)
         assert last == pytest.approx(best_by_clarabel(*part), abs=2 * RTOL * size)
+    assert (np.count_nonzero(alpha) > 64) == (len(factor.planes) > 64) == (rank > n)
 
 
 def test_two_planes_meet_where_arithmetic_says() -> None:

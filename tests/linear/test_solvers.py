@@ -263,18 +263,6 @@ def test_constant_features_have_no_natural_C(value: float, rng: np.random.Genera
         natural_C(objective_of(np.full((53, 3), value), rng.random(53) < 0.3))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_one_iteration_does_not_converge_and_says_why(solver: str, rng: np.random.Generator) -> None:
-    objective = draw(rng)
-    result = SOLVERS[solver](objective, 10.0, Settings(tol=1e-4, max_iter=1))
-    assert not result.converged
-    assert not result.interrupted
-    assert result.n_iter == 1
-    assert result.reason is not None
-    assert "max_iter=1" in result.reason
-    assert_true_certificate(objective, 10.0, result)
-
-
 def test_bounds_may_meet_to_the_last_digit(rng: np.random.Generator) -> None:
     for name in EXACT:
         objective = draw(rng)
@@ -297,25 +285,6 @@ def test_where_rounding_stops_progress_it_ends_with_that_reason(
     assert result.reason is not None
     assert "rounding" in result.reason
     assert_true_certificate(objective, C, result)
-
-
-@pytest.mark.parametrize("after", [1, 2, 5])
-@pytest.mark.parametrize("n_queries", [1, 5], ids=["one query", "queries"])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_an_interrupt_returns_the_best_so_far(
-    solver: str, n_queries: int, after: int, rng: np.random.Generator
-) -> None:
-    def stop(step: Step) -> None:
-        if step.iteration == after:
-            raise KeyboardInterrupt
-
-    objective, C = draw(rng, n_queries=n_queries), 50.0
-    optimum = SOLVERS["cutting-plane"](objective, C, Settings(tol=1e-8)).primal
-    result = SOLVERS[solver](objective, C, Settings(tol=1e-9, report=stop))
-    assert result.interrupted
-    assert not result.converged
-    assert result.n_iter == after
-    assert_true_certificate(objective, C, result, optimum * (1 - 1e-8))
 
 
 @pytest.mark.parametrize("n_queries", [1, 5], ids=["one query", "queries"])

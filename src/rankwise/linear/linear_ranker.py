@@ -263,7 +263,8 @@ class LinearRanker(BaseLinearRanker):
         return RankerData(X, labels if metric.graded else Labels(labels.relevant), ids, weight, judged)
 
     def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
-        loss, own = refined_by(metric), self.surrogate
+        loss = refined_by(metric)
+        own: Any = self.surrogate
         if own is not None:
             if not (isinstance(own, Surrogate) and own.is_derivative):
                 raise ValueError(f"surrogate must be a Surrogate whose gradient is its derivative, got {own!r}")

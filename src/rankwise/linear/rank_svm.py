@@ -223,7 +223,7 @@ class RankSVM(BaseLinearRanker):
             )
 
 
-def convex_surrogate(own: Surrogate | None, scale: float, method: str) -> Surrogate:
+def convex_surrogate(own: Any, scale: float, method: str) -> Surrogate:
     """Return the surrogate to minimise; refuse one that is not convex."""
     if own is None:
         return Hinge(scale, method)

@@ -168,6 +168,10 @@ class RowSpace:
         """R·diag(weights)·Rᵀ, (n, n); weights at least 0."""
         return gram_of(self._R.T, weights[self._order])
 
+    def rows(self, rows: NDArray[np.int64] | slice) -> Features:
+        """Return a copy of some rows."""
+        return as_features(self._R.T[self._place[rows]])
+
     def as_given(self, coef: Vector) -> Vector:
         """Return coefficients for the original features; scores differ by a constant."""
         used, alpha = self._rank, np.zeros(self.n_samples)

@@ -81,8 +81,9 @@ class TuningReport:
         if _NAMES[int(model)] != REFINED:
             return f"{_NAMES[int(model)]}, C = {at:.3g}"
         held = _PULLS[int(pull)]
-        by = _BY_RELEVANCE if held.endswith(_BY_RELEVANCE) else ""
-        return f"refined{by.replace(',', '')}, width {width:g}, pull on {held.removesuffix(_BY_RELEVANCE)} {at:g}"
+        refined = "refined by relevance" if held.endswith(_BY_RELEVANCE) else "refined"
+        of = "" if np.isnan(width) else f", width {width:g}"  # a surrogate of one's own need not have a width
+        return f"{refined}{of}, pull on {held.removesuffix(_BY_RELEVANCE)} {at:g}"
 
     @property
     def folds(self) -> NDArray[np.float64]:

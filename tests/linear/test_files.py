@@ -1,8 +1,11 @@
-"""Linear rankers in files: what is written is what is read, and what does not hold together is refused."""
+"""Linear rankers in files: what is written is read, what does not hold together is refused, a kill does no harm."""
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise.io import ModelFile, ModelFileError, read_model, write_model
@@ -31,13 +34,20 @@ MODELS = {
     "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", refit="average"),
     "cv-measures": rw.RankSVMCV(["ap", "auc"], Cs=[0.1, 1.0], cv=2, scoring=["ndcg@5", "ap", "auc"]),
     "cv-logistic": rw.RankSVMCV(("ap", "mrr"), Cs=[0.5], cv=2, prior="logistic", n_jobs=2),
+    "linear": rw.LinearRanker("ndcg@10", cv=2, random_state=4),
 }
 
 
 @pytest.fixture(scope="module")
-def cancer() -> Data:
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
+def few(short_search: None) -> Data:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
+    return X, (X[:, 0] + 0.5 * rng.normal(size=60) > 0.8).astype(int)
+
+
+@pytest.fixture(scope="module")
+def linear(few: Data) -> rw.LinearRanker:
+    return clone(MODELS["linear"]).fit(*few)
 
 
 def saved(model: Any, folder: Path) -> Any:
@@ -67,8 +77,8 @@ def assert_same_learnt(model: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_comes_back_whole(cancer: Data, tmp_path: Path, name: str) -> None:
-    X, y = cancer
+def test_a_model_comes_back_whole(cancer: Data, few: Data, tmp_path: Path, name: str) -> None:
+    X, y = few if name == "linear" else cancer
     model = clone(MODELS[name]).fit(X, y)
     found = saved(model, tmp_path)
     assert type(found) is type(model)
@@ -127,26 +137,38 @@ def test_a_loss_that_borrows_a_name_is_not_taken_for_the_other(cancer: Data, tmp
     assert saved(rw.RankSVM(rw.NDCG()).fit(X, y), tmp_path).loss == "ndcg"
 
 
-def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, tmp_path: Path) -> None:
-    X, y = cancer
+def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, few: Data, tmp_path: Path) -> None:
     model = rw.RankSVMCV(
         Cs=2, cv=StratifiedKFold(2), prior=LogisticRegression(), scoring=as_metric("ndcg@5"), tol=0.01
-    ).fit(X, y)
+    ).fit(*cancer)
     found = saved(model, tmp_path)
     assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior"]
     assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, "ndcg@5", 0.01)
-    np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
+    ranker = saved(rw.LinearRanker(get_scorer("roc_auc"), cv=StratifiedKFold(2)).fit(*few), tmp_path)
+    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "metric"]
+    assert (ranker.metric, ranker.cv, ranker.metric_) == ("ap", 5, "score")
     assert "not plain data" in " ".join(str(rw.RankSVM.save.__doc__).split())
 
 
-def test_what_is_not_fitted_is_not_saved(cancer: Data, tmp_path: Path) -> None:
-    for model in (rw.RankSVM(), rw.RankSVMCV()):
-        with pytest.raises(NotFittedError):
-            model.save(tmp_path / "model.rankwise")
-        with pytest.raises(ValueError, match="one class"):
-            model.fit(cancer[0], np.ones(569))
-        with pytest.raises(NotFittedError):
-            model.save(tmp_path / "model.rankwise")
+def test_the_report_comes_back_also_without_folds(few: Data, linear: rw.LinearRanker, tmp_path: Path) -> None:
+    alone = rw.LinearRanker().fit(few[0], np.arange(60) == 3)
+    for model in (linear, alone):
+        found = saved(model, tmp_path)
+        assert (str(found.report_), repr(found.report_)) == (str(model.report_), repr(model.report_))
+        assert np.isnan(found.best_score_) == (model is alone)
+    pytest.importorskip("matplotlib")
+    assert len(found.report_.plot().axes) == 2
+
+
+@pytest.mark.parametrize("kind", [rw.RankSVM, rw.RankSVMCV, rw.LinearRanker])
+def test_what_is_not_fitted_is_not_saved(cancer: Data, tmp_path: Path, kind: Any) -> None:
+    model = kind()
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model.rankwise")
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(cancer[0], np.ones(569))
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model.rankwise")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -180,16 +202,45 @@ TAMPERED: dict[str, Change] = {
 }
 
 
+def column(name: str, change: Callable[[NDArray[Any]], Any]) -> Change:
+    return lambda h, a: (h, a | {f"history.{name}": change(a[f"history.{name}"])})
+
+
+TAMPERED_HISTORY: dict[str, Change] = {
+    "model-unknown": column("model", lambda c: c + 4),
+    "model-negative": column("model", lambda c: c - 1),
+    "model-floats": column("model", lambda c: c + 0.5),
+    "pull-unknown": column("pull", lambda c: c + 3),
+    "share-nan": column("share", lambda c: c * np.nan),
+    "share-float32": column("share", lambda c: c.astype(np.float32)),
+    "at-infinite": column("at", lambda c: c * np.inf),
+    "fold-infinite": column("fold0", lambda c: c + np.inf),
+    "fold-integers": column("fold1", lambda c: np.zeros(c.size, int)),
+    "fold-short": column("fold1", lambda c: c[1:]),
+    "no-rows": lambda h, a: (h, {name: v[:0] if name.startswith("history") else v for name, v in a.items()}),
+    "no-history": lambda h, a: (h, {name: v for name, v in a.items() if not name.startswith("history")}),
+    "no-shares": lambda h, a: (h, {name: v for name, v in a.items() if name != "history.share"}),
+    "no-metric": lambda h, a: (h | {"learnt": {k: v for k, v in h["learnt"].items() if k != "metric_"}}, a),
+    "metric-number": lambda h, a: (h | {"learnt": h["learnt"] | {"metric_": 3}}, a),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("change", TAMPERED)
-@pytest.mark.parametrize("kind", ["ap", "cv"])
-def test_a_file_that_does_not_hold_together_is_refused(cancer: Data, tmp_path: Path, kind: str, change: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        *((kind, name) for kind in ("ap", "cv", "linear") for name in TAMPERED),
+        *(("linear", n) for n in TAMPERED_HISTORY),
+    ],
+)
+def test_a_file_that_does_not_hold_together_is_refused(
+    cancer: Data, linear: rw.LinearRanker, tmp_path: Path, kind: str, change: str
+) -> None:
     path = tmp_path / "model.rankwise"
-    clone(MODELS[kind]).fit(*cancer).save(path)
+    (linear if kind == "linear" else clone(MODELS[kind]).fit(*cancer)).save(path)
     file: ModelFile = read_model(path)
-    header, arrays = TAMPERED[change](file.header, file.arrays)
-    write_model(path, file.kind, header, arrays)
-    with pytest.raises(ModelFileError, match=r"model\.rankwise"):
+    write_model(path, file.kind, *(TAMPERED | TAMPERED_HISTORY)[change](file.header, file.arrays))
+    with pytest.raises(ModelFileError, match=r"model\.rankwise: .*again|model\.rankwise: unknown parameter"):
         rw.load(path)
 
 
@@ -201,8 +252,11 @@ def test_a_kind_that_is_not_known_is_refused(tmp_path: Path) -> None:
         rw.load(tmp_path / "none.rw")
 
 
-def test_the_parameters_of_one_class_are_not_taken_for_those_of_the_other(cancer: Data, tmp_path: Path) -> None:
-    clone(MODELS["cv"]).fit(*cancer).save(tmp_path / "m.rw")
+@pytest.mark.parametrize("kind", ["cv", "linear"])
+def test_the_file_of_one_class_is_not_taken_for_that_of_another(
+    cancer: Data, few: Data, tmp_path: Path, kind: str
+) -> None:
+    clone(MODELS[kind]).fit(*(few if kind == "linear" else cancer)).save(tmp_path / "m.rw")
     file = read_model(tmp_path / "m.rw")
     write_model(tmp_path / "m.rw", "rank-svm", file.header, file.arrays)
     with pytest.raises(ModelFileError, match="unknown parameter"):
@@ -235,8 +289,55 @@ def test_loading_executes_nothing(cancer: Data, tmp_path: Path) -> None:
     assert sprung.exists()  # the trap works
 
 
-def test_equal_models_are_equal_files(cancer: Data, tmp_path: Path) -> None:
-    model = rw.RankSVM().fit(*cancer)
-    model.save(tmp_path / "a.rw")
-    rw.load(tmp_path / "a.rw").save(str(tmp_path / "b.rw"))
-    assert (tmp_path / "a.rw").read_bytes() == (tmp_path / "b.rw").read_bytes()
+def test_equal_models_are_equal_files(cancer: Data, linear: rw.LinearRanker, tmp_path: Path) -> None:
+    for model in (rw.RankSVM().fit(*cancer), linear):
+        model.save(tmp_path / "a.rw")
+        rw.load(tmp_path / "a.rw").save(str(tmp_path / "b.rw"))
+        assert (tmp_path / "a.rw").read_bytes() == (tmp_path / "b.rw").read_bytes()
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np, rankwise
+
+models = {name: rankwise.load(name + ".rw") for name in "ab"}
+
+# A moment is a call or a return while the file is being written: a busy machine changes nothing.
+def save(act):
+    count = [0]
+    def note(frame, event, argument):
+        count[0] += 1
+        act(count[0])
+    sys.setprofile(note)
+    models["b"].save("m.rw")
+    sys.setprofile(None)
+    return count[0]
+
+total, found = save(lambda count: None), []
+for moment in np.linspace(1, total, 8).astype(int):
+    models["a"].save("m.rw")
+    child = os.fork()
+    if child == 0:
+        save(lambda count: count < moment or os.kill(os.getpid(), signal.SIGKILL))
+        os._exit(0)
+    os.waitpid(child, 0)
+    coef = rankwise.load("m.rw").coef_
+    found += [name for name, model in models.items() if np.array_equal(coef, model.coef_)]
+print("".join(found))
+"""
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_kill_while_it_is_saved_leaves_the_old_file_or_the_new(
+    few: Data, linear: rw.LinearRanker, tmp_path: Path
+) -> None:
+    linear.save(tmp_path / "a.rw")
+    rw.LinearRanker(cv=StratifiedKFold(2)).fit(*few).save(tmp_path / "b.rw")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
+    )
+    found = done.stdout.strip()
+    assert len(found) == 8, f"a file that is neither: {done.stderr}"
+    assert found == "".join(sorted(found))
+    assert "ab" in found

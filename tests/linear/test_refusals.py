@@ -1,4 +1,4 @@
-"""What RankSVM and RankSVMCV refuse, naming what is wrong with it."""
+"""What the linear rankers refuse, naming what is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 
@@ -38,16 +36,28 @@ BAD_CV: list[tuple[dict[str, Any], str]] = [
     ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
     ({"scoring": "accuracy"}, "unknown metric 'accuracy'"),
     ({"scoring": "precision"}, "precision needs the last place"),
+    ({"scoring": []}, "scoring is an empty list"),
+    ({"scoring": ["ap", "auc", "ap"]}, "a metric twice: ap, auc, ap"),
+    ({"scoring": ["ap", "map"]}, "'map'"),
     *[({"refit": refit}, "unknown refit") for refit in (False, "mean", None)],
     ({"prior": "svm"}, "unknown prior 'svm'; use 'logistic'"),
     *[({"n_jobs": n}, "n_jobs must be at least 1") for n in (0, -2, 1.5, "all")],
 ]
 
 
-@pytest.fixture(scope="module")
-def cancer() -> Data:
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
+BAD_RANKER: list[tuple[dict[str, Any], str]] = [
+    *[({"cv": cv}, "cv") for cv in (0.5, "five")],
+    *[({"cv": cv}, f"cv must be at least 2, got {cv}; pass a number of folds, or a splitter") for cv in (1, 0, -2)],
+    ({"cv": []}, "cv returns no folds; pass a number of folds"),
+    ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
+    ({"metric": "accuracy"}, "unknown metric 'accuracy'"),
+    ({"metric": "precision"}, "precision needs the last place"),
+    ({"metric": "map"}, "metric='map' averages AP over queries and needs them; pass qid"),
+    ({"metric": 3}, "metric"),
+    ({"metric": None}, "metric"),
+    *[({"n_jobs": n}, "n_jobs must be at least 1") for n in (0, -2, 1.5, "all")],
+    *[({"random_state": seed}, "random_state must be an integer, at least 0") for seed in (-1, 0.5, None, "a")],
+]
 
 
 def shown(value: Any) -> str:
@@ -59,6 +69,7 @@ def shown(value: Any) -> str:
     [
         *[(kind, *case) for kind in KINDS for case in BAD if kind is rw.RankSVM or "C" not in case[0]],
         *[(rw.RankSVMCV, *case) for case in BAD_CV],
+        *[(rw.LinearRanker, *case) for case in BAD_RANKER],
     ],
     ids=shown,
 )
@@ -67,24 +78,57 @@ def test_bad_parameters_are_named(cancer: Data, kind: Any, options: dict[str, An
         kind(**options).fit(*cancer)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_a_splitter_that_trains_on_one_class_is_refused_by_its_fold(cancer: Data) -> None:
+    X, y = cancer
+    both, negative = np.arange(45), np.flatnonzero(y == 0)
+    with pytest.raises(ValueError, match=r"fold 2 of cv trains on no query with both classes; .*stratified"):
+        rw.LinearRanker(cv=[(both, np.arange(45, 90)), (negative, both)]).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, rw.LinearRanker])
 def test_bad_samples_are_refused_with_a_remedy(cancer: Data, kind: Any) -> None:
     X, y = cancer
-    cases: list[tuple[Any, Any, Any, str]] = [
-        (np.where(X > 3.0, np.nan, X), y, None, "X contains NaN"),
-        (np.where(X > 3.0, np.inf, X), y, None, "X contains infinity"),
-        (X, np.arange(y.size) % 3, None, "grades, pass qid, .*; for several classes, use .*OneVsRestClassifier"),
-        (X, X[:, 0], None, "type of the target is continuous"),
-        (X, np.ones(y.size), None, "only one class is present: every label is 1.0"),
-        (X, y[:-1], None, "inconsistent numbers of samples"),
-        (X, y, y[:-1], "qid has"),
-        (X, y, np.stack([y, y]), "qid has shape"),
-        (X, y, y, "one class|both classes"),
-        (X, y, np.where(y > 0, np.nan, 0.0), r"qid\[\d+\] is nan"),
+    n, thirds, groups = y.size, np.arange(y.size) % 3, np.arange(y.size) % 7
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (np.where(X > 3.0, np.nan, X), y, {}, "X contains NaN"),
+        (np.where(X > 3.0, np.inf, X), y, {}, "X contains infinity"),
+        (sp.csr_array(np.where(X > 3.0, np.nan, X)), y, {}, "X contains NaN"),
+        (np.ma.masked_less(X, 0.0), y, {}, "masked entries"),
+        (X, thirds, {}, "grades, pass qid, .*; for several classes, use .*OneVsRestClassifier"),
+        (X, X[:, 0], {}, "type of the target is continuous"),
+        (X, np.ones(n), {}, "only one class is present: every label is 1.0"),
+        (X, y[:-1], {}, "inconsistent numbers of samples"),
+        (X, y, {"qid": y[:-1]}, "qid has"),
+        (X, y, {"qid": np.stack([y, y])}, "qid has shape"),
+        (X, y, {"qid": y}, "one class|both classes"),
+        (X, y, {"qid": np.where(y > 0, np.nan, 0.0)}, r"qid\[\d+\] is nan"),
+        (X, y, {"qid": groups, "query_weight": np.ones(5)}, r"query_weight has shape \(5,\)"),
+        (X, y, {"qid": groups, "query_weight": 2.0}, "query_weight has shape"),
+        (X, y, {"qid": groups, "query_weight": np.arange(1.0 * n)}, "differs from that of other samples of its query"),
+        (X, y, {"qid": groups, "query_weight": -np.ones(n)}, r"query_weight\[0\] is -1.*; weights must be finite"),
+        (X, y, {"qid": groups, "query_weight": np.full(n, np.nan)}, r"query_weight\[0\] is nan"),
+        (X, y, {"qid": groups, "query_weight": np.full(n, np.inf)}, r"query_weight\[0\] is inf"),
+        (X, y, {"qid": groups, "query_weight": np.zeros(n)}, "0 for every query"),
+        (X, y, {"qid": groups, "query_weight": np.full(n, "1")}, "query_weight must be numbers"),
     ]
-    for samples, labels, qid, match in cases:
+    for samples, labels, more, match in cases:
+        with pytest.raises((ValueError, TypeError), match=match):
+            kind().fit(samples, labels, **more)
+
+
+@pytest.mark.parametrize(
+    ("factor", "match"),
+    [
+        (1e307, "too large to be summed; scale them"),
+        (1e-305, "no feature varies by more than 1e-302, .*; scale them"),
+        (1e-318, "no feature varies by more than 1e-302, .*; scale them"),
+    ],
+)
+def test_features_beyond_what_can_be_scaled_are_refused_by_the_ranker(cancer: Data, factor: float, match: str) -> None:
+    X, y = np.abs(cancer[0][:90, :4]), cancer[1][:90]
+    for given in (X * factor, *([sp.csr_array(X * factor)] if factor < 1.0 else [])):
         with pytest.raises(ValueError, match=match):
-            kind().fit(samples, labels, qid)
+            rw.LinearRanker().fit(given, y)
 
 
 def test_features_too_small_to_be_squared_are_refused_where_C_follows_them() -> None:
@@ -128,9 +172,3 @@ def test_a_sparse_matrix_that_points_outside_itself_is_refused() -> None:
     X.indices[0] = 1000
     with pytest.raises(ValueError, match="not a valid CSR matrix"):
         rw.RankSVM().fit(X, [0, 1] * 3)
-
-
-def test_masked_entries_are_refused() -> None:
-    X = np.ma.masked_less(np.eye(4), 0.5)
-    with pytest.raises(ValueError, match="masked entries"):
-        rw.RankSVM().fit(X, [0, 1, 0, 1])
