@@ -138,7 +138,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
         self._tell(result)
 
     def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
-        last = self if hasattr(self, "coef_") else getattr(self, "partial_", self)
+        last: RankSVM = self if hasattr(self, "coef_") else getattr(self, "partial_", self)
         return RankSVM._start(last, n_coefs, prior)
 
     def _prior(self, d: int) -> Prior | None:
