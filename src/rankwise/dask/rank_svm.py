@@ -138,8 +138,8 @@ class DaskRankSVM(DaskRanker, RankSVM):
         self._tell(result)
 
     def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
-        last: RankSVM = self if hasattr(self, "coef_") else getattr(self, "partial_", self)
-        return RankSVM._start(last, n_coefs, prior)
+        is_partial = hasattr(self, "partial_") and not hasattr(self, "coef_")
+        return RankSVM._start(self.partial_ if is_partial else self, n_coefs, prior)
 
     def _prior(self, d: int) -> Prior | None:
         if self.prior is None:
