@@ -62,11 +62,9 @@ def test_xgboost_trains_at_its_default_settings(surrogate: str, train: Any, vali
 @pytest.mark.slow
 def test_one_query_of_all_rows_trains_at_default_settings(train: Any) -> None:
     xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
-    whole = np.array([train.y.size])
-    y = train.y == 3
-    trees = lightgbm.train(
-        QUIET | {"objective": objective("ap")}, lightgbm.Dataset(train.X, y.astype(float), group=whole), TREES
-    )
+    whole, y = np.array([train.y.size]), train.y == 3
+    data = lightgbm.Dataset(train.X, y.astype(float), group=whole)
+    trees = lightgbm.train(QUIET | {"objective": objective("ap")}, data, TREES)
     more = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, y, group=whole), TREES, obj=objective("ap"))
     for scores in (trees.predict(train.X), more.predict(xgboost.DMatrix(train.X))):
         assert metric("ap")(y, scores, None, whole)[1] > y.mean() + 0.5
@@ -114,7 +112,7 @@ def test_xgboost_stops_early_by_our_metric_where_it_is_highest(train: Any, valid
         assert model.best_iteration == int(np.argmax(values)) < 199
 
 
-def test_a_saved_model_predicts_where_rankwise_is_not_needed(train: Any, tmp_path: Path) -> None:
+def test_a_saved_model_needs_no_rankwise_and_folds_have_their_own_groups(train: Any, tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     data = lightgbm.Dataset(train.X, train.y, group=train.group)
     model = lightgbm.train(QUIET | {"objective": objective()}, data, 5)
@@ -122,13 +120,9 @@ def test_a_saved_model_predicts_where_rankwise_is_not_needed(train: Any, tmp_pat
     assert "rankwise" not in (tmp_path / "model.txt").read_text(encoding="utf-8")
     again = lightgbm.Booster(model_file=tmp_path / "model.txt")
     np.testing.assert_array_equal(again.predict(train.X), model.predict(train.X))
-
-
-def test_folds_of_cross_validation_have_their_own_groups(train: Any) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
     data = lightgbm.Dataset(train.X, train.y, group=train.group)
-    settings = QUIET | {"objective": objective(), "metric": "None"}
     folds = [(np.flatnonzero(train.qid % 3 != k), np.flatnonzero(train.qid % 3 == k)) for k in range(3)]
-    found = lightgbm.cv(settings, data, 5, folds=folds, feval=metric(JUDGE))
-    assert len(found[f"valid {JUDGE}-mean"]) == 5
-    assert found[f"valid {JUDGE}-mean"][-1] > found[f"valid {JUDGE}-mean"][0] - 0.05
+    settings = QUIET | {"objective": objective(), "metric": "None"}
+    values = lightgbm.cv(settings, data, 5, folds=folds, feval=metric(JUDGE))[f"valid {JUDGE}-mean"]
+    assert len(values) == 5
+    assert values[-1] > values[0] - 0.05

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from rankwise.dask.base import DaskRanker, like_local
 from rankwise.dask.cluster import holding
@@ -156,21 +155,8 @@ class _Remote:
         return self._exchange.ask(_rows_of, Each(local), reads=True).values
 
 
-class _Stacked:
-    """Rows that are stacked when added."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def __add__(self, other: _Stacked) -> _Stacked:
-        pair = [self.values, other.values]
-        if isinstance(self.values, np.ndarray):
-            return _Stacked(np.concatenate(pair))
-        return _Stacked(sparse.vstack(pair, format="csr"))
-
-
-def _rows_of(X: Any, state: Labelled, rows: NDArray[np.int64]) -> _Stacked:
-    return _Stacked(X[rows])
+def _rows_of(X: Any, state: Labelled, rows: NDArray[np.int64]) -> Joined:
+    return Joined(X[rows])
 
 
 def _labels(state: Labelled) -> tuple[Joined, ...]:

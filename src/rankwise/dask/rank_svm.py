@@ -138,13 +138,8 @@ class DaskRankSVM(DaskRanker, RankSVM):
         self._tell(result)
 
     def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
-        if hasattr(self, "coef_") or not hasattr(self, "partial_"):
-            return super()._start(n_coefs, prior)
-        self.coef_, self.intercept_ = self.partial_.coef_, self.partial_.intercept_
-        try:
-            return super()._start(n_coefs, prior)
-        finally:
-            del self.coef_, self.intercept_
+        is_partial = hasattr(self, "partial_") and not hasattr(self, "coef_")
+        return RankSVM._start(self.partial_ if is_partial else self, n_coefs, prior)
 
     def _prior(self, d: int) -> Prior | None:
         if self.prior is None:

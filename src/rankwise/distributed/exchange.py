@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import vstack
 
 __all__ = ["Each", "Exchange", "Function", "Joined", "Range", "Tally", "Traffic", "add_all", "size_of"]
 
@@ -48,13 +49,14 @@ class Exchange(Protocol):
 
 
 class Joined:
-    """An array that is concatenated when added."""
+    """An array, or the rows of a sparse matrix, concatenated when added."""
 
-    def __init__(self, values: NDArray[Any]) -> None:
+    def __init__(self, values: Any) -> None:
         self.values = values
 
     def __add__(self, other: Joined) -> Joined:
-        return Joined(np.concatenate([self.values, other.values]))
+        pair = [self.values, other.values]
+        return Joined(np.concatenate(pair) if isinstance(self.values, np.ndarray) else vstack(pair, format="csr"))
 
 
 class Tally:
