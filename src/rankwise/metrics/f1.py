@@ -42,7 +42,7 @@ class FMeasure(Loss):
 
     name = "f1"
     has_soft_counts = True
-    breaks_c1 = (
+    breaks_c1: str | None = (
         "its best threshold depends on all negatives together, so it is not a sum over them; use method='auto', which "
         "is exact, or method='exhaustive'"
     )

@@ -52,7 +52,7 @@ class ZeroOne(Loss):
     judges = False
     learns_intercept = True
     has_grades = False
-    breaks_c1 = (
+    breaks_c1: str | None = (
         "it depends on each sample's label, not on how positives and negatives interleave; it is a sum over samples "
         "and needs no ranking method, use method='auto'"
     )
