@@ -15,7 +15,8 @@ from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite, row_of
 
 _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_LARGEST_INDEX = 2**31 - 2
+# A model has a coefficient up to the largest index: more than 800 MB of them are a mistake.
+_LARGEST_INDEX = 10**8
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
 
@@ -39,7 +40,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     if first is None:
         first = 0 if (X.indices == 0).any() else 1
     d = _width(source, X, wanted, first)
-    index = np.int32 if max(X.nnz, d) <= _LARGEST_INDEX else np.int64  # scikit-learn does not accept wider ones
+    index = np.int32 if X.nnz < 2**31 else np.int64  # scikit-learn does not accept wider ones
     X = csr_array((X.data, (X.indices - first).astype(index), X.indptr.astype(index)), shape=(len(y), d))
     stored, cells = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes, len(y) * d
     if X.nnz > _FULL * cells and X.dtype.itemsize * cells <= _LARGER * stored:
@@ -136,6 +137,9 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
     if first == 1 and (k := first_true(X.indices == 0)) is not None:
         where = _line_of(source, row_of(X, k))
         raise ValueError(f"{where}: index 0, but indices start from 1 here; renumber the features")
+    if (k := first_true(X.indices > _LARGEST_INDEX)) is not None:
+        where = _line_of(source, row_of(X, k))
+        raise ValueError(f"{where}: index {X.indices[k]} is too large; number the features from 1")
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
         check_size(source.name, X.shape[0], d)
