@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rankwise import __version__
-from rankwise.cli import evaluate, fit, predict
+from rankwise.cli import evaluate, fit, predict, warmup
 from rankwise.cli.output import BAD_INPUT, BROKEN_PIPE, INTERRUPTED
 from rankwise.extras import LABORATORY, missing
 from rankwise.io.quoting import printable, shorten
 from rankwise.progress import tell
 
-_OWN = {"fit": fit, "predict": predict, "evaluate": evaluate}
+_OWN = {"fit": fit, "predict": predict, "evaluate": evaluate, "warmup": warmup}
 _COMMANDS = "rankwise.commands"
 # Commands of rankwise-lab; where it is not installed, they say how to install it.
 _LABORATORY = ("bench", "demo", "detect", "explore", "reproduce")
@@ -33,6 +33,7 @@ examples:
   rankwise fit train.csv -o model.rw          # train a model
   rankwise evaluate model.rw test.csv         # measure how well it ranks new samples
   rankwise predict model.rw new.csv           # print a score for each sample
+  rankwise warmup                             # compile ahead of time what first calls would compile
 """
 
 # A word that argparse repeats whole.

@@ -261,16 +261,18 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 class _Announcement(event.Listener):
-    """Says on standard error, once in a process, that kernels are being compiled, how long it takes, where they go."""
+    """Counts kernels compiled in this process; the first is announced on standard error: how long, and where to."""
 
-    said = False
+    count = 0
 
     def on_start(self, event: Any) -> None:
-        name = event.data["dispatcher"].py_func.__module__
-        if not self.said and sys.stderr is not None and name.startswith("rankwise."):
-            self.said = True
-            # On servers of 2024 the hinge alone takes 10 to 12 s, and a fit, which uses more of them, 18 to 35 s.
-            what = "compiling its kernels for this machine, about half a minute"
+        made = event.data["dispatcher"]
+        if not made.py_func.__module__.startswith("rankwise.") or made.targetoptions.get("no_cpython_wrapper"):
+            return
+        self.count += 1
+        if self.count == 1 and sys.stderr is not None:
+            # By `rankwise bench compile`: the hinge takes 4 to 7 s, a fit, which uses more of them, 5 to 16 s.
+            what = "compiling its kernels for this machine, about 5 to 15 s"
             with suppress(OSError, ValueError):  # a full disk, a closed file
                 print(f"rankwise: {what} ({_kept(_FOLDER)}) …", file=sys.stderr, flush=True)
 
@@ -278,4 +280,10 @@ class _Announcement(event.Listener):
         pass
 
 
-event.register("numba:compile", _Announcement())
+_ANNOUNCEMENT = _Announcement()
+event.register("numba:compile", _ANNOUNCEMENT)
+
+
+def number_compiled() -> int:
+    """How many kernels this process has compiled."""
+    return _ANNOUNCEMENT.count

@@ -46,23 +46,10 @@ def straighten(weight, discount, tail, pos, scores, number, of_buckets, places, 
             most = places[end] if places[end] > most else most
             end += 1
         if end - begin > 1:
-            of = low + begin, low + end
+            left, first, stop = least[begin], low + begin, low + end
             find_places(
-                weight,
-                discount,
-                tail,
-                pos,
-                scores,
-                number,
-                of_buckets,
-                places,
-                low,
-                j,
-                least[begin],
-                most,
-                of[0],
-                of[1],
-            )
+                weight, discount, tail, pos, scores, number, of_buckets, places, low, j, left, most, first, stop
+            )  # fmt: skip
         begin = end
 
 

@@ -28,7 +28,7 @@ from rankwise.kernels.sorting import order_by_key
 print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist())
 """
 PRINTED = "[1, 0, 2]\n"
-SAID = "rankwise: compiling its kernels for this machine, about half a minute ("
+SAID = "rankwise: compiling its kernels for this machine, about 5 to 15 s ("
 
 where_folders_have_owners = pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no os.getuid")
 

@@ -25,6 +25,7 @@ _TABLES = {
     "latent": "latent_scale",
     "trees": "trees",
     "dask": "dask_scale",
+    "compile": "compile_time",
 }
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
@@ -48,6 +49,7 @@ def add_command(commands: Any) -> None:
         "latent": "a latent AP-SVM on features in a file, against reading and multiplying them (takes 2 GB on disk)",
         "trees": "objectives for boosted trees against the time that LightGBM takes to grow a tree",
         "dask": "a fit on a Dask cluster: what a step exchanges and costs (takes 4 GB of memory)",
+        "compile": "CPU seconds of first calls, which compile their kernels, against another version",
         "bags": "test AP on multiple-instance data: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():
@@ -59,6 +61,9 @@ def add_command(commands: Any) -> None:
             continue
         kind.add_argument("--only", type=int, nargs="+", metavar="N", help="run only these sections")
         kind.set_defaults(run=_table, figure=None)
+        if name == "compile":
+            what = "folder of another version's sources to measure in the same run, such as old/src"
+            kind.add_argument("--against", type=file_name, metavar="DIR", help=what)
         if name == "inference":
             kind.add_argument("--figure", type=file_name, metavar="FILE.png", help="draw the paper's timing figures")
 
@@ -102,6 +107,10 @@ def _table(arguments: argparse.Namespace) -> int:
         from rankwise_lab.benchmarks import figures
 
     sizes = benchmark.sizes.sized(arguments.quick)
+    if getattr(arguments, "against", None) is not None:
+        if not (arguments.against / "rankwise").is_dir():
+            raise ValueError(f"--against {arguments.against}: no package rankwise in it; name a folder of sources")
+        sizes = replace(sizes, against=arguments.against.resolve())
     progress = Progress()
     described = machine.describe() | (module.describe() if hasattr(module, "describe") else {})
     for key, value in described.items():

@@ -37,15 +37,15 @@ def narrow(weight, discount, tail, pos, stretches, starts, edges, above, exact, 
     the least score above the k-th positive for sure. Writes found, bounds as stretches and their ends; ties: (score,
     mean of P + 1 − rank).
     """
-    home, nought = np.empty(pos.shape[0], np.int64), np.int64(0)
+    home, nought, one = np.empty(pos.shape[0], np.int64), np.int64(0), np.int64(1)
     n_found, n_ties = nought, nought
     for s in range(stretches.shape[0]):
         low, high, first, c = stretches[s, LOW], stretches[s, HIGH], starts[s], starts[s + 1] - starts[s] - 1
         own, over = edges[first : starts[s + 1]], above[first : starts[s + 1]]
         scores, number = own[c - 1 : 0 : -1].copy(), over[c - 1 : 0 : -1] + 1
         find_places(
-            weight, discount, tail, pos, scores, number, (), home, np.int64(1), nought, nought, c - 1, low, high
-        )
+            weight, discount, tail, pos, scores, number, (), home, one, nought, nought, c - 1, low, high
+        )  # fmt: skip
         for k in range(low, high):
             home[k - 1] = c - 1 - home[k - 1]
         k, done = low, c
