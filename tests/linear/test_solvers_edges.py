@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from linear_problems import (
     EXACT,
     ROUNDING,
@@ -114,18 +110,6 @@ def test_frank_wolfe_bears_a_large_C(C: float, noise: float) -> None:
     assert_true_certificate(objective, C, result, None)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.5, 1.0])
-def test_frank_wolfe_says_so_where_C_is_too_large_for_its_numbers(noise: float) -> None:
-    objective = objective_of(*noisy_rule(noise, n=60))
-    result = SOLVERS["frank-wolfe"](objective, 1e20, Settings(tol=1e-3))
-    assert result.n_iter < 2000
-    assert not result.converged
-    assert result.reason is not None
-    assert "rounding errors prevent progress" in result.reason
-    assert_true_certificate(objective, 1e20, result)
-
-
 def test_frank_wolfe_warns_where_rounding_stops_it() -> None:
     model = rw.RankSVM(C=1e20, solver="frank-wolfe")
     with pytest.warns(
@@ -173,26 +157,3 @@ def test_frank_wolfe_is_determined_by_its_seed(n_queries: int, rng: np.random.Ge
     np.testing.assert_array_equal(runs[0].coef, runs[1].coef)
     np.testing.assert_array_equal(runs[0].history["dual"], runs[1].history["dual"])
     assert n_queries == 1 or not np.array_equal(runs[0].coef, runs[2].coef)
-
-
-@pytest.mark.parametrize("kind", ["dense", "float32", "Fortran", "CSR", "CSC"])
-@pytest.mark.parametrize("solver", EXACT)
-def test_the_minimum_does_not_depend_on_how_features_are_stored(
-    solver: str, kind: str, rng: np.random.Generator
-) -> None:
-    relevant = rng.random(100) < 0.3
-    X = np.round(rng.normal(size=(100, 6)) * 4) / 4  # exact in float32
-    X[:, 0] += relevant
-    qid = rng.integers(0, 4, 100)
-    store: dict[str, Callable[[np.ndarray], Any]] = {
-        "dense": np.ascontiguousarray,
-        "float32": lambda X: X.astype(np.float32),
-        "Fortran": np.asfortranarray,
-        "CSR": lambda X: sp.csr_matrix(X.astype(np.float32)),
-        "CSC": sp.csc_array,
-    }
-    results = [
-        SOLVERS[solver](objective_of(matrix, relevant, "ap", qid), 3.0, Settings(tol=1e-6))
-        for matrix in (X, store[kind](X))
-    ]
-    assert results[1].primal == pytest.approx(results[0].primal, rel=2e-6)

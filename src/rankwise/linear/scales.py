@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from rankwise.linear.features import as_features
 
 __all__ = ["check_scales"]
 
-# Dense and CSR features are looked at in so many blocks of so many rows: a feature that is missed there is not told of.
+# Dense and CSR features are looked at in so many blocks of so many rows: what a feature has elsewhere is not seen.
 _BLOCKS, _ROWS = 16, 256
 # On standardised data of which one feature was enlarged, AP fell from here on.
 _APART = 1e3
@@ -59,32 +58,20 @@ def _largest(X: Any) -> float:
 def _looked_at(X: Any) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """Return each feature's least value, largest value and number of others than 0, in some rows, of CSC in all."""
     n, d = X.shape
-    filled = np.zeros(d, np.int64)
-    if getattr(X, "format", "") == "csc":
-        low, high = np.zeros(d), np.zeros(d)
-        filled += np.diff(X.indptr)
-        used = filled > 0
-        if used.any():
-            starts = X.indptr[:-1][used]
-            low[used], high[used] = np.minimum.reduceat(X.data, starts), np.maximum.reduceat(X.data, starts)
-        return np.minimum(low, 0.0), np.maximum(high, 0.0), filled
     dense = isinstance(X, np.ndarray)
-    low, high = np.full(d, np.inf if dense else 0.0), np.full(d, -np.inf if dense else 0.0)
-    for rows in _some_rows(n):
-        block = X[rows]
-        if dense:
-            np.minimum(low, block.min(axis=0), out=low)
-            np.maximum(high, block.max(axis=0), out=high)
-            filled += np.count_nonzero(block, axis=0)
-        else:
-            np.minimum.at(low, block.indices, block.data)
-            np.maximum.at(high, block.indices, block.data)
-            filled += np.bincount(block.indices, minlength=d)
+    low, high, filled = np.full(d, np.inf if dense else 0.0), np.full(d, -np.inf if dense else 0.0), np.zeros(d, int)
+    if getattr(X, "format", "") == "csc":
+        blocks = [(X.data, np.repeat(np.arange(d), np.diff(X.indptr)))]
+    else:
+        step = max(n // _BLOCKS, _ROWS)
+        parts = (X[start : start + _ROWS] for start in range(0, n, step))
+        blocks = [] if dense else [(part.data, part.indices) for part in parts]
+    for values, features in blocks:
+        np.minimum.at(low, features, values)
+        np.maximum.at(high, features, values)
+        filled += np.bincount(features, minlength=d)
+    for part in parts if dense else ():
+        np.minimum(low, part.min(axis=0), out=low)
+        np.maximum(high, part.max(axis=0), out=high)
+        filled += np.count_nonzero(part, axis=0)
     return low, high, filled
-
-
-def _some_rows(n: int) -> Iterator[slice]:
-    """Yield blocks of rows, evenly spread; all rows if they are few."""
-    step = max(n // _BLOCKS, _ROWS)
-    for start in range(0, n, step):
-        yield slice(start, min(start + _ROWS, n))
