@@ -161,7 +161,8 @@ class Futures:
         shared = tuple(None if isinstance(one, Each) else one for one in args)
         own = {at: one for at, one in enumerate(args) if isinstance(one, Each)}
         self.traffic.sent += size_of(args)
-        name, n, message = function.__name__.strip("_"), len(self.states), shared
+        step = args[0] if args and callable(args[0]) else function  # what portions do, such as "count"
+        name, n, message = step.__name__.strip("_"), len(self.states), shared
         if size_of(shared) > _SMALL:
             (message,) = self.hold.map(_hold, [shared], key=_keys(f"{name}-message", 1))
         columns = [*([self.data] if reads else []), self.states, [message] * n, *own.values()]
