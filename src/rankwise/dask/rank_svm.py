@@ -135,7 +135,7 @@ class DaskRankSVM(DaskRanker, RankSVM):
             if progress is not None:
                 progress.close()
         self.__dict__.pop("partial_", None)
-        self._tell(result)
+        self._take_result(result)
 
     def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
         is_partial = hasattr(self, "partial_") and not hasattr(self, "coef_")
