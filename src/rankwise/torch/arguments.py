@@ -65,17 +65,17 @@ def checked(**options: Any) -> Asked:
     return asked
 
 
-def takes_also(model: Callable[..., object], without: tuple[str, ...] = ()) -> Callable[[Thing], Thing]:
-    """Show the arguments of a model in a signature, in place of **options."""
+def takes_also(*models: Callable[..., object], without: str = "self") -> Callable[[Thing], Thing]:
+    """Show the arguments of these models in a signature, in place of **options."""
     shown = {}
-    for p in inspect.signature(model).parameters.values():
+    for p in (one for model in models for one in inspect.signature(model).parameters.values()):
         meant = getattr(p.annotation, "__forward_arg__", p.annotation)  # of a named tuple
         shown[p.name] = p.replace(kind=p.KEYWORD_ONLY, annotation=meant)
 
     def show(thing: Thing) -> Thing:
         signature = inspect.signature(thing)
         own = {p.name: p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD}
-        rest = [p for name, p in shown.items() if name not in (*own, *without)]
+        rest = [p for name, p in shown.items() if name not in (*own, without)]
         thing.__signature__ = signature.replace(parameters=[*own.values(), *rest])  # type: ignore[attr-defined]
         return thing
 

@@ -43,11 +43,10 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
         from rankwise.torch.exchange import rank_together
 
         ranked = distributed.together(check, batch.scores.device)
-        is_plain = memory is None and all(one is None for one in batch[2:])
-        together: Tensor | None = rank_together(*batch[:2], is_plain, options, gather == "ddp")
+        together: Tensor | None = rank_together(batch, options, gather == "ddp")
         if together is not None:
             return together
-        batch = Batch(*distributed.join(*batch, ranked, gather == "ddp"))
+        batch = distributed.join(batch, ranked, gather == "ddp")
     if memory is not None and batch.at is not None:
         whole, labels, seen, entries = place(memory, *batch[:3], batch.at, ignore_index)
         batch, options = Batch(whole, labels, seen), options._replace(ignore_index=None)

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from rankwise.torch.batches import Batch
 from rankwise.torch.layout import compute_dtype
 
 _Found = TypeVar("_Found")
@@ -25,21 +26,14 @@ _NO_YES = (False, True)
 
 
 @torch.compiler.disable
-def join(
-    scores: Tensor,
-    target: Tensor,
-    mask: Tensor | None,
-    qid: Tensor | None,
-    index: Tensor | None,
-    dim: int,
-    times_world: bool,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]:
-    """Scores, target, mask, qid and index of all processes, joined along dimension 0 in the order of their ranks.
+def join(batch: Batch, dim: int, times_world: bool) -> Batch:
+    """The batches of all processes, joined along dimension 0 in the order of their ranks.
 
     Rows of different widths are padded and masked. times_world: multiply gradients by the number of processes. Every
     process has the values of all queries, and its scores receive the gradient of what it computes from them. With
     reduction="none" all processes must therefore weigh the values alike.
     """
+    scores, target, mask, qid, index = batch
     alike = {
         "dtype": (compute_dtype(scores), _SCORES),
         "use of mask=": (mask is not None, _NO_YES),
@@ -60,11 +54,11 @@ def join(
         mask = torch.ones_like(target, dtype=torch.bool) if mask is None else mask
         scores, target, mask = (_widen(one, ranked, max(widths)) for one in (scores, target, mask))
     sizes = [shape[0] for shape in shapes]
-    return (
+    rest = (mask, *(None if one is None else one.to(torch.int64) for one in (qid, index)))
+    return Batch(
         _JoinScores.apply(scores, sizes, times_world),
         gather_parts(target, sizes),
-        None if mask is None else gather_parts(mask, sizes),
-        *(None if one is None else gather_parts(one.to(torch.int64), sizes) for one in (qid, index)),
+        *(None if one is None else gather_parts(one, sizes) for one in rest),
     )
 
 

@@ -20,6 +20,7 @@ from rankwise.distributed.part import Large, Members, Part, divide, is_large, to
 from rankwise.distributed.smooth import solve_smooth
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.surrogates import Hinge, Smooth
+from rankwise.torch.batches import Batch
 from rankwise.torch.distributed import gather_parts, tell_all
 from rankwise.torch.layout import compute_dtype
 from rankwise.torch.objective import Objective, objective_of
@@ -57,11 +58,13 @@ class Processes:
 
 
 @torch.compiler.disable
-def rank_together(scores: Tensor, target: Tensor, is_plain: bool, options: Options, times_world: bool) -> Tensor | None:
+def rank_together(batch: Batch, options: Options, times_world: bool) -> Tensor | None:
     """The loss of one query over the scores of all processes, or None, in all of them, if scores must be gathered.
 
-    is_plain: whether only scores and target are given. times_world: multiply gradients by the number of processes.
+    times_world: multiply gradients by the number of processes.
     """
+    scores, target, *rest = batch
+    is_plain = all(one is None for one in rest)
     objective = objective_of(options.objective)
     relevant = _relevant(scores, target) if is_plain and _is_known(scores, objective, options) else None
     own = [0, 0, 0, 0]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.torch.arguments import Given, Options, checked, function_of, takes_also
+from rankwise.torch.arguments import Asked, Given, Options, checked, function_of, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch, rank_sort_of_batch
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.modules import (
@@ -40,18 +40,13 @@ __all__ = [
 
 
 @function_of(RankLoss)
-@takes_also(RankLoss)
+@takes_also(RankLoss.forward, Asked)
 def rank_loss(
     scores: Tensor,
     target: Tensor,
     metric: LossLike = "ap",
     surrogate: str | Surrogate = HINGE,
-    *,
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-    index: Tensor | None = None,
-    memory: ScoreMemory | None = None,
-    **options: Unpack[Options],
+    **given: Unpack[Given],
 ) -> Tensor:
     """Compute a ranking loss that any surrogate makes trainable.
 
@@ -63,8 +58,7 @@ def rank_loss(
     >>> rank_loss(scores, torch.tensor([0, 1, 0, 1]), "mrr", rw.Smooth(width=0.5)).item()
     0.5
     """
-    batch = Batch(scores, target, mask, qid, index)
-    return loss_of_batch(batch, posed(metric, surrogate), checked(**options), memory)
+    return _computed(scores, target, (metric, surrogate), **given)
 
 
 def _computed(
@@ -82,7 +76,7 @@ def _computed(
 
 
 @function_of(RankHingeLoss)
-@takes_also(rank_loss, without=("metric", "surrogate"))
+@takes_also(RankLoss.forward, Asked)
 def structured_hinge(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, scale: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
@@ -102,7 +96,7 @@ def structured_hinge(
 
 
 @function_of(SmoothRankLoss)
-@takes_also(rank_loss, without=("metric", "surrogate"))
+@takes_also(RankLoss.forward, Asked)
 def smooth_loss(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, width: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
@@ -122,7 +116,7 @@ def smooth_loss(
 
 
 @function_of(ErrorDrivenLoss)
-@takes_also(rank_loss, without=("metric", "surrogate"))
+@takes_also(RankLoss.forward, Asked)
 def error_driven_loss(
     scores: Tensor,
     target: Tensor,
@@ -148,7 +142,7 @@ def error_driven_loss(
 
 
 @function_of(DirectLoss)
-@takes_also(rank_loss, without=("metric", "surrogate"))
+@takes_also(RankLoss.forward, Asked)
 def direct_loss(
     scores: Tensor,
     target: Tensor,

@@ -429,7 +429,7 @@ class RankSortLoss(RankLoss):
     (0.2, 0.1667)
     """
 
-    @takes_also(Asked, without=("dim",))
+    @takes_also(Asked, without="dim")
     def __init__(self, width: float = 0.5, **options: Unpack[Options]) -> None:
         super().__init__("ap", RankSort(width), **options)
 
