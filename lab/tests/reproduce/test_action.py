@@ -59,9 +59,9 @@ def test_C_is_chosen_as_RankSVMCV_chooses_it_and_a_model_trained_anew_has_the_ke
 def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran, run = [], Search.run
 
-    def noted(self: Search, jobs: Any) -> Any:
-        ran.append(self.tasks[0][0].inference.loss.name)
-        return run(self, jobs)
+    def noted(self: Search, *jobs: Any) -> Any:
+        ran.append(self.names[0].removesuffix(" loss"))
+        return run(self, *jobs)
 
     monkeypatch.setattr(Search, "run", noted)
     for _ in range(2):
