@@ -6,6 +6,7 @@ ranking loss (Mohapatra et al., CVPR 2018), faster than a sort.
 
 from typing import TYPE_CHECKING, Any
 
+from rankwise.arguments import NotFiniteError
 from rankwise.interleaving import Interleaving
 from rankwise.metrics.ap import AveragePrecision
 from rankwise.metrics.auc import AUC
@@ -19,6 +20,7 @@ from rankwise.metrics.ranking_loss import ranking_loss
 from rankwise.metrics.registry import check_qs_suitable
 from rankwise.metrics.step_loss import StepLoss
 from rankwise.metrics.zero_one import ZeroOne
+from rankwise.queries import Queries, Solved
 from rankwise.surrogates import (
     Direct,
     ErrorDriven,
@@ -63,14 +65,17 @@ __all__ = [
     "LatentRankSVMCV",
     "LinearRanker",
     "Loss",
+    "NotFiniteError",
     "NotQSSuitableError",
     "PerQuery",
     "PrecisionAt",
+    "Queries",
     "RankSVM",
     "RankSVMCV",
     "ReciprocalRank",
     "Result",
     "Smooth",
+    "Solved",
     "StepLoss",
     "Surrogate",
     "ZeroOne",

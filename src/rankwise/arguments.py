@@ -34,7 +34,21 @@ _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.flo
 
 
 class NotFiniteError(ValueError):
-    """Error for a score that is not finite, or too large to compare."""
+    """Error for a score that is not finite, or too large to compare.
+
+    See Also
+    --------
+    Surrogate : A surrogate of your own raises it for such scores.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> try:
+    ...     rw.structured_hinge([1.0, float("nan")], [True, False])
+    ... except rw.NotFiniteError as error:
+    ...     print(error)
+    scores[1] is nan; scores must be finite
+    """
 
 
 def limit_of(scores: NDArray[np.floating]) -> float:

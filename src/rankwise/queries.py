@@ -34,11 +34,34 @@ def compiled(name: str) -> ModuleType:
 
 @dataclass(eq=False)
 class Queries:
-    """Samples of queries one after the other: query q is samples starts[q] : starts[q + 1].
+    """Samples of queries, one query after the other: what a `Surrogate` solves.
 
-    relevant: (n,) contiguous. starts: (Q + 1,), from 0 to n. n_pos: number of relevant samples of all queries. grades:
-    (n,) contiguous, or None if relevance is binary; relevant is then grade > 0. kept: what `once`
-    computed.
+    Query q is samples starts[q] : starts[q + 1].
+
+    Parameters
+    ----------
+    relevant : ndarray of bool of shape (n,)
+        Which samples are relevant: those of a grade above 0.
+    starts : ndarray of shape (Q + 1,)
+        First sample of each query, and n.
+    n_pos : int
+        Number of relevant samples of all queries.
+    grades : ndarray of shape (n,), optional
+        Grades. None if relevance is binary.
+    kept : dict
+        What `once` computed.
+
+    See Also
+    --------
+    Solved : What a surrogate returns.
+    Surrogate : Base class of surrogates, also of your own.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> queries = rw.Queries(np.array([True, False, True, False]), np.array([0, 2, 4]), 2)
+    >>> queries.counts.tolist(), queries.can_rank.tolist()
+    ([[1, 1], [1, 1]], [True, True])
     """
 
     relevant: NDArray[np.bool_]
@@ -48,7 +71,22 @@ class Queries:
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def once(self, name: str, compute: Callable[[], Kept], of: object = None) -> Kept:
-        """Return what is computed once under this name, and once more if it is asked for another object."""
+        """Return what is computed once under this name, and once more if it is asked for another object.
+
+        Parameters
+        ----------
+        name : str
+            Name of what is computed.
+        compute : callable
+            Function without arguments that computes it.
+        of : object, optional
+            What it depends on beside the queries.
+
+        Returns
+        -------
+        object
+            What `compute` returned.
+        """
         kept: tuple[object, Kept] | None = self.kept.get(name)
         if kept is None or kept[0] is not of:
             kept = self.kept[name] = of, compute()
@@ -128,10 +166,34 @@ class FoundRanking(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """J and Δ of each query's most violating ranking, and the gradient of the sum of J.
+    """
+    What a surrogate returns: its value for each query, and the gradient of the sum of values.
 
-    value, loss: (Q,), 0 if a query has nothing to rank. n_pos, n_neg: (Q,). gradient: (n,), in the dtype of the scores.
-    ranking: that of a single query with positives and negatives; otherwise None.
+    Parameters
+    ----------
+    value : ndarray of shape (Q,)
+        Value of each query, 0 if it has nothing to rank.
+    loss : ndarray of shape (Q,)
+        Loss Δ of the most violating ranking of each query; the value again where none is searched for.
+    n_pos, n_neg : ndarray of shape (Q,)
+        Numbers of positives and negatives of each query, as in `Queries.counts`.
+    gradient : ndarray of shape (n,)
+        Gradient of the sum of values by sample, in the dtype of the scores.
+    ranking : FoundRanking, optional
+        The most violating ranking of a single query with positives and negatives.
+
+    See Also
+    --------
+    Queries : The queries that are solved.
+    Surrogate : Base class of surrogates, also of your own.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> queries = rw.Queries(np.array([False, True]), np.array([0, 2]), 1)
+    >>> found = rw.Smooth(width=2.0).solve(np.array([1.0, 0.0]), queries, rw.AUC())
+    >>> found.value, found.gradient
+    (array([0.75]), array([ 0.25, -0.25]))
     """
 
     value: NDArray[np.float64]

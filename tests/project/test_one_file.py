@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise import boosting, metrics
-from rankwise.arguments import NotFiniteError
-from rankwise.queries import Queries, Solved
 
 RTOL, LOOSE = 1e-12, 1e-6
 Array = NDArray[Any]
@@ -43,9 +41,9 @@ class Logistic(rw.Surrogate):
     name: ClassVar[str] = "logistic"
     is_convex: ClassVar[bool] = True
 
-    def solve_binary(self, scores: Array, queries: Queries, loss: rw.Loss, n_threads: int = 1) -> Solved:
+    def solve_binary(self, scores: Array, queries: rw.Queries, loss: rw.Loss, n_threads: int = 1) -> rw.Solved:
         if not np.isfinite(scores).all():
-            raise NotFiniteError
+            raise rw.NotFiniteError
         value, gradient = np.zeros(queries.sizes.size), np.zeros_like(scores)
         for q in np.flatnonzero(queries.can_rank):
             own = slice(queries.starts[q], queries.starts[q + 1])
@@ -54,7 +52,7 @@ class Logistic(rw.Surrogate):
             value[q] = np.logaddexp(0.0, x).mean()
             rate = 1.0 / (1.0 + np.exp(-x)) / x.size / self.temperature
             gradient[own][y], gradient[own][~y] = -rate.sum(axis=1), rate.sum(axis=0)
-        return Solved(value, value, *queries.counts, gradient)
+        return rw.Solved(value, value, *queries.counts, gradient)
 
 
 def mine(scores: Array, relevant: Array, k: float = np.inf) -> float:
