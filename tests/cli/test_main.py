@@ -12,7 +12,7 @@ import pytest
 from commands import Capture, misused, one_line
 
 from rankwise import __version__
-from rankwise.cli import fit
+from rankwise.cli import fit, warmup
 from rankwise.cli import main as cli
 from rankwise.cli.main import main
 
@@ -112,3 +112,20 @@ def test_parsing_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_warmup_says_what_it_compiles(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    called: list[str] = []
+    calls = {name: lambda name=name: called.append(name) for name in ("hinge", "smooth loss")}
+    monkeypatch.setattr(warmup, "calls_to_make", lambda: calls)
+    assert main(["warmup"]) == 0
+    out, err = capsys.readouterr()
+    assert called == ["hinge", "smooth loss"]
+    assert [line.split(";")[0] for line in err.splitlines()] == ["1 of 2: hinge", "2 of 2: smooth loss"]
+    assert out.startswith("compiled ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", warmup.calls_to_make())
+def test_every_call_of_warmup_works(what: str) -> None:
+    warmup.calls_to_make()[what]()
