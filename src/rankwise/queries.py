@@ -203,11 +203,11 @@ class Solved(NamedTuple):
     gradient: NDArray[np.floating]
     ranking: FoundRanking | None = None
 
-    @classmethod
-    def of_one(cls, value: float, loss: float, n_neg: int, ranking: FoundRanking) -> Solved:
-        """Return the result of a single query."""
-        out, counts = np.array([[value], [loss]]), np.array([[ranking.positives.shape[0]], [n_neg]])
-        return cls(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
+
+def solved_alone(value: float, loss: float, n_neg: int, ranking: FoundRanking) -> Solved:
+    """Return the result of a single query."""
+    out, counts = np.array([[value], [loss]]), np.array([[ranking.positives.shape[0]], [n_neg]])
+    return Solved(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from commands import Capture, misused, one_line
 
 from rankwise import __version__
-from rankwise.cli import fit
+from rankwise.cli import fit, warmup
 from rankwise.cli import main as cli
 from rankwise.cli.main import main
 
@@ -101,3 +101,20 @@ def test_version_is_printed(capsys: Capture) -> None:
         main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"rankwise {__version__}\n"
+
+
+def test_warmup_says_what_it_compiles(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    called: list[str] = []
+    calls = {name: lambda name=name: called.append(name) for name in ("hinge", "smooth loss")}
+    monkeypatch.setattr(warmup, "calls_to_make", lambda: calls)
+    assert main(["warmup"]) == 0
+    out, err = capsys.readouterr()
+    assert called == ["hinge", "smooth loss"]
+    assert [line.split(";")[0] for line in err.splitlines()] == ["1 of 2: hinge", "2 of 2: smooth loss"]
+    assert out.startswith("compiled ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", warmup.calls_to_make())
+def test_every_call_of_warmup_works(what: str) -> None:
+    warmup.calls_to_make()[what]()

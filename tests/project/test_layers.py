@@ -35,7 +35,7 @@ ON_TOP = {"cli"}
 KNOWN_BY = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
-    "torch": {"torch"},
+    "torch": {"torch", "cli"},  # cli: `rankwise warmup` makes a tensor
     "dask": {"dask"},
     "distributed": {"dask"},
     "lightgbm": set(),

@@ -88,9 +88,8 @@ def _problem(rng: np.random.Generator, n: int, n_pos: int) -> tuple[Any, Any]:
     return rng.normal(size=n), rng.permutation(n) < n_pos
 
 
-def _both_types(function: Callable[..., Any], problem: tuple[Any, Any]) -> None:
-    for dtype in (np.float64, np.float32):
-        function(problem[0].astype(dtype), problem[1])
+def _both_types(function: Callable[..., Any], problem: tuple[Any, Any]) -> list[Any]:
+    return [function(problem[0].astype(dtype), problem[1]) for dtype in (np.float64, np.float32)]
 
 
 def _all(function: Callable[..., Any], problem: tuple[Any, Any], queries: Any) -> None:

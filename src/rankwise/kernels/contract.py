@@ -63,7 +63,9 @@ class AnyLoss(Protocol):
 
     name: str
     proven: bool
-    breaks_c1: str | None
+
+    @property
+    def breaks_c1(self) -> str | None: ...
 
     @property
     def has_discount(self) -> bool: ...

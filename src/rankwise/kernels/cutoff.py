@@ -24,7 +24,7 @@ from rankwise.kernels.positives import discounted_loss, finish_positives, scaled
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.steps import discount_at
 from rankwise.kernels.walk import conclude_sorted
-from rankwise.queries import FoundRanking, Queries, Solved
+from rankwise.queries import FoundRanking, Queries, Solved, solved_alone
 
 # Places and positives that are looked at together, at one byte each.
 MOST_CELLS = 1 << 32
@@ -50,7 +50,7 @@ def solve_large_cut(
     pos, places = scores[positives].astype(np.float64), above[1:].copy()
     more, lost = finish_cut(pos, positives, top, index, places, n_neg, tuple(tables), k, scale, gradient)
     ranking = FoundRanking(gradient, np.concatenate([[0], places]), positives)
-    return Solved.of_one(float(by_score.value[0]) + more, lost, n_neg, ranking)
+    return solved_alone(float(by_score.value[0]) + more, lost, n_neg, ranking)
 
 
 def highest(

@@ -10,7 +10,7 @@ from rankwise.kernels.best_threshold import best_level
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.positives import finish_positives, middle_by_weight, place_by_score
 from rankwise.kernels.sorting import interval_of, order_descending
-from rankwise.queries import FoundRanking, Queries, Solved
+from rankwise.queries import FoundRanking, Queries, Solved, solved_alone
 
 # Intervals a bar: in most of them is none; and how many in all, so that they stay in the caches.
 _INTERVALS, _MOST_INTERVALS = 16, 1 << 16
@@ -33,9 +33,7 @@ def solve_large_f(scores: NDArray[np.floating], queries: Queries, scale: float) 
     del neg  # before there is a gradient
     gradient = np.empty_like(scores)
     of_pos, lost = write_by_bars(scores, bars[:n_bars], below, pos, order, at_rank, ref, gradient)
-    return Solved.of_one(
-        scale * lost + total + of_pos, lost, n_neg, FoundRanking(gradient, at_rank[: n_pos + 1], order)
-    )
+    return solved_alone(scale * lost + total + of_pos, lost, n_neg, FoundRanking(gradient, at_rank[: n_pos + 1], order))
 
 
 @kernel

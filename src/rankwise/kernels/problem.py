@@ -14,7 +14,7 @@ from rankwise.kernels.flags import all_within
 from rankwise.kernels.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
 from rankwise.kernels.sorting import slots, sort_descending
 from rankwise.kernels.walk import conclude_sorted
-from rankwise.queries import FoundRanking, Solved
+from rankwise.queries import FoundRanking, Solved, solved_alone
 
 # Steps of a loss without a discount are laid out as a table up to this many; beyond, only `ranks_by_depth` serves.
 MOST_STEPS = 1 << 24
@@ -100,7 +100,7 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
     if not has_discount:
         lost = float(problem.loss.of_counts(above[1:], n_neg))
     ranking = FoundRanking(gradient, above, problem.pos_idx)
-    return Solved.of_one(problem.scale * lost + total, lost, n_neg, ranking)
+    return solved_alone(problem.scale * lost + total, lost, n_neg, ranking)
 
 
 @kernel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import is_whole
 from rankwise.linear.cross_validation import Fold, check_folds, split
 from rankwise.linear.labels import Labels
-from rankwise.metrics import METRICS, Metric
+from rankwise.metrics import Metric
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import as_loss
 from rankwise.queries import group
@@ -25,7 +25,7 @@ _POSITIVES = 1000
 # How often small data are split into folds, and the difference of the seeds.
 _REPEATS, _APART = 3, 500
 
-# Metrics whose own loss refines rankers.
+# Names of metrics whose own loss refines rankers, with its usual gain.
 _REFINED = ("ap", "ndcg", "mrr", "auc")
 
 
@@ -131,8 +131,12 @@ class RankerData:
 
 
 def refined_by(metric: Metric | None) -> Loss:
-    """Return the loss that refines rankers for a metric: its own, or AP if it has none."""
+    """Return the loss that refines rankers for a metric: its own of all places, or AP if it has none."""
     name = "ap" if metric is None else metric.name.split("@")[0]
-    if name not in METRICS and isinstance(metric, Loss) and metric.has_soft_counts:
-        return metric
-    return as_loss(name if name in _REFINED else "ap")
+    if name in _REFINED:
+        return as_loss(name)
+    if isinstance(metric, Loss) and metric.has_discount and metric.cut != "always":
+        whole = metric if metric.k is None else metric.replace(k=None)
+        if whole.qs_suitable is not False:
+            return whole
+    return as_loss("ap")

@@ -18,7 +18,7 @@ from rankwise.kernels.flags import positions
 from rankwise.kernels.positives import scaled_weights
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.threads import run, worth
-from rankwise.queries import FoundRanking, Queries, Solved
+from rankwise.queries import FoundRanking, Queries, Solved, solved_alone
 
 # A region of at least so many members gets buckets of its own, and one of its regions, and so on so many times.
 _DIVIDED, _DEPTH = 1 << 10, 4
@@ -74,7 +74,7 @@ def solve_large(
         tables.weight, tables.discount, tables.tail, norm, pos, order, n_neg, query.at_rank, ref, gradient
     )
     ranking = FoundRanking(gradient, query.at_rank[: n_pos + 1], order)
-    return Solved.of_one(scale * lost + total + of_pos, lost, n_neg, ranking)
+    return solved_alone(scale * lost + total + of_pos, lost, n_neg, ranking)
 
 
 def _passes(
