@@ -341,6 +341,7 @@ _BY_SIGNATURE = {
     "judging": (_JUDGING, {"empty": "empty_metric"}),
     "evaluating": (_EVALUATING, {"relevant": "graded"}),
     "arguments": (_ARGUMENTS, {"relevant": "graded"}),
+    "arguments_of_one_query": (_ARGUMENTS, {"relevant": "binary"}),
     "arguments_of_metrics": (_ARGUMENTS, {"relevant": "truth", "empty": "empty_metric", "qid": "qid_each"}),
 }
 

@@ -82,7 +82,7 @@ class Step(NamedTuple):
 def count_work(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: float = 1.0) -> Work:
     """Count the work that Algorithm 1 does on one query.
 
-    {arguments}
+    {arguments_of_one_query}
 
     Returns
     -------
@@ -108,7 +108,7 @@ def count_work(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", sc
 def trace(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: float = 1.0) -> list[Step]:
     """List the calls of Algorithm 1 on one query, in order: Figure 1 of the paper.
 
-    {arguments}
+    {arguments_of_one_query}
 
     Returns
     -------

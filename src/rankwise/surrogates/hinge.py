@@ -170,7 +170,7 @@ def most_violating_ranking(
 
     This is loss-augmented inference, the inner problem of a structured SVM. See `structured_hinge` for Δ and F.
 
-    {arguments}
+    {arguments_of_one_query}
 
     Returns
     -------
