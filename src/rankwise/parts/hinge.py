@@ -1,4 +1,4 @@
-"""The hinge of large queries that are spread over several parts: the steps of inference/bucketed.py, by exchange.
+"""The hinge of large queries that are spread over several parts: the steps of kernels/buckets, by exchange.
 
 1. Parts send the positives' scores and a sample of scores, from which the same buckets are chosen as on one machine.
 2. They count negatives by bucket. The summed counts tell in which bucket each positive has its place.
