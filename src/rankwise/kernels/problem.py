@@ -121,7 +121,7 @@ def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_r
 
 @part
 def middle_of(pos, ranks):
-    """The middle one of the positives, each counted as often as negatives are above it (`reference` of edges.py)."""
+    """The middle one of the positives, each counted as often as negatives are above it."""
     above = np.zeros(pos.shape[0] + 2, np.int64)
     for r in ranks:
         above[r] += 1

@@ -1,6 +1,6 @@
 """Soft counts of a large query of many positives: both classes are sorted, and windows slide along the other one.
 
-Beside the sorts all is O(P + N), from one end to the other; the gaps between 2P edges, of which softening.py keeps
+Beside the sorts all is O(P + N), from one end to the other; the gaps between 2P edges, of which counts.py keeps
 counts and sums, would miss the caches.
 """
 

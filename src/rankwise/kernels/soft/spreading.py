@@ -1,4 +1,4 @@
-"""From weights by positive to a gradient by sample, the comparisons being those of softening.py.
+"""From weights by positive to a gradient by sample, the comparisons being those of counts.py.
 
     level:  ∂/∂s_j = Σ {a_k : |s_k − s_j| < width} / (2·width)      the derivative of Σ_k A_k(c_k), a = A′
     ramp:   ∂/∂s_j = Σ_k a_k·H(s_j − s_k)                            errors handed on in proportion to H
