@@ -47,7 +47,7 @@ class NotFiniteError(ValueError):
     ...     rw.structured_hinge([1.0, float("nan")], [True, False])
     ... except rw.NotFiniteError as error:
     ...     print(error)
-    scores[1] is nan; scores must be finite
+    scores[1] is nan: not finite; remove or mask it
     """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def predict(
     """
     dtype = scores.dtype
     if worst:  # a negative is above where its score is greater
-        scores = scores.astype(np.float64)
+        scores = _as_double(scores.copy())
         scores[queries.relevant] = np.nextafter(scores[queries.relevant], -np.inf)
     if loss.has_discount:
         loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
@@ -87,7 +87,7 @@ def _solve_one(
     out, counts, gradient = np.empty((2, 1)), np.empty((2, 1), np.int64), np.empty(n)
     found = (gradient, out, counts, above, positives)
     how = (limit_of(scores), _told(loss, n_pos, n, k), scale)
-    wide = scores.astype(np.float64, copy=False)
+    wide = _as_double(scores)
     if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
         raise NotFiniteError
     ranking = FoundRanking(gradient.astype(scores.dtype, copy=False), above[0], positives[0])
@@ -104,7 +104,7 @@ def _solve_many(
     large = np.flatnonzero(queries.sizes >= _least(loss))
     for q in large:
         _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
-    wide = scores.astype(np.float64, copy=False)
+    wide = _as_double(scores)
     found = (solved.gradient, out, counts, _NO_RANKING, _NO_RANKING)
     for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
@@ -115,6 +115,14 @@ def _solve_many(
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
     return solved._replace(gradient=solved.gradient.astype(scores.dtype, copy=False))
+
+
+def _as_double(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return scores in the type that the kernels for small queries are compiled for."""
+    if scores.dtype == np.float64:
+        return cast(NDArray[np.float64], scores)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is found by the kernel
+        return scores.astype(np.float64)
 
 
 def _least(loss: AnyLoss) -> int:

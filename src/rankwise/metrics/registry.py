@@ -67,12 +67,14 @@ def register(metric: Class) -> Class:
     >>> import rankwise as rw
     >>> @register
     ... class Root(rw.DiscountedLoss):
-    ...     name, cut = "root", "optionally"
+    ...     name, cut = "root-of-rank", "optionally"
     ...
     ...     def discount(self, m):
     ...         return m**-0.5
-    >>> rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], "root@1"), round(as_metric("root")([2.0, 1.0], [0, 1]), 4)
-    (1.0, 0.7071)
+    >>> rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], "root-of-rank@1")
+    1.0
+    >>> round(as_metric("root-of-rank")([2.0, 1.0], [0, 1]), 4)
+    0.7071
     """
     name = metric.name
     if not re.fullmatch(r"[^\s@]+", name):
