@@ -56,7 +56,11 @@ def read_header(stream: IO[bytes], size: int) -> tuple[np.dtype[Any], int]:
     if not _DTYPE.fullmatch(dtype.str):
         raise ValueError(f"an array of dtype {shown(dtype.str)}; only numbers of up to 64 bits and strings are read")
     n = math.prod(shape)
-    if len(shape) > 32 or any(not 0 <= k < 2**62 for k in shape) or size != stream.tell() + n * dtype.itemsize:
+    if (
+        len(shape) > 32
+        or any(k is True or not 0 <= k < 2**62 for k in shape)
+        or size != stream.tell() + n * dtype.itemsize
+    ):
         raise ValueError(f"{size} bytes do not match an array of {dtype} and shape {shown(shape)}")
     return dtype, n
 

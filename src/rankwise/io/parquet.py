@@ -42,14 +42,15 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         kept = [k for k in range(len(columns.names)) if k not in columns.ignored]
         for k in kept:
             _check_type(schema.field(k), source, is_query=k == columns.query)
-        packed = sum(group.column(j).total_uncompressed_size for group in groups for j in range(metadata.num_columns))
-        # As they are read, and the samples made from them.
-        source.limit.check(max(packed, 8 * n * metadata.num_columns) + 8 * n * (len(columns.features) + 1))
+        # As they are read, and the samples made from them. What groups say of their columns may abort pyarrow.
+        unpacked = sum(group.total_byte_size for group in groups)
+        source.limit.check(max(unpacked, 8 * n * metadata.num_columns) + 8 * n * (len(columns.features) + 1))
         # Queries stay codes of their names: a name that is on every row may be very long.
         coded = [] if columns.query is None else [columns.names[columns.query]]
         try:
             file = ParquetFile(stream, metadata=metadata, read_dictionary=coded, page_checksum_verification=True)
             table = file.read(columns=[columns.names[k] for k in kept])
+            table.validate(full=True)
         except broken as error:
             raise ValueError(_not_whole(source, error)) from None
     if table.num_rows != n:
