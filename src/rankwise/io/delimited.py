@@ -30,6 +30,7 @@ _DELIMITERS = ",\t;"
 # What else may separate columns, in the eyes of other programs.
 _SPACED = re.compile(r"[\s|:]")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
+# A line that carriage returns alone may end; parts of a long one are not held all at once.
 _PART = re.compile(rb"[^\r\n]*(\r\n?|\n)|[^\r\n]+")
 _OPEN_QUOTE = "a quote is not closed; close it, or remove it"
 
@@ -94,7 +95,7 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, with their numbers. A carriage return alone may end a line."""
     number = 0
     for _, line in source.lines():
-        for part in (found[0] for found in _PART.finditer(line)) if b"\r" in line else [line]:
+        for part in (found[0] for found in _PART.finditer(line)) if b"\r" in line.removesuffix(b"\r\n") else [line]:
             number += 1
             if part.strip(b" \r\n"):
                 try:
