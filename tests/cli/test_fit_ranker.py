@@ -81,8 +81,8 @@ def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit, suffix:
 
 def test_options_reach_the_estimator(files: Path) -> None:
     run("fit train.csv -o m.rw --metric mrr --cv 3 --jobs 2 --seed 7 --quiet")
-    expected = {"metric": "mrr", "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
-    assert rw.load("m.rw").get_params() == {**expected, "surrogate": None}
+    expected = {"metric": "mrr", "surrogate": None, "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
+    assert rw.load("m.rw").get_params() == expected
 
 
 def test_map_is_ap_of_data_with_queries(files: Path) -> None:

@@ -139,6 +139,12 @@ def test_features_too_small_to_be_squared_are_refused_where_C_follows_them() -> 
             model.fit(X, y)
 
 
+def test_a_C_whose_square_vanishes_is_used() -> None:
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    with pytest.warns(UserWarning, match="coefficients of 0"):
+        assert not rw.RankSVM(C=1e-300).fit(X, y).coef_.any()
+
+
 @pytest.mark.parametrize("factor", [1e-170, 1e-200, 1e-300, 1e-318])
 def test_features_whose_squares_vanish_are_refused_whatever_C_is(factor: float) -> None:
     rng = np.random.default_rng(0)

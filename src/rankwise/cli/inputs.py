@@ -18,6 +18,7 @@ from rankwise.cli.output import is_standard
 from rankwise.cli.parsing import number, option
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.datasets import FORMATS
+from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted
 
 _SHOWN = 6
@@ -77,11 +78,23 @@ def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> N
         default=[],
         help="name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once",
     )
+    most = (
+        "refuse data that would need more memory than this, for example 8GB (default: 1GB or 100 times the size of the "
+        "file, whichever is larger)"
+    )
+    option(group, "--max-memory", most, type=_size, metavar="SIZE")
     no_qid = "ignore the queries in the file and treat all samples as one query (default: no)"
     group.add_argument("--no-qid", action="store_true", help=no_qid)
     if relevant_from is not None:
         smallest = f"smallest label that counts as relevant (default: {relevant_from})"
         option(group, "--relevant-from", smallest, type=number, metavar="LABEL")
+
+
+def _size(text: str) -> int:
+    try:
+        return as_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use for example 8GB") from None
 
 
 def open_model(path: Path) -> Stored:
@@ -122,6 +135,7 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
         query=arguments.query,
         ignore=arguments.ignore,
         require_labels=require_labels,
+        max_memory=arguments.max_memory,
     )
     return replace(data, qid=None) if arguments.no_qid else data
 

@@ -24,7 +24,7 @@ _COMMANDS = "rankwise.commands"
 _LABORATORY = ("bench", "demo", "detect", "explore", "reproduce")
 
 # Arguments of functions that errors name; here they are options.
-_OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|empty)=(?=([;, ]|$)|')")
+_OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|max_memory|empty)=(?=([;, ]|$)|')")
 
 _EPILOG = """\
 Run rankwise COMMAND --help for the options of a command.

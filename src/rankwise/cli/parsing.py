@@ -121,7 +121,7 @@ def _loss(text: str) -> str:
     try:
         as_loss(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).replace(", or a Loss object", "")) from None
     return text
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from rankwise.io import delimited, npz, parquet, svmlight
 from rankwise.io.files import PARQUET, READ, ZIP, Source, check_text, open_atomic, open_source
+from rankwise.io.memory import TooLarge, as_bytes
 from rankwise.io.quoting import shown
 from rankwise.io.tables import Dataset, Wanted, check_names, checked
 
@@ -43,6 +44,7 @@ def read_data(
     query: str | None = None,
     ignore: Sequence[str] = (),
     require_labels: bool = True,
+    max_memory: int | str | None = None,
 ) -> Dataset:
     r"""Read samples from a file.
 
@@ -67,6 +69,9 @@ def read_data(
         Names of columns in CSV and Parquet that are no features, such as an id. They may hold anything.
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
+    max_memory : int or str, optional
+        Most memory that the samples may take, in bytes or as text such as "8GB". By default 1 GB or 100 times the size
+        of the file, whichever is more: this guards against small files that unpack to huge ones.
 
     Returns
     -------
@@ -91,7 +96,7 @@ def read_data(
     wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels, ignore)
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, FORMATS))}")
-    source = open_source(path)
+    source = open_source(path, None if max_memory is None else as_bytes(max_memory))
     found = format or _SUFFIXES.get(_suffix(path)) or _format_of(source)
     if found not in _BY_NAME and not (label is None and query is None and not ignore):
         raise ValueError(
@@ -102,6 +107,8 @@ def read_data(
     try:
         data: Dataset = FORMATS[found].read(source, wanted)
         return data
+    except TooLarge as error:
+        raise ValueError(str(error)) from None
     except MemoryError:
         raise ValueError(f"{source.name} takes more memory than is free; use fewer samples or features") from None
 

@@ -22,6 +22,7 @@ from rankwise.io.tables import (
     Wanted,
     check_size,
     choose_columns,
+    repeated,
     samples_of,
 )
 
@@ -29,6 +30,8 @@ _DELIMITERS = ",\t;"
 # What else may separate columns, in the eyes of other programs.
 _SPACED = re.compile(r"[\s|:]")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
+# A line that carriage returns alone may end; parts of a long one are not held all at once.
+_PART = re.compile(rb"[^\r\n]*(\r\n?|\n)|[^\r\n]+")
 _OPEN_QUOTE = "a quote is not closed; close it, or remove it"
 
 
@@ -43,7 +46,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     columns = choose_columns(names, wanted, where)
     codes: dict[str, int] = {}
     try:
-        values = _numbers(table, columns, codes)
+        values = _numbers(source, table, columns, codes)
     except ValueError as error:
         raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted.width)
@@ -55,7 +58,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         raise ValueError(fault())
 
     def queries() -> NDArray[Any]:
-        return _as_qid(list(codes), values[:, columns.query].astype(np.intp))
+        return _as_qid(source, list(codes), values[:, columns.query].astype(np.intp))
 
     return samples_of(source, columns, lambda k: values[:, k], queries, fault)
 
@@ -92,7 +95,7 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, with their numbers. A carriage return alone may end a line."""
     number = 0
     for _, line in source.lines():
-        for part in line.splitlines() if b"\r" in line else [line]:
+        for part in (found[0] for found in _PART.finditer(line)) if b"\r" in line.removesuffix(b"\r\n") else [line]:
             number += 1
             if part.strip(b" \r\n"):
                 try:
@@ -102,12 +105,13 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
                     raise ValueError(f"{where} is not UTF-8; save it as UTF-8") from None
 
 
-def _numbers(table: _Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
+def _numbers(source: Source, table: _Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
     """Return every cell as a number: 0 in ignored columns, and the codes of queries, which are added to codes."""
-    width = len(table.names)
+    width, limit = len(table.names), source.limit
 
     def rows() -> Iterator[str]:
-        for _, line in table.lines:
+        for row, (_, line) in enumerate(table.lines):
+            limit.check(8 * width * (row + 1), so_far=True)
             yield line if _is_closed(line) else _refuse()
 
     def as_code(cell: str) -> float:
@@ -182,7 +186,7 @@ def _fault_of(cell: str, is_query: bool) -> str:
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 
-def _as_qid(names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
+def _as_qid(source: Source, names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
     """Return the queries of the rows: as integers if all are written as such, otherwise as strings."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
@@ -190,7 +194,7 @@ def _as_qid(names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
             return numbers[codes]
     except (ValueError, OverflowError):
         pass
-    return np.array(names)[codes]
+    return repeated(source, names, codes)
 
 
 def write(stream: BinaryIO, data: Dataset) -> None:

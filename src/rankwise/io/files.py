@@ -1,4 +1,4 @@
-"""Files: written whole or not at all; read more than once, and unpacked."""
+"""Files: written whole or not at all; read more than once, unpacked, and within a limit of memory."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from rankwise.io.memory import Limit, size_of
 from rankwise.io.quoting import message_of
 
 READ = "SVMlight/LETOR, CSV and TSV (each also gzipped), NPZ and Parquet are read"
@@ -23,8 +24,6 @@ GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 # How many bytes are inspected before parsing, and the longest line that is passed to a parser.
 BLOCK = 1 << 16
 LONGEST_LINE = 1 << 26
-# The most bytes that may come through a pipe.
-MOST_PIPED = 4 * 10**9
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -113,9 +112,13 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be read more than once: from a file, or `content` if they came through a pipe."""
+    """Bytes that can be read more than once: from a file, or `content` if they came through a pipe.
+
+    limit: how much memory the data may take.
+    """
 
     name: str
+    limit: Limit
     content: bytes | None = None
 
     def raw(self) -> BinaryIO:
@@ -147,11 +150,14 @@ class Source:
             return stream.read(BLOCK)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines, unpacked, with their numbers from 1; refuse lines that are too long."""
+        """Yield the lines, unpacked, with their numbers from 1; refuse lines that are too long, and too many bytes."""
         with self.open() as stream:
-            number = 0
+            packed, size, number = isinstance(stream, gzip.GzipFile), 0, 0
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
+                size += len(line)
+                if packed:
+                    self.limit.check(size, " once unpacked", so_far=True)
                 if len(line) > LONGEST_LINE:
                     raise ValueError(
                         f"{self.name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that it is text with "
@@ -160,35 +166,36 @@ class Source:
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path, max_memory: int | None = None) -> Source:
     """Return the source of that path; "-" is standard input. Content from a pipe is kept if it can be data."""
     if str(path) == "-":
-        return _kept("standard input", sys.stdin.buffer)
+        return _kept("standard input", sys.stdin.buffer, max_memory)
     try:
-        mode = os.stat(path).st_mode
+        found = os.stat(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file; check the name and the folder") from None
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(f"{path} is a folder; name a file in it")
-    if stat.S_ISFIFO(mode):
+    if stat.S_ISFIFO(found.st_mode):
         with open(path, "rb") as stream:
-            return _kept(str(path), stream)
-    if not stat.S_ISREG(mode):
+            return _kept(str(path), stream, max_memory)
+    if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"{path} is neither a file nor a pipe; copy the data to a file")
-    return Source(str(path))
+    return Source(str(path), Limit(str(path), found.st_size, max_memory))
 
 
-def _kept(name: str, stream: BinaryIO) -> Source:
+def _kept(name: str, stream: BinaryIO, max_memory: int | None) -> Source:
     part = stream.read(BLOCK)
     if not part.startswith((GZIP, ZIP, PARQUET)):
         check_text(name, part)
+    most = Limit(name, 0, max_memory).most
     content = io.BytesIO()
     while part:
         content.write(part)
-        if content.tell() > MOST_PIPED:
-            raise ValueError(f"{name} has more than {MOST_PIPED // 10**9} GB; write it to a file")
+        if content.tell() > most:
+            raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory=")
         part = stream.read(1 << 20)
-    return Source(name, content.getvalue())
+    return Source(name, Limit(name, content.tell(), max_memory), content.getvalue())
 
 
 def check_text(name: str, head: bytes) -> None:

@@ -42,8 +42,8 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Return the array in the `size` bytes of a stream, in native byte order; raise a ValueError if it is wrong."""
+def read_header(stream: IO[bytes], size: int) -> tuple[np.dtype[Any], int]:
+    """Return dtype and number of values of the array in `size` bytes; raise a ValueError if these do not match."""
     try:
         if npy.read_magic(stream) != (1, 0):  # later formats are for records, and for headers without limit
             raise ValueError
@@ -55,9 +55,19 @@ def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
         raise ValueError("not the header of a plain array") from None
     if not _DTYPE.fullmatch(dtype.str):
         raise ValueError(f"an array of dtype {shown(dtype.str)}; only numbers of up to 64 bits and strings are read")
-    needed = stream.tell() + math.prod(shape) * dtype.itemsize
-    if len(shape) > 32 or any(not 0 <= k < 2**62 for k in shape) or size != needed:
+    n = math.prod(shape)
+    if (
+        len(shape) > 32
+        or any(k is True or not 0 <= k < 2**62 for k in shape)
+        or size != stream.tell() + n * dtype.itemsize
+    ):
         raise ValueError(f"{size} bytes do not match an array of {dtype} and shape {shown(shape)}")
+    return dtype, n
+
+
+def read_npy(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """Return the array in the `size` bytes of a stream, in native byte order; raise a ValueError if it is wrong."""
+    read_header(stream, size)
     stream.seek(0)
     array = npy.read_array(stream, allow_pickle=False)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -93,15 +103,27 @@ def read(source: Source, wanted: Wanted) -> Dataset:
 
 
 def _arrays(source: Source) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an archive, whose headers are all looked at before an array is read."""
     arrays: dict[str, NDArray[Any]] = {}
-    key = ""
+    members: dict[str, zipfile.ZipInfo] = {}
+    key, needed = "", 0
     try:
         with source.raw() as stream, zipfile.ZipFile(stream) as archive:
             _check_directory(stream, len(archive.infolist()))
             for info in archive.infolist():
                 key = info.filename.removesuffix(".npy")
-                if key not in _KNOWN or key in arrays:
+                if key not in _KNOWN or key in members:
                     raise ValueError(f"unknown or duplicate; an archive of samples may hold {', '.join(_KNOWN)}")
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError("packed in another way than by NumPy")
+                with archive.open(info) as member:
+                    dtype, n = read_header(member, info.file_size)
+                as_it_is = dtype.kind == "U" or (dtype.kind == "f" and dtype.itemsize > 2 and dtype.isnative)
+                needed += n * (dtype.itemsize + (0 if as_it_is else 8))  # others are copied, as floats
+                members[key] = info
+            key = ""
+            source.limit.check(needed)
+            for key, info in members.items():
                 with archive.open(info) as member:
                     arrays[key] = read_npy(member, info.file_size)
                     member.read(1)  # compares the checksum at the end

@@ -17,6 +17,7 @@ from rankwise.io.tables import (
     Wanted,
     check_size,
     choose_columns,
+    repeated,
     samples_of,
 )
 
@@ -30,16 +31,26 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     with source.raw() as stream:
         try:
             file = ParquetFile(stream, page_checksum_verification=True)
-            schema, n = file.schema_arrow, file.metadata.num_rows
+            schema, metadata = file.schema_arrow, file.metadata
+            groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
         except broken as error:
             raise ValueError(_not_whole(source, error)) from None
+        # Whichever part of the metadata states the most rows.
+        n = max(metadata.num_rows, sum(group.num_rows for group in groups))
         columns = choose_columns(list(schema.names), wanted, source.name)
         check_size(source.name, n, len(columns.features), wanted.width)
         kept = [k for k in range(len(columns.names)) if k not in columns.ignored]
         for k in kept:
             _check_type(schema.field(k), source, is_query=k == columns.query)
+        # As they are read, and the samples made from them. What groups say of their columns may abort pyarrow.
+        unpacked = sum(group.total_byte_size for group in groups)
+        source.limit.check(max(unpacked, 8 * n * metadata.num_columns) + 8 * n * (len(columns.features) + 1))
+        # Queries stay codes of their names: a name that is on every row may be very long.
+        coded = [] if columns.query is None else [columns.names[columns.query]]
         try:
+            file = ParquetFile(stream, metadata=metadata, read_dictionary=coded, page_checksum_verification=True)
             table = file.read(columns=[columns.names[k] for k in kept])
+            table.validate(full=True)
         except broken as error:
             raise ValueError(_not_whole(source, error)) from None
     if table.num_rows != n:
@@ -66,8 +77,7 @@ def _samples(source: Source, table: Any, columns: Columns) -> Dataset:
         if not types.is_dictionary(found.type):
             found = found.dictionary_encode()
         names, codes = found.dictionary.to_pylist(), found.indices.to_numpy()
-        queries: NDArray[Any] = np.array(names)[codes]
-        return queries
+        return np.array(names)[codes] if types.is_integer(found.type.value_type) else repeated(source, names, codes)
 
     def fault(row: int, name: str, value: float) -> str:
         return f"{source.name}, row {row + 1}, column {shown(name)}: {value} is not finite; remove or replace it"

@@ -15,10 +15,11 @@ from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite, row_of
 
 _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-# A model has a coefficient up to the largest index: more than 800 MB of them are a mistake.
-_LARGEST_INDEX = 10**8
+_LARGEST_INDEX = 2**31 - 2
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
+# Bytes in memory per entry, and per row.
+_ENTRY, _ROW = 16, 16
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
@@ -40,7 +41,7 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     if first is None:
         first = 0 if (X.indices == 0).any() else 1
     d = _width(source, X, wanted, first)
-    index = np.int32 if X.nnz < 2**31 else np.int64  # scikit-learn does not accept wider ones
+    index = np.int32 if max(X.nnz, d) <= _LARGEST_INDEX else np.int64  # scikit-learn does not accept wider ones
     X = csr_array((X.data, (X.indices - first).astype(index), X.indptr.astype(index)), shape=(len(y), d))
     stored, cells = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes, len(y) * d
     if X.nnz > _FULL * cells and X.dtype.itemsize * cells <= _LARGER * stored:
@@ -69,6 +70,7 @@ class _Lines:
         raise NotImplementedError  # its presence marks this as a file
 
     def __iter__(self) -> Iterator[bytes]:
+        taken, limit = 0, self._source.limit
         for number, line in self._source.lines():
             self.number = number
             if b"#" in line:
@@ -78,6 +80,8 @@ class _Lines:
                 self.current = line
                 self._look_at(line, start)
                 self.rows += 1
+                taken += _ROW + _ENTRY * line.count(b":")
+                limit.check(taken, so_far=True)
                 yield line
                 self.current = b""
         if not self.rows:
@@ -137,12 +141,12 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
     if first == 1 and (k := first_true(X.indices == 0)) is not None:
         where = _line_of(source, row_of(X, k))
         raise ValueError(f"{where}: index 0, but indices start from 1 here; renumber the features")
-    if (k := first_true(X.indices > _LARGEST_INDEX)) is not None:
-        where = _line_of(source, row_of(X, k))
-        raise ValueError(f"{where}: index {X.indices[k]} is too large; number the features from 1")
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
         check_size(source.name, X.shape[0], d)
+        if 8 * d > source.limit.most:  # the coefficients of a model
+            line = _line_of(source, row_of(X, int(X.indices.argmax()))).removeprefix(f"{source.name}, ")
+            source.limit.check(8 * d, f" for the index {d - 1 + first} of {line}")
         return d
     if (k := first_true(X.indices >= wanted.width + first)) is not None:
         raise ValueError(

@@ -198,6 +198,12 @@ def samples_of(
     return Dataset(X, y, None if columns.query is None else queries(), names, None, source.name)
 
 
+def repeated(source: Source, names: Sequence[str], codes: NDArray[np.intp]) -> NDArray[Any]:
+    """Return names[codes] as an array of strings, each of which takes as much memory as the longest."""
+    source.limit.check(4 * max(map(len, names), default=0) * (codes.size + len(names)))
+    return np.array(names)[codes]
+
+
 def find_not_finite(X: Any) -> tuple[int, int, float] | None:
     """Return row, column and value of the first entry that is not finite, or None."""
     values = X if isinstance(X, np.ndarray) else X.data

@@ -77,7 +77,7 @@ class Bundle:
     def solve(self, C: float, tol: float) -> tuple[Vector, float]:
         """Return the minimiser of ½‖v‖² + C max_i (offset_i + normal_i·v) and the dual value D, to within `tol`."""
         k = self.size
-        self._weights = maximise(self._gram[:k, :k], self._offsets[:k] / C, self._weights, tol / (C * C), self._factor)
+        self._weights = maximise(self._gram[:k, :k], self._offsets[:k] / C, self._weights, tol / C / C, self._factor)
         self._idle[:k] += 1
         self._idle[:k][self._weights > 0] = 0
         v = -C * (self._weights @ self._normals[:k])
