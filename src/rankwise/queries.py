@@ -132,9 +132,9 @@ class Queries:
 def as_queries(truth: Truth, starts: NDArray[np.int64]) -> Queries:
     """Return queries with these starts, from relevance (booleans) or grades (float64)."""
     if truth.dtype == np.bool_:
-        return Queries(cast(NDArray[np.bool_], truth), starts, int(np.count_nonzero(truth)))
+        return Queries(cast("NDArray[np.bool_]", truth), starts, int(np.count_nonzero(truth)))
     relevant = truth > 0.0
-    return Queries(relevant, starts, int(np.count_nonzero(relevant)), cast(NDArray[np.float64], truth))
+    return Queries(relevant, starts, int(np.count_nonzero(relevant)), cast("NDArray[np.float64]", truth))
 
 
 def single_query(truth: Truth) -> Queries:

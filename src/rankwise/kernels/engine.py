@@ -120,7 +120,7 @@ def _solve_many(
 def _as_double(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return scores in the type that the kernels for small queries are compiled for."""
     if scores.dtype == np.float64:
-        return cast(NDArray[np.float64], scores)
+        return cast("NDArray[np.float64]", scores)
     with np.errstate(invalid="ignore"):  # a signalling NaN is found by the kernel
         return scores.astype(np.float64)
 
