@@ -162,7 +162,7 @@ def test_labels_predictions_and_arguments_of_other_kinds_are_refused() -> None:
         objective("ap")([0, 1], np.zeros((2, 3)), None, [2])
     with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
         objective("ap", qid=["b", "a", "b"])([0, 1, 1], [0.0, np.nan, 1.0])
-    with pytest.raises(ValueError, match="unknown surrogate='logistic'; use one of 'smooth'"):
+    with pytest.raises(ValueError, match="unknown surrogate='logistic'; use one of 'hinge', 'smooth'"):
         objective("ap", "logistic")
     with pytest.raises(ValueError, match="width must be a positive number"):
         objective("ap", width=0.0)

@@ -12,12 +12,13 @@ from rankwise.boosting.data_sets import DataSet, DataSets, QidLike, read
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries
-from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
+from rankwise.surrogates import SURROGATES as KNOWN
+from rankwise.surrogates import Surrogate, as_surrogate
 from rankwise.surrogates.softened import as_width
 
 __all__ = ["SURROGATES", "RankObjective", "objective"]
 
-SURROGATES = ("smooth", "error-driven", "hinge")
+SURROGATES = tuple(name for name, surrogate in KNOWN.items() if surrogate.takes_grades)
 
 _Floats = NDArray[np.floating]
 
@@ -136,5 +137,4 @@ def _as_surrogate(surrogate: str | Surrogate, width: float) -> Surrogate:
     if isinstance(surrogate, Surrogate):
         return surrogate
     check_known("surrogate", surrogate, SURROGATES)
-    as_width(width)
-    return Hinge() if surrogate == "hinge" else Smooth(width) if surrogate == "smooth" else ErrorDriven(width)
+    return as_surrogate(surrogate, width=as_width(width))

@@ -16,7 +16,7 @@ METHODS = (
     "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
 )  # fmt: skip
 # Methods that choose the fastest way themselves, and methods that do not need (C2).
-_FAST, _WITHOUT_C2 = METHODS[:2], METHODS[-3:]
+_FAST, _WITHOUT_C2 = {"auto", "bucketed"}, {"dynamic", "chakrabarti", "exhaustive"}
 
 
 class Method(NamedTuple):

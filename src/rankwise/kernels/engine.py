@@ -86,7 +86,7 @@ def _solve_one(
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
     out, counts, gradient = np.empty((2, 1)), np.empty((2, 1), np.int64), np.empty(n)
     found = (gradient, out, counts, above, positives)
-    how = (limit_of(scores), _told(loss, n_pos, n, k), scale)
+    how = (limit_of(scores), _loss_arguments(loss, n_pos, n, k), scale)
     wide = _as_double(scores)
     if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
         raise NotFiniteError
@@ -110,7 +110,7 @@ def _solve_many(
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
         whole = (wide, queries.relevant, queries.starts)
-        how = (limit_of(scores), _told(loss, most, most, k), scale, *found)
+        how = (limit_of(scores), _loss_arguments(loss, most, most, k), scale, *found)
         stops = run(solve_small, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
@@ -130,7 +130,7 @@ def _least(loss: AnyLoss) -> int:
     return LARGE if loss.has_discount else _LARGE_F
 
 
-def _told(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Any, ...]:
+def _loss_arguments(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Any, ...]:
     """What `solve_small` is told of the loss. A plain tuple: Numba takes a named one apart far more slowly."""
     if not loss.has_discount:
         return ()

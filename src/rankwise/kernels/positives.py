@@ -10,7 +10,7 @@ from rankwise.kernels.steps import discount_at
 
 @kernel
 def scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, out):
-    """out[i−1] = scale·w_i·PN/(2C), the weights in the units of `Steps`; C."""
+    """out[i−1] = scale·w_i·PN/(2C), the weights in the units of steps.py, 2/(PN); C."""
     norm = float(n_pos) * float(n_neg)
     if not per_pair:
         norm = 0.0

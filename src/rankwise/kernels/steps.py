@@ -41,7 +41,7 @@ def discount_at(discount, tail, m):
 
 @inline
 def drop(discount, tail, m):
-    """D(m − 1) − D(m)."""
+    """D(m − 1) − D(m): the step of a loss, turned over and without w_k/C."""
     if m < discount.shape[0]:
         at = np.uint64(m)
         return discount[at - np.uint64(1)] - discount[at]

@@ -56,6 +56,8 @@ class Surrogate(ABC):
         Whether the value is convex in the scores, so that solvers can certify a minimum.
     is_derivative : bool
         Whether the gradient is the derivative of the value. Otherwise it is an update rule.
+    takes_grades : bool
+        Whether it can be solved for grades. Otherwise relevance must be binary.
     width : float or None
         Half the width of the ramp by which scores are compared, if there is one.
 
@@ -75,6 +77,7 @@ class Surrogate(ABC):
     name: ClassVar[str]
     is_convex: ClassVar[bool] = False
     is_derivative: ClassVar[bool] = True
+    takes_grades: ClassVar[bool] = True
     width: float | None = None
 
     def accepts(self, loss: LossLike) -> Loss:

@@ -50,6 +50,7 @@ class Direct(Surrogate):
     epsilon: float = 1.0
     name: ClassVar[str] = "direct"
     is_derivative: ClassVar[bool] = False
+    takes_grades: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not is_number(self.epsilon) or not 0.0 < abs(self.epsilon) < np.inf:
