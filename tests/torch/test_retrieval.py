@@ -165,7 +165,7 @@ def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, c
 
     def watch_gradient(*args: Any) -> Any:
         found = solve_batch(*args)
-        held.append(StorageWeakRef(found[0].gradient.untyped_storage()))
+        held.append(StorageWeakRef(found.gradient.untyped_storage()))
         return found
 
     monkeypatch.setattr(operator, "function_for", watch)

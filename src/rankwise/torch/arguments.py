@@ -82,10 +82,23 @@ def takes_also(*models: Callable[..., object], without: str = "self") -> Callabl
     return show
 
 
-def function_of(module: Any) -> Callable[[Thing], Thing]:
-    """Complete the docstring of a function, which has a summary and an example, by that of its module."""
+_EXAMPLE = """\
+>>> import torch
+>>> from rankwise.torch.functional import {name}
+>>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
+>>> {name}(scores, torch.tensor([0, 1, 0, 1]){given}).backward()
+>>> [round(g, 4) for g in scores.grad.tolist()]
+{gradient}"""
 
-    def document(thing: Thing) -> Thing:
+
+def function_of(module: Any, given: str = "", gradient: str = "") -> Callable[[Thing], Thing]:
+    """Complete a function, of its own summary, by the arguments and the docstring of its module.
+
+    given, gradient: of an example with four scores, unless the function has one of its own.
+    """
+
+    def complete(thing: Thing) -> Thing:
+        thing = takes_also(module.forward, module)(thing)
         if not thing.__doc__:  # python -OO has none
             return thing
         about, forward = (_sections(inspect.getdoc(one) or "") for one in (module, module.forward))
@@ -98,13 +111,14 @@ def function_of(module: Any) -> Callable[[Thing], Thing]:
             "Parameters": "\n".join(known[name] for name in inspect.signature(thing).parameters),
             **forward,
             "See Also": f"rankwise.torch.{module.__name__} : The same loss as a module, with notes.",
+            "Examples": _EXAMPLE.format(name=thing.__name__, given=given, gradient=gradient),
             **own,
         }
         texts = (f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in sections.items())
         thing.__doc__ = "\n\n".join(texts) + "\n"
         return thing
 
-    return document
+    return complete
 
 
 def _sections(docstring: str) -> dict[str, str]:

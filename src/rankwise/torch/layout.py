@@ -162,14 +162,12 @@ def read_qualities(target: Tensor, mask: Tensor | None, ignore_index: int | None
     quality = target if target.dtype in (torch.float32, torch.float64) else target.to(precise(target.device))
     if valid is not None:
         quality = torch.where(valid, quality, 0.0)
-    wrong = ~((quality >= 0.0) & (quality <= 1.0))
-    if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"{_place('target', at)} is {quality[tuple(at)].item()}, but the quality of a positive, such as its IoU, "
-            "must be in (0, 1] and that of a negative 0; clamp it, or pass ignore_index= for a value that means no "
-            "label"
-        )
+    _refuse(
+        ~((quality >= 0.0) & (quality <= 1.0)),
+        quality,
+        "{}, but the quality of a positive, such as its IoU, must be in (0, 1] and that of a negative 0; clamp it, or "
+        "pass ignore_index= for a value that means no label",
+    )
     return Samples(quality > 0.0, valid, quality)
 
 
@@ -194,12 +192,11 @@ def _grades(target: Tensor, valid: Tensor | None) -> Tensor:
     wrong = ~((grades >= 0.0) & (grades < torch.inf))
     if valid is not None:
         wrong, grades = wrong & valid, torch.where(valid, grades, 0.0)
-    if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"{_place('target', at)} is {target[tuple(at)].item()}; grades must be finite and at least 0. Pass "
-            "booleans, or ignore_index= for a value that means no label"
-        )
+    _refuse(
+        wrong,
+        target,
+        "{}; grades must be finite and at least 0. Pass booleans, or ignore_index= for a value that means no label",
+    )
     return grades
 
 
@@ -209,14 +206,20 @@ def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
         low, high = target.aminmax()
         if bool((low >= 0) & (high <= 1)):
             return target.bool()
-    relevant, wrong = target == 1, _neither(target, valid)
+    _refuse(
+        _neither(target, valid),
+        target,
+        "target must be binary: {}; pass booleans, e.g. target > 0 for grades, or ignore_index= for a value that means "
+        "no label",
+    )
+    return target == 1
+
+
+def _refuse(wrong: Tensor, target: Tensor, words: str) -> None:
+    """Raise for the first wrong target, whose place and value take the place of {}."""
     if bool(wrong.any()):
         at = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"target must be binary: {_place('target', at)} is {target[tuple(at)].item()}; pass booleans, e.g. "
-            "target > 0 for grades, or ignore_index= for a value that means no label"
-        )
-    return relevant
+        raise ValueError(words.format(f"{_place('target', at)} is {target[tuple(at)].item()}"))
 
 
 def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:

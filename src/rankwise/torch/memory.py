@@ -91,17 +91,9 @@ class ScoreMemory(torch.nn.Module):
         """The state without what is known about this buffer: a copy counts its own writes."""
         return {**self.__dict__, "_full": (None, 0)}
 
-    def extra_repr(self) -> str:
-        """
-        List the sizes and the number of samples seen, for the printed form of the module.
-
-        Returns
-        -------
-        str
-            The options and the count.
-        """
+    def __repr__(self) -> str:
         n_outputs, n = self.scores.shape
-        return f"{n}, n_outputs={n_outputs}, seen={int(self.seen.any(0).sum())}"
+        return f"ScoreMemory({n}, n_outputs={n_outputs}, seen={int(self.seen.any(0).sum())})"
 
     def reset(self) -> None:
         """Forget all samples, for example when labels have changed."""

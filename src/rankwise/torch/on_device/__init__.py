@@ -43,17 +43,15 @@ def can_solve(objective: Objective, graded: bool) -> bool:
     return known
 
 
-def solve_batch(
-    scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective
-) -> tuple[Outcome, Tensor | None]:
+def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective) -> Outcome:
     """As in `core`, for what `can_solve`."""
     if qid is not None:
         return _solve_ragged(scores, samples, qid, objective)
     if scores.dim() == 2:
-        return _solve_rows(scores, samples, objective), None
+        return _solve_rows(scores, samples, objective)
     row = Samples(*(None if one is None else one[None] for one in samples))  # type: ignore[arg-type]
     alone = _solve_rows(scores[None], row, objective)
-    return alone._replace(gradient=alone.gradient[0]), None
+    return alone._replace(gradient=alone.gradient[0])
 
 
 def _nothing(scores: Tensor, n_queries: int) -> Outcome:
@@ -71,8 +69,8 @@ def _solve_rows(scores: Tensor, samples: Samples, objective: Objective) -> Outco
     return solve(scores, samples, objective)
 
 
-def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, objective: Objective) -> tuple[Outcome, Tensor]:
-    """Solve scores (n,) with queries by qid; also return the query of each sample.
+def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, objective: Objective) -> Outcome:
+    """Solve scores (n,) with queries by qid.
 
     Queries of similar size (by powers of two) are padded to rows together, so memory stays O(n).
     """
@@ -93,7 +91,7 @@ def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, objective: Obje
         part = _solve_rows(flat[at], Samples(samples.relevant[at] & inside, valid[at] & inside, grades), objective)
         found.values[members], found.filled[members] = part.values, part.filled
         found.gradient[at[inside]] = part.gradient[inside]
-    return found, query
+    return found._replace(query=query)
 
 
 def _solve_binary(scores: Tensor, samples: Samples, objective: Objective) -> Outcome:
