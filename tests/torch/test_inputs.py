@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
 import rankwise as rw
@@ -305,11 +304,41 @@ def test_bad_input_is_refused_with_its_place_and_a_remedy(name: str, backend: st
         structured_hinge(**{"scores": GOOD, "target": LABELS, "backend": backend, **options})
 
 
-@pytest.mark.parametrize("name", ["reduction", "empty", "backend", "gather", "scale", "nan scale", "loss", "class"])
-def test_modules_refuse_bad_options_when_they_are_made(name: str) -> None:
-    options, error, words = REFUSED[name]
+HINGE = (functional.structured_hinge, rwt.RankHingeLoss)
+SMOOTH, ERROR_DRIVEN = (functional.smooth_loss, rwt.SmoothRankLoss), (functional.error_driven_loss, rwt.ErrorDrivenLoss)
+DIRECT = (functional.direct_loss, rwt.DirectLoss)
+OPTIONS: list[tuple[tuple[Any, Any], dict[str, Any], type[Exception], str]] = [
+    *((HINGE, *REFUSED[one]) for one in ("reduction", "empty", "backend", "gather", "scale", "nan scale", "loss")),
+    (HINGE, *REFUSED["class"]),
+    *((one, {"loss": "map"}, ValueError, "unknown loss 'map'") for one in (SMOOTH, ERROR_DRIVEN, DIRECT)),
+    *(
+        (one, {"loss": "zero-one"}, ValueError, "zero-one has no discount, so.*use 'ap'")
+        for one in (SMOOTH, ERROR_DRIVEN)
+    ),
+    (SMOOTH, {"loss": rw.StepLoss(lambda i, j, p, n: -i / j)}, ValueError, "step has no discount"),
+    (SMOOTH, {"width": 0.0}, ValueError, "width must be a positive number"),
+    (ERROR_DRIVEN, {"width": "wide"}, ValueError, "width must be a positive number"),
+    (ERROR_DRIVEN, {"interpolate": 1}, TypeError, "interpolate must be True or False"),
+    (DIRECT, {"epsilon": 0.0}, ValueError, "epsilon must be positive.*got 0.0"),
+    (DIRECT, {"epsilon": -1.0}, ValueError, "epsilon must be positive.*got -1.0"),
+    (DIRECT, {"epsilon": NAN}, ValueError, "epsilon must be.*finite"),
+    (DIRECT, {"epsilon": INF}, ValueError, "epsilon must be.*finite"),
+    (DIRECT, {"epsilon": "1"}, TypeError, "epsilon must be a number"),
+    (DIRECT, {"update": "both"}, ValueError, "'positive', 'negative'"),
+    (DIRECT, {"loss": rw.ZeroOne()}, ValueError, "takes labels, not rankings"),
+    (DIRECT, {"loss": 3}, TypeError, "name or a Loss"),
+]
+
+
+@pytest.mark.parametrize(("loss", "options", "error", "words"), OPTIONS)
+def test_bad_options_are_refused_by_functions_and_when_modules_are_made(
+    loss: Any, options: Any, error: type[Exception], words: str
+) -> None:
+    function, module = loss
     with pytest.raises(error, match=words):
-        rwt.RankHingeLoss(**options)
+        function(torch.zeros(4), torch.tensor([0, 1, 0, 1]), **options)
+    with pytest.raises(error, match=words):
+        module(**options)
 
 
 def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:
@@ -337,18 +366,6 @@ def test_the_column_of_a_linear_layer_is_never_ranked_as_lists_of_one(make: Any)
     assert expected.item() > 0.0
     assert make(dim=0)(column, labels).item() == expected.item()
     assert make()(column.squeeze(1), labels.squeeze(1)).item() == expected.item()
-
-
-@pytest.mark.parametrize("make", MODULES.values(), ids=MODULES)
-def test_two_dimensions_need_dim_and_each_reading_is_another_loss(make: Any) -> None:
-    scores, target = batch(9, 5)
-    with pytest.raises(ValueError, match=r"shape \(9, 5\); pass dim.*dim=0: each column's 9 .*dim=1 .*: each row"):
-        make()(scores, target)
-    columns = [make()(scores[:, c], target[:, c]).item() for c in range(5)]
-    rows = [make()(scores[r], target[r]).item() for r in range(9)]
-    assert make(dim=0)(scores, target).item() == pytest.approx(np.mean(columns), rel=1e-5)
-    for dim in (1, -1):
-        assert make(dim=dim)(scores, target).item() == pytest.approx(np.mean(rows), rel=1e-5)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
