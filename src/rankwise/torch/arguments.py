@@ -82,13 +82,16 @@ def takes_also(*models: Callable[..., object], without: str = "self") -> Callabl
     return show
 
 
-_EXAMPLE = """\
->>> import torch
->>> from rankwise.torch.functional import {name}
->>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
->>> {name}(scores, torch.tensor([0, 1, 0, 1]){given}).backward()
+_EXAMPLES = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
+>>> target = torch.tensor([0, 1, 0, 1])"""
+_EXAMPLE_OF_FUNCTION = f"""{_EXAMPLES}
+>>> rwt.functional.%s(scores, target%s).backward()
 >>> [round(g, 4) for g in scores.grad.tolist()]
-{gradient}"""
+%s"""
 
 
 def function_of(module: Any, given: str = "", gradient: str = "") -> Callable[[Thing], Thing]:
@@ -111,7 +114,7 @@ def function_of(module: Any, given: str = "", gradient: str = "") -> Callable[[T
             "Parameters": "\n".join(known[name] for name in inspect.signature(thing).parameters),
             **forward,
             "See Also": f"rankwise.torch.{module.__name__} : The same loss as a module, with notes.",
-            "Examples": _EXAMPLE.format(name=thing.__name__, given=given, gradient=gradient),
+            "Examples": _sections(_EXAMPLE_OF_FUNCTION % (thing.__name__, given, gradient))["Examples"],
             **own,
         }
         texts = (f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in sections.items())
@@ -180,4 +183,5 @@ backend : {"auto", "core", "tensor"}, default "auto"
 _BY_NAME = _entries(_TEXTS)
 _BY_NAME["tensors"] = "\n".join(_BY_NAME[name] for name in ("mask", "qid", "index", "memory"))
 _BY_NAME["options"] = "\n".join(_BY_NAME[name] for name in Asked._fields)
+SHARED["torch_examples"] = _EXAMPLES
 SHARED.update({f"torch_{name}": text for name, text in _BY_NAME.items()})

@@ -49,16 +49,12 @@ class RankLoss(torch.nn.Module):
     rankwise.evaluate : The same for NumPy arrays.
     ScoreMemory : Ranks small batches among all samples of the data set.
 
-    Examples
-    --------
-    >>> import torch, rankwise as rw
-    >>> from rankwise.torch import RankLoss
-    >>> criterion = RankLoss("mrr", rw.Smooth(width=0.5))
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
-    >>> loss = criterion(scores, torch.tensor([0, 1, 0, 1]))
+    {torch_examples}
+    >>> criterion = rwt.RankLoss("mrr", "smooth")
+    >>> loss = criterion(scores, target)
     >>> loss.backward()
-    >>> loss.item()
-    0.5
+    >>> round(loss.item(), 4)
+    0.5556
     """
 
     @takes_also(Asked)
@@ -136,12 +132,8 @@ class RankHingeLoss(RankLoss):
     --------
     APHingeLoss : The hinge of average precision, and when to use it.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch import RankHingeLoss
-    >>> lists = torch.tensor([[2.0, 1.0, 0.5, 0.0]])  # the output of a network
-    >>> RankHingeLoss("mrr", dim=1)(lists, torch.tensor([[0, 1, 0, 1]])).item()
+    {torch_examples}
+    >>> rwt.RankHingeLoss("mrr", dim=1)(scores[None], target[None]).item()
     2.25
     """
 
@@ -255,12 +247,8 @@ class SmoothRankLoss(RankLoss):
     Positives farther than width from every negative get no gradient, even if they are ranked wrong. Use this loss
     to refine a model that already ranks well.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch import SmoothRankLoss
-    >>> criterion = SmoothRankLoss("ndcg", width=0.5)
-    >>> round(criterion(torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])).item(), 4)
+    {torch_examples}
+    >>> round(rwt.SmoothRankLoss("ndcg", width=0.5)(scores, target).item(), 4)
     0.3491
     """
 
@@ -298,12 +286,8 @@ class ErrorDrivenLoss(RankLoss):
     vanish while it is ranked wrong. This suits fine-tuning after cross-entropy, noisy labels and, with a
     `ScoreMemory`, small batches.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch import ErrorDrivenLoss
-    >>> criterion = ErrorDrivenLoss(width=0.5)
-    >>> criterion(torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])).item()
+    {torch_examples}
+    >>> rwt.ErrorDrivenLoss(width=0.5)(scores, target).item()
     0.5
     """
 
@@ -340,11 +324,8 @@ class DirectLoss(RankLoss):
     --------
     SmoothRankLoss : A continuous version of the loss with its true gradient.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch import DirectLoss
-    >>> DirectLoss("ap", epsilon=4.0)(torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])).item()
+    {torch_examples}
+    >>> rwt.DirectLoss("ap", epsilon=4.0)(scores, target).item()
     0.5
     """
 
