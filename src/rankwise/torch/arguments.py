@@ -88,34 +88,27 @@ Examples
 >>> import torch, rankwise.torch as rwt
 >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
 >>> target = torch.tensor([0, 1, 0, 1])"""
-_EXAMPLE_OF_FUNCTION = f"""{_EXAMPLES}
->>> rwt.functional.%s(scores, target%s).backward()
->>> [round(g, 4) for g in scores.grad.tolist()]
-%s"""
+# How an example calls a module that it makes; a function takes the arguments of both at once.
+_CALL = re.compile(r"rwt\.\w+\((.*)\)\(([^()]*)\)")
 
 
-def function_of(module: Any, given: str = "", gradient: str = "") -> Callable[[Thing], Thing]:
-    """Complete a function, of its own summary, by the arguments and the docstring of its module.
-
-    given, gradient: of an example with four scores, unless the function has one of its own.
-    """
+def function_of(module: Any) -> Callable[[Thing], Thing]:
+    """Complete a function, whose docstring is a summary, by the arguments and the docstring of its module."""
 
     def complete(thing: Thing) -> Thing:
         thing = takes_also(module.forward, module)(thing)
         if not thing.__doc__:  # python -OO has none
             return thing
         about, forward = (_sections(inspect.getdoc(one) or "") for one in (module, module.forward))
-        own = _sections(inspect.getdoc(thing) or "")
         known = _entries(about["Parameters"]) | _entries(forward.pop("Parameters"))
         forward.pop("")
         idea = about[""].partition("\n\n")[2].partition("Call it as")[0]
         sections = {
-            "": own.pop("") + "\n\n" + idea.strip(),
+            "": f"{thing.__doc__}\n\n{idea.strip()}",
             "Parameters": "\n".join(known[name] for name in inspect.signature(thing).parameters),
             **forward,
             "See Also": f"rankwise.torch.{module.__name__} : The same loss as a module, with notes.",
-            "Examples": _sections(_EXAMPLE_OF_FUNCTION % (thing.__name__, given, gradient))["Examples"],
-            **own,
+            "Examples": _CALL.sub(rf"rwt.functional.{thing.__name__}(\2, \1)", about["Examples"]).replace(", )", ")"),
         }
         texts = (f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in sections.items())
         thing.__doc__ = "\n\n".join(texts) + "\n"

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-@function_of(modules.RankLoss, ', "ndcg", "error-driven"', "[0.2099, -0.1808, 0.0851, -0.1141]")
+@function_of(modules.RankLoss)
 def rank_loss(
     scores: Tensor,
     target: Tensor,
@@ -55,7 +55,7 @@ def _computed(
     return loss_of_batch(Batch(scores, target, mask, qid, index), posed(*described), checked(**options), memory)
 
 
-@function_of(modules.RankHingeLoss, "", "[1.0, -0.5, 0.5, -1.0]")
+@function_of(modules.RankHingeLoss)
 def structured_hinge(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, scale: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
@@ -63,7 +63,7 @@ def structured_hinge(
     return _computed(scores, target, (loss, Hinge, scale), **given)
 
 
-@function_of(modules.SmoothRankLoss, ", width=0.75", "[0.0, -0.071, 0.1164, -0.0454]")
+@function_of(modules.SmoothRankLoss)
 def smooth_loss(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, width: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
@@ -71,7 +71,7 @@ def smooth_loss(
     return _computed(scores, target, (loss, Smooth, width), **given)
 
 
-@function_of(modules.ErrorDrivenLoss, ", width=0.5", "[0.375, -0.25, 0.125, -0.25]")
+@function_of(modules.ErrorDrivenLoss)
 def error_driven_loss(
     scores: Tensor,
     target: Tensor,
@@ -85,7 +85,7 @@ def error_driven_loss(
     return _computed(scores, target, (loss, ErrorDriven, width, interpolate), **given)
 
 
-@function_of(modules.DirectLoss, ", epsilon=4.0", "[0.0, -0.125, 0.125, 0.0]")
+@function_of(modules.DirectLoss)
 def direct_loss(
     scores: Tensor,
     target: Tensor,
@@ -109,18 +109,7 @@ def rank_sort_loss(
     qid: Tensor | None = None,
     **options: Unpack[Options],
 ) -> tuple[Tensor, Tensor]:
-    """Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import rank_sort_loss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> ranking, sorting = rank_sort_loss(scores, torch.tensor([0.0, 0.6, 0.0, 0.9]))
-    >>> (ranking + sorting).backward()
-    >>> round(ranking.item(), 4), round(sorting.item(), 4), [round(g, 4) for g in scores.grad.tolist()]
-    (0.619, 0.1, [0.4762, -0.2333, 0.1429, -0.3857])
-    """
+    """Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021)."""
     return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", RankSort, width), checked(**options))
 
 
@@ -134,14 +123,5 @@ def retrieval_loss(
     reference_labels: Tensor | None = None,
     **options: Any,
 ) -> Tensor:
-    """Compute a rank loss with every embedding as a query, for retrieval and metric learning.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import retrieval_loss
-    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]], requires_grad=True)
-    >>> round(retrieval_loss(points, torch.tensor([7, 7, 3])).item(), 4)
-    0.1667
-    """
+    """Compute a rank loss with every embedding as a query, for retrieval and metric learning."""
     return retrieve(embeddings, labels, reference, reference_labels, loss, Retrieval(**options))

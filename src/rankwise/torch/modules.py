@@ -50,8 +50,7 @@ class RankLoss(torch.nn.Module):
     ScoreMemory : Ranks small batches among all samples of the data set.
 
     {torch_examples}
-    >>> criterion = rwt.RankLoss("mrr", "smooth")
-    >>> loss = criterion(scores, target)
+    >>> loss = rwt.RankLoss("mrr", "smooth")(scores, target)
     >>> loss.backward()
     >>> round(loss.item(), 4)
     0.5556
@@ -382,10 +381,9 @@ class RankSortLoss(RankLoss):
 
     Examples
     --------
-    >>> import torch
-    >>> from rankwise.torch import RankSortLoss
-    >>> quality = torch.tensor([0.5, 0.0, 1.0])  # IoU of positives, 0 of negatives
-    >>> ranking, sorting = RankSortLoss()(torch.tensor([2.0, 1.0, 0.0]), quality)
+    >>> import torch, rankwise.torch as rwt
+    >>> scores, quality = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # IoU of positives, 0 of negatives
+    >>> ranking, sorting = rwt.RankSortLoss()(scores, quality)
     >>> round(ranking.item(), 4), round(sorting.item(), 4)
     (0.2, 0.1667)
     """
@@ -471,10 +469,10 @@ class RetrievalLoss(RankLoss):
 
     Examples
     --------
-    >>> import torch
-    >>> from rankwise.torch import RetrievalLoss
+    >>> import torch, rankwise.torch as rwt
     >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
-    >>> round(RetrievalLoss("ap")(embeddings, torch.tensor([7, 7, 3])).item(), 4)
+    >>> labels = torch.tensor([7, 7, 3])
+    >>> round(rwt.RetrievalLoss("ap")(embeddings, labels).item(), 4)
     0.1667
     """
 
