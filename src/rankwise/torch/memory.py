@@ -154,7 +154,9 @@ def place(
     n_seen = memory.scores.shape[1] if seen is None else seen.sum(1)
     # The quotient of integers would have PyTorch's default type.
     factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
-    whole = _Place.apply(rows, memory.scores.to(rows.dtype), index, valid, factor)
+    rows = rows.detach() + factor * (rows - rows.detach())  # multiplies gradients only
+    known_scores = memory.scores.to(rows.dtype)
+    whole = known_scores.index_copy(1, index, torch.where(valid, rows, known_scores[:, index]))
     if flat:
         return whole[0], labels[0], None if seen is None else seen[0], entries
     return whole.t(), labels.t(), None if seen is None else seen.t(), entries
@@ -183,20 +185,6 @@ def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
         "in every batch. Check where the indices come from (IndexedDataset returns them). If labels have changed, "
         "call memory.reset()"
     )
-
-
-class _Place(torch.autograd.Function):
-    """Put scores of a batch (C, b) among all (C, n). Backward multiplies their gradient by factor (C, 1)."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, whole: Tensor, index: Tensor, valid: Tensor, factor: Tensor) -> Tensor:
-        ctx.save_for_backward(index, valid, factor)
-        return whole.index_copy(1, index, torch.where(valid, rows, whole[:, index]))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        index, valid, factor = ctx.saved_tensors
-        return torch.where(valid, grads[0][:, index] * factor, 0.0), None, None, None, None
 
 
 class Indexable(Sized, Protocol):
