@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -224,47 +223,26 @@ def test_what_tensors_cannot_solve_is_refused_by_name_and_auto_takes_the_core(me
                 rank_loss(scores, target, *pair, backend="tensor")
 
 
-# A loss with a name of its own: as a module, as a function, and what it stands for.
-Named = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, rw.Surrogate]]
-NAMED: dict[str, Named] = {
-    "RankHingeLoss": (
-        partial(rwt.RankHingeLoss, "mrr", scale=3.0),
-        partial(functional.structured_hinge, loss="mrr", scale=3.0),
-        ("mrr", rw.Hinge(3.0)),
-    ),
-    "APHingeLoss": (rwt.APHingeLoss, functional.structured_hinge, ("ap", rw.Hinge())),
-    "NDCGHingeLoss": (
-        rwt.NDCGHingeLoss, partial(functional.structured_hinge, loss="ndcg"), ("ndcg", rw.Hinge())
-    ),
-    "NDCGHingeLoss, cut": (
-        partial(rwt.NDCGHingeLoss, k=3, gain="linear"),
-        partial(functional.structured_hinge, loss=rw.NDCG(k=3, gain="linear")),
-        (rw.NDCG(k=3, gain="linear"), rw.Hinge()),
-    ),
-    "SmoothRankLoss": (
-        partial(rwt.SmoothRankLoss, "ndcg", width=0.4),
-        partial(functional.smooth_loss, loss="ndcg", width=0.4),
-        ("ndcg", rw.Smooth(0.4)),
-    ),
-    "ErrorDrivenLoss": (
-        partial(rwt.ErrorDrivenLoss, width=0.4, interpolate=False),
-        partial(functional.error_driven_loss, width=0.4, interpolate=False),
-        ("ap", rw.ErrorDriven(0.4, False)),
-    ),
-    "DirectLoss": (
-        partial(rwt.DirectLoss, epsilon=5.0), partial(functional.direct_loss, epsilon=5.0), ("ap", rw.Direct(5.0))
-    ),
-    "DirectLoss, negative": (
-        partial(rwt.DirectLoss, update="negative"),
-        partial(functional.direct_loss, update="negative"),
-        ("ap", rw.Direct(-1.0)),
-    ),
-}  # fmt: skip
+# A loss with a name of its own: its module with options, its function, and what they stand for.
+NAMED: list[tuple[str, dict[str, Any], str, Any, rw.Surrogate]] = [
+    ("RankHingeLoss", {"loss": "mrr", "scale": 3.0}, "structured_hinge", "mrr", rw.Hinge(3.0)),
+    ("APHingeLoss", {}, "structured_hinge", "ap", rw.Hinge()),
+    ("NDCGHingeLoss", {}, "structured_hinge", "ndcg", rw.Hinge()),
+    ("NDCGHingeLoss", {"k": 3, "gain": "linear"}, "structured_hinge", rw.NDCG(k=3, gain="linear"), rw.Hinge()),
+    ("SmoothRankLoss", {"loss": "ndcg", "width": 0.4}, "smooth_loss", "ndcg", rw.Smooth(0.4)),
+    ("ErrorDrivenLoss", {"width": 0.4, "interpolate": False}, "error_driven_loss", "ap", rw.ErrorDriven(0.4, False)),
+    ("DirectLoss", {"epsilon": 5.0}, "direct_loss", "ap", rw.Direct(5.0)),
+    ("DirectLoss", {"update": "negative"}, "direct_loss", "ap", rw.Direct(-1.0)),
+]
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_named_losses_are_a_metric_and_a_surrogate_with_the_same_options(name: str, rng: np.random.Generator) -> None:
-    module, function, pair = NAMED[name]
+@pytest.mark.parametrize(("name", "own", "function_name", "metric", "surrogate"), NAMED)
+def test_named_losses_are_a_metric_and_a_surrogate_with_the_same_options(
+    name: str, own: dict[str, Any], function_name: str, metric: Any, surrogate: rw.Surrogate, rng: np.random.Generator
+) -> None:
+    module, pair = partial(getattr(rwt, name), **own), (metric, surrogate)
+    of_surrogate = {key: value for key, value in own.items() if key not in ("loss", "k", "gain")}
+    function = partial(getattr(functional, function_name), loss=metric, **of_surrogate)
     scores, target = torch.tensor(rng.normal(size=(12, 4))), torch.tensor(rng.random((12, 4)) < 0.4)
     mask, qid = torch.tensor(rng.random((12, 4)) < 0.8), torch.arange(12) % 2
     options: dict[str, Any] = {"dim": 0, "reduction": "none", "empty": "skip", "ignore_index": 9}
