@@ -220,11 +220,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "qid of booleans": ({**FLAT, "qid": torch.ones(3).bool()}, TypeError, "qid must be integers, got torch.bool"),
     "mask of floats": ({"mask": GOOD}, TypeError, "mask must be boolean, True where a sample counts.*float32"),
     "complex target": ({"target": GOOD.to(torch.complex64)}, TypeError, "target must be boolean, or 0 and 1"),
-    "target elsewhere": (
-        {"target": LABELS.to("meta")},
-        ValueError,
-        r"is on meta but scores are on cpu.*\.to\(\)",
-    ),
+    "target elsewhere": ({"target": LABELS.to("meta")}, ValueError, r"is on meta but scores are on cpu.*\.to\(\)"),
     "a grade": ({**FLAT, "target": torch.tensor([0, 1, -1])}, ValueError, r"target\[2\] is -1"),
     "nan target": ({"target": LABELS / LABELS}, ValueError, "target of query 0 at 1 is nan"),
     "nan": (

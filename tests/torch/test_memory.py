@@ -234,11 +234,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         r"index\[0\] and index\[3\] are both 4; .* without replacement",
     ),
-    "too large": (
-        {"index": torch.tensor([4, 1, 0, 3, 9])},
-        ValueError,
-        r"index\[4\] is 9, but a memory of 9 .* 0 to",
-    ),
+    "too large": ({"index": torch.tensor([4, 1, 0, 3, 9])}, ValueError, r"index\[4\] is 9, but a memory of 9 .* 0 to"),
     "negative": ({"index": torch.tensor([4, -1, 0, 3, 7])}, ValueError, r"index\[1\] is -1, but a memory of 9 samples"),
     "floats": ({"index": I5.float()}, TypeError, r"index must be integers, got torch\.float32"),
     "booleans": ({"index": I5 > 2}, TypeError, r"index must be integers, got torch\.bool"),

@@ -61,7 +61,7 @@ SURROGATES: dict[str, rw.Surrogate] = {
 # What a number of each precision can be trusted for; computation is in float32 at least.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 LAYOUTS = (
-    "flat", "rows", "cube", "columns", "middle", "masked", "ignored", "masked columns", "ragged", "ragged masked",
+    "flat", "rows", "cube", "columns", "middle", "masked", "ignored", "masked columns", "ragged", "ragged masked"
 )  # fmt: skip
 IGNORED = -7
 

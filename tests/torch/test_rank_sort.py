@@ -193,8 +193,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no positives": ({"target": torch.zeros(3), "empty": "error"}, "query 0 has no positives and so no loss.*empty"),
     "no positives in an image": (
         {"qid": torch.tensor([5, 5, 9]), "target": torch.tensor([0.0, 0.5, 0.0]), "empty": "error"},
-        "the query with qid 9 has no positives",
-    ),
+        "the query with qid 9 has no positives"
+    )
 }  # fmt: skip
 
 

@@ -293,7 +293,7 @@ def test_bad_input_is_refused_with_its_name(name: str) -> None:
 
 OF_MODULES = [
     "similarity", "chunk_size", "half a chunk", "reduction", "loss", "scale", "scale alone", "surrogate", "width",
-    "no discount",
+    "no discount"
 ]  # fmt: skip
 
 

@@ -84,12 +84,6 @@ class ScoreMemory(torch.nn.Module):
         self.register_buffer("scores", torch.zeros(n_outputs, n))
         self.register_buffer("labels", torch.zeros(n_outputs, n, dtype=torch.bool))
         self.register_buffer("seen", torch.zeros(n_outputs, n, dtype=torch.bool))
-        # `seen` and its version when all entries were last found to be set.
-        self._full: tuple[Tensor | None, int] = (None, 0)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without what is known about this buffer: a copy counts its own writes."""
-        return {**self.__dict__, "_full": (None, 0)}
 
     def __repr__(self) -> str:
         n_outputs, n = self.scores.shape
@@ -98,16 +92,6 @@ class ScoreMemory(torch.nn.Module):
     def reset(self) -> None:
         """Forget all samples, for example when labels have changed."""
         self.seen.zero_()
-
-    @property
-    def _all_seen(self) -> bool:
-        """Whether all samples were seen. Once they were, the buffer is read again only after a write to it."""
-        if self.seen.is_inference():  # inference tensors do not count writes
-            return bool(self.seen.all())
-        seen, version = self._full
-        if (seen is not self.seen or version != self.seen._version) and bool(self.seen.all()):
-            self._full = seen, version = self.seen, self.seen._version
-        return seen is self.seen and version == self.seen._version
 
 
 def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
@@ -149,7 +133,7 @@ def place(
         raise ValueError(f"a score is too large for a memory of type {memory.scores.dtype}; use memory.float()")
     entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
     labels, seen = memory.labels, None
-    if not memory._all_seen:  # else no label changes
+    if not bool(memory.seen.all()):  # else no label changes
         labels, seen = labels.index_copy(1, index, entries.labels), memory.seen.index_copy(1, index, entries.seen)
     n_seen = memory.scores.shape[1] if seen is None else seen.sum(1)
     # The quotient of integers would have PyTorch's default type.
@@ -164,14 +148,11 @@ def place(
 
 def write(memory: ScoreMemory, entries: Entries) -> None:
     """Write what `place` returned, except in evaluation mode."""
-    if not memory.training:
-        return
-    # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
-    memory.scores.index_copy_(1, entries.at, entries.scores)
-    if memory._all_seen:
-        return
-    memory.labels.index_copy_(1, entries.at, entries.labels)
-    memory.seen.index_copy_(1, entries.at, entries.seen)
+    if memory.training:
+        # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
+        memory.scores.index_copy_(1, entries.at, entries.scores)
+        memory.labels.index_copy_(1, entries.at, entries.labels)
+        memory.seen.index_copy_(1, entries.at, entries.seen)
 
 
 def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
