@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +14,8 @@ import rankwise as rw
 from rankwise.queries import Solved
 
 torch = pytest.importorskip("torch")
+
+from torch_cases import Case, draw  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
@@ -63,7 +65,6 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1e-3, tor
 LAYOUTS = (
     "flat", "rows", "cube", "columns", "middle", "masked", "ignored", "masked columns", "ragged", "ragged masked"
 )  # fmt: skip
-IGNORED = -7
 
 
 def accepts(surrogate: rw.Surrogate, metric: rw.Loss | str) -> bool:
@@ -89,86 +90,24 @@ def has_grades(metric: str, how: str) -> bool:
     return metric != "zero-one" and not how.startswith("direct")
 
 
-class Case(NamedTuple):
-    """A batch: what is passed, and for each query, in the order of the result, its samples in the flattened scores."""
-
-    scores: Any
-    target: Any
-    options: dict[str, Any]
-    queries: list[np.ndarray]
-    shape: tuple[int, ...]
-
-    def reference(self, surrogate: rw.Surrogate, metric: rw.Loss | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The value of each query, its gradient by sample (flat), and whether the query has something to rank."""
-        flat = self.scores.detach().double() if self.scores.dtype == torch.float64 else self.scores.detach().float()
-        scores, truth = flat.reshape(-1).numpy(), self.target.reshape(-1).double().numpy()
-        gradient, values, filled = np.zeros(scores.size), [], []
-        for members in self.queries:
-            found = rw.evaluate(surrogate, scores[members], truth[members], metric)
-            gradient[members] = found.gradient
-            values.append(found.value)
-            filled.append(np.unique(truth[members]).size > 1)
-        return np.array(values), gradient, np.array(filled, dtype=bool)
-
-
-def draw_scores(rng: np.random.Generator, relevant: np.ndarray, ties: bool) -> np.ndarray:
-    kind = rng.integers(4) if ties else 2
-    if kind == 0:
-        scores = rng.integers(-2, 3, relevant.shape) * 0.5
-    elif kind == 1:
-        scores = np.round(rng.normal(size=relevant.shape), 1) + 0.3 * relevant
-    else:
-        scores = rng.normal(size=relevant.shape) + rng.choice([0.0, 1.0]) * relevant
-    return scores * 10.0 ** rng.integers(-1, 2)
-
-
-def draw(rng: np.random.Generator, layout: str, dtype: Any, graded: bool = False, ties: bool = True) -> Case:
-    least = 1 if layout in ("flat", "ragged", "ragged masked") else 2  # lists of one sample are refused
-    n, a, b = int(rng.integers(least, 13)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
-    shape, dim = {
-        "flat": ((n,), -1),
-        "cube": ((a, b, n), -1),
-        "columns": ((n, b), 0),
-        "masked columns": ((n, b), 0),
-        "middle": ((a, n, b), 1),
-        "ragged": ((n * b,), -1),
-        "ragged masked": ((n * b,), -1),
-    }.get(layout, ((b, n), -1))
-    relevant = rng.random(shape) < rng.choice([0.1, 0.5, 0.8])
-    scores = torch.tensor(draw_scores(rng, relevant, ties)).to(dtype)
-    kinds = [torch.int64, torch.float32, torch.int8]
-    if layout not in ("ignored", "ragged masked"):
-        kinds += [torch.uint8, torch.int32, torch.float64, *([] if graded else [torch.bool])]
-    target = torch.tensor(relevant * (rng.integers(1, 5, shape) if graded else 1)).to(kinds[rng.integers(len(kinds))])
-    options: dict[str, Any] = {} if len(shape) == 1 else {"dim": dim}
-    counts = np.ones(shape, dtype=bool)
-    qid = rng.permutation(rng.choice([-3, 0, 5, 2**40], size=shape))
-    if "masked" in layout:
-        counts &= rng.random(shape) < 0.7
-        if rng.random() < 0.5:  # a query all of whose samples are masked
-            counts &= (qid != qid[0]) if layout.startswith("ragged") else (np.indices(shape)[0 if dim else 1] > 0)
-        options["mask"] = torch.tensor(counts)
-        scores[torch.tensor(~counts)] = float(rng.choice([np.nan, np.inf, -np.inf, 60000.0]))
-    if layout in ("ignored", "ragged masked"):
-        unlabelled = rng.random(shape) < 0.2
-        counts &= ~unlabelled
-        target[torch.tensor(unlabelled)] = IGNORED
-        options["ignore_index"] = IGNORED
-    if layout.startswith("ragged"):
-        options["qid"] = torch.tensor(qid)
-        queries = [np.flatnonzero((qid == one) & counts) for one in np.unique(qid)]
-        return Case(scores, target, options, queries, (len(queries),))
-    rows = np.moveaxis(np.arange(counts.size).reshape(shape), dim, -1)
-    kept = np.moveaxis(counts, dim, -1)
-    queries = [rows[at][kept[at]] for at in np.ndindex(rows.shape[:-1])]
-    return Case(scores, target, options, queries, rows.shape[:-1])
+def reference(case: Case, surrogate: rw.Surrogate, metric: rw.Loss | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The value of each query, its gradient by sample (flat), and whether the query has something to rank."""
+    flat = case.scores.detach().double() if case.scores.dtype == torch.float64 else case.scores.detach().float()
+    scores, truth = flat.reshape(-1).numpy(), case.target.reshape(-1).double().numpy()
+    gradient, values, filled = np.zeros(scores.size), [], []
+    for members in case.queries:
+        found = rw.evaluate(surrogate, scores[members], truth[members], metric)
+        gradient[members] = found.gradient
+        values.append(found.value)
+        filled.append(np.unique(truth[members]).size > 1)
+    return np.array(values), gradient, np.array(filled, dtype=bool)
 
 
 def check(case: Case, pair: tuple[Any, rw.Surrogate], rng: np.random.Generator, backend: str, rtol: float) -> None:
     """One reduction and one policy, drawn at random, against the reference."""
     metric, surrogate = pair
     reduction, empty = str(rng.choice(["mean", "sum", "none"])), str(rng.choice(["zero", "skip", "error"]))
-    values, gradient, filled = case.reference(surrogate, metric)
+    values, gradient, filled = reference(case, surrogate, metric)
     scores = case.scores.clone().requires_grad_()
     options = {**case.options, "reduction": reduction, "empty": empty, "backend": backend}
     if empty == "error" and not filled.all():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from rank_sort_loop import rank_sort_by_loop
 
 torch = pytest.importorskip("torch")
 
+from torch_cases import Case, draw  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
@@ -18,52 +19,26 @@ from rankwise.torch.functional import rank_sort_loss  # noqa: E402
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
 
-BATCHES = 60
 ATOL = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}
-IGNORED = -1
 
 
-class Case(NamedTuple):
-    """A batch, its options, and the samples of each query in the order of the result."""
-
-    scores: Any
-    target: Any
-    options: dict[str, Any]
-    queries: list[np.ndarray]
-
-    def by_loop(self, width: float) -> tuple[np.ndarray, np.ndarray]:
-        """Values (2, Q) and gradients (2, n)."""
-        scores, target = self.scores.double().numpy(), self.target.double().numpy()
-        values, gradients = np.zeros((2, len(self.queries))), np.zeros((2, scores.size))
-        for q, at in enumerate(self.queries):
-            values[:, q], gradients[:, at] = rank_sort_by_loop(scores[at], target[at], width)
-        return values, gradients
+def by_loop(case: Case, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values (2, Q) and gradients (2, n)."""
+    scores, target = case.scores.double().numpy(), case.target.double().numpy()
+    values, gradients = np.zeros((2, len(case.queries))), np.zeros((2, scores.size))
+    for q, at in enumerate(case.queries):
+        values[:, q], gradients[:, at] = rank_sort_by_loop(scores[at], target[at], width)
+    return values, gradients
 
 
-def draw(rng: np.random.Generator, number: int, dtype: Any) -> Case:
-    """Ties in scores and targets; masks, labels to ignore and queries now and then, some without one class."""
-    n = int(rng.integers(1, 30))
-    scores = [rng.normal(size=n), rng.integers(-3, 4, n) * 0.5, rng.standard_cauchy(n)][number % 3]
-    positive = rng.random(n) < rng.choice([0.0, 0.2, 0.5, 1.0])
-    if number % 13 == 0:
-        positive[:] = np.arange(n) == 0
-    quality = [1.0 - rng.random(n), np.ceil(3.0 * rng.random(n)) / 3.0][number // 3 % 2]
-    target, counts, options = np.where(positive, quality, 0.0), np.ones(n, bool), {}
-    if number % 2:
-        counts &= rng.random(n) < 0.8
-        options["mask"] = torch.tensor(counts)
-        scores = np.where(counts, scores, rng.choice([np.nan, np.inf, 3.0]))
-    if number % 5 == 0:
-        unlabelled = rng.random(n) < 0.2
-        counts &= ~unlabelled
-        target[unlabelled] = IGNORED
-        options["ignore_index"] = IGNORED
-    queries = [np.flatnonzero(counts)]
-    if number % 3 == 1:
-        qid = rng.choice([-3, 0, 2**40], n)
-        options["qid"] = torch.tensor(qid)
-        queries = [np.flatnonzero(counts & (qid == one)) for one in np.unique(qid)]
-    return Case(torch.tensor(scores).to(dtype), torch.tensor(target), options, queries)
+def draw_qualities(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
+    """A batch of qualities, which tie now and then."""
+    case = draw(rng, layout, dtype)
+    quality = torch.tensor(
+        rng.integers(1, 5, case.target.shape) / 4 if rng.random() < 0.5 else 1.0 - rng.random(case.target.shape)
+    )
+    target = case.target.double()
+    return case._replace(target=torch.where(target == 1, quality, target))
 
 
 def call(case: Case, **options: Any) -> tuple[Any, Any]:
@@ -79,9 +54,9 @@ def call(case: Case, **options: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("dtype", ATOL, ids=str)
 def test_values_and_gradients_are_those_of_the_published_loop(dtype: Any) -> None:
     rng = np.random.default_rng(1)
-    for number in range(BATCHES):
-        case, width = draw(rng, number, dtype), float(rng.choice([0.1, 0.5, 1.0, 4.0]))
-        values, gradients = case.by_loop(width)
+    for layout in ("flat", "ragged", "ragged masked") * 20:
+        case, width = draw_qualities(rng, layout, dtype), float(rng.choice([0.1, 0.5, 1.0, 4.0]))
+        values, gradients = by_loop(case, width)
         empty, reduction = str(rng.choice(["zero", "skip"])), str(rng.choice(["mean", "sum", "none"]))
         filled = [bool((case.target.numpy()[at] > 0).any()) for at in case.queries]
         n = max(sum(filled) if empty == "skip" else len(filled), 1) if reduction == "mean" else 1
