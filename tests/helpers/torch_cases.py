@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+import rankwise as rw
+from rankwise.queries import Solved
+
 IGNORED = -7
 
 
@@ -71,3 +74,13 @@ def draw(rng: np.random.Generator, layout: str, dtype: Any, graded: bool = False
     kept = np.moveaxis(counts, dim, -1)
     queries = [rows[at][kept[at]] for at in np.ndindex(rows.shape[:-1])]
     return Case(scores, target, options, queries, rows.shape[:-1])
+
+
+class Everywhere(rw.Surrogate):
+    """A surrogate of one's own, without a name: the sum of the scores of negatives."""
+
+    def solve_binary(self, scores: Any, queries: Any, loss: rw.Loss, n_threads: int = 1) -> Any:
+        counts = np.repeat(queries.can_rank, np.diff(queries.starts))
+        gradient = (counts & ~queries.relevant).astype(scores.dtype)
+        ends = np.append(0.0, np.cumsum(gradient * scores))[queries.starts]
+        return Solved(np.diff(ends), np.diff(ends), *queries.counts, gradient)

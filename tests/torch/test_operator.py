@@ -10,16 +10,15 @@ import shutil
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.queries import Solved
 
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch_batches import batch, with_gradient  # noqa: E402
+from torch_cases import Everywhere  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
@@ -35,15 +34,6 @@ structured_hinge = partial(functional.structured_hinge, dim=-1)
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 OTHER = rw.DiscountedLoss(lambda k: k, lambda m: 1 / m**0.5, name="other")
 PUSH = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
-
-
-class Everywhere(rw.Surrogate):
-    """A surrogate of one's own, without a name: the sum of the scores of negatives."""
-
-    def solve_binary(self, scores: Any, queries: Any, loss: rw.Loss, n_threads: int = 1) -> Any:
-        gradient = (~queries.relevant).astype(scores.dtype)
-        ends = np.append(0.0, np.cumsum(gradient * scores))[queries.starts]
-        return Solved(np.diff(ends), np.diff(ends), *queries.counts, gradient)
 
 
 def assert_same(one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
@@ -329,22 +319,6 @@ def test_modules_have_no_state_and_can_be_copied_pickled_and_saved() -> None:
         for other in again:
             assert str(other) == str(module)
             assert other(scores, target).item() == module(scores, target).item()
-
-
-def test_a_model_trained_with_the_loss_is_exported_without_it() -> None:
-    inputs, target = batch(6, 5)
-    model, module = torch.nn.Linear(5, 1), rwt.APHingeLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    before = module(model(inputs).squeeze(1), target[:, 0] & (torch.arange(6) < 3)).item()
-    for _ in range(30):
-        optimizer.zero_grad()
-        loss = module(model(inputs).squeeze(1), target[:, 0] & (torch.arange(6) < 3))
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < before
-    exported = torch.export.export(model, (inputs,))
-    assert "rankwise" not in str(exported.graph)
-    torch.testing.assert_close(exported.module()(inputs), model(inputs))
 
 
 @needs_a_recent_compiler

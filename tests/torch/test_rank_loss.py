@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,36 +10,14 @@ import pytest
 from queries_alone import FALLING, ONE_GAIN
 
 import rankwise as rw
-from rankwise.queries import Solved
 
 torch = pytest.importorskip("torch")
 
-from torch_cases import Case, draw  # noqa: E402
+from torch_cases import Case, Everywhere, draw  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
 from rankwise.torch.functional import rank_loss  # noqa: E402
-
-
-@dataclass(frozen=True)
-class Squared(rw.Surrogate):
-    """Of one's own: the mean squared hinge of all pairs; the loss is only asked for its name."""
-
-    margin: float = 1.0
-
-    def solve_binary(self, scores: Any, queries: Any, loss: rw.Loss, n_threads: int = 1) -> Any:
-        n_pos, n_neg = queries.counts
-        value, gradient = np.zeros(n_pos.size), np.zeros_like(scores)
-        for q, (a, b) in enumerate(zip(queries.starts[:-1], queries.starts[1:], strict=True)):
-            relevant = queries.relevant[a:b]
-            pairs = scores[a:b][~relevant][:, None] - scores[a:b][relevant] + self.margin
-            if pairs.size:
-                lost = np.maximum(pairs, 0.0)
-                value[q] = np.square(lost).mean()
-                gradient[a:b][~relevant] = 2.0 * lost.sum(1) / lost.size
-                gradient[a:b][relevant] = -2.0 * lost.sum(0) / lost.size
-        return Solved(value, value, n_pos, n_neg, gradient)
-
 
 METRICS: dict[str, rw.Loss | str] = {
     **{name: name for name in ("ap", "ndcg", "mrr", "auc", "f1", "zero-one", "ndcg@3", "ap@4", "precision@3")},
@@ -58,7 +35,7 @@ SURROGATES: dict[str, rw.Surrogate] = {
     "error-driven, as it is": rw.ErrorDriven(width=0.5, interpolate=False),
     "direct": rw.Direct(0.5),
     "direct, negative": rw.Direct(-2.0),
-    "own": Squared(margin=0.5),
+    "own": Everywhere(),
 }
 # What a number of each precision can be trusted for; computation is in float32 at least.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}

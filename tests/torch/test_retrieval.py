@@ -254,6 +254,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "chunk_size": ({"chunk_size": 0}, ValueError, "chunk_size must be a whole number of queries, at least 1, got 0"),
     "half a chunk": ({"chunk_size": 2.5}, ValueError, "chunk_size must be a whole number"),
     "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'"),
+    "gather": ({"gather": "DDP"}, ValueError, "unknown gather='DDP'; use False, True or 'ddp'"),
     "loss": ({"loss": "map"}, ValueError, "unknown loss 'map'"),
     "scale": ({"surrogate": "hinge", "scale": -1}, ValueError, "scale must be"),
     "scale alone": ({"scale": 0.5}, ValueError, "scale is the weight .* hinge, .*; pass surrogate='hinge' with it, or"),
