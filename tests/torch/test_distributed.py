@@ -213,7 +213,6 @@ CASES: dict[str, Case] = {
     "memory, a rank without samples": hinge(_INDEXED, IDLE, function=remembering),
     "memory, a query a class": hinge(_INDEXED_ROWS, function=remembering),
     "RankSort": rank_sort(),
-    "RankSort, tensor operations": rank_sort(backend="tensor"),
     "RankSort, a rank without samples": rank_sort(IDLE),
     "RankSort, images on several ranks, each": rank_sort(qid=_RAGGED["qid"], mask=_MASK[:, 0], reduction="none"),
     "compiled": hinge(_FLAT, function=partial(compiled, structured_hinge)),
@@ -307,10 +306,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     ),
     "no number": differ(structured_hinge, {**_FLAT, "scores": _FLAT["scores"] / 0}, _FLAT, "not finite"),
     "width": differ(
-        retrieval_loss,
-        _POINTS,
-        {**_POINTS, "embeddings": draw(4, 6, 4)},
-        r"width .*got \[\(6, 5\), \(6, 4\)",
+        retrieval_loss, _POINTS, {**_POINTS, "embeddings": draw(4, 6, 4)}, r"width .*got \[\(6, 5\), \(6, 4\)"
     ),
     "dtype of embeddings": differ(retrieval_loss, _HALF, _BRAIN, r"dtype, got \[torch.float16, torch.bfloat16"),
     "gradient": differ(frozen_if_told, _ALONE, _POINTS, r"need of a gradient, got \[False, True"),
@@ -460,13 +456,6 @@ def test_without_a_process_group_gather_changes_nothing(gather: Any, name: str) 
     plain, gathered = (solve(CASES[name], whole, one) for one in (False, gather))
     assert plain.keys() == gathered.keys()
     assert all(torch.equal(plain[key], gathered[key]) for key in plain)
-
-
-@pytest.mark.parametrize("gather", ["DDP", None, 2])
-@pytest.mark.parametrize("name", ["unequal shards", "retrieval"])
-def test_an_unknown_gather_is_refused(gather: Any, name: str) -> None:
-    with pytest.raises(ValueError, match="unknown gather="):
-        solve(CASES[name], union(CASES[name].parts(2)), gather)
 
 
 if __name__ == "__main__":

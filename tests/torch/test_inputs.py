@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
 import rankwise as rw
@@ -93,45 +92,41 @@ def test_gradients_accumulate_and_outlive_later_calls() -> None:
     leaf = scores.clone().requires_grad_()
     structured_hinge(leaf, target).backward()
     once = leaf.grad.clone()
-    other = batch(9, 30, seed=1)
-    for _ in range(3):
-        with_gradient(structured_hinge, *other)
+    _, other = with_gradient(structured_hinge, scores, ~target, scale=5.0)
     assert torch.equal(leaf.grad, once)
-    structured_hinge(leaf, target).backward()
-    torch.testing.assert_close(leaf.grad, 2 * once)
     structured_hinge(leaf, ~target, scale=5.0).backward()
-    torch.testing.assert_close(leaf.grad, 2 * once + with_gradient(structured_hinge, scores, ~target, scale=5.0)[1])
+    torch.testing.assert_close(leaf.grad, once + other)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_contiguous_scores_on_the_cpu_are_read_where_they_are(monkeypatch: Any, dtype: Any) -> None:
+@pytest.fixture
+def solved(monkeypatch: Any) -> list[Any]:
+    """The scores that the core is given, with its relevance and starts."""
     seen = []
     solve = rw.Surrogate.solve
 
-    def watch(surrogate: rw.Surrogate, scores: Any, *args: Any) -> Any:
-        seen.append(scores.__array_interface__["data"][0])
-        return solve(surrogate, scores, *args)
+    def watch(surrogate: rw.Surrogate, scores: Any, queries: Any, *rest: Any) -> Any:
+        seen.append((scores, queries.relevant, queries.starts))
+        return solve(surrogate, scores, queries, *rest)
 
     monkeypatch.setattr(rw.Surrogate, "solve", watch)
+    return seen
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_contiguous_scores_on_the_cpu_are_read_where_they_are(solved: list[Any], dtype: Any) -> None:
     scores, target = batch(4, 9, dtype=dtype)
     cube, labels = batch(2, 3, 5, dtype=dtype)
     flat, label = batch(9, dtype=dtype)
     structured_hinge(scores, target)
     structured_hinge(cube.requires_grad_(), labels)
     structured_hinge(flat, label)
-    structured_hinge(flat, label, qid=torch.arange(9) // 3)
-    structured_hinge(flat.requires_grad_(), label, qid=torch.arange(9) // 3)
+    for leaf in (flat, flat.requires_grad_()):
+        structured_hinge(leaf, label, qid=torch.arange(9) // 3)
+    seen = [given.__array_interface__["data"][0] for given, *_ in solved]
     assert seen == [scores.data_ptr(), cube.data_ptr(), *[flat.data_ptr()] * 3]
 
 
-def test_the_core_is_given_contiguous_arrays_for_which_it_is_compiled(monkeypatch: Any) -> None:
-    solve = rw.Surrogate.solve
-
-    def watch(surrogate: rw.Surrogate, scores: Any, queries: Any, *rest: Any) -> Any:
-        assert all(array.flags.c_contiguous for array in (scores, queries.relevant, queries.starts))
-        return solve(surrogate, scores, queries, *rest)
-
-    monkeypatch.setattr(rw.Surrogate, "solve", watch)
+def test_the_core_is_given_contiguous_arrays_for_which_it_is_compiled(solved: list[Any]) -> None:
     scores, target = batch(8, 10)
     qid = torch.arange(16)[::2] // 3
     for view in (lambda one: one[:, 3], lambda one: one[:, ::2], lambda one: one.T, lambda one: one[:1].expand(4, 10)):
@@ -139,6 +134,8 @@ def test_the_core_is_given_contiguous_arrays_for_which_it_is_compiled(monkeypatc
     for options in ({}, {"mask": target[:, 2]}):
         structured_hinge(scores[:, 3], target[:, 3], qid=qid, **options)
         structured_hinge(scores[:, 3], target[:, 3], qid=-qid, **options)
+    assert len(solved) == 8
+    assert all(array.flags.c_contiguous for given in solved for array in given)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -223,11 +220,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "qid of booleans": ({**FLAT, "qid": torch.ones(3).bool()}, TypeError, "qid must be integers, got torch.bool"),
     "mask of floats": ({"mask": GOOD}, TypeError, "mask must be boolean, True where a sample counts.*float32"),
     "complex target": ({"target": GOOD.to(torch.complex64)}, TypeError, "target must be boolean, or 0 and 1"),
-    "target elsewhere": (
-        {"target": LABELS.to("meta")},
-        ValueError,
-        r"is on meta but scores are on cpu.*\.to\(\)",
-    ),
+    "target elsewhere": ({"target": LABELS.to("meta")}, ValueError, r"is on meta but scores are on cpu.*\.to\(\)"),
     "a grade": ({**FLAT, "target": torch.tensor([0, 1, -1])}, ValueError, r"target\[2\] is -1"),
     "nan target": ({"target": LABELS / LABELS}, ValueError, "target of query 0 at 1 is nan"),
     "nan": (
@@ -305,11 +298,41 @@ def test_bad_input_is_refused_with_its_place_and_a_remedy(name: str, backend: st
         structured_hinge(**{"scores": GOOD, "target": LABELS, "backend": backend, **options})
 
 
-@pytest.mark.parametrize("name", ["reduction", "empty", "backend", "gather", "scale", "nan scale", "loss", "class"])
-def test_modules_refuse_bad_options_when_they_are_made(name: str) -> None:
-    options, error, words = REFUSED[name]
+HINGE = (functional.structured_hinge, rwt.RankHingeLoss)
+SMOOTH, ERROR_DRIVEN = (functional.smooth_loss, rwt.SmoothRankLoss), (functional.error_driven_loss, rwt.ErrorDrivenLoss)
+DIRECT = (functional.direct_loss, rwt.DirectLoss)
+OPTIONS: list[tuple[tuple[Any, Any], dict[str, Any], type[Exception], str]] = [
+    *((HINGE, *REFUSED[one]) for one in ("reduction", "empty", "backend", "gather", "scale", "nan scale", "loss")),
+    (HINGE, *REFUSED["class"]),
+    *((one, {"loss": "map"}, ValueError, "unknown loss 'map'") for one in (SMOOTH, ERROR_DRIVEN, DIRECT)),
+    *(
+        (one, {"loss": "zero-one"}, ValueError, "zero-one has no discount, so.*use 'ap'")
+        for one in (SMOOTH, ERROR_DRIVEN)
+    ),
+    (SMOOTH, {"loss": rw.StepLoss(lambda i, j, p, n: -i / j)}, ValueError, "step has no discount"),
+    (SMOOTH, {"width": 0.0}, ValueError, "width must be a positive number"),
+    (ERROR_DRIVEN, {"width": "wide"}, ValueError, "width must be a positive number"),
+    (ERROR_DRIVEN, {"interpolate": 1}, TypeError, "interpolate must be True or False"),
+    (DIRECT, {"epsilon": 0.0}, ValueError, "epsilon must be positive.*got 0.0"),
+    (DIRECT, {"epsilon": -1.0}, ValueError, "epsilon must be positive.*got -1.0"),
+    (DIRECT, {"epsilon": NAN}, ValueError, "epsilon must be.*finite"),
+    (DIRECT, {"epsilon": INF}, ValueError, "epsilon must be.*finite"),
+    (DIRECT, {"epsilon": "1"}, TypeError, "epsilon must be a number"),
+    (DIRECT, {"update": "both"}, ValueError, "'positive', 'negative'"),
+    (DIRECT, {"loss": rw.ZeroOne()}, ValueError, "takes labels, not rankings"),
+    (DIRECT, {"loss": 3}, TypeError, "name or a Loss"),
+]
+
+
+@pytest.mark.parametrize(("loss", "options", "error", "words"), OPTIONS)
+def test_bad_options_are_refused_by_functions_and_when_modules_are_made(
+    loss: Any, options: Any, error: type[Exception], words: str
+) -> None:
+    function, module = loss
     with pytest.raises(error, match=words):
-        rwt.RankHingeLoss(**options)
+        function(torch.zeros(4), torch.tensor([0, 1, 0, 1]), **options)
+    with pytest.raises(error, match=words):
+        module(**options)
 
 
 def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:
@@ -318,37 +341,6 @@ def test_a_wrong_target_in_the_padding_is_nobodys_business() -> None:
     expected = structured_hinge(GOOD, LABELS, mask=mask).item()
     assert structured_hinge(GOOD, target, mask=mask).item() == expected
     assert structured_hinge(GOOD, target, ignore_index=99).item() == expected
-
-
-MODULES = {
-    "module": rwt.APHingeLoss,
-    "function": lambda **options: partial(functional.direct_loss, **options),
-}
-
-
-@pytest.mark.parametrize("make", MODULES.values(), ids=MODULES)
-def test_the_column_of_a_linear_layer_is_never_ranked_as_lists_of_one(make: Any) -> None:
-    scores, target = batch(9)
-    column, labels = scores[:, None], target[:, None].float()
-    for options in ({}, {"dim": 1}, {"dim": -1}, {"dim": 1, "empty": "skip"}, {"dim": 1, "reduction": "none"}):
-        with pytest.raises(ValueError, match=r"dim=0.*squeeze"):
-            make(**options)(column, labels)
-    expected = make()(scores, target)
-    assert expected.item() > 0.0
-    assert make(dim=0)(column, labels).item() == expected.item()
-    assert make()(column.squeeze(1), labels.squeeze(1)).item() == expected.item()
-
-
-@pytest.mark.parametrize("make", MODULES.values(), ids=MODULES)
-def test_two_dimensions_need_dim_and_each_reading_is_another_loss(make: Any) -> None:
-    scores, target = batch(9, 5)
-    with pytest.raises(ValueError, match=r"shape \(9, 5\); pass dim.*dim=0: each column's 9 .*dim=1 .*: each row"):
-        make()(scores, target)
-    columns = [make()(scores[:, c], target[:, c]).item() for c in range(5)]
-    rows = [make()(scores[r], target[r]).item() for r in range(9)]
-    assert make(dim=0)(scores, target).item() == pytest.approx(np.mean(columns), rel=1e-5)
-    for dim in (1, -1):
-        assert make(dim=dim)(scores, target).item() == pytest.approx(np.mean(rows), rel=1e-5)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -10,16 +10,15 @@ import shutil
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.queries import Solved
 
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch_batches import batch, with_gradient  # noqa: E402
+from torch_cases import Everywhere  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
@@ -35,15 +34,6 @@ structured_hinge = partial(functional.structured_hinge, dim=-1)
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 OTHER = rw.DiscountedLoss(lambda k: k, lambda m: 1 / m**0.5, name="other")
 PUSH = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
-
-
-class Everywhere(rw.Surrogate):
-    """A surrogate of one's own, without a name: the sum of the scores of negatives."""
-
-    def solve_binary(self, scores: Any, queries: Any, loss: rw.Loss, n_threads: int = 1) -> Any:
-        gradient = (~queries.relevant).astype(scores.dtype)
-        ends = np.append(0.0, np.cumsum(gradient * scores))[queries.starts]
-        return Solved(np.diff(ends), np.diff(ends), *queries.counts, gradient)
 
 
 def assert_same(one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
@@ -173,13 +163,11 @@ class Largest(TorchDispatchMode):
         return found
 
 
-@pytest.mark.parametrize("surrogate", [rw.Hinge(), rw.Smooth(0.1), rw.ErrorDriven(0.1), RankSort(0.1)], ids=str)
+@pytest.mark.parametrize("surrogate", [rw.Hinge(), rw.Smooth(0.1), rw.ErrorDriven(0.1)], ids=str)
 def test_no_tensor_has_an_entry_for_each_positive_and_negative(surrogate: rw.Surrogate) -> None:
     n, n_pos = 1_001_000, 1000
     scores = torch.randn(n, generator=torch.Generator().manual_seed(5))
-    target = (torch.arange(n) % (n // n_pos) == 0) * torch.linspace(0.1, 1.0, n).where(
-        torch.tensor(isinstance(surrogate, RankSort)), 1.0
-    )
+    target = torch.arange(n) % (n // n_pos) == 0
     options = operator.Options(None, posed("ap", surrogate), "zero", "mean", "tensor")
     with Largest() as seen:
         operator.solve(scores, target, None, None, options)
@@ -210,7 +198,7 @@ def test_the_operator_passes_the_checks_of_pytorch(reduction: str, backend: str)
         (flat, label, torch.arange(10) < 8, torch.arange(10) % 3),
     ):
         for objective in (posed("ap", rw.Hinge()), posed("ndcg", rw.Smooth()), posed("ap", RankSort())):
-            if objective.parts and given[0].dim() > 1:
+            if objective.parts and (given[0].dim() > 1 or backend == "tensor"):
                 continue
             options = (None, key_of(objective), "zero", reduction, backend)
             torch.library.opcheck(torch.ops.rankwise.rank_loss, (*given, *options))
@@ -279,21 +267,8 @@ def test_what_cannot_be_differentiated_is_refused_in_plain_words() -> None:
     forward = torch.autograd.forward_ad
     with forward.dual_level(), pytest.raises(NotImplementedError, match="no forward-mode derivative"):
         structured_hinge(forward.make_dual(scores, scores), target)
-    with pytest.raises(
-        NotImplementedError,
-        match=r"vmap cannot map .* \(qid=\); use a loop, or pad .* mask=",
-    ):
+    with pytest.raises(NotImplementedError, match=r"vmap cannot map .* \(qid=\); use a loop, or pad .* mask="):
         torch.vmap(lambda a, b: structured_hinge(a, b, qid=qid))(scores, target)
-
-
-@pytest.mark.parametrize("backend", ["auto", "tensor"])
-@pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc", OWN], ids=str)
-def test_away_from_kinks_gradients_equal_differences(loss: Any, backend: str) -> None:
-    scores, target = batch(3, 6, dtype=torch.float64)
-    leaf = scores.requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda a: structured_hinge(a, target, loss, scale=2.0, reduction="none", backend=backend), (leaf,)
-    )
 
 
 @pytest.mark.parametrize("backend", ["core", "tensor"])
@@ -344,22 +319,6 @@ def test_modules_have_no_state_and_can_be_copied_pickled_and_saved() -> None:
         for other in again:
             assert str(other) == str(module)
             assert other(scores, target).item() == module(scores, target).item()
-
-
-def test_a_model_trained_with_the_loss_is_exported_without_it() -> None:
-    inputs, target = batch(6, 5)
-    model, module = torch.nn.Linear(5, 1), rwt.APHingeLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    before = module(model(inputs).squeeze(1), target[:, 0] & (torch.arange(6) < 3)).item()
-    for _ in range(30):
-        optimizer.zero_grad()
-        loss = module(model(inputs).squeeze(1), target[:, 0] & (torch.arange(6) < 3))
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < before
-    exported = torch.export.export(model, (inputs,))
-    assert "rankwise" not in str(exported.graph)
-    torch.testing.assert_close(exported.module()(inputs), model(inputs))
 
 
 @needs_a_recent_compiler

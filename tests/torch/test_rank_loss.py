@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from queries_alone import FALLING, ONE_GAIN
 
 import rankwise as rw
-from rankwise.queries import Solved
 
 torch = pytest.importorskip("torch")
+
+from torch_cases import Case, Everywhere, draw  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional  # noqa: E402
 from rankwise.torch.functional import rank_loss  # noqa: E402
-
-
-@dataclass(frozen=True)
-class Squared(rw.Surrogate):
-    """Of one's own: the mean squared hinge of all pairs; the loss is only asked for its name."""
-
-    margin: float = 1.0
-
-    def solve_binary(self, scores: Any, queries: Any, loss: rw.Loss, n_threads: int = 1) -> Any:
-        n_pos, n_neg = queries.counts
-        value, gradient = np.zeros(n_pos.size), np.zeros_like(scores)
-        for q, (a, b) in enumerate(zip(queries.starts[:-1], queries.starts[1:], strict=True)):
-            relevant = queries.relevant[a:b]
-            pairs = scores[a:b][~relevant][:, None] - scores[a:b][relevant] + self.margin
-            if pairs.size:
-                lost = np.maximum(pairs, 0.0)
-                value[q] = np.square(lost).mean()
-                gradient[a:b][~relevant] = 2.0 * lost.sum(1) / lost.size
-                gradient[a:b][relevant] = -2.0 * lost.sum(0) / lost.size
-        return Solved(value, value, n_pos, n_neg, gradient)
-
 
 METRICS: dict[str, rw.Loss | str] = {
     **{name: name for name in ("ap", "ndcg", "mrr", "auc", "f1", "zero-one", "ndcg@3", "ap@4", "precision@3")},
@@ -57,14 +35,13 @@ SURROGATES: dict[str, rw.Surrogate] = {
     "error-driven, as it is": rw.ErrorDriven(width=0.5, interpolate=False),
     "direct": rw.Direct(0.5),
     "direct, negative": rw.Direct(-2.0),
-    "own": Squared(margin=0.5),
+    "own": Everywhere(),
 }
 # What a number of each precision can be trusted for; computation is in float32 at least.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 LAYOUTS = (
-    "flat", "rows", "cube", "columns", "middle", "masked", "ignored", "masked columns", "ragged", "ragged masked",
+    "flat", "rows", "cube", "columns", "middle", "masked", "ignored", "masked columns", "ragged", "ragged masked"
 )  # fmt: skip
-IGNORED = -7
 
 
 def accepts(surrogate: rw.Surrogate, metric: rw.Loss | str) -> bool:
@@ -90,86 +67,24 @@ def has_grades(metric: str, how: str) -> bool:
     return metric != "zero-one" and not how.startswith("direct")
 
 
-class Case(NamedTuple):
-    """A batch: what is passed, and for each query, in the order of the result, its samples in the flattened scores."""
-
-    scores: Any
-    target: Any
-    options: dict[str, Any]
-    queries: list[np.ndarray]
-    shape: tuple[int, ...]
-
-    def reference(self, surrogate: rw.Surrogate, metric: rw.Loss | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The value of each query, its gradient by sample (flat), and whether the query has something to rank."""
-        flat = self.scores.detach().double() if self.scores.dtype == torch.float64 else self.scores.detach().float()
-        scores, truth = flat.reshape(-1).numpy(), self.target.reshape(-1).double().numpy()
-        gradient, values, filled = np.zeros(scores.size), [], []
-        for members in self.queries:
-            found = rw.evaluate(surrogate, scores[members], truth[members], metric)
-            gradient[members] = found.gradient
-            values.append(found.value)
-            filled.append(np.unique(truth[members]).size > 1)
-        return np.array(values), gradient, np.array(filled, dtype=bool)
-
-
-def draw_scores(rng: np.random.Generator, relevant: np.ndarray, ties: bool) -> np.ndarray:
-    kind = rng.integers(4) if ties else 2
-    if kind == 0:
-        scores = rng.integers(-2, 3, relevant.shape) * 0.5
-    elif kind == 1:
-        scores = np.round(rng.normal(size=relevant.shape), 1) + 0.3 * relevant
-    else:
-        scores = rng.normal(size=relevant.shape) + rng.choice([0.0, 1.0]) * relevant
-    return scores * 10.0 ** rng.integers(-1, 2)
-
-
-def draw(rng: np.random.Generator, layout: str, dtype: Any, graded: bool = False, ties: bool = True) -> Case:
-    least = 1 if layout in ("flat", "ragged", "ragged masked") else 2  # lists of one sample are refused
-    n, a, b = int(rng.integers(least, 13)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
-    shape, dim = {
-        "flat": ((n,), -1),
-        "cube": ((a, b, n), -1),
-        "columns": ((n, b), 0),
-        "masked columns": ((n, b), 0),
-        "middle": ((a, n, b), 1),
-        "ragged": ((n * b,), -1),
-        "ragged masked": ((n * b,), -1),
-    }.get(layout, ((b, n), -1))
-    relevant = rng.random(shape) < rng.choice([0.1, 0.5, 0.8])
-    scores = torch.tensor(draw_scores(rng, relevant, ties)).to(dtype)
-    kinds = [torch.int64, torch.float32, torch.int8]
-    if layout not in ("ignored", "ragged masked"):
-        kinds += [torch.uint8, torch.int32, torch.float64, *([] if graded else [torch.bool])]
-    target = torch.tensor(relevant * (rng.integers(1, 5, shape) if graded else 1)).to(kinds[rng.integers(len(kinds))])
-    options: dict[str, Any] = {} if len(shape) == 1 else {"dim": dim}
-    counts = np.ones(shape, dtype=bool)
-    qid = rng.permutation(rng.choice([-3, 0, 5, 2**40], size=shape))
-    if "masked" in layout:
-        counts &= rng.random(shape) < 0.7
-        if rng.random() < 0.5:  # a query all of whose samples are masked
-            counts &= (qid != qid[0]) if layout.startswith("ragged") else (np.indices(shape)[0 if dim else 1] > 0)
-        options["mask"] = torch.tensor(counts)
-        scores[torch.tensor(~counts)] = float(rng.choice([np.nan, np.inf, -np.inf, 60000.0]))
-    if layout in ("ignored", "ragged masked"):
-        unlabelled = rng.random(shape) < 0.2
-        counts &= ~unlabelled
-        target[torch.tensor(unlabelled)] = IGNORED
-        options["ignore_index"] = IGNORED
-    if layout.startswith("ragged"):
-        options["qid"] = torch.tensor(qid)
-        queries = [np.flatnonzero((qid == one) & counts) for one in np.unique(qid)]
-        return Case(scores, target, options, queries, (len(queries),))
-    rows = np.moveaxis(np.arange(counts.size).reshape(shape), dim, -1)
-    kept = np.moveaxis(counts, dim, -1)
-    queries = [rows[at][kept[at]] for at in np.ndindex(rows.shape[:-1])]
-    return Case(scores, target, options, queries, rows.shape[:-1])
+def reference(case: Case, surrogate: rw.Surrogate, metric: rw.Loss | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The value of each query, its gradient by sample (flat), and whether the query has something to rank."""
+    flat = case.scores.detach().double() if case.scores.dtype == torch.float64 else case.scores.detach().float()
+    scores, truth = flat.reshape(-1).numpy(), case.target.reshape(-1).double().numpy()
+    gradient, values, filled = np.zeros(scores.size), [], []
+    for members in case.queries:
+        found = rw.evaluate(surrogate, scores[members], truth[members], metric)
+        gradient[members] = found.gradient
+        values.append(found.value)
+        filled.append(np.unique(truth[members]).size > 1)
+    return np.array(values), gradient, np.array(filled, dtype=bool)
 
 
 def check(case: Case, pair: tuple[Any, rw.Surrogate], rng: np.random.Generator, backend: str, rtol: float) -> None:
     """One reduction and one policy, drawn at random, against the reference."""
     metric, surrogate = pair
     reduction, empty = str(rng.choice(["mean", "sum", "none"])), str(rng.choice(["zero", "skip", "error"]))
-    values, gradient, filled = case.reference(surrogate, metric)
+    values, gradient, filled = reference(case, surrogate, metric)
     scores = case.scores.clone().requires_grad_()
     options = {**case.options, "reduction": reduction, "empty": empty, "backend": backend}
     if empty == "error" and not filled.all():
@@ -224,47 +139,26 @@ def test_what_tensors_cannot_solve_is_refused_by_name_and_auto_takes_the_core(me
                 rank_loss(scores, target, *pair, backend="tensor")
 
 
-# A loss with a name of its own: as a module, as a function, and what it stands for.
-Named = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, rw.Surrogate]]
-NAMED: dict[str, Named] = {
-    "RankHingeLoss": (
-        partial(rwt.RankHingeLoss, "mrr", scale=3.0),
-        partial(functional.structured_hinge, loss="mrr", scale=3.0),
-        ("mrr", rw.Hinge(3.0)),
-    ),
-    "APHingeLoss": (rwt.APHingeLoss, functional.structured_hinge, ("ap", rw.Hinge())),
-    "NDCGHingeLoss": (
-        rwt.NDCGHingeLoss, partial(functional.structured_hinge, loss="ndcg"), ("ndcg", rw.Hinge())
-    ),
-    "NDCGHingeLoss, cut": (
-        partial(rwt.NDCGHingeLoss, k=3, gain="linear"),
-        partial(functional.structured_hinge, loss=rw.NDCG(k=3, gain="linear")),
-        (rw.NDCG(k=3, gain="linear"), rw.Hinge()),
-    ),
-    "SmoothRankLoss": (
-        partial(rwt.SmoothRankLoss, "ndcg", width=0.4),
-        partial(functional.smooth_loss, loss="ndcg", width=0.4),
-        ("ndcg", rw.Smooth(0.4)),
-    ),
-    "ErrorDrivenLoss": (
-        partial(rwt.ErrorDrivenLoss, width=0.4, interpolate=False),
-        partial(functional.error_driven_loss, width=0.4, interpolate=False),
-        ("ap", rw.ErrorDriven(0.4, False)),
-    ),
-    "DirectLoss": (
-        partial(rwt.DirectLoss, epsilon=5.0), partial(functional.direct_loss, epsilon=5.0), ("ap", rw.Direct(5.0))
-    ),
-    "DirectLoss, negative": (
-        partial(rwt.DirectLoss, update="negative"),
-        partial(functional.direct_loss, update="negative"),
-        ("ap", rw.Direct(-1.0)),
-    ),
-}  # fmt: skip
+# A loss with a name of its own: its module with options, its function, and what they stand for.
+NAMED: list[tuple[str, dict[str, Any], str, Any, rw.Surrogate]] = [
+    ("RankHingeLoss", {"loss": "mrr", "scale": 3.0}, "structured_hinge", "mrr", rw.Hinge(3.0)),
+    ("APHingeLoss", {}, "structured_hinge", "ap", rw.Hinge()),
+    ("NDCGHingeLoss", {}, "structured_hinge", "ndcg", rw.Hinge()),
+    ("NDCGHingeLoss", {"k": 3, "gain": "linear"}, "structured_hinge", rw.NDCG(k=3, gain="linear"), rw.Hinge()),
+    ("SmoothRankLoss", {"loss": "ndcg", "width": 0.4}, "smooth_loss", "ndcg", rw.Smooth(0.4)),
+    ("ErrorDrivenLoss", {"width": 0.4, "interpolate": False}, "error_driven_loss", "ap", rw.ErrorDriven(0.4, False)),
+    ("DirectLoss", {"epsilon": 5.0}, "direct_loss", "ap", rw.Direct(5.0)),
+    ("DirectLoss", {"update": "negative"}, "direct_loss", "ap", rw.Direct(-1.0)),
+]
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_named_losses_are_a_metric_and_a_surrogate_with_the_same_options(name: str, rng: np.random.Generator) -> None:
-    module, function, pair = NAMED[name]
+@pytest.mark.parametrize(("name", "own", "function_name", "metric", "surrogate"), NAMED)
+def test_named_losses_are_a_metric_and_a_surrogate_with_the_same_options(
+    name: str, own: dict[str, Any], function_name: str, metric: Any, surrogate: rw.Surrogate, rng: np.random.Generator
+) -> None:
+    module, pair = partial(getattr(rwt, name), **own), (metric, surrogate)
+    of_surrogate = {key: value for key, value in own.items() if key not in ("loss", "k", "gain")}
+    function = partial(getattr(functional, function_name), loss=metric, **of_surrogate)
     scores, target = torch.tensor(rng.normal(size=(12, 4))), torch.tensor(rng.random((12, 4)) < 0.4)
     mask, qid = torch.tensor(rng.random((12, 4)) < 0.8), torch.arange(12) % 2
     options: dict[str, Any] = {"dim": 0, "reduction": "none", "empty": "skip", "ignore_index": 9}

@@ -1,8 +1,8 @@
-"""RankSortLoss against the published loop, query by query, on both backends and in every precision."""
+"""RankSortLoss against the published loop, query by query, in every precision."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from rank_sort_loop import rank_sort_by_loop
 
 torch = pytest.importorskip("torch")
 
+from torch_cases import Case, draw  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
@@ -18,53 +19,26 @@ from rankwise.torch.functional import rank_sort_loss  # noqa: E402
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
 
-BATCHES = 60
 ATOL = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}
-BACKENDS = ("core", "tensor")
-IGNORED = -1
 
 
-class Case(NamedTuple):
-    """A batch, its options, and the samples of each query in the order of the result."""
-
-    scores: Any
-    target: Any
-    options: dict[str, Any]
-    queries: list[np.ndarray]
-
-    def by_loop(self, width: float) -> tuple[np.ndarray, np.ndarray]:
-        """Values (2, Q) and gradients (2, n)."""
-        scores, target = self.scores.double().numpy(), self.target.double().numpy()
-        values, gradients = np.zeros((2, len(self.queries))), np.zeros((2, scores.size))
-        for q, at in enumerate(self.queries):
-            values[:, q], gradients[:, at] = rank_sort_by_loop(scores[at], target[at], width)
-        return values, gradients
+def by_loop(case: Case, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values (2, Q) and gradients (2, n)."""
+    scores, target = case.scores.double().numpy(), case.target.double().numpy()
+    values, gradients = np.zeros((2, len(case.queries))), np.zeros((2, scores.size))
+    for q, at in enumerate(case.queries):
+        values[:, q], gradients[:, at] = rank_sort_by_loop(scores[at], target[at], width)
+    return values, gradients
 
 
-def draw(rng: np.random.Generator, number: int, dtype: Any) -> Case:
-    """Ties in scores and targets; masks, labels to ignore and queries now and then, some without one class."""
-    n = int(rng.integers(1, 30))
-    scores = [rng.normal(size=n), rng.integers(-3, 4, n) * 0.5, rng.standard_cauchy(n)][number % 3]
-    positive = rng.random(n) < rng.choice([0.0, 0.2, 0.5, 1.0])
-    if number % 13 == 0:
-        positive[:] = np.arange(n) == 0
-    quality = [1.0 - rng.random(n), np.ceil(3.0 * rng.random(n)) / 3.0][number // 3 % 2]
-    target, counts, options = np.where(positive, quality, 0.0), np.ones(n, bool), {}
-    if number % 2:
-        counts &= rng.random(n) < 0.8
-        options["mask"] = torch.tensor(counts)
-        scores = np.where(counts, scores, rng.choice([np.nan, np.inf, 3.0]))
-    if number % 5 == 0:
-        unlabelled = rng.random(n) < 0.2
-        counts &= ~unlabelled
-        target[unlabelled] = IGNORED
-        options["ignore_index"] = IGNORED
-    queries = [np.flatnonzero(counts)]
-    if number % 3 == 1:
-        qid = rng.choice([-3, 0, 2**40], n)
-        options["qid"] = torch.tensor(qid)
-        queries = [np.flatnonzero(counts & (qid == one)) for one in np.unique(qid)]
-    return Case(torch.tensor(scores).to(dtype), torch.tensor(target), options, queries)
+def draw_qualities(rng: np.random.Generator, layout: str, dtype: Any) -> Case:
+    """A batch of qualities, which tie now and then."""
+    case = draw(rng, layout, dtype)
+    quality = torch.tensor(
+        rng.integers(1, 5, case.target.shape) / 4 if rng.random() < 0.5 else 1.0 - rng.random(case.target.shape)
+    )
+    target = case.target.double()
+    return case._replace(target=torch.where(target == 1, quality, target))
 
 
 def call(case: Case, **options: Any) -> tuple[Any, Any]:
@@ -77,20 +51,19 @@ def call(case: Case, **options: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ATOL, ids=str)
-def test_values_and_gradients_are_those_of_the_published_loop(dtype: Any, backend: str) -> None:
+def test_values_and_gradients_are_those_of_the_published_loop(dtype: Any) -> None:
     rng = np.random.default_rng(1)
-    for number in range(BATCHES):
-        case, width = draw(rng, number, dtype), float(rng.choice([0.1, 0.5, 1.0, 4.0]))
-        values, gradients = case.by_loop(width)
+    for layout in ("flat", "ragged", "ragged masked") * 20:
+        case, width = draw_qualities(rng, layout, dtype), float(rng.choice([0.1, 0.5, 1.0, 4.0]))
+        values, gradients = by_loop(case, width)
         empty, reduction = str(rng.choice(["zero", "skip"])), str(rng.choice(["mean", "sum", "none"]))
         filled = [bool((case.target.numpy()[at] > 0).any()) for at in case.queries]
         n = max(sum(filled) if empty == "skip" else len(filled), 1) if reduction == "mean" else 1
         each = rng.normal(size=len(case.queries)) if reduction == "none" else np.ones(len(case.queries))
         weights = torch.tensor(each if "qid" in case.options else each[0]) if reduction == "none" else None
         weights = None if weights is None else weights.to(torch.float64 if dtype == torch.float64 else torch.float32)
-        found = call(case, width=width, empty=empty, reduction=reduction, backend=backend, weights=weights)
+        found = call(case, width=width, empty=empty, reduction=reduction, weights=weights)
         assert found[0].dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
         assert found[1].dtype == dtype
         expected = values if reduction == "none" else values.sum(1) / n
@@ -133,21 +106,17 @@ def test_a_binary_target_has_nothing_to_sort() -> None:
         assert ranking > 0.0
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_without_negatives_there_is_still_something_to_sort(backend: str) -> None:
-    ranking, sorting = rank_sort_loss(
-        torch.tensor([3.0, 0.0]), torch.tensor([0.2, 0.8]), backend=backend, empty="error"
-    )
+def test_without_negatives_there_is_still_something_to_sort() -> None:
+    ranking, sorting = rank_sort_loss(torch.tensor([3.0, 0.0]), torch.tensor([0.2, 0.8]), empty="error")
     assert ranking == 0.0
     # (0.8·1 + 0.2·½)/1½ − 0.2 = 0.4 of the second positive, nothing of the first
     torch.testing.assert_close(sorting, torch.tensor(0.4 / 2), rtol=0.0, atol=ATOL[torch.float32])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("qid", [None, torch.zeros(0, dtype=torch.int64)], ids=["one query", "no queries"])
-def test_no_samples_are_no_loss(backend: str, qid: Any) -> None:
+def test_no_samples_are_no_loss(qid: Any) -> None:
     nothing = torch.zeros(0, requires_grad=True)
-    parts = rank_sort_loss(nothing, torch.zeros(0), qid=qid, backend=backend)
+    parts = rank_sort_loss(nothing, torch.zeros(0), qid=qid)
     assert parts == (0.0, 0.0)
     sum(parts).backward()
 
@@ -182,19 +151,6 @@ def test_torch_func_has_the_same_gradient_and_second_derivatives_are_refused() -
         gradient.sum().backward()
 
 
-@pytest.mark.parametrize("qualities", [2, 40, 0], ids=["two qualities", "forty", "all different"])
-@pytest.mark.parametrize("spread", [0.01, 1.0, 1e9])
-def test_the_backends_agree_on_large_queries(spread: float, qualities: int) -> None:
-    rng = np.random.default_rng(9)
-    for n_pos in (1, 700, 3000):
-        quality = np.where(np.arange(3000) < n_pos, 1.0 - rng.random(3000), 0.0)
-        quality = np.ceil(quality * qualities) / qualities if qualities else quality
-        scores = np.where(rng.random(3000) < 0.1, spread, 1.0) * rng.normal(size=3000)
-        case = Case(torch.tensor(scores), torch.tensor(quality), {"qid": torch.tensor(rng.integers(0, 3, 3000))}, [])
-        for core, tensor in zip(*(call(case, backend=backend) for backend in BACKENDS), strict=True):
-            torch.testing.assert_close(tensor, core, rtol=1e-9, atol=1e-12)
-
-
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a quality above 1": ({"target": torch.tensor([0.0, 1.2, 0.5])}, r"\[1\] is 1.2\d*, but the quality.* clamp it"),
     "a quality below 0": ({"target": torch.tensor([0.0, 0.5, -1.0])}, r"target\[2\] is -1.0, but .* ignore_index="),
@@ -202,33 +158,29 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a score that is no number": ({"scores": torch.tensor([0.0, torch.inf, 0.0])}, r"scores\[1\] is inf.*mask it"),
     "scores in rows": ({"scores": torch.zeros(1, 3)}, r"must be flat, \(n,\); pass scores.flatten\(\).*qid="),
     "shapes": ({"target": torch.zeros(2)}, r"target has shape \(2,\) but scores have \(3,\)"),
-    "a width of 0": ({"width": 0.0}, "width must be a positive number"),
-    "a reduction": ({"reduction": "max"}, "unknown reduction='max'"),
-    "a gather": ({"gather": "all"}, "unknown gather='all'"),
-    "a backend": ({"backend": "gpu"}, "unknown backend='gpu'"),
+    "tensor operations": ({"backend": "tensor"}, "'tensor' has no operations for RankSort of .*; use backend='auto'"),
+    "option width": ({"width": 0.0}, "width must be a positive number"),
+    "option reduction": ({"reduction": "max"}, "unknown reduction='max'"),
+    "option gather": ({"gather": "all"}, "unknown gather='all'"),
+    "option backend": ({"backend": "gpu"}, "unknown backend='gpu'"),
+    "option empty": ({"empty": "none"}, "unknown empty='none'"),
+    "option ignore_index": ({"ignore_index": 0.5}, "ignore_index must be an integer"),
     "no positives": ({"target": torch.zeros(3), "empty": "error"}, "query 0 has no positives and so no loss.*empty"),
     "no positives in an image": (
         {"qid": torch.tensor([5, 5, 9]), "target": torch.tensor([0.0, 0.5, 0.0]), "empty": "error"},
-        "the query with qid 9 has no positives",
-    ),
+        "the query with qid 9 has no positives"
+    )
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_loss_is_refused(name: str, backend: str) -> None:
+def test_what_has_no_loss_is_refused_and_bad_options_when_a_module_is_made(name: str) -> None:
     given, says = REFUSED[name]
-    usual = {"scores": torch.zeros(3), "target": torch.tensor([0.0, 0.5, 1.0]), "backend": backend}
-    with pytest.raises(ValueError, match=says):
-        rank_sort_loss(**{**usual, **given})
-
-
-def test_the_module_refuses_what_it_cannot_do_when_it_is_made() -> None:
-    for given in ({"width": -1.0}, {"empty": "none"}, {"reduction": "max"}, {"gather": 2}, {"backend": "gpu"}):
-        with pytest.raises(ValueError, match=f"{next(iter(given))}"):
+    with pytest.raises((TypeError, ValueError), match=says):
+        rank_sort_loss(**{"scores": torch.zeros(3), "target": torch.tensor([0.0, 0.5, 1.0]), **given})
+    if name.startswith("option"):
+        with pytest.raises((TypeError, ValueError), match=says):
             rwt.RankSortLoss(**given)
-    with pytest.raises(TypeError, match="ignore_index must be an integer"):
-        rank_sort_loss(torch.zeros(2), torch.zeros(2), ignore_index=0.5)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])

@@ -1,4 +1,4 @@
-"""What the hinge promises by either backend: an attained maximum, a subgradient, large queries, padding and ties."""
+"""What tensor operations promise: maxima and subgradients of the hinge, derivatives, ties, large and distant scores."""
 
 from __future__ import annotations
 
@@ -6,35 +6,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from soft_losses import LOSSES as SMOOTHED
 
 import rankwise as rw
+from rankwise.metrics.registry import as_loss
 
 torch = pytest.importorskip("torch")
 
-from rankwise.torch.functional import structured_hinge  # noqa: E402
+from torch_batches import with_gradient  # noqa: E402
 
+from rankwise.torch.functional import rank_loss, structured_hinge  # noqa: E402
+
+BACKENDS = ("core", "tensor")
 LOSSES: dict[str, rw.Loss | str] = {
-    "ap": "ap",
-    "ndcg": "ndcg",
-    "mrr": "mrr",
-    "auc": "auc",
-    "zero-one": "zero-one",
+    **{name: name for name in ("ap", "ndcg", "mrr", "auc")},
     "discounted": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
-    "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
 }
-CASES = [
-    pytest.param(loss, backend, id=f"{name}, {backend}")
-    for name, loss in LOSSES.items()
-    for backend in ("core", "tensor")
-    if backend == "core" or name not in ("zero-one", "step")  # these have no tensor operations
-]
+every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
 
-def solve(scores: Any, target: Any, loss: Any, scale: float, backend: str) -> tuple[float, Any]:
-    leaf = torch.as_tensor(scores).clone().requires_grad_()
-    value = structured_hinge(leaf, torch.as_tensor(target), loss, scale=scale, backend=backend)
-    value.backward()
-    return value.item(), leaf.grad.double().numpy()
+def solve(scores: Any, target: Any, loss: Any, scale: float) -> tuple[float, Any]:
+    scores, target = torch.as_tensor(scores), torch.as_tensor(target)
+    value, gradient = with_gradient(structured_hinge, scores, target, loss, scale=scale, backend="tensor")
+    return value.item(), gradient.double().numpy()
 
 
 def attained(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, gradient: np.ndarray) -> float:
@@ -43,30 +37,28 @@ def attained(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, 
     n_neg = int((~relevant).sum())
     above = np.rint(-gradient[positives] * positives.size * n_neg / 2).astype(np.int64)
     assert (np.diff(above) >= 0).all()
-    found = loss if isinstance(loss, rw.Loss) else {"ap": rw.AveragePrecision(), "ndcg": rw.NDCG(),
-                                                     "mrr": rw.ReciprocalRank(), "auc": rw.AUC()}[loss]  # fmt: skip
-    return scale * float(found.of_counts(above, n_neg)) + float(gradient @ scores)
+    return scale * float(as_loss(loss).of_counts(above, n_neg)) + float(gradient @ scores)
 
 
-@pytest.mark.parametrize(("loss", "backend"), [case for case in CASES if case.values[0] != "zero-one"])
-def test_the_gradient_is_that_of_a_ranking_which_attains_the_value(loss: Any, backend: str) -> None:
+@every_loss
+def test_the_gradient_is_that_of_a_ranking_which_attains_the_value(loss: Any) -> None:
     rng = np.random.default_rng(11)
     for _ in range(20):
         relevant = rng.permutation(np.arange(30) < rng.integers(1, 30))
         scores, scale = rng.normal(size=30) + relevant, float(rng.choice([0.0, 0.3, 3.0, 40.0]))
-        value, gradient = solve(scores, relevant, loss, scale, backend)
+        value, gradient = solve(scores, relevant, loss, scale)
         assert abs(gradient.sum()) <= 1e-12
         assert value == pytest.approx(attained(scores, relevant, loss, scale, gradient), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize(("loss", "backend"), CASES)
-def test_the_gradient_is_a_subgradient(loss: Any, backend: str) -> None:
+@every_loss
+def test_the_gradient_is_a_subgradient(loss: Any) -> None:
     """J(s') ≥ J(s) + g·(s' − s): near and far, also where scores tie."""
     rng = np.random.default_rng(12)
     for k in range(12):
         relevant = rng.permutation(np.arange(20) < rng.integers(1, 20))
         scores = rng.integers(-2, 3, 20).astype(float) if k % 2 else rng.normal(size=20) + relevant
-        value, gradient = solve(scores, relevant, loss, 1.5, backend)
+        value, gradient = solve(scores, relevant, loss, 1.5)
         for spread in (1e-3, 0.1, 1.0, 10.0):
             for _ in range(4):
                 other = scores + spread * rng.normal(size=20)
@@ -96,10 +88,7 @@ def test_large_queries_agree_too(spread: Any, n_pos: int) -> None:
         for scale in (1.0, 50.0):
             expected = rw.structured_hinge(scores, relevant, loss, scale=scale)
             slack = max(1.0, abs(expected.value))
-            value, gradient = solve(scores, relevant, loss, scale, "core")
-            assert abs(value - expected.value) <= 1e-12 * slack
-            np.testing.assert_allclose(gradient, expected.gradient, rtol=1e-12, atol=1e-15)
-            value, gradient = solve(scores, relevant, loss, scale, "tensor")
+            value, gradient = solve(scores, relevant, loss, scale)
             assert abs(value - expected.value) <= 1e-9 * slack
             other = scores + rng.normal(size=5000)
             there = rw.structured_hinge(other, relevant, loss, scale=scale).value
@@ -108,32 +97,78 @@ def test_large_queries_agree_too(spread: Any, n_pos: int) -> None:
                 assert abs(attained(scores, relevant, loss, scale, gradient) - value) <= 1e-9 * slack
         single = scores.astype(np.float32)
         expected = rw.structured_hinge(single, relevant, loss)
-        value, _ = solve(single, relevant, loss, 1.0, "tensor")
+        value, _ = solve(single, relevant, loss, 1.0)
         assert abs(value - expected.value) <= 1e-5 * max(1.0, abs(expected.value))
 
 
-@pytest.mark.parametrize(("loss", "backend"), CASES)
-def test_permuting_rows_and_samples_permutes_values_and_gradients(loss: Any, backend: str) -> None:
-    rng = np.random.default_rng(15)
-    scores = torch.tensor(rng.normal(size=(7, 11)).round(1))
-    target = torch.tensor(rng.random((7, 11)) < 0.4)
-    rows, columns = torch.tensor(rng.permutation(7)), torch.tensor(rng.permutation(11))
-    before, after = scores.clone().requires_grad_(), scores[rows][:, columns].clone().requires_grad_()
-    values = structured_hinge(before, target, loss, dim=1, reduction="none", backend=backend)
-    moved = structured_hinge(after, target[rows][:, columns], loss, dim=1, reduction="none", backend=backend)
-    values.sum().backward()
-    moved.sum().backward()
-    torch.testing.assert_close(moved, values[rows], rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(after.grad, before.grad[rows][:, columns], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(("loss", "backend"), CASES)
-def test_samples_of_one_class_that_tie_share_their_gradient(loss: Any, backend: str) -> None:
+@every_loss
+def test_samples_of_one_class_that_tie_share_their_gradient(loss: Any) -> None:
     rng = np.random.default_rng(17)
     for _ in range(15):
         relevant = rng.permutation(np.arange(16) < rng.integers(1, 16))
         scores, scale = 0.1 * rng.integers(0, 4, 16), float(rng.choice([0.2, 1.0, 5.0]))
-        _, gradient = solve(scores, relevant, loss, scale, backend)
+        _, gradient = solve(scores, relevant, loss, scale)
         for same in (relevant, ~relevant):
             for score in np.unique(scores[same]):
                 np.testing.assert_allclose(np.ptp(gradient[same & (scores == score)]), 0.0, atol=1e-15)
+
+
+SOFT: dict[str, rw.Surrogate] = {
+    "smooth": rw.Smooth(0.3),
+    "error-driven": rw.ErrorDriven(0.3, interpolate=False),
+    "interpolated": rw.ErrorDriven(0.3),
+}
+
+
+def by_both(scores: Any, target: Any, *pair: Any, **options: Any) -> list[tuple[Any, Any]]:
+    """Value and gradient by each backend."""
+    return [with_gradient(rank_loss, scores, target, *pair, backend=backend, **options) for backend in BACKENDS]
+
+
+@pytest.mark.parametrize("surrogate", SOFT.values(), ids=SOFT)
+@pytest.mark.parametrize("name", SMOOTHED)
+def test_soft_comparisons_agree_on_large_queries_columns_and_ragged_ones(name: str, surrogate: rw.Surrogate) -> None:
+    rng = np.random.default_rng(42)
+    scores, relevant = torch.tensor(rng.normal(size=(4000, 3))), torch.tensor(rng.random((4000, 3)) < 0.2)
+    relevant[:, 1] = False
+    flat, label, qid = scores.reshape(-1), relevant.reshape(-1), torch.tensor(rng.integers(0, 40, 12_000) ** 2)
+    mask = torch.tensor(rng.random(12_000) < 0.9)
+    for given, options in (
+        ((scores, relevant), {"dim": 0}),
+        ((flat, label), {"qid": qid, "mask": mask}),
+        ((flat, label), {"qid": qid, "reduction": "none"}),
+    ):
+        core, tensor = by_both(*given, SMOOTHED[name], surrogate, **options)
+        torch.testing.assert_close(core[0], tensor[0], rtol=1e-11, atol=1e-12)
+        torch.testing.assert_close(core[1], tensor[1], rtol=1e-9, atol=1e-12 * core[1].abs().max().item())
+        assert core[1].abs().max() > 0.0
+
+
+@pytest.mark.parametrize("surrogate", SOFT.values(), ids=SOFT)
+def test_far_off_scores_do_not_blur_the_others_in_tensors(surrogate: rw.Surrogate) -> None:
+    """What a window holds is known from its own members, wherever the other windows are."""
+    rng = np.random.default_rng(43)
+    relevant = rng.random(600) < 0.4
+    scores = rng.normal(size=600) + 1e8
+    scores[:200] *= np.where(rng.random(200) < 0.5, -1e12, 1e4)
+    core, tensor = by_both(torch.tensor(scores), torch.tensor(relevant), "ap", surrogate)
+    torch.testing.assert_close(core[0], tensor[0], rtol=1e-12, atol=0.0)
+    torch.testing.assert_close(core[1], tensor[1], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("surrogate", [rw.Hinge(2.0), rw.Smooth(0.7)], ids=["hinge", "smooth"])
+@pytest.mark.parametrize("name", [name for name in SMOOTHED if name != "chakrabarti"])  # which has no hinge
+def test_away_from_kinks_gradients_equal_differences(name: str, surrogate: rw.Surrogate, backend: str) -> None:
+    leaf = torch.tensor(np.random.default_rng(44).normal(size=(3, 9)), requires_grad=True)
+    target = torch.tensor(np.arange(27).reshape(3, 9) % 3 == 0)
+    options: dict[str, Any] = {"dim": 1, "reduction": "none", "backend": backend}
+    assert torch.autograd.gradcheck(lambda a: rank_loss(a, target, SMOOTHED[name], surrogate, **options), (leaf,))
+
+
+def test_the_update_of_the_error_driven_loss_reaches_positives_that_the_smooth_loss_gives_up() -> None:
+    scores, target = torch.tensor([5.0, 4.0, -20.0]), torch.tensor([0, 0, 1])
+    smooth, update = (with_gradient(rank_loss, scores, target, "ap", how)[1] for how in ("smooth", "error-driven"))
+    assert smooth.tolist() == [0.0, 0.0, 0.0]
+    np.testing.assert_allclose(update, [1 / 3, 1 / 3, -2 / 3], rtol=1e-6)

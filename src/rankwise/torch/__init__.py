@@ -5,8 +5,9 @@ or queries of different lengths in flat scores with qid. A query all of whose sa
 to rank, in each of these forms: `empty=` says whether it counts as 0, is left out or is refused.
 
 Which loss: for networks that were trained with cross-entropy, start with `ErrorDrivenLoss` and a `ScoreMemory`. On rare
-classes of CIFAR-10 (`rankwise bench finetune`) they have 0.0065 more test AP than further cross-entropy. `APHingeLoss`
-has 0.023 less, on other seeds. Compare on validation data.
+classes of CIFAR-10 (`rankwise bench finetune`) they have 0.0065 more test AP than further cross-entropy, and 0.0075
+more with 2 % wrong negatives. `APHingeLoss` has 0.023 less, and 0.051 less with wrong labels, on other seeds. Compare
+on validation data.
 """
 
 from rankwise.extras import install_hint as _install_hint

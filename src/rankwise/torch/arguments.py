@@ -82,29 +82,39 @@ def takes_also(*models: Callable[..., object], without: str = "self") -> Callabl
     return show
 
 
-def function_of(module: Any) -> Callable[[Thing], Thing]:
-    """Complete the docstring of a function, which has a summary and an example, by that of its module."""
+_EXAMPLES = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
+>>> target = torch.tensor([0, 1, 0, 1])"""
+# How an example calls a module that it makes; a function takes the arguments of both at once.
+_CALL = re.compile(r"rwt\.\w+\((.*)\)\(([^()]*)\)")
 
-    def document(thing: Thing) -> Thing:
+
+def function_of(module: Any) -> Callable[[Thing], Thing]:
+    """Complete a function, whose docstring is a summary, by the arguments and the docstring of its module."""
+
+    def complete(thing: Thing) -> Thing:
+        thing = takes_also(module.forward, module)(thing)
         if not thing.__doc__:  # python -OO has none
             return thing
         about, forward = (_sections(inspect.getdoc(one) or "") for one in (module, module.forward))
-        own = _sections(inspect.getdoc(thing) or "")
         known = _entries(about["Parameters"]) | _entries(forward.pop("Parameters"))
         forward.pop("")
         idea = about[""].partition("\n\n")[2].partition("Call it as")[0]
         sections = {
-            "": own.pop("") + "\n\n" + idea.strip(),
+            "": f"{thing.__doc__}\n\n{idea.strip()}",
             "Parameters": "\n".join(known[name] for name in inspect.signature(thing).parameters),
             **forward,
             "See Also": f"rankwise.torch.{module.__name__} : The same loss as a module, with notes.",
-            **own,
+            "Examples": _CALL.sub(rf"rwt.functional.{thing.__name__}(\2, \1)", about["Examples"]).replace(", )", ")"),
         }
         texts = (f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in sections.items())
         thing.__doc__ = "\n\n".join(texts) + "\n"
         return thing
 
-    return document
+    return complete
 
 
 def _sections(docstring: str) -> dict[str, str]:
@@ -166,4 +176,5 @@ backend : {"auto", "core", "tensor"}, default "auto"
 _BY_NAME = _entries(_TEXTS)
 _BY_NAME["tensors"] = "\n".join(_BY_NAME[name] for name in ("mask", "qid", "index", "memory"))
 _BY_NAME["options"] = "\n".join(_BY_NAME[name] for name in Asked._fields)
+SHARED["torch_examples"] = _EXAMPLES
 SHARED.update({f"torch_{name}": text for name, text in _BY_NAME.items()})

@@ -10,25 +10,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rankwise.arguments import NotFiniteError
-from rankwise.queries import Grouping, as_queries, group
+from rankwise.queries import as_queries, group
 from rankwise.torch.layout import Samples, compute_dtype, not_finite, precise
 from rankwise.torch.objective import Objective, Outcome
 
 
-def solve_batch(
-    scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective
-) -> tuple[Outcome, Tensor | None]:
+def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective) -> Outcome:
     """Solve scores (Q, n) with one query per row, one query (n,), or queries given by qid (n,).
 
-    With qid, the query of each sample is returned too. Queries are found first, and then the samples that count.
+    Queries are found first, and then the samples that count.
     """
     truth = _array(samples.relevant if samples.grades is None else samples.grades)
     flat, n_queries = _array(scores), scores.shape[0] if scores.dim() == 2 else 1
     starts: NDArray[np.int64] = np.arange(n_queries + 1) * scores.shape[-1]
-    grouping, at = None, None  # at: where the samples to solve are among those given; None: all, in this order
+    query, at = None, None  # at: where the samples to solve are among those given; None: all, in this order
     if qid is not None:
         grouping = group(_array(qid), truth.shape[0])
         starts, at = grouping.starts, grouping.order
+        query = torch.from_numpy(grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(starts))))
     if samples.valid is not None:
         valid = _array(samples.valid)
         kept = np.flatnonzero(valid if at is None else valid[at])
@@ -44,19 +43,13 @@ def solve_batch(
     if at is not None:
         slope = np.zeros((*objective.parts, scores.numel()), solved.gradient.dtype)
         slope[..., at] = solved.gradient
-    gradient = torch.from_numpy(slope.reshape(*objective.parts, *scores.shape))
-    outcome = Outcome(torch.from_numpy(solved.value), torch.from_numpy(objective.can_rank(queries)), gradient)
-    query = None if grouping is None else torch.from_numpy(_query_of_samples(grouping))
+    values, filled = torch.from_numpy(solved.value), torch.from_numpy(objective.can_rank(queries))
+    outcome = Outcome(values, filled, torch.from_numpy(slope.reshape(*objective.parts, *scores.shape)), query)
     device = scores.device
     if device.type == "cpu":
-        return outcome, query
-    values = outcome.values.to(device, precise(device))
-    outcome = Outcome(values, outcome.filled.to(device), gradient.to(device))
-    return outcome, None if query is None else query.to(device)
-
-
-def _query_of_samples(grouping: Grouping) -> NDArray[np.int64]:
-    return grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
+        return outcome
+    outcome = outcome._replace(values=values.to(precise(device)))
+    return Outcome(*(None if one is None else one.to(device) for one in outcome))  # type: ignore[arg-type]
 
 
 def _array(values: Tensor) -> NDArray[Any]:

@@ -52,11 +52,12 @@ def join(batch: Batch, dim: int, times_world: bool) -> Batch:
     mask = None if mask is None else mask.bool()
     if len(widths) > 1:
         mask = torch.ones_like(target, dtype=torch.bool) if mask is None else mask
-        scores, target, mask = (_widen(one, ranked, max(widths)) for one in (scores, target, mask))
+        padding = [0, 0] * (scores.dim() - 1 - ranked) + [0, max(widths) - scores.shape[ranked]]
+        scores, target, mask = (torch.nn.functional.pad(one, padding) for one in (scores, target, mask))
     sizes = [shape[0] for shape in shapes]
     rest = (mask, *(None if one is None else one.to(torch.int64) for one in (qid, index)))
     return Batch(
-        _JoinScores.apply(scores, sizes, times_world),
+        _Join.apply(scores, sizes, compute_dtype(scores), False, len(sizes) if times_world else 1),
         gather_parts(target, sizes),
         *(None if one is None else gather_parts(one, sizes) for one in rest),
     )
@@ -79,15 +80,16 @@ def join_embeddings(embeddings: Tensor, labels: Tensor, are_queries: bool) -> tu
     if len({shape[1:] for shape in shapes}) > 1:
         raise ValueError(f"with gather, embeddings must have the same width in all processes, got {shapes}")
     sizes = [shape[0] for shape in shapes]
-    joined = _JoinEmbeddings.apply(embeddings, sizes)
+    joined = _Join.apply(embeddings, sizes, embeddings.dtype, True, 1)
     return joined, gather_parts(labels.to(torch.int64), sizes), _own_part(sizes).start
 
 
 @torch.compiler.disable
 def sum_over_processes(value: Tensor) -> Tensor:
     """The sum of a number over all processes; each has the gradient of its own."""
-    total: Tensor = _Sum.apply(value)
-    return total
+    total = value.detach().clone()
+    dist.all_reduce(total)
+    return total + (value - value.detach())
 
 
 @torch.compiler.disable
@@ -140,11 +142,6 @@ def tell_all(numbers: list[int], device: torch.device) -> list[list[int]]:
     return by_process
 
 
-def _widen(values: Tensor, dim: int, width: int) -> Tensor:
-    padding = [0, 0] * (values.dim() - 1 - dim) + [0, width - values.shape[dim]]
-    return torch.nn.functional.pad(values, padding)
-
-
 def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:
     """Join parts of unequal length: each is padded to the longest and sent as bytes."""
     padded = values.new_zeros(max(sizes), *values.shape[1:])
@@ -155,48 +152,24 @@ def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:
     return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
 
-class _JoinScores(torch.autograd.Function):
-    """Joined scores. Every process knows their whole gradient and takes its own part of it."""
+class _Join(torch.autograd.Function):
+    """Values of all processes, joined in this type. Each process takes its own part of their gradient.
+
+    summed: every process has only a share of that gradient. factor: multiplies it.
+    """
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, sizes: list[int], times_world: bool) -> Tensor:
-        ctx.part = _own_part(sizes)
-        ctx.factor = len(sizes) if times_world else 1
-        ctx.dtype = scores.dtype
-        return gather_parts(scores.detach().to(compute_dtype(scores)), sizes)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return (grads[0][ctx.part] * ctx.factor).to(ctx.dtype), None, None
-
-
-class _JoinEmbeddings(torch.autograd.Function):
-    """Joined embeddings. Every process has a share of their gradient; each takes its own part of the sum."""
-
-    @staticmethod
-    def forward(ctx: Any, embeddings: Tensor, sizes: list[int]) -> Tensor:
-        ctx.part = _own_part(sizes)
-        return gather_parts(embeddings.detach(), sizes)
+    def forward(ctx: Any, values: Tensor, sizes: list[int], dtype: torch.dtype, summed: bool, factor: int) -> Tensor:
+        ctx.part, ctx.dtype, ctx.summed, ctx.factor = _own_part(sizes), values.dtype, summed, factor
+        return gather_parts(values.detach().to(dtype), sizes)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        total = grads[0].to(compute_dtype(grads[0]), memory_format=torch.contiguous_format, copy=True)
-        dist.all_reduce(total)
-        return total[ctx.part].to(grads[0].dtype), None
-
-
-class _Sum(torch.autograd.Function):
-    """The sum over processes forward, the own share backward."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor) -> Tensor:
-        total = value.detach().clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return grads[0]
+        (total,) = grads
+        if ctx.summed:
+            total = total.to(compute_dtype(total), memory_format=torch.contiguous_format, copy=True)
+            dist.all_reduce(total)
+        return (total[ctx.part] * ctx.factor).to(ctx.dtype), None, None, None, None
 
 
 def _own_part(sizes: list[int]) -> slice:

@@ -79,9 +79,10 @@ def rank_together(batch: Batch, options: Options, times_world: bool) -> Tensor |
     values = scores.detach().to(compute_dtype(scores)).to(torch.float64).numpy()
     part = divide(Part(np.ascontiguousarray(values)), [Members(None, np.flatnonzero(relevant), first, n)])
     value, gradient = _solve(Processes(part), Large(n, n_pos), objective)
-    slope = torch.from_numpy(gradient).to(compute_dtype(scores))
-    found: Tensor = _Known.apply(scores, slope, value, len(of_all) if times_world else 1)
-    return found
+    scores = scores.to(compute_dtype(scores))
+    slope = torch.from_numpy(gradient).to(scores.dtype) * (len(of_all) if times_world else 1)
+    # Adds 0, whose gradient is known.
+    return torch.tensor(value, dtype=scores.dtype) + (slope * (scores - scores.detach())).sum()
 
 
 def _solve(exchange: Processes, query: Large, objective: Objective) -> tuple[float, NDArray[np.float64]]:
@@ -116,18 +117,3 @@ def _relevant(scores: Tensor, target: Tensor) -> NDArray[np.bool_] | None:
         return None
     found: NDArray[np.bool_] = (values != 0).numpy()
     return found
-
-
-class _Known(torch.autograd.Function):
-    """A value whose gradient in the scores is known."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, slope: Tensor, value: float, factor: int) -> Tensor:
-        ctx.save_for_backward(slope)
-        ctx.factor, ctx.dtype = factor, scores.dtype
-        return torch.tensor(value, dtype=slope.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        (slope,) = ctx.saved_tensors
-        return (grads[0] * ctx.factor * slope).to(ctx.dtype), None, None, None

@@ -8,20 +8,10 @@ from torch import Tensor
 
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.torch.arguments import Asked, Given, Options, checked, function_of, takes_also
+from rankwise.torch import modules
+from rankwise.torch.arguments import Given, Options, checked, function_of
 from rankwise.torch.batches import Batch, loss_of_batch, rank_sort_of_batch
 from rankwise.torch.memory import ScoreMemory
-from rankwise.torch.modules import (
-    HINGE,
-    DirectLoss,
-    ErrorDrivenLoss,
-    RankHingeLoss,
-    RankLoss,
-    RankSortLoss,
-    RetrievalLoss,
-    SmoothRankLoss,
-    signed,
-)
 from rankwise.torch.objective import RankSort, posed
 from rankwise.torch.retrieval import Retrieval, retrieve
 
@@ -39,25 +29,15 @@ __all__ = [
 ]
 
 
-@function_of(RankLoss)
-@takes_also(RankLoss.forward, Asked)
+@function_of(modules.RankLoss)
 def rank_loss(
     scores: Tensor,
     target: Tensor,
     metric: LossLike = "ap",
-    surrogate: str | Surrogate = HINGE,
+    surrogate: str | Surrogate = modules.HINGE,
     **given: Unpack[Given],
 ) -> Tensor:
-    """Compute a ranking loss that any surrogate makes trainable.
-
-    Examples
-    --------
-    >>> import torch, rankwise as rw
-    >>> from rankwise.torch.functional import rank_loss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> rank_loss(scores, torch.tensor([0, 1, 0, 1]), "mrr", rw.Smooth(width=0.5)).item()
-    0.5
-    """
+    """Compute a ranking loss that any surrogate makes trainable."""
     return _computed(scores, target, (metric, surrogate), **given)
 
 
@@ -75,48 +55,23 @@ def _computed(
     return loss_of_batch(Batch(scores, target, mask, qid, index), posed(*described), checked(**options), memory)
 
 
-@function_of(RankHingeLoss)
-@takes_also(RankLoss.forward, Asked)
+@function_of(modules.RankHingeLoss)
 def structured_hinge(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, scale: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
-    """Compute the structured hinge of a rank loss.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import structured_hinge
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = structured_hinge(scores, torch.tensor([0, 1, 0, 1]))
-    >>> value.backward()
-    >>> round(value.item(), 4), scores.grad.tolist()
-    (2.25, [1.0, -0.5, 0.5, -1.0])
-    """
+    """Compute the structured hinge of a rank loss."""
     return _computed(scores, target, (loss, Hinge, scale), **given)
 
 
-@function_of(SmoothRankLoss)
-@takes_also(RankLoss.forward, Asked)
+@function_of(modules.SmoothRankLoss)
 def smooth_loss(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, width: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
-    """Compute a rank loss with softened comparisons, and its true gradient.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import smooth_loss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = smooth_loss(scores, torch.tensor([0, 1, 0, 1]), width=0.75)
-    >>> value.backward()
-    >>> round(value.item(), 4), [round(one, 4) for one in scores.grad.tolist()]
-    (0.5084, [0.0, -0.071, 0.1164, -0.0454])
-    """
+    """Compute a rank loss with softened comparisons, and its true gradient."""
     return _computed(scores, target, (loss, Smooth, width), **given)
 
 
-@function_of(ErrorDrivenLoss)
-@takes_also(RankLoss.forward, Asked)
+@function_of(modules.ErrorDrivenLoss)
 def error_driven_loss(
     scores: Tensor,
     target: Tensor,
@@ -126,23 +81,11 @@ def error_driven_loss(
     interpolate: bool = True,
     **given: Unpack[Given],
 ) -> Tensor:
-    """Compute the error-driven loss: AP-loss of Chen et al. (2019) for loss="ap".
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import error_driven_loss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = error_driven_loss(scores, torch.tensor([0, 1, 0, 1]), width=0.5)
-    >>> value.backward()
-    >>> value.item(), scores.grad.tolist()
-    (0.5, [0.375, -0.25, 0.125, -0.25])
-    """
+    """Compute the error-driven loss: AP-loss of Chen et al. (2019) for loss="ap"."""
     return _computed(scores, target, (loss, ErrorDriven, width, interpolate), **given)
 
 
-@function_of(DirectLoss)
-@takes_also(RankLoss.forward, Asked)
+@function_of(modules.DirectLoss)
 def direct_loss(
     scores: Tensor,
     target: Tensor,
@@ -152,23 +95,11 @@ def direct_loss(
     update: str = "positive",
     **given: Unpack[Given],
 ) -> Tensor:
-    """Compute a rank loss, with the gradient of direct loss minimisation (Song et al., 2016).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import direct_loss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> value = direct_loss(scores, torch.tensor([0, 1, 0, 1]), epsilon=4.0)
-    >>> value.backward()
-    >>> round(value.item(), 4), scores.grad.tolist()
-    (0.5, [0.0, -0.125, 0.125, 0.0])
-    """
-    return _computed(scores, target, (loss, Direct, signed(epsilon, update)), **given)
+    """Compute a rank loss, with the gradient of direct loss minimisation (Song et al., 2016)."""
+    return _computed(scores, target, (loss, Direct, modules.signed(epsilon, update)), **given)
 
 
-@function_of(RankSortLoss)
-@takes_also(RankSortLoss)
+@function_of(modules.RankSortLoss)
 def rank_sort_loss(
     scores: Tensor,
     target: Tensor,
@@ -178,23 +109,11 @@ def rank_sort_loss(
     qid: Tensor | None = None,
     **options: Unpack[Options],
 ) -> tuple[Tensor, Tensor]:
-    """Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import rank_sort_loss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)
-    >>> ranking, sorting = rank_sort_loss(scores, torch.tensor([0.0, 0.6, 0.0, 0.9]))
-    >>> (ranking + sorting).backward()
-    >>> round(ranking.item(), 4), round(sorting.item(), 4), [round(g, 4) for g in scores.grad.tolist()]
-    (0.619, 0.1, [0.4762, -0.2333, 0.1429, -0.3857])
-    """
+    """Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021)."""
     return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", RankSort, width), checked(**options))
 
 
-@function_of(RetrievalLoss)
-@takes_also(Retrieval)
+@function_of(modules.RetrievalLoss)
 def retrieval_loss(
     embeddings: Tensor,
     labels: Tensor,
@@ -204,14 +123,5 @@ def retrieval_loss(
     reference_labels: Tensor | None = None,
     **options: Any,
 ) -> Tensor:
-    """Compute a rank loss with every embedding as a query, for retrieval and metric learning.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch.functional import retrieval_loss
-    >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]], requires_grad=True)
-    >>> round(retrieval_loss(points, torch.tensor([7, 7, 3])).item(), 4)
-    0.1667
-    """
+    """Compute a rank loss with every embedding as a query, for retrieval and metric learning."""
     return retrieve(embeddings, labels, reference, reference_labels, loss, Retrieval(**options))

@@ -149,7 +149,7 @@ def read_samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, 
     """Read target, mask and ignore_index; numbers other than 0 and 1 are grades, if grades are allowed."""
     valid = _valid(target, mask, ignore_index)
     if graded and target.dtype != torch.bool and bool(_neither(target, valid).any()):
-        grades = _grades(target, valid)
+        grades = _numbers(target, valid, torch.inf, "{}; grades must be finite and at least 0. Pass booleans, or")
         return Samples(grades > 0.0, valid, grades)
     relevant = target if target.dtype == torch.bool else _binary(target, valid)
     return Samples(relevant if valid is None else relevant & valid, valid)
@@ -158,18 +158,8 @@ def read_samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, 
 def read_qualities(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Samples:
     """Read qualities, which are positive where a sample is; raises for those outside [0, 1]."""
     valid = _valid(target, mask, ignore_index)
-    # NumPy has no halves that hold them exactly.
-    quality = target if target.dtype in (torch.float32, torch.float64) else target.to(precise(target.device))
-    if valid is not None:
-        quality = torch.where(valid, quality, 0.0)
-    wrong = ~((quality >= 0.0) & (quality <= 1.0))
-    if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"{_place('target', at)} is {quality[tuple(at)].item()}, but the quality of a positive, such as its IoU, "
-            "must be in (0, 1] and that of a negative 0; clamp it, or pass ignore_index= for a value that means no "
-            "label"
-        )
+    allowed = "{}, but the quality of a positive, such as its IoU, must be in (0, 1] and that of a negative 0"
+    quality = _numbers(target, valid, 1.0, f"{allowed}; clamp it, or pass")
     return Samples(quality > 0.0, valid, quality)
 
 
@@ -188,19 +178,13 @@ def _neither(target: Tensor, valid: Tensor | None) -> Tensor:
     return found if valid is None else found & valid
 
 
-def _grades(target: Tensor, valid: Tensor | None) -> Tensor:
-    """Grades of the samples that count; raises for invalid ones."""
-    grades = target.to(precise(target.device))
-    wrong = ~((grades >= 0.0) & (grades < torch.inf))
+def _numbers(target: Tensor, valid: Tensor | None, most: float, words: str) -> Tensor:
+    """A target in the best precision, 0 where it does not count; refuses what is below 0, above most or infinite."""
+    numbers = target.to(precise(target.device))
     if valid is not None:
-        wrong, grades = wrong & valid, torch.where(valid, grades, 0.0)
-    if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"{_place('target', at)} is {target[tuple(at)].item()}; grades must be finite and at least 0. Pass "
-            "booleans, or ignore_index= for a value that means no label"
-        )
-    return grades
+        numbers = torch.where(valid, numbers, 0.0)
+    _refuse(~((numbers >= 0.0) & (numbers <= most) & (numbers < torch.inf)), target, words)
+    return numbers
 
 
 def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
@@ -209,14 +193,17 @@ def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
         low, high = target.aminmax()
         if bool((low >= 0) & (high <= 1)):
             return target.bool()
-    relevant, wrong = target == 1, _neither(target, valid)
+    words = "target must be binary: {}; pass booleans, e.g. target > 0 for grades, or"
+    _refuse(_neither(target, valid), target, words)
+    return target == 1
+
+
+def _refuse(wrong: Tensor, target: Tensor, words: str) -> None:
+    """Raise for the first wrong target, whose place and value take the place of {}; words end before a last remedy."""
     if bool(wrong.any()):
         at = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"target must be binary: {_place('target', at)} is {target[tuple(at)].item()}; pass booleans, e.g. "
-            "target > 0 for grades, or ignore_index= for a value that means no label"
-        )
-    return relevant
+        found = words.format(f"{_place('target', at)} is {target[tuple(at)].item()}")
+        raise ValueError(f"{found} ignore_index= for a value that means no label")
 
 
 def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:

@@ -84,38 +84,14 @@ class ScoreMemory(torch.nn.Module):
         self.register_buffer("scores", torch.zeros(n_outputs, n))
         self.register_buffer("labels", torch.zeros(n_outputs, n, dtype=torch.bool))
         self.register_buffer("seen", torch.zeros(n_outputs, n, dtype=torch.bool))
-        # `seen` and its version when all entries were last found to be set.
-        self._full: tuple[Tensor | None, int] = (None, 0)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without what is known about this buffer: a copy counts its own writes."""
-        return {**self.__dict__, "_full": (None, 0)}
-
-    def extra_repr(self) -> str:
-        """
-        List the sizes and the number of samples seen, for the printed form of the module.
-
-        Returns
-        -------
-        str
-            The options and the count.
-        """
+    def __repr__(self) -> str:
         n_outputs, n = self.scores.shape
-        return f"{n}, n_outputs={n_outputs}, seen={int(self.seen.any(0).sum())}"
+        return f"ScoreMemory({n}, n_outputs={n_outputs}, seen={int(self.seen.any(0).sum())})"
 
     def reset(self) -> None:
         """Forget all samples, for example when labels have changed."""
         self.seen.zero_()
-
-    @property
-    def _all_seen(self) -> bool:
-        """Whether all samples were seen. Once they were, the buffer is read again only after a write to it."""
-        if self.seen.is_inference():  # inference tensors do not count writes
-            return bool(self.seen.all())
-        seen, version = self._full
-        if (seen is not self.seen or version != self.seen._version) and bool(self.seen.all()):
-            self._full = seen, version = self.seen, self.seen._version
-        return seen is self.seen and version == self.seen._version
 
 
 def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
@@ -157,12 +133,14 @@ def place(
         raise ValueError(f"a score is too large for a memory of type {memory.scores.dtype}; use memory.float()")
     entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
     labels, seen = memory.labels, None
-    if not memory._all_seen:  # else no label changes
+    if not bool(memory.seen.all()):  # else no label changes
         labels, seen = labels.index_copy(1, index, entries.labels), memory.seen.index_copy(1, index, entries.seen)
     n_seen = memory.scores.shape[1] if seen is None else seen.sum(1)
     # The quotient of integers would have PyTorch's default type.
     factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
-    whole = _Place.apply(rows, memory.scores.to(rows.dtype), index, valid, factor)
+    rows = rows.detach() + factor * (rows - rows.detach())  # multiplies gradients only
+    known_scores = memory.scores.to(rows.dtype)
+    whole = known_scores.index_copy(1, index, torch.where(valid, rows, known_scores[:, index]))
     if flat:
         return whole[0], labels[0], None if seen is None else seen[0], entries
     return whole.t(), labels.t(), None if seen is None else seen.t(), entries
@@ -170,14 +148,11 @@ def place(
 
 def write(memory: ScoreMemory, entries: Entries) -> None:
     """Write what `place` returned, except in evaluation mode."""
-    if not memory.training:
-        return
-    # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
-    memory.scores.index_copy_(1, entries.at, entries.scores)
-    if memory._all_seen:
-        return
-    memory.labels.index_copy_(1, entries.at, entries.labels)
-    memory.seen.index_copy_(1, entries.at, entries.seen)
+    if memory.training:
+        # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
+        memory.scores.index_copy_(1, entries.at, entries.scores)
+        memory.labels.index_copy_(1, entries.at, entries.labels)
+        memory.seen.index_copy_(1, entries.at, entries.seen)
 
 
 def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
@@ -191,20 +166,6 @@ def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
         "in every batch. Check where the indices come from (IndexedDataset returns them). If labels have changed, "
         "call memory.reset()"
     )
-
-
-class _Place(torch.autograd.Function):
-    """Put scores of a batch (C, b) among all (C, n). Backward multiplies their gradient by factor (C, 1)."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, whole: Tensor, index: Tensor, valid: Tensor, factor: Tensor) -> Tensor:
-        ctx.save_for_backward(index, valid, factor)
-        return whole.index_copy(1, index, torch.where(valid, rows, whole[:, index]))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        index, valid, factor = ctx.saved_tensors
-        return torch.where(valid, grads[0][:, index] * factor, 0.0), None, None, None, None
 
 
 class Indexable(Sized, Protocol):

@@ -138,12 +138,13 @@ class Outcome(NamedTuple):
     """values (Q,), in the best precision; filled (Q,), whether a query has something to rank; the gradient.
 
     The gradient, as the scores are laid out, is that of the sum of values. With parts, values and gradient have them
-    as their first dimension.
+    as their first dimension. query: with qid, that of each sample, (n,).
     """
 
     values: Tensor
     filled: Tensor
     gradient: Tensor
+    query: Tensor | None = None
 
 
 def queries_counted(filled: Tensor, empty: str) -> Tensor:

@@ -54,11 +54,10 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
             )
         in_core = True
     solver = core if in_core else on_device
-    outcome, query = solver.solve_batch(scores, samples, qid, objective)
-    query = torch.empty(0, dtype=torch.int64, device=scores.device) if query is None else query
+    values, filled, gradient, query = solver.solve_batch(scores, samples, qid, objective)
+    query = filled.new_empty(0, dtype=torch.int64) if query is None else query
     if empty == "error":
-        refuse_empty(outcome.filled, objective.lacks(graded), qid)
-    values, gradient, filled = outcome.values, outcome.gradient, outcome.filled
+        refuse_empty(filled, objective.lacks(graded), qid)
     if reduction == "none":
         shape = values.shape[:-1] if qid is None and scores.dim() == 1 else values.shape
         return values.to(gradient.dtype).view(shape), filled, gradient, query

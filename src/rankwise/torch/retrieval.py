@@ -61,6 +61,15 @@ class Retrieval(NamedTuple):
         return (Smooth if name == "smooth" else ErrorDriven), width
 
 
+class _Given(NamedTuple):
+    """Queries (B, d) with labels (B,), and the embeddings they rank, (R, d) with labels (R,)."""
+
+    queries: Tensor
+    labels: Tensor
+    reference: Tensor
+    reference_labels: Tensor
+
+
 def retrieve(
     embeddings: Tensor,
     labels: Tensor,
@@ -77,17 +86,14 @@ def retrieve(
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
     prepared = partial(_prepare, embeddings, labels, reference, reference_labels, asked.similarity)
-    queries, reference, reference_labels, own = (
-        distributed.together(prepared, embeddings.device) if several else prepared()
-    )
+    given, own = distributed.together(prepared, embeddings.device) if several else prepared()
     if several:
-        reference, reference_labels, first = distributed.join_embeddings(reference, reference_labels, own == 0)
-        own = None if own is None else first
+        *joined, first = distributed.join_embeddings(given.reference, given.reference_labels, own == 0)
+        given, own = _Given(*given[:2], *joined), None if own is None else first
     # The operator knows only the place of an empty query within its chunk.
-    refused_here = empty == "error" and operator.is_plain(queries)
+    refused_here = empty == "error" and operator.is_plain(given.queries)
     options = operator.Options(None, objective, "zero" if refused_here else empty, "none", asked.backend)
-    step = asked.chunk_size or max(1, _MOST_HELD // max(reference.shape[0], 1))
-    given = _Given(queries, labels, reference, reference_labels)
+    step = asked.chunk_size or max(1, _MOST_HELD // max(given.reference.shape[0], 1))
     solved = partial(_by_chunk, given, options, own, step, refused_here)
     values, filled = distributed.together(solved, embeddings.device) if several else solved()
     if several and gather == "ddp":
@@ -101,30 +107,25 @@ def retrieve(
 
 
 def _prepare(
-    embeddings: Tensor,
-    labels: Tensor,
-    reference: Tensor | None,
-    reference_labels: Tensor | None,
-    similarity: str,
-) -> tuple[Tensor, Tensor, Tensor, int | None]:
-    """Queries, reference and its labels, checked; and which reference is the first query, or None."""
+    embeddings: Tensor, labels: Tensor, reference: Tensor | None, reference_labels: Tensor | None, similarity: str
+) -> tuple[_Given, int | None]:
+    """All embeddings, checked and normalised; and which reference is the first query, or None."""
     if (reference is None) != (reference_labels is None):
         raise ValueError("reference and reference_labels must be given together; pass both or neither")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
     if reference is None or reference_labels is None:
-        return queries, queries, labels, 0
-    reference = _checked(reference, reference_labels, "reference", "reference_labels", similarity)
-    _check_alike(embeddings, reference)
-    return queries, reference, reference_labels, None
-
-
-class _Given(NamedTuple):
-    """Queries (B, d) with labels (B,), and the embeddings they rank, (R, d) with labels (R,)."""
-
-    queries: Tensor
-    labels: Tensor
-    reference: Tensor
-    reference_labels: Tensor
+        return _Given(queries, labels, queries, labels), 0
+    ranked = _checked(reference, reference_labels, "reference", "reference_labels", similarity)
+    if reference.shape[1] != embeddings.shape[1]:
+        raise ValueError(
+            f"reference has {reference.shape[1]} columns but embeddings have {embeddings.shape[1]}; make them equal"
+        )
+    if (reference.device, reference.dtype) != (embeddings.device, embeddings.dtype):
+        raise ValueError(
+            f"reference is {reference.dtype} on {reference.device} but embeddings are {embeddings.dtype} on "
+            f"{embeddings.device}; convert one of them with .to()"
+        )
+    return _Given(queries, labels, ranked, reference_labels), None
 
 
 def _by_chunk(
@@ -176,24 +177,8 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
         raise ValueError(f"{name} must be (n, d) and floating point, got {tuple(embeddings.shape)}, {embeddings.dtype}")
     check_per_row(name_of_labels, labels, name, embeddings, booleans=True)
     if operator.is_plain(embeddings):  # otherwise the operator raises for the resulting similarities
-        _refuse_not_finite(embeddings, name)
+        finite = embeddings.detach().isfinite().all(1)
+        if not bool(finite.all()):
+            row = int((~finite).nonzero()[0])
+            raise ValueError(f"{name}[{row}] has entries that are not finite; look for the cause in the model")
     return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
-
-
-def _refuse_not_finite(embeddings: Tensor, name: str) -> None:
-    finite = embeddings.detach().isfinite().all(1)
-    if not bool(finite.all()):
-        row = int((~finite).nonzero()[0])
-        raise ValueError(f"{name}[{row}] has entries that are not finite; look for the cause in the model")
-
-
-def _check_alike(embeddings: Tensor, reference: Tensor) -> None:
-    if reference.shape[1] != embeddings.shape[1]:
-        raise ValueError(
-            f"reference has {reference.shape[1]} columns but embeddings have {embeddings.shape[1]}; make them equal"
-        )
-    if (reference.device, reference.dtype) != (embeddings.device, embeddings.dtype):
-        raise ValueError(
-            f"reference is {reference.dtype} on {reference.device} but embeddings are {embeddings.dtype} on "
-            f"{embeddings.device}; convert one of them with .to()"
-        )

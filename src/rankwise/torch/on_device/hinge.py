@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from rankwise.surrogates import Hinge
-from rankwise.torch.on_device.rows import SortedRows
+from rankwise.torch.on_device.rows import SortedRows, mean_of_ties
 from rankwise.torch.on_device.tables import DiscountedTensors
 
 
 def hinge(rows: SortedRows, loss: DiscountedTensors, surrogate: Hinge) -> tuple[Tensor, Tensor]:
     """Values (Q,), and gradients by rank, (Q, n); any value where a query has one class only."""
     scale = surrogate.scale
-    unit = torch.where((rows.n_pos > 0) & (rows.n_neg > 0), 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
+    unit = torch.where(rows.can_rank, 2 / (rows.n_pos.to(rows.pos.dtype) * rows.n_neg), 0.0)
     above = _most_violating(rows, loss, scale)
     slope = _gradient(rows, above) * unit
     return scale * loss.lost(above, rows.n_pos) + _total(rows, slope), slope
@@ -32,8 +32,7 @@ def hinge(rows: SortedRows, loss: DiscountedTensors, surrogate: Hinge) -> tuple[
 
 def _most_violating(rows: SortedRows, loss: DiscountedTensors, scale: float) -> Tensor:
     """above (Q, P) of the ranking that maximises scale·Δ + F, by row."""
-    k = torch.arange(rows.most_pos, device=rows.pos.device).expand(rows.pos.shape)
-    real = k < rows.n_pos
+    k, real = torch.arange(rows.pos.shape[1], device=rows.pos.device).expand(rows.pos.shape), rows.real
     weight = scale * rows.n_pos.to(rows.pos.dtype) * rows.n_neg / 2
     pos, ceiling = _within_reach(rows, weight * loss.largest)
     low, high = torch.zeros_like(k), torch.where(real, rows.n_neg, 0)
@@ -81,33 +80,17 @@ def _gradient(rows: SortedRows, above: Tensor) -> Tensor:
 
     A negative's is the number of positives it is above. Samples of one class that tie in score share theirs.
     """
-    k = torch.arange(1, rows.most_pos + 1, device=above.device)
-    real = k <= rows.n_pos
     # ends[c] is the number of positives with c negatives above them, so P − Σ_{c < j} ends[c] have at least j.
-    ends = above.new_zeros(above.shape[0], rows.most_neg + 1).scatter_add_(1, above, real.to(above.dtype))
-    passed = rows.n_pos - ends.cumsum(1)
-    j, place = rows.is_neg.cumsum(1), rows.is_pos.cumsum(1)
-    below = passed.gather(1, (j - 1).clamp(min=0))
-    ahead = above.gather(1, (place - 1).clamp(min=0))
-    inside = real & (above > 0) & (above < rows.n_neg)
+    ends = above.new_zeros(above.shape[0], rows.most_neg + 1).scatter_add_(1, above, rows.real.to(above.dtype))
+    below = (rows.n_pos - ends.cumsum(1)).gather(1, (rows.is_neg.cumsum(1) - 1).clamp(min=0))
+    inside = rows.real & (above > 0) & (above < rows.n_neg)
     torn = inside & (rows.negative(above) == rows.negative(above + 1))
-    split = (rows.pos[:, 1:] == rows.pos[:, :-1]) & (above[:, 1:] != above[:, :-1]) & real[:, 1:]
-    dtype = rows.pos.dtype
+    split = (rows.pos[:, 1:] == rows.pos[:, :-1]) & (above[:, 1:] != above[:, :-1]) & rows.real[:, 1:]
     if bool(torn.any() | split.any()):
-        negatives, positives = _shared(rows, below, rows.is_neg), _shared(rows, ahead, rows.is_pos)
-    else:
-        negatives, positives = below.to(dtype), ahead.to(dtype)
-    return torch.where(rows.is_neg, negatives, torch.where(rows.is_pos, -positives, 0.0))
-
-
-def _shared(rows: SortedRows, values: Tensor, member: Tensor) -> Tensor:
-    """Replace each value by the mean over samples of its class with the same score; sums of integers are exact."""
-    new = torch.zeros_like(member, dtype=torch.int64)
-    new[:, 1:] = rows.scores[:, 1:] != rows.scores[:, :-1]
-    run = new.cumsum(1)
-    sums = torch.zeros_like(values).scatter_add_(1, run, torch.where(member, values, 0))
-    sizes = torch.zeros_like(values).scatter_add_(1, run, member.to(values.dtype)).clamp(min=1)
-    return (sums.to(rows.pos.dtype) / sizes).gather(1, run)
+        above = mean_of_ties(rows.pos, above, rows.real)
+        below = mean_of_ties(rows.scores, below, rows.is_neg)
+    dtype = rows.pos.dtype
+    return rows.by_rank(-above.to(dtype), below.to(dtype))
 
 
 def _total(rows: SortedRows, steepness: Tensor) -> Tensor:
@@ -115,7 +98,5 @@ def _total(rows: SortedRows, steepness: Tensor) -> Tensor:
 
     Positives far above it, whose gradient is 0, do not make the sum inexact.
     """
-    counted = (rows.is_pos | rows.is_neg) & (steepness != 0)
-    scores = rows.scores.to(steepness.dtype)
-    first = rows.negative(torch.ones_like(rows.n_neg))
-    return torch.where(counted, steepness * (scores - first), 0.0).sum(1)
+    scores, first = rows.scores.to(steepness.dtype), rows.negative(torch.ones_like(rows.n_neg))
+    return torch.where(steepness != 0, steepness * (scores - first), 0.0).sum(1)

@@ -23,11 +23,11 @@ _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = We
 class DiscountedTensors:
     """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), from tables of w and D kept on the device.
 
-    weight: w_1, …. norm: (Q, 1) C of each query. largest (Q, 1): a bound on the size of gains.
+    weight: w_1, …. norm: (Q, 1) C of each query. largest: (Q, 1) a bound on the size of gains.
     """
 
     def __init__(self, loss: DiscountedLoss, n_pos: Tensor, n_neg: Tensor, most: tuple[int, int]) -> None:
-        self._loss = loss
+        self._loss, self.is_cut = loss, loss.k is not None
         self.weight, self._discount = _tables(loss, *most, n_pos.device)
         if loss.tables(1, 1).per_pair:
             self.norm = n_pos.to(self.weight.dtype) * n_neg
@@ -35,11 +35,6 @@ class DiscountedTensors:
             ideal = (self.weight * self._discount[1 : self.weight.shape[0] + 1]).cumsum(0)
             self.norm = ideal[(n_pos - 1).clamp(min=0)]
         self.largest = self.weight.amax() * self._discount[1:].diff().abs().amax() / self.norm
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether only the first places count."""
-        return self._loss.k is not None
 
     def gain(self, k: Tensor, m: Tensor) -> Tensor:
         """Δ's growth when the m-th negative passes the k-th positive: w_k (D(k + m − 1) − D(k + m)) / C."""
