@@ -178,7 +178,7 @@ def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
     shared = table.ids[table.spans]
     values: NDArray[np.float64] = labels.ask(_values, shared, metric.k, reads=True).values
     standings = stand(labels.derive(_divide, shared, reads=True)) if shared.size else []
-    values = np.concatenate([values, *(metric.of_steps(standing.steps()) for standing in standings)])
+    values = np.concatenate([values, *(metric.of_ties(standing.ties()) for standing in standings)])
     if empty == "error" and np.isnan(values).any():
         raise ValueError(
             f"a query has no relevant samples, so {metric.name} is not defined; pass empty='skip', 'zero' or 'one'"

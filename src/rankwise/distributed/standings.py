@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.distributed.exchange import Exchange, Range, Tally
 from rankwise.distributed.part import Floats, Ints, Portion, reply
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["Standing", "highest_f1", "stand"]
 
@@ -24,14 +24,14 @@ class Standing(NamedTuple):
     n_pos: Ints
     between: Ints
 
-    def steps(self) -> Steps:
-        """Return the ranking, with neighbouring negatives merged into one step."""
+    def ties(self) -> Ties:
+        """Return the ranking, with neighbouring negatives merged into one tie."""
         n_pos = np.zeros_like(self.between)
         n_pos[1::2] = self.n_pos
         size = (self.between + n_pos)[::-1].astype(np.float64)
         used = size > 0.0
         gain = n_pos[::-1].astype(np.float64)[used]
-        return Steps(size[used], gain, np.zeros(1, np.int64), gain)
+        return Ties(size[used], gain, np.zeros(1, np.int64), gain)
 
 
 def stand(exchange: Exchange) -> list[Standing]:

@@ -11,7 +11,7 @@ from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Tail
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["AveragePrecision", "average_precision"]
 
@@ -60,14 +60,14 @@ class AveragePrecision(DiscountedLoss):
     def slope(self, m: Any) -> Any:
         return -1.0 / np.square(m)
 
-    def of_steps(self, steps: Steps) -> FloatArray:
-        # Σ_steps p (P + p)/(T + t), over n_pos; at k, a step above the cut has its share, over min(n_pos, k).
-        gain, size, best = steps.gain, steps.size, steps.total(steps.gain)
+    def of_ties(self, ties: Ties) -> FloatArray:
+        # Σ_ties p (P + p)/(T + t), over n_pos; at k, a tie across the cut has its share, over min(n_pos, k).
+        gain, size, best = ties.gain, ties.size, ties.total(ties.gain)
         if self.k is not None:
-            gain, size, best = gain * steps.share(self.k), size * steps.share(self.k), np.minimum(best, self.k)
-        found = steps.above(gain) + gain
-        seen = np.maximum(steps.above(size) + size, 1.0)
-        return over(steps.total(gain * found / seen), best)
+            gain, size, best = gain * ties.share(self.k), size * ties.share(self.k), np.minimum(best, self.k)
+        found = ties.above(gain) + gain
+        seen = np.maximum(ties.above(size) + size, 1.0)
+        return over(ties.total(gain * found / seen), best)
 
 
 @documented
@@ -76,11 +76,11 @@ def average_precision(
 ) -> float:
     """Compute the average precision, the mean precision at the places of the positives.
 
-        AP = (1/n_pos) Σ_steps p (P + p)/(T + t)
+        AP = (1/n_pos) Σ_ties p (P + p)/(T + t)
 
-    Samples with equal scores form one step of the precision-recall curve: t samples, p of them positive, below T
+    Samples with equal scores form one point of the precision-recall curve: t samples, p of them positive, below T
     samples and P positives. This agrees with scikit-learn's `average_precision_score`. With k, the sum ends there and
-    is divided by min(n_pos, k); if a step is cut, its share counts.
+    is divided by min(n_pos, k); if a tie is cut, its share counts.
 
     {judging}
 

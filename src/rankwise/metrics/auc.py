@@ -11,7 +11,7 @@ from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Tail
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["AUC", "auc"]
 
@@ -49,11 +49,11 @@ class AUC(DiscountedLoss):
     def slope(self, m: Any) -> Any:
         return np.full(np.shape(m), -1.0)
 
-    def of_steps(self, steps: Steps) -> FloatArray:
-        # Σ_steps (t − p)(P + p/2), over n_pos·n_neg.
-        n_pos, n_neg = steps.total(steps.gain), steps.total(steps.size - steps.gain)
-        in_order = (steps.size - steps.gain) * (steps.above(steps.gain) + 0.5 * steps.gain)
-        return over(steps.total(in_order), n_pos * n_neg)
+    def of_ties(self, ties: Ties) -> FloatArray:
+        # Σ_ties (t − p)(P + p/2), over n_pos·n_neg.
+        n_pos, n_neg = ties.total(ties.gain), ties.total(ties.size - ties.gain)
+        in_order = (ties.size - ties.gain) * (ties.above(ties.gain) + 0.5 * ties.gain)
+        return over(ties.total(in_order), n_pos * n_neg)
 
 
 @documented
@@ -62,9 +62,9 @@ def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None,
 
     It is the fraction of pairs of a positive and a negative that are in order, with a tie counted as half:
 
-        AUC = Σ_steps (t − p)(P + p/2) / (n_pos·n_neg)
+        AUC = Σ_ties (t − p)(P + p/2) / (n_pos·n_neg)
 
-    Samples with equal scores form one step of t samples, p of them positive, below P positives. This agrees with
+    Samples with equal scores form one tie of t samples, p of them positive, below P positives. This agrees with
     scikit-learn's `roc_auc_score`.
 
     {judging}

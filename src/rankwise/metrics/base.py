@@ -1,6 +1,6 @@
 """Metrics: what rankings are judged by. `Loss` in loss.py adds what it takes to train for one.
 
-A metric is a class: its name, and its value from the steps of a ranking, in which samples of equal score form one step.
+A metric is a class: its name, and its value from the ties of a ranking: groups of samples of one score.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.arguments import as_cutoff, as_grades, check_known, raise_not_finite
 from rankwise.documenting import documented
 from rankwise.metrics.gains import Gain, as_gain, gains_of
-from rankwise.metrics.ranked import Gains, Ranked, Steps, rank
+from rankwise.metrics.ranked import Gains, Ranked, Ties, rank
 from rankwise.queries import Grouping
 
 __all__ = [
@@ -45,7 +45,7 @@ class Metric(ABC):
     """A metric of rankings, such as "ndcg@10".
 
     Get one from `as_metric`, and call it like a function: metric(scores, relevant, qid=qid). To define your own, pass a
-    weight and a discount to `rankwise.DiscountedLoss`, which can also be trained for, or override `of_steps`; with
+    weight and a discount to `rankwise.DiscountedLoss`, which can also be trained for, or override `of_ties`; with
     `register` it has a name wherever one is taken.
 
     Parameters
@@ -89,7 +89,7 @@ class Metric(ABC):
     gain: Gain = "linear"
     cut: ClassVar[str] = "never"
     judges: ClassVar[bool] = True
-    _needs_ideal = False  # whether `of_steps` reads steps.ideal
+    _needs_ideal = False  # whether `of_ties` reads ties.ideal
     _options: dict[str, Any]  # what it was made with
 
     def __init__(self, *, k: int | None = None, gain: Gain | None = None, **options: Any) -> None:
@@ -129,13 +129,13 @@ class Metric(ABC):
         return type(self)(**{**self._options, **options})
 
     @abstractmethod
-    def of_steps(self, steps: Steps) -> FloatArray:
-        """Compute the value of each query from the steps of its ranking.
+    def of_ties(self, ties: Ties) -> FloatArray:
+        """Compute the value of each query from the ties of its ranking.
 
         Parameters
         ----------
-        steps : Steps
-            Rankings in which samples with equal scores form one step.
+        ties : Ties
+            Rankings in which samples with equal scores form one tie.
 
         Returns
         -------
@@ -260,7 +260,7 @@ def measured_by(
     def values(scores: NDArray[np.floating]) -> FloatArray:
         raise_not_finite(scores)
         ranked = gains.rank(scores)
-        return np.full(gains.grouping.ids.size, np.nan) if ranked is None else metric.of_steps(ranked.steps())
+        return np.full(gains.grouping.ids.size, np.nan) if ranked is None else metric.of_ties(ranked.ties())
 
     return values
 
@@ -272,7 +272,7 @@ def values_of(
     check_empty(empty)
     check_judges(metric)
     grouping, gain, ranked = ranking_of(metric, scores, relevant, qid)
-    values = np.full(grouping.ids.size, np.nan) if ranked is None else metric.of_steps(ranked.steps())
+    values = np.full(grouping.ids.size, np.nan) if ranked is None else metric.of_ties(ranked.ties())
     is_empty = np.isnan(values)
     if is_empty.any() and empty == "error":
         q = int(np.argmax(is_empty))

@@ -140,7 +140,7 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
         raise ValueError("counts has a number below 0 or NaN; counts must be at least 0")
     if ranked is None:
         return np.full(times.shape[0], np.nan)
-    return np.array([metric.of_steps(ranked.steps(row))[0] for row in times])
+    return np.array([metric.of_ties(ranked.ties(row))[0] for row in times])
 
 
 def check_resampling(level: float, n_resamples: int) -> None:
@@ -179,6 +179,6 @@ def over_samples(
         # This ends: the query has a value, so some of its samples give one, and these are drawn sooner or later.
         while np.isnan(drawn[b]).any():
             times = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
-            values = np.array([metric.of_steps(ranked.steps(times))[0] for ranked in found])
+            values = np.array([metric.of_ties(ranked.ties(times))[0] for ranked in found])
             drawn[b] = counted_as(values, empty)
     return drawn

@@ -18,7 +18,7 @@ from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray, over
 from rankwise.metrics.gains import Gain, evaluated
 from rankwise.metrics.loss import ROUNDING, TINY, Loss, LossTables, NotQSSuitableError, SoftCounts, Tail, breaks_c2
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["TABLE_SIZE", "DiscountedLoss"]
 
@@ -374,21 +374,21 @@ class DiscountedLoss(Loss):
         found, slope = self.continued(counts.place + counts.above, counts.n)
         return w * (ideal - found), -w * slope
 
-    def of_steps(self, steps: Steps) -> FloatArray:
+    def of_ties(self, ties: Ties) -> FloatArray:
         # Equal scores share the mean weight and discount of their places.
-        if steps.ideal is not None:
-            return over(self._gained(steps), self._gained(steps.ideal))
-        n_pos = steps.total(steps.gain).astype(np.int64)
-        return over(self._gained(steps), np.where(n_pos > 0, self.ideals(np.maximum(n_pos, 1)), 0.0))
+        if ties.ideal is not None:
+            return over(self._gained(ties), self._gained(ties.ideal))
+        n_pos = ties.total(ties.gain).astype(np.int64)
+        return over(self._gained(ties), np.where(n_pos > 0, self.ideals(np.maximum(n_pos, 1)), 0.0))
 
-    def _gained(self, steps: Steps) -> FloatArray:
+    def _gained(self, ties: Ties) -> FloatArray:
         """Σ_k w_k·D(place of the k-th positive), or Σ gain·D(place) if all weights are 1, (q,)."""
-        n = int(steps.total(steps.size).max(initial=1))
-        mean = _sums(self.discounts(np.arange(1, n + 1), n), steps, steps.size) / np.maximum(steps.size, 1.0)
+        n = int(ties.total(ties.size).max(initial=1))
+        mean = _sums(self.discounts(np.arange(1, n + 1), n), ties, ties.size) / np.maximum(ties.size, 1.0)
         if self.is_uniform:
-            return steps.total(steps.gain * mean)
-        n_pos = max(int(steps.total(steps.gain).max(initial=1)), 1)
-        return steps.total(_sums(self.tables(n_pos, 1).weight[:n_pos], steps, steps.gain) * mean)
+            return ties.total(ties.gain * mean)
+        n_pos = max(int(ties.total(ties.gain).max(initial=1)), 1)
+        return ties.total(_sums(self.tables(n_pos, 1).weight[:n_pos], ties, ties.gain) * mean)
 
     def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
         n = n_pos + n_neg
@@ -408,9 +408,9 @@ class DiscountedLoss(Loss):
             self._convex_to = n
 
 
-def _sums(values: FloatArray, steps: Steps, sizes: FloatArray) -> FloatArray:
+def _sums(values: FloatArray, ties: Ties, sizes: FloatArray) -> FloatArray:
     """Return the sums of the next `sizes` (m,) of the values (n,) by step, beginning anew in each query, (m,)."""
-    totals = steps.total(sizes).astype(np.int64)
+    totals = ties.total(sizes).astype(np.int64)
     begins = np.cumsum(totals) - totals
     # A 0 at the end, where a last step of size 0 may begin.
     each = np.append(values[np.arange(int(totals.sum())) - np.repeat(begins, totals)], 0.0)

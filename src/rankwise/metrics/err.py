@@ -1,8 +1,8 @@
 """Expected reciprocal rank: a reader goes down the list and stops at a sample with probability R, its gain.
 
 Value of a query: Σ_{places m ≤ k} (1/m) (E_{m−1} − E_m), where E_m is the probability that the reader goes on after m
-places. In a step of t equal scores, every order is equally likely: after j of its samples, E is its value before the
-step times the mean over all sets of j of them of the product of 1 − R.
+places. In a tie of t equal scores, every order is equally likely: after j of its samples, E is its value before the
+tie times the mean over all sets of j of them of the product of 1 − R.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.arguments import first_true, is_number
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray, Metric
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["ExpectedReciprocalRank", "expected_reciprocal_rank"]
 
@@ -54,36 +54,36 @@ class ExpectedReciprocalRank(Metric):
         # A grade above 0 counts as relevant even if its gain underflows.
         return np.where(grades > 0.0, np.maximum(found, np.finfo(np.float64).smallest_subnormal), 0.0)
 
-    def of_steps(self, steps: Steps) -> FloatArray:
+    def of_ties(self, ties: Ties) -> FloatArray:
         # The expectation over the orders of equal scores.
-        stop = steps.each if steps.times is None else np.repeat(steps.each, steps.times.astype(np.int64))
+        stop = ties.each if ties.times is None else np.repeat(ties.each, ties.times.astype(np.int64))
         if stop.size == 0:
-            return np.full(steps.first.size, np.nan)
-        size = steps.size.astype(np.int64)
+            return np.full(ties.first.size, np.nan)
+        size = ties.size.astype(np.int64)
         begins, used = np.cumsum(size) - size, size > 0
-        above = steps.above(steps.size).astype(np.int64)
-        before_step = _before(steps, 1.0 - stop, begins, used)
-        after = _within(1.0 - stop, size, begins, above, self.k) * np.repeat(before_step, size)
+        above = ties.above(ties.size).astype(np.int64)
+        before_tie = _before(ties, 1.0 - stop, begins, used)
+        after = _within(1.0 - stop, size, begins, above, self.k) * np.repeat(before_tie, size)
         before = np.append(1.0, after[:-1])
-        before[begins[used]] = before_step[used]
+        before[begins[used]] = before_tie[used]
         place = np.arange(stop.size) - np.repeat(begins - above, size) + 1
         part = np.where(place <= (place.max() if self.k is None else self.k), (before - after) / place, 0.0)
-        values = np.add.reduceat(part, begins[steps.first])
-        return np.where(steps.total(steps.gain) > 0.0, values, np.nan)
+        values = np.add.reduceat(part, begins[ties.first])
+        return np.where(ties.total(ties.gain) > 0.0, values, np.nan)
 
 
-def _before(steps: Steps, on: FloatArray, begins: IntArray, used: NDArray[np.bool_]) -> FloatArray:
-    """Return the probability of reaching each step, (m,): the product of 1 − R above it, in its query."""
+def _before(ties: Ties, on: FloatArray, begins: IntArray, used: NDArray[np.bool_]) -> FloatArray:
+    """Return the probability of reaching each tie, (m,): the product of 1 − R above it, in its query."""
     product = np.ones(begins.size)
     product[used] = np.multiply.reduceat(on, begins[used])
     before = np.ones(begins.size)
-    for rows in _of_equal_length(steps.first, np.diff(steps.first, append=begins.size)):
+    for rows in _of_equal_length(ties.first, np.diff(ties.first, append=begins.size)):
         before[rows[:, 1:]] = np.cumprod(product[rows[:, :-1]], axis=1)
     return before
 
 
 def _within(on: FloatArray, size: IntArray, begins: IntArray, above: IntArray, k: int | None) -> FloatArray:
-    """Return, after each place, the mean product of 1 − R over sets of that many samples of its step, (n,).
+    """Return, after each place, the mean product of 1 − R over sets of that many samples of its tie, (n,).
 
     Places beyond k are not used and get 0.
     """

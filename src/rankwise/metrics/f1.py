@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray
 from rankwise.metrics.loss import Loss, SoftCounts
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 from rankwise.queries import Queries, Solved
 
 __all__ = ["FMeasure", "f_measure"]
@@ -56,12 +56,12 @@ class FMeasure(Loss):
         k = np.arange(1, n_pos + 1)
         return np.asarray(((counts + (n_pos - k)) / (counts + (n_pos + k))).min(axis=-1))
 
-    def of_steps(self, steps: Steps) -> FloatArray:
-        # The highest 2(P + p)/(T + t + n_pos) of all steps: thresholds lie only between different scores.
-        n_pos = steps.total(steps.gain)
-        found, seen = steps.above(steps.gain) + steps.gain, steps.above(steps.size) + steps.size
-        whole = np.maximum(seen + np.repeat(n_pos, np.diff(steps.first, append=seen.size)), 1.0)
-        return np.where(n_pos > 0.0, np.maximum.reduceat(2.0 * found / whole, steps.first), np.nan)
+    def of_ties(self, ties: Ties) -> FloatArray:
+        # The highest 2(P + p)/(T + t + n_pos) of all ties: thresholds lie only between different scores.
+        n_pos = ties.total(ties.gain)
+        found, seen = ties.above(ties.gain) + ties.gain, ties.above(ties.size) + ties.size
+        whole = np.maximum(seen + np.repeat(n_pos, np.diff(ties.first, append=seen.size)), 1.0)
+        return np.where(n_pos > 0.0, np.maximum.reduceat(2.0 * found / whole, ties.first), np.nan)
 
     def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
         """Compute Δ = min_k (c_k + P − k)/(c_k + P + k), which the first k that reaches it has; ∂Δ/∂c_k is 2k/(…)².
@@ -98,8 +98,8 @@ class FMeasure(Loss):
 def f_measure(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip") -> float:
     """Compute F₁ at the best threshold.
 
-    It is the highest 2(P + p)/(T + t + n_pos) of all steps, where P + p of the T + t samples above the threshold are
-    positive. Thresholds lie between different scores, as in scikit-learn's `precision_recall_curve`.
+    It is the highest 2(P + p)/(T + t + n_pos) of all thresholds, where P + p of the T + t samples above are positive.
+    Thresholds lie between different scores, as in scikit-learn's `precision_recall_curve`.
 
     {judging}
 

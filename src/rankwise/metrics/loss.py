@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.documenting import documented
 from rankwise.kernels.contract import LossTables, Tail
 from rankwise.metrics.base import FloatArray, IntArray, Metric
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 if TYPE_CHECKING:
     from rankwise.queries import Queries, Solved
@@ -182,15 +182,15 @@ class Loss(Metric):
         above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
         return float(self.of_counts(above, neg.size))
 
-    def of_steps(self, steps: Steps) -> FloatArray:
+    def of_ties(self, ties: Ties) -> FloatArray:
         # 1 − Δ; equal scores count as the mean of their best and their worst order.
-        n_pos, n_neg = steps.total(steps.gain).astype(int), steps.total(steps.size - steps.gain).astype(int)
-        best = steps.above(steps.size - steps.gain)
-        worst, ends = best + steps.size - steps.gain, np.append(steps.first[1:], steps.size.size)
+        n_pos, n_neg = ties.total(ties.gain).astype(int), ties.total(ties.size - ties.gain).astype(int)
+        best = ties.above(ties.size - ties.gain)
+        worst, ends = best + ties.size - ties.gain, np.append(ties.first[1:], ties.size.size)
         values = np.full(n_pos.size, np.nan)
         for q in np.flatnonzero((n_pos > 0) & (n_neg > 0)):
-            own = slice(steps.first[q], ends[q])
-            lost = [self.of_counts(np.repeat(c[own], steps.gain[own].astype(int)), n_neg[q]) for c in (best, worst)]
+            own = slice(ties.first[q], ends[q])
+            lost = [self.of_counts(np.repeat(c[own], ties.gain[own].astype(int)), n_neg[q]) for c in (best, worst)]
             values[q] = 1.0 - 0.5 * float(lost[0] + lost[1])
         return values
 

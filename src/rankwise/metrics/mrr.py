@@ -11,7 +11,7 @@ from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Tail
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["ReciprocalRank", "reciprocal_rank"]
 
@@ -58,14 +58,14 @@ class ReciprocalRank(DiscountedLoss):
     def slope(self, m: Any) -> Any:
         return -1.0 / np.square(m)
 
-    def of_steps(self, steps: Steps) -> FloatArray:
+    def of_ties(self, ties: Ties) -> FloatArray:
         # 1/(place of the first positive), 0 beyond k, expected over the orders of equal scores.
-        values = np.full(steps.first.size, np.nan)
-        lead = np.flatnonzero((steps.gain > 0.0) & (steps.above(steps.gain) == 0.0))  # one per query, if not empty
-        cases = np.stack([steps.above(steps.size)[lead], steps.size[lead], steps.gain[lead]], axis=1)
+        values = np.full(ties.first.size, np.nan)
+        lead = np.flatnonzero((ties.gain > 0.0) & (ties.above(ties.gain) == 0.0))  # one per query, if not empty
+        cases = np.stack([ties.above(ties.size)[lead], ties.size[lead], ties.gain[lead]], axis=1)
         distinct, which = np.unique(cases.astype(np.int64), axis=0, return_inverse=True)
         expected = np.array([_expected(above, size, n_pos, self.k) for above, size, n_pos in distinct.tolist()])
-        values[steps.total(steps.gain) > 0.0] = expected[which.reshape(-1)]
+        values[ties.total(ties.gain) > 0.0] = expected[which.reshape(-1)]
         return values
 
 
@@ -92,8 +92,8 @@ def reciprocal_rank(
 
     Notes
     -----
-    For a step of t samples with equal scores, p of them positive, below T negatives, the expectation is
-    Σ_{r ≤ t−p} (1/(T + r + 1)) Prob(r negatives of the step are above its first positive).
+    For a tie of t samples with equal scores, p of them positive, below T negatives, the expectation is
+    Σ_{r ≤ t−p} (1/(T + r + 1)) Prob(r negatives of the tie are above its first positive).
 
     Examples
     --------

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.ranked import Steps
+from rankwise.metrics.ranked import Ties
 
 __all__ = ["PrecisionAt", "RecallAt", "precision_at", "recall_at"]
 
@@ -54,10 +54,10 @@ class PrecisionAt(DiscountedLoss):
     def slope(self, m: Any) -> Any:
         return np.zeros(np.shape(m))
 
-    def of_steps(self, steps: Steps) -> FloatArray:
+    def of_ties(self, ties: Ties) -> FloatArray:
         # The number of positives among the first k, over k.
-        found = steps.total(steps.gain * steps.share(self.k))
-        return np.where(steps.total(steps.gain) > 0.0, found / self.k, np.nan)
+        found = ties.total(ties.gain * ties.share(self.k))
+        return np.where(ties.total(ties.gain) > 0.0, found / self.k, np.nan)
 
 
 class RecallAt(PrecisionAt):
@@ -65,9 +65,9 @@ class RecallAt(PrecisionAt):
 
     name = "recall"
 
-    def of_steps(self, steps: Steps) -> FloatArray:
+    def of_ties(self, ties: Ties) -> FloatArray:
         # The number of positives among the first k, over n_pos.
-        return over(steps.total(steps.gain * steps.share(self.k)), steps.total(steps.gain))
+        return over(ties.total(ties.gain * ties.share(self.k)), ties.total(ties.gain))
 
 
 @documented
@@ -77,7 +77,7 @@ def precision_at(
     """Compute the fraction of positives among the first k places.
 
     The number of positives is divided by k even if a query has fewer than k samples, as in TREC and LETOR. If samples
-    have equal scores, the result is the expectation over their orders: a step of t samples that is cut at k counts with
+    have equal scores, the result is the expectation over their orders: a tie of t samples that is cut at k counts with
     its share, p (k − T)/t.
 
     {judging}

@@ -1,4 +1,4 @@
-"""Queries ranked by score, with samples of equal score as one step: all that a metric needs to know."""
+"""Queries ranked by score, with samples of equal score as one tie: all that a metric needs to know."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """Steps of equal score, from the top of each query: (m,) the number of samples of each, and the sum of their gains.
+class Ties:
+    """Ties: groups of samples of one score, from the top of each query.
 
-    first: (q,) the first step of each query. each: (n,) the gain of each sample, step by step. times: (n,) how often
-    each sample occurs; None means once. ideal: the same samples ranked by their gains, if the metric needs it.
+    size, gain: (m,) the number of samples of each, and the sum of their gains. first: (q,) the first tie of each query.
+    each: (n,) the gain of each sample, tie by tie. times: (n,) how often each sample occurs; None means once. ideal:
+    the same samples ranked by their gains, if the metric needs it.
     """
 
     size: FloatArray
@@ -28,19 +29,19 @@ class Steps:
     first: IntArray
     each: FloatArray
     times: FloatArray | None = None
-    ideal: Steps | None = None
+    ideal: Ties | None = None
 
     def total(self, values: FloatArray) -> FloatArray:
-        """Return the sum over the steps of each query, (q,)."""
+        """Return the sum over the ties of each query, (q,)."""
         return np.add.reduceat(values, self.first)
 
     def above(self, values: FloatArray) -> FloatArray:
-        """Return the sum over the steps above, in the same query, (m,): exact for whole numbers."""
+        """Return the sum over the ties above, in the same query, (m,): exact for whole numbers."""
         before = np.cumsum(values) - values
         return before - np.repeat(before[self.first], np.diff(self.first, append=values.size))
 
     def share(self, k: int | None) -> FloatArray:
-        """Return the share of each step that is among the first k samples of its query, (m,)."""
+        """Return the share of each tie that is among the first k samples of its query, (m,)."""
         if k is None:
             return np.ones(self.size.size)
         return np.clip(k - self.above(self.size), 0.0, self.size) / np.maximum(self.size, 1.0)
@@ -50,24 +51,24 @@ class Steps:
 class Ranked:
     """Samples by query and falling score. order: (n,) from the grouped samples. gain: (n,) in this order.
 
-    step: (m,) the first sample of each step. first: (q,) the first step of each query.
+    begins: (m,) the first sample of each tie. first: (q,) the first tie of each query.
     """
 
     order: IntArray
     gain: FloatArray
-    step: IntArray
+    begins: IntArray
     first: IntArray
     ideal: Ranked | None = None
 
-    def steps(self, times: FloatArray | None = None) -> Steps:
-        """Return the steps; with times (n,), as if each grouped sample occurred that many times."""
-        ideal = self.ideal.steps(times) if self.ideal is not None else None
+    def ties(self, times: FloatArray | None = None) -> Ties:
+        """Return the ties; with times (n,), as if each grouped sample occurred that many times."""
+        ideal = self.ideal.ties(times) if self.ideal is not None else None
         if times is None:
-            size = np.diff(self.step, append=self.order.size).astype(np.float64)
-            return Steps(size, np.add.reduceat(self.gain, self.step), self.first, self.gain, None, ideal)
+            size = np.diff(self.begins, append=self.order.size).astype(np.float64)
+            return Ties(size, np.add.reduceat(self.gain, self.begins), self.first, self.gain, None, ideal)
         times = times[self.order]
-        gain = np.add.reduceat(self.gain * times, self.step)
-        return Steps(np.add.reduceat(times, self.step), gain, self.first, self.gain, times, ideal)
+        gain = np.add.reduceat(self.gain * times, self.begins)
+        return Ties(np.add.reduceat(times, self.begins), gain, self.first, self.gain, times, ideal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ def rank(
 
 def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: Ranked | None = None) -> Ranked:
     n, n_queries = key.size, begins.size
-    order = np.argsort(-key)  # ties may be in any order: they become one step
+    order = np.argsort(-key)  # ties may be in any order: they are one tie
     if n_queries > 1:
         # Up to 65,536 queries fit 16 bits, which NumPy sorts by radix.
         numbers = np.arange(n_queries, dtype=np.min_scalar_type(n_queries - 1))

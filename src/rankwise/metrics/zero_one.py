@@ -56,7 +56,7 @@ class ZeroOne(Loss):
         "it depends on each sample's label, not on how positives and negatives interleave; it is a sum over samples "
         "and needs no ranking method, use method='auto'"
     )
-    of_counts = of_steps = None  # type: ignore[assignment]  # it has no value for a ranking without scores
+    of_counts = of_ties = None  # type: ignore[assignment]  # it has no value for a ranking without scores
 
     def __init__(self) -> None:
         super().__init__()

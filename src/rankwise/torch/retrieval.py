@@ -54,11 +54,10 @@ class Retrieval(NamedTuple):
                 "surrogate='hinge' with it, or width= instead"
             )
         name = "smooth" if self.surrogate is None else self.surrogate
-        check_known("surrogate", name, ("smooth", "error-driven", "hinge"))
         scale, width = as_scale(1.0 if self.scale is None else self.scale), as_width(self.width)
-        if name == "hinge":
-            return Hinge, scale
-        return (Smooth if name == "smooth" else ErrorDriven), width
+        named = {"smooth": (Smooth, width), "error-driven": (ErrorDriven, width), "hinge": (Hinge, scale)}
+        check_known("surrogate", name, tuple(named))
+        return named[name]
 
 
 class _Given(NamedTuple):
