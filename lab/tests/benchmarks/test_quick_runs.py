@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PNG, Capture, one_line
+from commands import PNG, Capture
 from rankwise_lab.benchmarks.plan import Row, at_least, at_most
 from rankwise_lab.commands.bench import _TABLES
 
@@ -208,15 +205,6 @@ def _keep_workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "LocalCluster", near)
 
 
-def test_rows_meet_their_targets_or_not() -> None:
-    assert Row("r", 0.6, target=at_most(0.6)).met is True
-    assert Row("r", 0.7, target=at_most(0.6)).met is False
-    assert Row("r", 25.0, target=at_least(25)).met is True
-    assert Row("r", 24.0, target=at_least(25)).met is False
-    assert Row("r", 24.0).met is None
-    assert Row("r", None, target=at_least(25)).met is None
-
-
 def test_a_row_is_printed_with_its_target_and_whether_it_is_met(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,82 +248,3 @@ def test_without_lightgbm_the_rows_of_trees_say_so(monkeypatch: pytest.MonkeyPat
     rows = benchmark.run(benchmark.sizes.quick())["sections"][0]["rows"]
     assert [row["measured"] for row in rows] == [None] * 3
     assert all("LightGBM is not installed" in row["what"] for row in rows)
-
-
-def test_full_runs_have_the_sizes_that_were_promised() -> None:
-    sizes = {name: _benchmark(name).sizes() for name in ("ranker", "trees", "inference")}
-    assert sizes["ranker"].rows == ((12_000, 5.0), (None, 6.0))
-    assert (sizes["ranker"].mapped, sizes["ranker"].seeds, sizes["ranker"].samples) == (10**6, 8, 4000)
-    assert sizes["trees"].rows == sizes["inference"].medium == 10**6
-
-
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["inference", "--only", "12"], "sections are 1, 2"),
-        (["training", "--only", "9"], "sections are 3, 4"),
-        (["inference", "--figure", "times.jpeg"], "must end in .png"),
-        (["quality", "--tasks", "nothing"], "no task 'nothing'"),
-        (["quality", "--contenders", "nobody"], "no contender 'nobody': contenders are svc;"),
-        (["quality", "--repeats", "0"], "--repeats must be at least 1, got 0"),
-        (["quality", "--quick", "--results", "file"], "--results file is a file; name a folder"),
-        (["quality", "--json", "rankwise-quality"], "--json and --results cannot both be rankwise-quality"),
-        (["bags", "--sets", "musk3"], "no set 'musk3': sets are musk1, musk2, "),
-        (["finetune", "--seeds", "0"], "--seeds must be at least 1, got 0"),
-        (["finetune", "--jobs", "-1"], "--jobs must be at least 1, got -1"),
-        (["finetune", "--arms", "focal", "fokal"], "no arm 'fokal': arms are cross-entropy, weighted"),
-        (["finetune", "--quick"], "cifar10-jpeg.tar.xz: set RANKWISE_DATA to the folder that has it"),
-        (["retrieval", "--quick"], "omniglot-small.tar.xz: set RANKWISE_DATA to the folder that has it"),
-        (["lwsvm"], "set RANKWISE_DATA to a folder with CIFAR-10"),
-    ],
-    ids=lambda of: " ".join(of) if isinstance(of, list) else "",
-)
-def test_what_makes_no_sense_or_lacks_data_is_refused_in_one_line(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    if arguments[0] in ("finetune", "retrieval", "lwsvm"):
-        pytest.importorskip("torch")
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    Path("file").write_text("kept\n", encoding="utf-8")
-    assert main(["bench", *arguments]) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("rankwise: ")
-    assert said in line
-    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["kept\n"]
-
-
-# A command line in a world where a module is not there.
-WITHOUT = """
-import sys
-sys.modules["{module}"] = None
-from rankwise.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("module", "arguments", "extra"),
-    [
-        ("torch", ["torch", "--quick"], "torch"),
-        ("torch", ["finetune", "--quick"], "torch"),
-        ("PIL", ["finetune", "--quick"], "images"),
-        ("matplotlib", ["inference", "--quick", "--figure", "times.png"], "plots"),
-    ],
-)
-def test_without_a_package_one_line_names_the_extra(
-    module: str, arguments: list[str], extra: str, cifar_folder: Path, tmp_path: Path
-) -> None:
-    if module == "PIL":
-        pytest.importorskip("torch")
-    environment = {**os.environ, "RANKWISE_DATA": str(cifar_folder), "XDG_CACHE_HOME": str(tmp_path)}
-    environment.pop("RANKWISE_CACHE_DIR", None)
-    command = [sys.executable, "-c", WITHOUT.format(module=module), "bench", *arguments]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    hint = f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
-    assert one_line(done.stderr.splitlines()[-1]) == f"rankwise: this needs {module}: {hint}"
-    assert "Traceback" not in done.stderr

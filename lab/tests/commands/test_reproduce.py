@@ -112,8 +112,6 @@ def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(wh
     assert whole.printed[-1] == "report: report/index.html"
 
 
-
-
 def test_every_table_that_has_the_papers_numbers_has_ours_and_the_ratio(whole: Whole) -> None:
     found = tables_of((whole.report / "index.html").read_text())
     assert len(found) == sum(TABLES.values())
@@ -150,17 +148,6 @@ def _check_ratios(rows: list[list[str]]) -> None:
 def _half(number: str) -> float:
     """Half a unit of the last digit of a number as it is shown."""
     return 0.5 * 10.0 ** -len(number.partition(".")[2])
-
-
-
-
-
-
-
-
-
-
-
 
 
 # The page in a browser
@@ -257,10 +244,6 @@ def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whol
         link.click()
         wait_for_section(browser, name, size)
     assert browser.get_log("browser") == []
-
-
-
-
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

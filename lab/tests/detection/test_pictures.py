@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -175,14 +173,3 @@ def test_bad_arguments_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=says):
         function(*given, **options)
-
-
-def test_without_pillow_the_remedy_is_named() -> None:
-    code = (
-        "import sys; sys.modules['PIL'] = None\n"
-        "import numpy as np; from rankwise_lab.detection.pictures import draw\n"
-        "try: draw(np.zeros((5, 5, 3), np.uint8), [], [])\n"
-        "except ModuleNotFoundError as error: print(error)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'rankwise[images]' (in a checkout: pip install '.[images]')" in run.stdout

@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -236,27 +235,3 @@ def test_options_change_the_plan() -> None:
     assert plan("--full", "--seeds", "2") == replace(Plan.full(), seeds=(0, 1))
     assert plan("--width", "1", "--train", "27") == Plan(width=1, n_train=27)
     assert (Plan.full().width, Plan.full().n_train, Plan.full().n_val, Plan.full().n_test) == (64, 45_000, 5_000, None)
-
-
-TORCH = "this needs torch: pip install 'rankwise[torch]' (in a checkout: pip install '.[torch]')"
-BAD: dict[str, tuple[list[str], str]] = {
-    "data": (["cifar", "--quick"], "name the archive, or set RANKWISE_DATA"),
-    "torch": (["cifar", "--quick"], TORCH),
-    "sizes": (["--quick", "cifar", "--full"], "--quick and --full cannot both be given"),
-    "out": (["cifar", "--out", f"data/{ARCHIVE}"], "is a file; name a folder"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_said_in_a_line(
-    case: str, data: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command, says = BAD[case]
-    if case == "data":
-        data.unlink()
-    elif case == "torch":
-        monkeypatch.setitem(sys.modules, "torch", None)
-    assert main(["reproduce", *command]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert says in line
-    assert not Path("report").exists()

@@ -128,13 +128,6 @@ def test_the_command_writes_a_report_with_pictures_or_says_why_there_are_none(
     assert Path("report/index.html").read_text() == text
 
 
-@pytest.mark.usefixtures("place")
-def test_where_there_are_no_data_one_line_says_what_is_needed(capsys: Capture) -> None:
-    assert main(["reproduce", "detection", "--quick"]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "neither VOCdevkit nor underwater-voc.tar.xz; pass --devkit" in line
-
-
 def test_an_archive_is_unpacked_once_and_a_part_of_it_copied(place: Path) -> None:
     kit = write_shapes(place / "other" / "VOCdevkit", {"train": 12, "val": 4, "test": 4})
     (place / "data").mkdir()

@@ -193,11 +193,3 @@ def test_an_error_that_is_not_of_missing_things_is_told_and_the_others_are_run(
     fake["timing"] = KeyboardInterrupt()
     assert main(["reproduce"]) == 130
     assert "run the same command to resume" in capsys.readouterr().err
-
-
-def test_an_out_that_is_a_file_is_refused_before_anything_is_run(fake: dict[str, Any], capsys: Capture) -> None:
-    Path("report").write_text("mine")
-    assert main(["reproduce"]) == 2
-    assert "is a file; name a folder" in capsys.readouterr().err
-    assert fake["seen"] == []
-    assert Path("report").read_text() == "mine"
