@@ -22,10 +22,6 @@ def test_first_calls_are_held_against_a_quicksort_or_another_version() -> None:
     assert 0.2 < rows[1]["measured"] < 5.0
 
 
-def test_everything_contains_every_call() -> None:
-    assert all(code in CALLS["everything"][0] for code, _ in CALLS.values())
-
-
 def test_a_call_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CALLS, "structured_hinge", ("raise ValueError('not today')", 1.0))
     with pytest.raises(OSError, match="not today"):

@@ -68,61 +68,6 @@ def ranker(sections: dict[int, Rows]) -> None:
     assert _bounds(sections[2][:4]) == [0.008, 0.0, None, None]
 
 
-def torch(sections: dict[int, Rows]) -> None:
-    from rankwise_lab.benchmarks.torch_peers import OURS, PEERS
-
-    flat, rows = "(10,000,), P = 100", "(4, 1,000), P = 20"
-    for loss in ("AP", "NDCG"):
-        found = {row["what"]: row["target"]["bound"] for row in sections[2] if row["what"].startswith(f"{loss}, ")}
-        expected = {f"{loss}, {flat}: over torch.sort": 0.1, f"{loss}, {rows}: over torch.sort": 0.3}
-        expected |= {f'{loss}, {size}: over torch.sort, backend="tensor"': 4 for size in (flat, rows)}
-        assert found == expected | {f"{loss}, {size}: over the core": 1.2 for size in (flat, rows)}
-    for name, peer in PEERS.items():
-        first, *others = _only(sections[3], f"{name}, B = ")
-        if not peer.package.installed:
-            assert (first["measured"], others) == (None, [])
-            assert first["what"].endswith(f": not installed: {peer.package.install}")
-            continue
-        parts, ours = first["parts"], OURS[peer.kind][0]
-        assert first["what"].endswith(f": time, over {ours}")
-        assert first["measured"] == pytest.approx(parts["peer seconds"] / parts["ours seconds"])
-        assert others[0]["what"].endswith(f": peak extra memory, over {ours}")
-    assert _bounds(_only(sections[3], "AP-loss as published, B = 2,002")) == [20, None]
-    assert {row["what"]: row["target"]["bound"] for row in sections[4]} == {
-        f"SmoothRankLoss, {flat}: over APHingeLoss": 1.5,
-        f"ErrorDrivenLoss, {flat}: over APHingeLoss": 1.5,
-        "a step on 125 images, memory of (1,000, 5): over cross-entropy": 1.15,
-    }
-
-
-def lwsvm(sections: dict[int, Rows]) -> None:
-    rows = [row for of in sections.values() for row in of if row["target"]]
-    duels, wins = ([row for row in rows if row["target"]["sense"] == sense] for sense in ("<=", ">="))
-    assert [row["what"].partition(",")[0] for row in duels[::3]] == ["AP", "NDCG", "multi-class hinge"]
-    for row in duels:
-        assert row["measured"] == pytest.approx(row["parts"]["lwsvm"] / row["parts"]["adadelta 0.1"])
-        assert row["parts"]["lwsvm"] <= row["parts"]["start"]
-    assert [row["measured"] for row in wins] == [row["measured"] < 1.0 for row in duels[2::3]]
-
-
-def latent(sections: dict[int, Rows]) -> None:
-    for n, (row,) in ((n, _only(sections[1], f"{n} thread")[:1]) for n in (1, 2)):
-        parts = row["parts"]
-        assert row["target"]["bound"] == 2.0
-        assert row["measured"] == pytest.approx(parts[str(n)] / (parts["read"] + parts["multiply"]))
-    passes, steps, share, gap = (
-        _only(sections[1], text)[0]
-        for text in ("passes over all windows", "outer steps", "share of the fit", "duality gap")
-    )
-    assert 0.0 < share["measured"] < 100.0
-    assert gap["met"]
-    assert passes["measured"] > steps["measured"] >= 1.0
-
-
-def trees(sections: dict[int, Rows]) -> None:
-    assert _bounds(sections[1]) == [0.05] * 27
-
-
 def dask(sections: dict[int, Rows]) -> None:
     small, large = (row["measured"] for row in _only(sections[1], "sent per step"))
     assert large < 3 * small, "of ten times as many samples"
@@ -132,7 +77,7 @@ def dask(sections: dict[int, Rows]) -> None:
 
 
 CHECKS: dict[str, Callable[[dict[int, Rows]], None]] = {
-    check.__name__: check for check in (inference, training, ranker, torch, lwsvm, latent, trees, dask)
+    check.__name__: check for check in (inference, training, ranker, dask)
 }
 CASES = [pytest.param(name, marks=[pytest.mark.distributed] if name == "dask" else []) for name in _TABLES]
 

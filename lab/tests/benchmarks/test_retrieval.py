@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +130,6 @@ def test_the_rate_that_validates_best_counts(
     assert record.validation == [0.2, 0.4]
     assert record.learning_rate == 1e-2
     assert record.test == {"B": dict.fromkeys(METRICS, 0.6), "C": dict.fromkeys(METRICS, 0.7)}
-
-
-def test_arms_can_be_sent_to_other_processes() -> None:
-    assert [arm.name for arm in pickle.loads(pickle.dumps(ARMS))] == [arm.name for arm in ARMS]
 
 
 def _record(seed: int, arm: str, *values: float) -> Record:

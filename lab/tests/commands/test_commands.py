@@ -34,7 +34,6 @@ REFUSED = [
     ("bench finetune --arms focal fokal", "no arm 'fokal': arms are cross-entropy, weighted"),
     ("bench finetune --quick", "cifar10-jpeg.tar.xz: set RANKWISE_DATA to the folder that has it"),
     ("bench retrieval --quick", "omniglot-small.tar.xz: set RANKWISE_DATA to the folder that has it"),
-    ("bench lwsvm", "set RANKWISE_DATA to a folder with CIFAR-10"),
     ("demo --colour", "--colour"),
     ("demo --json no/such/folder/demo.json", "no folder"),
     ("demo --json .", "is a folder"),
@@ -43,9 +42,8 @@ REFUSED = [
     ("reproduce --out file", "is a file; name a folder"),
     ("reproduce detection --quick", "neither VOCdevkit nor underwater-voc.tar.xz; pass --devkit"),
     ("reproduce cifar --quick", "name the archive, or set RANKWISE_DATA"),
-    ("reproduce --quick cifar --full", "--quick and --full cannot both be given"),
 ]
-NEED_TORCH = ("bench finetune", "bench retrieval", "bench lwsvm", "reproduce cifar")
+NEED_TORCH = ("bench finetune", "bench retrieval", "reproduce cifar")
 
 
 @pytest.mark.parametrize(("line", "said"), REFUSED, ids=[line for line, _ in REFUSED])

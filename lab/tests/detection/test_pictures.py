@@ -63,13 +63,6 @@ def test_the_longer_side_is_as_wanted(size: tuple[int, int], side: int | None, e
     assert draw(plain(*size), [[1, 1, *size]], [0.5], side=side).size == expected
 
 
-def test_a_box_of_the_whole_image_is_seen_and_so_is_its_tag() -> None:
-    frame = where(draw(plain(), [[1, 1, 960, 540]], [0.5]), ORANGE)
-    assert frame[100:500, [1, 958]].all()
-    assert frame[538, 10:950].all()
-    assert frame[:30, :60].sum() > 300
-
-
 def test_the_best_is_on_top_whatever_the_order() -> None:
     boxes, names = [[101, 101, 300, 300], [201, 201, 400, 400]], ["a", "b"]
     for scores, colour in (([2.0, 1.0], ORANGE), ([1.0, 2.0], BLUE)):
@@ -105,18 +98,6 @@ def test_a_tag_is_as_wide_as_its_text_above_its_box_and_a_score_that_rounds_to_n
     assert short[3] - short[1] >= 15  # high enough to read
     signed, zero, small = (encode(draw(plain(), BOX, [score])) for score in (-0.001, 0.0, -0.01))
     assert signed == zero != small
-
-
-def test_tags_do_not_hide_each_other_and_where_they_must_the_best_is_on_top() -> None:
-    boxes = [[401, 201, 600, 400], [402, 201, 601, 400], [401, 202, 600, 401], [403, 203, 602, 402]]
-    one = where(draw(plain(), boxes[:1], [0.55]), ORANGE).sum()
-    picture = draw(plain(), boxes, [0.55, 0.54, 0.53, 0.52], ["a", "b", "c", "d"])
-    for colour in (ORANGE, BLUE, PURPLE):
-        assert where(picture, colour).sum() > (one - 3 * 2 * (202 + 196)) * 0.8  # less its frame
-    box = [401, 201, 420, 220]
-    alone = where(draw(plain(), [box], [2.0], ["a"]), ORANGE)[:198]
-    crowd = draw(plain(), [box] * 40, [2.0, *np.linspace(1, 0, 39)], ["a"] + ["b"] * 39)
-    assert where(crowd, ORANGE)[:198][alone].all()
 
 
 @pytest.mark.parametrize(

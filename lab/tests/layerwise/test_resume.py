@@ -127,31 +127,6 @@ def test_a_run_killed_in_every_stage_and_in_the_middle_of_layers_goes_on_to_the_
         ]
 
 
-RESUMED = [
-    ("pretrain", (1, 1), {}),
-    ("warm_up", (1, 1), {}),
-    ("fit_layers", (2, 3, 4), {"loss": "hinge", "decomposition": "dc"}),
-    ("fit_layers", (2, 3, 4), {"loss": "hinge", "decomposition": "fixed"}),
-    ("fit_layers", (2, 3, 4), {"loss": "ndcg", "decomposition": "dc"}),
-    ("fit_layers", (2, 3, 4), {"loss": "ndcg", "decomposition": "fixed"}),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("what", "kills", "settings"), RESUMED)
-def test_each_stage_and_every_way_to_pose_a_layer_resume_after_several_kills(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, kills: tuple[int, ...], settings: dict[str, Any]
-) -> None:
-    settings = settings | {"max_passes": 1}
-    whole = fit(None, what, **settings)
-    for n in kills:
-        with monkeypatch.context() as patched:
-            kill_after(patched, n)
-            with pytest.raises(Killed):
-                fit(tmp_path, what, **settings)
-    assert told(fit(tmp_path, what, **settings)) == told(whole)
-
-
 def test_ctrl_c_leaves_a_checkpoint_that_the_same_network_resumes_and_a_finished_run_is_only_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

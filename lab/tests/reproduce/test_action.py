@@ -17,7 +17,6 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from small_experiments import ACTION, CLASSES, DATA
 
 from rankwise import RankSVM, RankSVMCV
-from rankwise.linear.cross_validation import Search
 
 PAIRS = [(loss, metric) for loss, metrics in MEASURES.items() for metric in metrics]
 
@@ -57,13 +56,13 @@ def test_C_is_chosen_as_RankSVMCV_chooses_it_and_a_model_trained_anew_has_the_ke
 
 
 def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran, run = [], Search.run
+    ran, fit = [], RankSVMCV.fit
 
-    def noted(self: Search, jobs: Any) -> Any:
-        ran.append(self.tasks[0][0].inference.loss.name)
-        return run(self, jobs)
+    def noted(self: RankSVMCV, *given: Any) -> Any:
+        ran.append(self.loss)
+        return fit(self, *given)
 
-    monkeypatch.setattr(Search, "run", noted)
+    monkeypatch.setattr(RankSVMCV, "fit", noted)
     for _ in range(2):
         experiment = ActionExperiment(DATA, tmp_path, ACTION)
         values = [experiment.chosen(1, loss, metric) for loss, metric in PAIRS]

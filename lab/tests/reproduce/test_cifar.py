@@ -231,6 +231,8 @@ def test_options_change_the_plan() -> None:
         return found
 
     assert plan() == Plan()
+    with pytest.raises(ValueError, match="--quick and --full cannot both be given"):
+        plan("--quick", "--full")
     assert plan("--quick") == Plan.quick()
     assert plan("--full", "--seeds", "2") == replace(Plan.full(), seeds=(0, 1))
     assert plan("--width", "1", "--train", "27") == Plan(width=1, n_train=27)

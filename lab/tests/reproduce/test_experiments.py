@@ -7,15 +7,20 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rankwise_lab.reproduce import action_page, cifar_page, scaling_page, timing_page
 from rankwise_lab.reproduce.action import MEASURES
 from rankwise_lab.reproduce.beside import TITLES
+from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import QS
+from rankwise_lab.reproduce.timing import TimingExperiment
 from rankwise_lab.reproduce.timing_results import QUOTIENTS
+from small_experiments import ACTION, DATA
 
 experiments = pytest.mark.parametrize("name", TITLES)
 # Where times are not all there is, they are left out of a comparison of two runs.
@@ -79,6 +84,16 @@ def test_results_of_another_plan_are_not_mixed_in(name: str, wholes: Any) -> Non
         ValueError, match=r"another plan or of other \w+ \(plan\..* there, .* here.*\): name another --out"
     ):
         case.make(wholes.folder, case.other, lambda line: None)
+
+
+@pytest.mark.parametrize("name", ["timing", "scaling"])
+def test_times_of_other_samples_or_at_another_choice_of_C_are_not_mixed_in(name: str, wholes: Any) -> None:
+    wholes.part(name)
+    experiment = {"timing": TimingExperiment, "scaling": ScalingExperiment}[name]
+    for data, plan in ((DATA._replace(digest="abd"), ACTION), (DATA, replace(ACTION, folds=2))):
+        other: Any = SimpleNamespace(data=data, classes=[0, 1, 2], chosen=lambda *_: 1.0, plan=plan)
+        with pytest.raises(ValueError, match=r"results of another plan or of other samples \(.*\): name another --out"):
+            experiment(other, wholes.folder / name, wholes.case(name).plan)
 
 
 @experiments

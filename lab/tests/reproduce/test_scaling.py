@@ -222,13 +222,6 @@ def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, t
     assert points[0]["load"] == [0.5, 0.5]
 
 
-def test_results_of_other_samples_or_another_choice_of_C_are_not_mixed_in(data: ActionData, tmp_path: Path) -> None:
-    experiment(data, tmp_path)
-    for other in ({"data": data._replace(digest="4567")}, {"data": data, "action_plan": action.Plan.quick()}):
-        with pytest.raises(ValueError, match=r"results of another plan or of other samples \(.*\): name another --out"):
-            experiment(folder=tmp_path, **other)
-
-
 @pytest.fixture
 def found(data: ActionData, tmp_path: Path, timed: list[Any]) -> dict[str, Any]:
     one = experiment(data, tmp_path / "scaling")
