@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import inference, latent_scale, processes, small
+from rankwise_lab.benchmarks import inference, processes
 from rankwise_lab.benchmarks.plan import at_most
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
@@ -104,18 +104,6 @@ def test_difficult_scores_are_as_they_are_said_to_be() -> None:
     assert (sample.relevant[changed], sample.scores[changed]) == (False, np.float32(1e12))
 
 
-def test_queries_have_a_tenth_of_relevant_samples_each() -> None:
-    equal, ragged = small.equal_queries(30), small.ragged_queries(10_000)
-    assert np.bincount(equal.qid).tolist() == 30 * [100]
-    assert np.bincount(equal.qid, equal.relevant).tolist() == 30 * [10]
-    sizes = np.bincount(ragged.qid)
-    assert sizes.min() >= 10
-    assert sizes.max() <= 1000
-    assert 5000 < sizes.sum() < 20_000
-    assert (np.diff(ragged.qid) >= 0).all()
-    assert np.bincount(ragged.qid, ragged.relevant).tolist() == np.ceil(0.1 * sizes).tolist()
-
-
 @pytest.mark.parametrize("order", scores.ORDERS)
 def test_orders_rearrange_the_negatives_only(order: str) -> None:
     sample, plain = scores.in_order(order, *SIZE), scores.normal(*SIZE)
@@ -166,17 +154,3 @@ def test_growth_is_what_a_task_holds_at_its_peak(measure: Any, low: float, high:
         assert growth is None
     else:
         assert low * 2**20 < growth < high * 2**20
-
-
-def test_one_window_of_each_positive_bag_of_bench_latent_is_shifted(tmp_path: Path) -> None:
-    sizes = latent_scale.Sizes(windows=2000, features=8, bags=100, positives=10, repeats=1)
-    problem = latent_scale._problem(sizes, str(tmp_path))
-    assert (len(problem.bags), problem.bags.n_candidates, int(problem.y.sum())) == (100, 2000, 10)
-    plain = np.random.default_rng(0)
-    plain.choice(100, 10, replace=False)
-    plain.standard_normal(8)
-    plain.integers(0, np.full(10, 20))
-    moved = np.asarray(problem.bags.features) - plain.standard_normal((2000, 8), np.float32)
-    shifted = np.flatnonzero(np.abs(moved).max(axis=1) > 1e-3)
-    assert np.array_equal(shifted // 20, np.flatnonzero(problem.y))
-    np.testing.assert_allclose(np.linalg.norm(moved[shifted], axis=1), 5.0, rtol=1e-4)

@@ -56,18 +56,6 @@ def training(sections: dict[int, Rows]) -> None:
     assert [row["met"] for row in apart] == [True, True], "methods differ in speed alone"
 
 
-def ranker(sections: dict[int, Rows]) -> None:
-    cost, *_, memory = sections[1]
-    assert cost["target"] == {"sense": "<=", "bound": 5.0}
-    assert memory["measured"] is None or 0 < memory["measured"] < 500
-    assert (len(sections[2]), len(sections[3])) == (3 * 4, 9 * 2)
-    first, second = sections[2][:2]
-    means = first["parts"]
-    assert first["measured"] == pytest.approx(means["ranker"] - means["logistic"])
-    assert second["measured"] == pytest.approx(means["ranker"] - means["svc"])
-    assert _bounds(sections[2][:4]) == [0.008, 0.0, None, None]
-
-
 def dask(sections: dict[int, Rows]) -> None:
     small, large = (row["measured"] for row in _only(sections[1], "sent per step"))
     assert large < 3 * small, "of ten times as many samples"
@@ -76,9 +64,7 @@ def dask(sections: dict[int, Rows]) -> None:
     assert scaling["measured"] == pytest.approx(scaling["parts"]["1 worker"] / scaling["parts"]["2 workers"])
 
 
-CHECKS: dict[str, Callable[[dict[int, Rows]], None]] = {
-    check.__name__: check for check in (inference, training, ranker, dask)
-}
+CHECKS: dict[str, Callable[[dict[int, Rows]], None]] = {check.__name__: check for check in (inference, training, dask)}
 CASES = [pytest.param(name, marks=[pytest.mark.distributed] if name == "dask" else []) for name in _TABLES]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -90,27 +89,6 @@ def test_each_arm_retrieves_bars_better_than_where_it_started(arm: Arm) -> None:
         train(model, bars(0), arm.make(Shape(4, 8)), (4, 4), 40, 1e-2, np.random.default_rng(0))
     assert before < 0.6
     assert judge(model, bars(1))["MAP@R"] > before + 0.1
-
-
-def test_what_a_loss_learns_itself_is_trained_a_hundred_times_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates: list[list[float]] = []
-
-    class Recorder(torch.optim.Adam):  # type: ignore[misc, name-defined]
-        def step(self, closure: Any = None) -> Any:
-            rates.append([group["lr"] for group in self.param_groups])
-            return super().step(closure)
-
-    class Proxies(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.proxies = torch.nn.Parameter(torch.ones(8))
-
-        def forward(self, embeddings: Any, labels: Any) -> Any:
-            return (embeddings * self.proxies).sum()
-
-    monkeypatch.setattr(torch.optim, "Adam", Recorder)
-    train(network(4, 8), bars(0), Proxies(), (2, 2), 2, 1e-3, np.random.default_rng(0))
-    np.testing.assert_allclose(rates, [[1e-3, 1e-1], [0.5e-3, 0.5e-1]], rtol=1e-9)
 
 
 def test_smooth_ap_tends_to_average_precision_of_every_query_against_the_others() -> None:

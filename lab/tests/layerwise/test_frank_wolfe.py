@@ -217,25 +217,6 @@ def test_a_step_never_raises_the_true_objective_and_says_what_is_in_the_network(
             assert key.startswith(f"{problem.position}.") or torch.equal(part, others[key])
 
 
-def test_a_step_is_halved_for_as_long_as_that_is_better_without_mu() -> None:
-    fractions = set()
-    for seed in range(24):
-        problem = problem_of(("fixed", "fixed, compressed", "fixed, convolution")[seed % 3], LOSSES[seed % 6], seed)
-        origin, (solver, step) = problem.start, stepped(problem, 1e-2, 1e-4 if seed < 12 else 0.1)
-        without = {}
-        for halving in range(7):
-            W = origin + 0.5**halving * (solver.average - origin)
-            true = problem.loss(W) + 0.5 * 1e-2 * W.square().sum().item()
-            without[0.5**halving] = true, solver.objective(W) <= step.start
-        allowed = [fraction for fraction, (_, lower) in without.items() if lower]
-        wanted = allowed[0] if allowed else 0.0
-        while wanted > 0.5**6 and without[wanted / 2][0] < without[wanted][0] and without[wanted / 2][1]:
-            wanted /= 2
-        assert step.fraction == wanted
-        fractions.add(wanted)
-    assert {0.5, 1.0} <= fractions
-
-
 def test_the_risk_at_the_start_is_taken_as_given_and_no_step_if_all_are_worse() -> None:
     problem = problem_of("exact", "ap")
     solver = LayerSolver(problem, 0.01, 0.01)

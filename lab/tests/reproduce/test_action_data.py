@@ -219,19 +219,6 @@ def test_an_activation_is_the_mean_distance_less_the_distance_summed_over_a_quad
     np.testing.assert_allclose(found, expected.reshape(3, 20), rtol=RTOL, atol=1e-4)
 
 
-def test_each_centre_is_the_mean_of_the_rows_nearest_to_it() -> None:
-    rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
-    centres = patches._k_means(rows, 3, np.random.default_rng(1))
-    nearest = np.linalg.norm(rows[:, None] - centres, axis=2).argmin(axis=1)
-    np.testing.assert_allclose(centres, [rows[nearest == j].mean(axis=0) for j in range(3)], atol=1e-5)
-
-
-def test_a_centre_that_no_row_is_nearest_to_stays() -> None:
-    rows = np.repeat(np.array([[1.0, 2.0], [3.0, 5.0]], np.float32), 10, axis=0)
-    centres = patches._k_means(rows, 6, np.random.default_rng(0))
-    assert {tuple(row) for row in centres.tolist()} == {(1.0, 2.0), (3.0, 5.0)}
-
-
 @pytest.mark.usefixtures("few_patches")
 def test_detectors_are_the_same_whenever_they_are_learnt_and_others_by_another_seed() -> None:
     one, two, other = (learn_detectors(images_of(20), 7, 3, seed) for seed in (0, 0, 1))
