@@ -48,15 +48,13 @@ NEED_TORCH = ("bench finetune", "bench retrieval", "reproduce cifar")
 
 @pytest.mark.parametrize(("line", "said"), REFUSED, ids=[line for line, _ in REFUSED])
 def test_what_makes_no_sense_or_lacks_data_is_refused_in_one_line(
-    line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    line: str, said: str, place: Path, capsys: Capture
 ) -> None:
     if line.startswith(NEED_TORCH):
         pytest.importorskip("torch")
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
     Path("file").write_text("kept\n", encoding="utf-8")
     assert said in refused(capsys, line)
-    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["kept\n"]
+    assert [path.read_text(encoding="utf-8") for path in place.iterdir()] == ["kept\n"]
 
 
 # A command line in a world where a module is not there.

@@ -34,15 +34,11 @@ LOSSES = ("zero-one", "ap", "ndcg")
 
 
 @pytest.fixture
-def data(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(images: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The archive in the data folder; commands are run beside it, with the tiny plan if quick."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(cifar.Plan, "quick", lambda: PLAN)
-    (tmp_path / "data").mkdir()
-    shutil.copy(images, tmp_path / "data" / ARCHIVE)
-    return tmp_path / "data" / ARCHIVE
+    (place / "data").mkdir()
+    return Path(shutil.copy(images, place / "data" / ARCHIVE))
 
 
 def numbered(n: int, n_test: int, n_classes: int) -> Cifar10:

@@ -29,15 +29,6 @@ COMMAND = ["reproduce", "detection", "--features", "features", "--quick"]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that commands are run in, on a machine without data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "data"))
-    return tmp_path
-
-
-@pytest.fixture
 def store(place: Path, features: Path) -> FeatureStore:
     """A test's own copy of the features."""
     return FeatureStore.open(shutil.copytree(features, place / "features"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import QS
 from rankwise_lab.reproduce.timing import TimingExperiment
 from rankwise_lab.reproduce.timing_results import QUOTIENTS
-from small_experiments import ACTION, DATA
+from small_experiments import ACTION, DATA, put
 
 experiments = pytest.mark.parametrize("name", TITLES)
 # Where times are not all there is, they are left out of a comparison of two runs.
@@ -129,13 +129,6 @@ def test_without_matplotlib_a_line_says_that_there_are_no_figures(
     assert part.figures == {}
     page_of(part)
     assert "No figures: Matplotlib is not installed" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-def put(found: Any, path: Sequence[Any], value: Any) -> None:
-    """Change one number of a document."""
-    for key in path[:-1]:
-        found = found[key]
-    found[path[-1]] = value
 
 
 AP_MEAN, OLDER = ("difference", "ap", "mean"), ("faster", QUOTIENTS[3].name, "total")

@@ -12,6 +12,7 @@ from rankwise_lab.reproduce import timing_results as timed
 from rankwise_lab.reproduce.beside import TITLES
 from rankwise_lab.reproduce.cifar_results import PAPER as CIFAR_PAPER
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, ZERO_ONE
+from small_experiments import put
 
 Found = dict[str, Any]
 
@@ -76,13 +77,6 @@ EXPERIMENTS: dict[str, tuple[Callable[[], Found], Callable[[Found], Sequence[Cla
     "detection": (detection, detection_page.claims),
     "cifar": (cifar, cifar_page.claims),
 }
-
-
-def put(found: Found, path: Sequence[Any], value: Any) -> None:
-    """Change one number of a document."""
-    for key in path[:-1]:
-        found = found[key]
-    found[path[-1]] = value
 
 
 def test_every_experiment_of_the_report_has_claims() -> None:
