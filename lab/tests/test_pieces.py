@@ -97,9 +97,7 @@ def test_a_checkpoint_stays_until_its_piece_is_finished(tmp_path: Path) -> None:
     ],
     ids=["plan", "inner", "version", "data", "after", "version after"],
 )
-def test_a_store_of_something_else_is_refused_with_what_differs_and_kept(
-    plan: Plan, data: dict[str, str], after: Plan, told: str, tmp_path: Path
-) -> None:
+def test_a_store_of_something_else(plan: Plan, data: dict[str, str], after: Plan, told: str, tmp_path: Path) -> None:
     Pieces(tmp_path, Plan(), DATA, after=Plan()).write("one", {})
     before = content(tmp_path)
     with pytest.raises(ValueError, match="results of another plan") as refused:
@@ -168,9 +166,7 @@ for k in range(4):
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_run_that_is_killed_again_and_again_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
-) -> None:
+def test_a_run_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str) -> None:
     monkeypatch.chdir(tmp_path)
     modules = [str(Path(file).parent) for file in (__file__, archives.__file__)]
     before: dict[str, tuple[bytes, int]] = {}

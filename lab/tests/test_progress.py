@@ -59,9 +59,7 @@ def test_on_a_terminal_a_bar_is_drawn_taken_away_and_brought_back(terminal: Term
     assert threading.active_count() == before, "a bar has no thread"
 
 
-def test_steps_that_tell_when_they_are_done_are_counted_then_until_one_fails(
-    terminal: Terminal,
-) -> None:
+def test_steps_are_counted_when_they_are_done_until_one_fails(terminal: Terminal) -> None:
     progress = Progress(terminal)
     seen = []
 

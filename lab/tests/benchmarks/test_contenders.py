@@ -77,9 +77,7 @@ def noisy() -> Samples:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("contender", ALL_CONTENDERS, ids=lambda contender: contender.name)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def test_every_contender_ranks_better_than_chance(
-    contender: Contender, form: Callable[[Any], Any], noisy: Samples
-) -> None:
+def test_contenders_rank_better_than_chance(contender: Contender, form: Callable[[Any], Any], noisy: Samples) -> None:
     X, y = noisy
     model, C = contender.fit(form(X[:80]), y[:80], 3)
     scores = model.decision_function(form(X[80:]))

@@ -132,9 +132,7 @@ def test_each_arm_ranks_colours_better_than_where_it_started(arm: Arm, cifar: Ci
     assert mean_ap(model, problem.test) > 0.95
 
 
-def test_training_twice_gives_the_same_weights_at_rates_that_fall_along_half_a_cosine(
-    cifar: Cifar10, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_twice_gives_the_same_weights(cifar: Cifar10, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, rates, models = draw(cifar, SIZES, 0.0, 0), [], []
     threads, state = torch.get_num_threads(), torch.get_rng_state()
 
@@ -156,9 +154,7 @@ def test_training_twice_gives_the_same_weights_at_rates_that_fall_along_half_a_c
     np.testing.assert_allclose(rates, np.tile(0.5e-2 * (1 + np.cos(np.pi * np.arange(4) / 4)), 2), rtol=RTOL)
 
 
-def test_arms_continue_one_network_or_begin_anew_for_as_long_each_time_with_a_loss_of_their_own(
-    cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arms_continue_one_network_or_begin(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     memories: list[int] = []
     memory = finetune_model.ScoreMemory
@@ -182,9 +178,7 @@ def test_arms_continue_one_network_or_begin_anew_for_as_long_each_time_with_a_lo
     assert memories == [2 * 6 + 2 * 20] * len(CHOICES)
 
 
-def test_the_choice_that_validates_best_counts_and_other_images_are_refused(
-    cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_choice_that_validates_best(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judgements = iter([0.1, 0.2, 0.6, 0.4, 0.7])
     monkeypatch.setattr(finetune, "mean_ap", lambda model, part: next(judgements))
     (record,) = run(tmp_path / "r", (0,), PLAN, [PLAIN])

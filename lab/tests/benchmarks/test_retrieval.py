@@ -99,9 +99,7 @@ def test_smooth_ap_tends_to_average_precision_of_every_query_against_the_others(
     assert value.item() == pytest.approx(expected, abs=0.05)
 
 
-def test_the_rate_that_validates_best_counts(
-    omniglot_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rate_that_validates_best(omniglot_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judgements = iter([0.2, 0.4, 0.6, 0.7])
     monkeypatch.setattr(retrieval, "judge", lambda model, drawings: dict.fromkeys(METRICS, next(judgements)))
     (record,) = run(tmp_path, (0,), PLAN, [BY_NAME["hinge"]])

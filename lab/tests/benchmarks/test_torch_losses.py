@@ -75,9 +75,7 @@ def test_a_peer_that_runs_out_of_memory_is_a_row_that_says_so() -> None:
         (1, OURS_ONLY, OSError),
     ],
 )
-def test_a_peer_is_a_multiple_of_ours_or_told_how_it_ended(
-    status: int | None, said: str, expected: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_said_of_a_peer(status: int | None, said: str, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **options: Any) -> Any:
         if status is None:
             raise subprocess.TimeoutExpired(command, options["timeout"], output=said.encode())

@@ -47,9 +47,7 @@ NEED_TORCH = ("bench finetune", "bench retrieval", "reproduce cifar")
 
 
 @pytest.mark.parametrize(("line", "said"), REFUSED, ids=[line for line, _ in REFUSED])
-def test_what_makes_no_sense_or_lacks_data_is_refused_in_one_line(
-    line: str, said: str, place: Path, capsys: Capture
-) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(line: str, said: str, place: Path, capsys: Capture) -> None:
     if line.startswith(NEED_TORCH):
         pytest.importorskip("torch")
     Path("file").write_text("kept\n", encoding="utf-8")

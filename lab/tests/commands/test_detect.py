@@ -208,9 +208,7 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture) -> None:
     assert not Path("n.rw").exists()
 
 
-def test_other_features_and_a_class_without_images_are_refused(
-    model: Path, capsys: Capture, write_features: Callable[..., Path]
-) -> None:
+def test_features_that_do_not_fit(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
     other = write_features(model.parent / "other" / "features", dim=5)
     line = refused(capsys, "evaluate", "m.rw", other)
     assert "prepared with dim 5, but the model was trained with 8" in line

@@ -64,9 +64,7 @@ def test_images_come_by_class_and_number_with_colours_first_from_an_archive_or_a
         np.testing.assert_allclose(colours_of(found.test_images), list(COLOURS.values()), atol=ATOL)
 
 
-def test_what_was_decoded_is_kept_and_read_back_the_same(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_decoded_is_kept(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_cifar10(small, tmp_path / "cache")
     monkeypatch.setattr(cifar10, "_archived", lambda archive: pytest.fail("decoded again"))
     second = load_cifar10(str(small), tmp_path / "cache")
@@ -76,9 +74,7 @@ def test_what_was_decoded_is_kept_and_read_back_the_same(
         assert a.dtype == b.dtype
 
 
-def test_what_changed_is_read_again_and_the_cache_is_where_the_environment_says(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changed_is_read_again(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "elsewhere"))
     folder = write_folder(tmp_path / "here", small_members())
     for path in (small, folder):
@@ -201,9 +197,7 @@ def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -
     assert all(line.startswith("here.png ") for line in told)
 
 
-def test_folders_of_other_sets_in_the_data_folder_are_not_taken_for_cifar(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_other_sets_are_not_taken_for_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
     write_folder(tmp_path, small_members())
     assert find_cifar10(tmp_path) == tmp_path

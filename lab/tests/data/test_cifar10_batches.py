@@ -153,9 +153,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_batch_of_something_else_is_refused_and_neither_runs_nor_takes_memory(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_batch_is_refused_and_does_not_run(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cifar10_batches, "_MOST_OPCODES", 1 << 14)
     payload, said = REFUSED[case]
@@ -231,9 +229,7 @@ def test_a_file_damaged_anywhere_is_read_or_refused_and_nothing_else() -> None:
 # Where it is looked for
 
 
-def test_published_files_are_found_before_pictures_and_the_unpacked_before_the_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_published_files_are_found_before_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
     (tmp_path / "cifar10-jpeg.tar.xz").touch()
     assert find_cifar10() == find_cifar10(tmp_path) == tmp_path / "cifar10-jpeg.tar.xz"

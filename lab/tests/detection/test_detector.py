@@ -142,9 +142,7 @@ def test_detections_are_the_windows_that_suppression_keeps(store: FeatureStore, 
         assert (overlaps[np.triu_indices(kept.size, 1)] <= 0.4).all()
 
 
-def test_detections_and_truths_speak_of_the_same_images_and_both_kinds_of_one_curve(
-    store: FeatureStore, disc: LatentRankSVM
-) -> None:
+def test_detections_and_truths_are_of_the_same_images(store: FeatureStore, disc: LatentRankSVM) -> None:
     both = detectors.evaluate(disc, store, "disc", ("val", "test"), overlap=0.3)
     assert both.n_positives == sum(len(boxes) for boxes, _ in store.truth("disc", ("val", "test")))
     assert both.value > 0.8
@@ -164,9 +162,7 @@ def test_a_detector_comes_back_from_its_file(store: FeatureStore, tmp_path: Path
     assert model.checkpoint == tmp_path / "checkpoint"
 
 
-def test_a_detector_is_refused_features_of_another_kind_and_another_model_is_none(
-    store: FeatureStore, disc: LatentRankSVM, tmp_path: Path
-) -> None:
+def test_features_of_another_kind_are_refused(store: FeatureStore, disc: LatentRankSVM, tmp_path: Path) -> None:
     write_detector(tmp_path / "m.rw", disc, "disc", store.settings)
     stored = read_detector(tmp_path / "m.rw")
     store.settings["max_windows"] = 7

@@ -34,9 +34,7 @@ def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize(("shape", "box"), [((960, 540), BOX), ((96, 54), [[11, 21, 30, 40]])])
-def test_a_frame_is_around_the_pixels_of_its_box_with_a_dark_rim_on_an_enlarged_image_too(
-    shape: tuple[int, int], box: list[list[int]]
-) -> None:
+def test_a_frame_with_a_dark_rim_is_around_the_box(shape: tuple[int, int], box: list[list[int]]) -> None:
     picture = draw(plain(*shape), box, [0.5])
     assert picture.size == (960, 540)
     frame = where(picture, ORANGE)

@@ -54,9 +54,7 @@ def small_model() -> nn.Module:
     return nn.Conv2d(3, 5, 3)
 
 
-def test_images_become_bags_of_windows_in_the_order_of_the_sets_with_progress_once(
-    devkit: Path, tmp_path: Path
-) -> None:
+def test_images_become_bags_of_windows_in_the_order_of_the_sets(devkit: Path, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     for _ in range(2):
         store = prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda *at: told.append(at), **QUICK)
@@ -76,9 +74,7 @@ def test_images_become_bags_of_windows_in_the_order_of_the_sets_with_progress_on
 
 
 @pytest.mark.parametrize("proposals", ["fast", "sliding"])
-def test_files_are_the_same_with_any_number_of_workers_and_have_the_settings_and_nothing_of_the_machine(
-    devkit: Path, tmp_path: Path, proposals: str
-) -> None:
+def test_files_are_the_same_with_any_number_of_workers(devkit: Path, tmp_path: Path, proposals: str) -> None:
     options = {"proposals": proposals, "context": 0.25, **QUICK}
     for workers in (1, 2, 5):
         prepare(devkit, tmp_path / f"{workers}", model=small_model(), workers=workers, **options)

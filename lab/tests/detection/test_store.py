@@ -150,9 +150,7 @@ KILLED: list[tuple[int, Callable[[Path], object]]] = [
 
 
 @pytest.mark.parametrize(("done", "kill"), KILLED)
-def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_files(
-    whole: Path, tmp_path: Path, done: int, kill: Callable[[Path], object]
-) -> None:
+def test_a_run_killed_at_any_moment(whole: Path, tmp_path: Path, done: int, kill: Callable[[Path], object]) -> None:
     write(tmp_path / "begun", 0, done, finish=False)
     kill(tmp_path / "begun")
     if kill is not not_cleared:

@@ -251,9 +251,7 @@ SPOILT: list[tuple[Callable[[Year], object], str]] = [
 
 @pytest.mark.skipif(os.name != "posix", reason="no named pipes here")
 @pytest.mark.parametrize(("spoil", "says"), SPOILT)
-def test_a_folder_with_something_bad_or_missing_is_refused_by_file(
-    year: Year, spoil: Callable[[Year], object], says: str
-) -> None:
+def test_a_bad_folder_is_refused_by_file(year: Year, spoil: Callable[[Year], object], says: str) -> None:
     spoil(year)
     with pytest.raises(VocError, match=says):
         read_voc(year.root)

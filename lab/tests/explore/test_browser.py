@@ -242,9 +242,7 @@ CROWDS = {
 
 @pytest.mark.usefixtures("without_motion")
 @pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
-def test_nothing_is_wider_than_the_window_marks_never_overlap_and_arrows_are_painted_last_and_clear_of_marks(
-    page: Page, size: tuple[int, int]
-) -> None:
+def test_nothing_leaves_the_window_and_marks_never_overlap(page: Page, size: tuple[int, int]) -> None:
     page.open("", size)
     for crowd, (fragment, count) in CROWDS.items():
         page.turn(fragment)

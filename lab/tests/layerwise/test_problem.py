@@ -57,9 +57,7 @@ def put(net: Any, k: int, W: Any) -> Any:
 
 @pytest.mark.slow
 @problems
-def test_the_function_of_a_block_is_the_loss_where_exact_and_else_touches_it_at_the_start(
-    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
-) -> None:
+def test_a_function_touches_the_loss(name: str, k: int, kind: str, loss: str, rng: np.random.Generator) -> None:
     problem = problem_of(name, k, kind, loss)
     last = k == len(problem.net) - 1
     assert problem.kind == ("exact" if last else kind)
@@ -81,9 +79,7 @@ def test_the_function_of_a_block_is_the_loss_where_exact_and_else_touches_it_at_
 
 @pytest.mark.slow
 @problems
-def test_the_function_of_a_block_is_convex_and_planes_touch_it_from_below(
-    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
-) -> None:
+def test_a_function_is_convex(name: str, k: int, kind: str, loss: str, rng: np.random.Generator) -> None:
     problem = problem_of(name, k, kind, loss)
     for at in range(SEGMENTS):
         b, t, size = at % 2, rng.random(), 10.0 ** (at % 3 - 2)
@@ -100,9 +96,7 @@ def test_the_function_of_a_block_is_convex_and_planes_touch_it_from_below(
 
 
 @problems
-def test_gradients_are_those_of_finite_differences_however_they_are_kept(
-    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
-) -> None:
+def test_gradients_by_finite_differences(name: str, k: int, kind: str, loss: str, rng: np.random.Generator) -> None:
     problem = problem_of(name, k, kind, loss)
     W = around(problem, rng, 0.5)
     planes = {}
@@ -124,9 +118,7 @@ def test_gradients_are_those_of_finite_differences_however_they_are_kept(
 @pytest.mark.parametrize(
     ("name", "k", "n", "compressed"), [(DENSE, 0, 4, True), (DENSE, 0, 5, False), (CONVOLUTIONAL, 4, 1, False)]
 )
-def test_gradients_are_kept_by_sample_where_a_block_has_fewer_samples_than_a_dense_layer_inputs(
-    name: str, k: int, n: int, compressed: bool
-) -> None:
+def test_few_gradients_are_kept_by_sample(name: str, k: int, n: int, compressed: bool) -> None:
     blocks = samples(name, n, block_size=n)
     assert LayerProblem(made(name)[0], k, blocks, BlockLoss("ap", N_CLASSES)).compressed is compressed
 

@@ -127,9 +127,7 @@ def test_a_run_killed_in_every_stage_and_in_the_middle_of_layers_goes_on_to_the_
         ]
 
 
-def test_ctrl_c_leaves_a_checkpoint_that_the_same_network_resumes_and_a_finished_run_is_only_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_ctrl_c_the_same_network_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(error: type[BaseException]) -> Any:
         def refused(*given: Any) -> None:
             raise error

@@ -35,9 +35,7 @@ def measured(metric: str, scores: NDArray[Any], relevant: NDArray[np.bool_]) -> 
 
 
 @pytest.mark.parametrize(("loss", "metric"), PAIRS)
-def test_C_is_chosen_as_RankSVMCV_chooses_it_and_a_model_trained_anew_has_the_kept_value(
-    part: Part, loss: str, metric: str
-) -> None:
+def test_C_is_chosen_as_RankSVMCV_chooses_it(part: Part, loss: str, metric: str) -> None:
     X = DATA.X.astype(float)
     for k, one in enumerate(part.found["classes"]):
         found, Cs, y = one[loss][metric], one[loss]["Cs"], DATA.Y[:, k]
@@ -71,9 +69,7 @@ def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("metric", PAPER)
-def test_intervals_are_quantiles_of_differences_over_the_same_redrawn_samples(
-    wholes: Any, part: Part, metric: str
-) -> None:
+def test_intervals_are_quantiles_over_the_same_redrawn_samples(wholes: Any, part: Part, metric: str) -> None:
     experiment = ActionExperiment(DATA, wholes.folder / "action", ACTION)
     rng, n = np.random.default_rng(ACTION.seed), len(DATA.X_test)
     rows = [rng.integers(n, size=n) for _ in range(ACTION.draws)]

@@ -59,9 +59,7 @@ def test_digits_are_there_where_nothing_else_is() -> None:
 
 
 @pytest.mark.usefixtures("few_patches")
-def test_the_same_data_are_found_again_from_the_cache_and_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_data_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = find_action(quick=True)
     assert len(list((tmp_path / "cache").glob("action-*.npz"))) == 1
     with monkeypatch.context() as patched:

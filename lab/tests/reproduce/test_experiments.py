@@ -50,9 +50,7 @@ def pieces(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 @experiments
-def test_a_run_that_is_cut_off_keeps_what_is_finished_and_goes_on_to_the_same_results(
-    name: str, wholes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_cut_off_goes_on(name: str, wholes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, whole, said = wholes.case(name), wholes.part(name), []
     monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)  # figures take the longest
 
@@ -97,9 +95,7 @@ def test_times_of_other_samples_or_at_another_choice_of_C_are_not_mixed_in(name:
 
 
 @experiments
-def test_a_part_becomes_a_page_with_its_tables_and_figures(
-    name: str, wholes: Any, page_of: Any, tmp_path: Path
-) -> None:
+def test_a_part_becomes_a_page(name: str, wholes: Any, page_of: Any, tmp_path: Path) -> None:
     part = wholes.part(name)
     page = page_of(part)
     assert len(page.ids) == len(set(page.ids))
@@ -168,9 +164,7 @@ PAGES: dict[str, Any] = {"action": action_page, "timing": timing_page, "scaling"
 
 
 @pytest.mark.parametrize(("name", "changes", "said"), SENTENCES)
-def test_sentences_follow_the_numbers(
-    name: str, changes: list[tuple[tuple[Any, ...], Any]], said: str, wholes: Any
-) -> None:
+def test_sentences(name: str, changes: list[tuple[tuple[Any, ...], Any]], said: str, wholes: Any) -> None:
     found = deepcopy(wholes.found(name))
     for path, value in changes:
         put(found, path, value)

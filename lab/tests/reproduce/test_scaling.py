@@ -18,7 +18,6 @@ from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
     ROWS,
-    ZERO_ONE,
     Curve,
     axes,
     largest_of,
@@ -27,15 +26,7 @@ from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 from rankwise_lab.reproduce.scaling_results import document, law_table, moves, panel_of, stops
 from small_experiments import SCALING as PLAN
 
-from rankwise import NDCG, RankSVM
-
 CLASSES = ("jumping", "phoning", "running")
-CS = {"zero-one": 0.1, "ap": 3.0, "ndcg": 5.0}
-
-
-def chosen(k: int, loss: str, metric: str) -> float:
-    assert (k, metric) in ((1, "ap"), (1, "ndcg"))
-    return CS[loss]
 
 
 @pytest.fixture
@@ -58,7 +49,7 @@ def experiment(
     **more: Any,
 ) -> ScalingExperiment:
     known = list(range(len(data.classes))) if classes is None else classes
-    chooser: Any = SimpleNamespace(data=data, classes=known, chosen=chosen, plan=action_plan)
+    chooser: Any = SimpleNamespace(data=data, classes=known, chosen=lambda *_: 0.1, plan=action_plan)
     return ScalingExperiment(chooser, folder, plan, **more)
 
 
@@ -173,34 +164,7 @@ def test_the_papers_class_is_taken_and_else_the_first_that_is_not_too_rare(data:
         experiment(data._replace(Y=rare), tmp_path / "e", classes=[1])
 
 
-def test_models_are_trained_with_each_method_on_samples_of_the_class(
-    data: ActionData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fits: list[tuple[Any, ...]] = []
-    fit_model = RankSVM.fit
-
-    def watched(self: RankSVM, X: Any, y: Any) -> Any:
-        fits.append((self.loss, self.method, self.C, self.max_iter, X.shape[0], int(np.sum(y))))
-        places = [int(np.flatnonzero((row == data.X).all(axis=1))[0]) for row in X]
-        np.testing.assert_array_equal(data.Y[places, 1], y)
-        return fit_model(self, X, y)
-
-    monkeypatch.setattr(RankSVM, "fit", watched)
-    found = experiment(data, tmp_path)._trained(11, 110)
-    assert {name: list(row) for name, row in found.items()} == {name: list(row) for name, row in ROWS.items()}
-    for row in found.values():
-        assert all(point["calls"] > 1 and point["seconds"] > 0.0 and point["converged"] for point in row.values())
-    assert found["ap"][ZERO_ONE] == found["ndcg"][ZERO_ONE]  # one C, one training
-    whole = [one for one in fits if one[3] > 3]
-    assert len(whole) == len({(str(one[0]), one[1], id(one[0])) for one in whole}) == 8
-    assert {one[4:] for one in fits} == {(121, 11)}
-    assert {one[2] for one in fits if one[0] == "ap"} == {CS["ap"]}
-    assert sum(isinstance(one[0], NDCG) for one in whole) == 1
-
-
-def test_quadratic_methods_stop_at_their_bound_and_others_never(
-    data: ActionData, tmp_path: Path, timed: list[tuple[str, int, int]]
-) -> None:
+def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: list[tuple[str, int, int]]) -> None:
     one = experiment(data, tmp_path)
     found = document(one, one.run(), {})
     bounds = {"yue": PLAN.pairs, "tabulated": PLAN.pairs, "published": 0.2 * PLAN.pairs}

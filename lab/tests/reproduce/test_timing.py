@@ -44,9 +44,7 @@ def test_every_method_trains_the_same_model_at_the_C_that_was_chosen(chosen: Act
             assert one["calls"] >= 2
 
 
-def test_methods_are_warmed_up_and_then_take_turns_with_one_thread(
-    chosen: ActionExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_methods_take_turns(chosen: ActionExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, str, str]] = []
     threads: set[int] = set()
     hinge = timing.structured_hinge
