@@ -5,13 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dying import killed_by
-
-
-@pytest.fixture
-def dying() -> str:
-    """Code after which a program is killed at the n-th piece or document that is written, n its first argument."""
-    return killed_by("rankwise_lab", "pieces", "write_bytes")
 
 
 @pytest.fixture

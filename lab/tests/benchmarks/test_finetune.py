@@ -192,16 +192,6 @@ def test_the_choice_that_validates_best(cifar_data: Path, tmp_path: Path, monkey
 # Losses
 
 
-def test_a_memory_ranks_a_batch_among_the_scores_of_earlier_ones() -> None:
-    scores, target = torch.tensor([[2.0], [1.0], [0.0]]), torch.tensor([[0.0], [1.0], [0.0]])
-    labels = target.numpy() > 0
-    loss = BY_NAME["error-driven-memory"].make(labels)
-    loss(scores[:1], target[:1], torch.tensor([0]))
-    value = loss(scores[1:], target[1:], torch.tensor([1, 2]))
-    everything = BY_NAME["error-driven"].make(labels)(scores, target, torch.arange(3))
-    assert value.item() == pytest.approx(everything.item(), rel=1e-6)
-
-
 def test_the_softmax_is_of_each_positive_against_the_negatives_of_its_class() -> None:
     scores = torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 0.0]], dtype=torch.float64)
     target = torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])

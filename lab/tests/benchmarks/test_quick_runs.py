@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import PNG, Capture
+from rankwise_lab.benchmarks.compile_time import BENCHMARK, CALLS, Sizes
 from rankwise_lab.benchmarks.plan import Row, at_least, at_most
 from rankwise_lab.commands.bench import _TABLES
 
+import rankwise
 from rankwise.cli.main import main
 
 Rows = list[dict[str, Any]]
@@ -175,3 +178,19 @@ def test_without_lightgbm_the_rows_of_trees_say_so(monkeypatch: pytest.MonkeyPat
     rows = benchmark.run(benchmark.sizes.quick())["sections"][0]["rows"]
     assert [row["measured"] for row in rows] == [None] * 3
     assert all("LightGBM is not installed" in row["what"] for row in rows)
+
+
+def test_first_calls_are_held_against_a_quicksort_or_another_version() -> None:
+    rows = BENCHMARK.run(Sizes.quick())["sections"][0]["rows"]
+    assert [row["what"].split(": ")[1][:4] for row in rows] == ["CPU ", "over"]
+    assert rows[1]["measured"] == pytest.approx(rows[1]["parts"]["ours"] / rows[1]["parts"]["quicksort"])
+    own = Path(rankwise.__file__).parents[1]
+    rows = BENCHMARK.run(replace(Sizes.quick(), against=own))["sections"][0]["rows"]
+    assert rows[1]["target"]["bound"] == pytest.approx(1 / 3, abs=1e-3)
+    assert 0.2 < rows[1]["measured"] < 5.0
+
+
+def test_a_call_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CALLS, "structured_hinge", ("raise ValueError('not today')", 1.0))
+    with pytest.raises(OSError, match="not today"):
+        BENCHMARK.run(Sizes.quick())
