@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import shutil
@@ -26,9 +24,8 @@ from rankwise_lab.reproduce import cifar, cifar_page, cifar_results  # noqa: E40
 from rankwise_lab.reproduce.cifar import METHODS, Experiment, Plan, judge  # noqa: E402
 from rankwise_lab.reproduce.cifar_data import split  # noqa: E402
 
-from rankwise.cli.main import _parser, main  # noqa: E402
+from rankwise.cli.main import _parser  # noqa: E402
 
-Capture = pytest.CaptureFixture[str]
 PLAN = cifar_plan()
 LOSSES = ("zero-one", "ap", "ndcg")
 
@@ -194,31 +191,6 @@ def test_the_page_says_whether_the_objective_rises(more: list[list[float]], said
     found["seeds"][0]["losses"]["ap"]["curve"] = [*found["seeds"][0]["losses"]["ap"]["curve"], *more]
     body = cifar_page.make_part(found, {}).body
     assert any(said in block.text for block in body if isinstance(block, Paragraph))
-
-
-def test_the_command_writes_a_report(data: Path, wholes: Any, capsys: Capture, read_page: Any) -> None:
-    found = wholes.found("cifar")
-    shutil.copytree(wholes.folder / "cifar", "report/cifar")  # its pieces are finished
-    command = ["reproduce", "cifar", "--quick", "--threads", "1"]
-    assert main(command) == 0
-    printed, text = capsys.readouterr().out, Path("report/index.html").read_text()
-    seen = read_page(text)
-    written = json.loads(Path("report/cifar.json").read_text())
-    assert (written["seeds"], written["mean"]) == (found["seeds"], found["mean"])
-    for loss, metric in itertools.product(LOSSES, ("ap", "ndcg", "accuracy")):
-        cell = f"{100 * found['mean'][loss]['final'][metric]['mean']:.2f}"
-        assert cell in printed
-        assert cell in seen.cells
-    assert {"0-1 loss", "84.22", "85.28", "95.31", "96.14", "1.974", "1.589", "2.217", "1.632"} <= set(seen.cells)
-    for line in ("CIFAR-10 as JPEG files", *cifar_page.conclusions(found)):
-        assert line in printed
-        assert line.replace("'", "&#39;") in text
-    rows = list(csv.DictReader(io.StringIO(Path("report/cifar.csv").read_text())))
-    assert len(rows) == 1 + 3 * 2
-    assert float(rows[4]["ap"]) == found["seeds"][0]["losses"]["ap"]["test"]["final"]["ap"]
-    assert (rows[4]["loss"], rows[4]["stage"]) == ("ap", "final")
-    assert main(command) == 0
-    assert Path("report/index.html").read_text() == text
 
 
 def test_options_change_the_plan() -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+import shutil
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rankwise_lab.reproduce import action_page, cifar_page, scaling_page, timing_page
+from commands import Capture
+from rankwise_lab.reproduce import action_page, cifar_page, detection_page, scaling_page, timing_page
 from rankwise_lab.reproduce.action import MEASURES
 from rankwise_lab.reproduce.beside import TITLES
 from rankwise_lab.reproduce.scaling import ScalingExperiment
@@ -22,7 +26,11 @@ from rankwise_lab.reproduce.timing import TimingExperiment
 from rankwise_lab.reproduce.timing_results import QUOTIENTS
 from small_experiments import ACTION, DATA, put
 
+from rankwise.cli.main import main
+
 experiments = pytest.mark.parametrize("name", TITLES)
+PAGES: dict[str, Any] = {"action": action_page, "timing": timing_page, "scaling": scaling_page, "cifar": cifar_page}
+PAGES["detection"] = detection_page
 # Where times are not all there is, they are left out of a comparison of two runs.
 TIMES = {"timing", "inference", "seconds", "total", "products", "warm_seconds", "curve", "machine"}
 # Where they are what it is about.
@@ -113,6 +121,33 @@ def test_a_part_becomes_a_page(name: str, wholes: Any, page_of: Any, tmp_path: P
     assert len(cells & numbers) > max(20, 0.6 * len(cells))  # the others follow from them
 
 
+@pytest.mark.parametrize(("name", "given"), [("detection", "features"), ("cifar", "images")])  # others in commands/
+def test_the_command_writes_the_same_report_again(
+    name: str,
+    given: str,
+    wholes: Any,
+    place: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    found, plan = wholes.found(name), wholes.case(name).plan
+    monkeypatch.setattr(type(plan), "quick", lambda: plan)
+    shutil.copytree(wholes.folder / name, f"report/{name}")  # its pieces are finished
+    option = "--features" if name == "detection" else "--data"
+    command = ["reproduce", name, "--quick", option, str(request.getfixturevalue(given))]
+    assert main(command) == 0
+    printed, text = capsys.readouterr().out, Path("report/index.html").read_text()
+    written = json.loads(Path(f"report/{name}.json").read_text())
+    for key in {"classes", "seeds", "mean"} & set(found):
+        assert written[key] == json.loads(json.dumps(found[key]))
+    for line in PAGES[name].conclusions(found):
+        assert line in printed
+        assert line in unescape(text)
+    assert main(command) == 0
+    assert Path("report/index.html").read_text() == text
+
+
 @pytest.mark.parametrize("name", [name for name in TITLES if name != "detection"])
 def test_without_matplotlib_a_line_says_that_there_are_no_figures(
     name: str, wholes: Any, page_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -159,7 +194,6 @@ SENTENCES: list[tuple[str, list[tuple[tuple[Any, ...], Any]], str]] = [
      "within chance"),
     ("cifar", [(("differences", "ap", "final", "low"), None)], "too few seeds"),
 ]  # fmt: skip
-PAGES: dict[str, Any] = {"action": action_page, "timing": timing_page, "scaling": scaling_page, "cifar": cifar_page}
 
 
 @pytest.mark.parametrize(("name", "changes", "said"), SENTENCES)
