@@ -156,13 +156,6 @@ def test_all_contenders_choose_C_on_the_same_folds_and_from_as_many_values() -> 
     assert len(bags._LOGISTIC) == len(bags._UNITS)
 
 
-def test_the_units_of_C_follow_the_scale_of_features(few_Cs: None) -> None:
-    X, y = drawn()
-    larger = BagSet(100 * X.features, X.offsets)
-    for name in ("latent-ap", "mean-ap"):
-        np.testing.assert_allclose(_fitted(name, Data(larger, y)).C, _fitted(name, Data(X, y)).C, rtol=1e-6)
-
-
 # Summary
 
 PLAN = Plan(repeats=1, folds=3)

@@ -47,14 +47,8 @@ def inference(sections: dict[int, Rows]) -> None:
 
 
 def training(sections: dict[int, Rows]) -> None:
-    assert _bounds(sections[3]) == [10, 40, 6, 1]
-    fit, share, *_ = sections[3]
-    assert fit["measured"] == pytest.approx(fit["parts"]["RankSVM"] / fit["parts"]["LinearSVC"])
-    assert 0 < share["measured"] < 100
     for loss in ("AP", "NDCG"):
         assert len(_only(sections[4], f"w8a, {loss}, P = 50, N = 350: ")) == 4
-    bounds = _bounds(_only(sections[4], "totals"))
-    assert (bounds.count(10.0), bounds.count(None)) == (6, 2), "yue, twice chakrabarti, each over ours; mohapatra2014"
     apart = _only(sections[4], "difference of their objectives")
     assert [row["met"] for row in apart] == [True, True], "methods differ in speed alone"
 

@@ -28,7 +28,6 @@ from rankwise.torch import ErrorDrivenLoss  # noqa: E402
 
 QUICK = BENCHMARK.sizes.quick()
 PAIRWISE = PEERS["pairwise sigmoids"]
-MEGABYTE = 2**20
 OURS_ONLY = '{"growth": {"ours": 4096}, "seconds": {"ours": 0.001}}\n'
 BOTH = '{"growth": {"ours": 4096, "peer": 8388608}, "seconds": {"ours": 0.001, "peer": 0.004}}\n'
 
@@ -88,14 +87,6 @@ def test_what_is_said_of_a_peer(status: int | None, said: str, expected: Any, mo
     else:
         rows = list(torch_losses._beside(PAIRWISE, 400, QUICK))
         assert [row.what if row.measured is None else row.measured for row in rows] == expected
-
-
-@pytest.mark.parametrize(("ours", "peer", "ratio"), [(2, 8, 4.0), (0, 8, 8.0), (0.5, 0.5, None), (None, None, None)])
-def test_memory_below_a_megabyte_is_not_told_apart(ours: float | None, peer: float | None, ratio: float | None) -> None:
-    growth = {
-        who: None if value is None else int(value * MEGABYTE) for who, value in {"ours": ours, "peer": peer}.items()
-    }
-    assert torch_losses._memory_ratio(growth) == ratio
 
 
 def test_pairwise_sigmoids_tend_to_average_precision_where_scores_are_far_apart() -> None:

@@ -29,14 +29,10 @@ def check(found: Any, year: Year, sets: tuple[str, str]) -> None:
         assert X.flags.c_contiguous
 
 
-def test_trainval_and_test_are_read_where_test_has_labels(year: Year) -> None:
-    check(read_voc_action(year.root), year, ("trainval", "test"))
-
-
-@pytest.mark.parametrize("unknown", ["0", "?"])
-def test_train_and_val_are_read_where_the_labels_of_test_are_unknown(unknown: str, tmp_path: Path) -> None:
-    year = Year(tmp_path, test_labels=unknown)
-    check(read_voc_action(year.root), year, ("train", "val"))
+@pytest.mark.parametrize("label", [None, "0", "?"])
+def test_train_and_val_are_read_where_test_has_no_labels(label: str | None, tmp_path: Path) -> None:
+    year = Year(tmp_path, test_labels=label)
+    check(read_voc_action(year.root), year, ("trainval", "test") if label is None else ("train", "val"))
 
 
 def test_train_and_val_are_read_in_any_order_of_lines_where_test_is_absent(year: Year) -> None:

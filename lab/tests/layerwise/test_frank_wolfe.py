@@ -204,15 +204,6 @@ def test_a_step_never_raises_the_true_objective_and_says_what_is_in_the_network(
             assert key.startswith(f"{problem.position}.") or torch.equal(part, others[key])
 
 
-def test_the_risk_at_the_start_is_taken_as_given_and_no_step_if_all_are_worse() -> None:
-    problem = problem_of("exact", "ap")
-    solver = LayerSolver(problem, 0.01, 0.01)
-    solver.epoch([0, 1, 2])
-    step = finish(solver, -100.0)
-    assert (step.fraction, step.loss) == (0.0, -100.0)
-    assert torch.equal(weights_in(problem), problem.start)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @kinds
 def test_a_solver_restored_from_its_state_goes_on_with_the_same_bits(kind: str, dtype: Any) -> None:
@@ -234,15 +225,3 @@ def test_a_solver_restored_from_its_state_goes_on_with_the_same_bits(kind: str, 
     steps = finish(first), finish(second)
     assert steps[0][:-1] == steps[1][:-1]
     assert torch.equal(weights_in(first.problem), weights_in(second.problem))
-
-
-@pytest.mark.parametrize("label", [0, 2])
-def test_a_block_whose_classes_have_no_positives_or_no_negatives_is_zero_and_moves_nothing(label: int) -> None:
-    net = dense(0)[0].double().eval()
-    blocks = Blocks(np.random.default_rng(0).normal(size=(6, 3)), [label] * 6, 3, dtype=torch.float64)
-    problem = LayerProblem(net, 4, blocks, BlockLoss("ap", 3))
-    solver, step = stepped(problem, 0.0, 0.1)
-    assert problem.loss(problem.start) == 0.0
-    assert (step.start, step.end, step.loss) == (0.0, 0.0, 0.0)
-    assert abs(solver.dual) < 1e-30
-    assert torch.equal(weights_in(problem), problem.start)
