@@ -139,15 +139,10 @@ def test_a_run_that_is_interrupted_keeps_its_pieces_and_goes_on_to_the_same_tabl
 
 @pytest.mark.parametrize(
     ("options", "seeds", "kept_in"),
-    [([], 5, "rankwise-finetune"), (["--seeds", "3", "--results", "mine"], 3, "mine"), (["--quick"], 2, None)],
+    [("", 5, "rankwise-finetune"), ("--seeds 3 --results mine", 3, "mine"), ("--quick", 2, None)],
 )
 def test_arms_are_trained_for_the_seeds_asked_for(
-    options: list[str],
-    seeds: int,
-    kept_in: str | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
+    options: str, seeds: int, kept_in: str | None, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     pytest.importorskip("torch")
     from rankwise_lab.benchmarks import finetune
@@ -155,8 +150,7 @@ def test_arms_are_trained_for_the_seeds_asked_for(
 
     asked: dict[str, Any] = {}
     monkeypatch.setattr(finetune, "run", lambda *given, **how: asked.update(how, given=given) or [])
-    monkeypatch.chdir(tmp_path)
-    assert main(["bench", "finetune", "--jobs", "2", "--json", "found.json", *options]) == 0
+    run(f"bench finetune --jobs 2 --json found.json {options}")
     folder, of, plan, arms = asked["given"]
     assert (list(of), asked["n_jobs"], plan) == (list(range(seeds)), 2, finetune.Plan.sized("--quick" in options))
     assert arms == [arm for arm in ARMS if arm.package.installed]

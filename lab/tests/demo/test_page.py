@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import Capture
 
 pytest.importorskip("matplotlib")
 
@@ -147,9 +148,8 @@ def test_the_page_fits_wide_and_narrow_screens(width: int, page: str, browser: A
 
 
 def test_the_command_prints_and_writes_what_was_found(
-    found: Demo, page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    found: Demo, page: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, place: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(experiment, "run", lambda: found)
     monkeypatch.setattr("rankwise_lab.demo.page.as_page", lambda demo: page if demo is found else "")
     assert main(["demo", "--json", "demo.json"]) == 0
@@ -157,18 +157,13 @@ def test_the_command_prints_and_writes_what_was_found(
     assert "\n".join(as_lines(found, 100)) in printed
     assert json.loads(Path("demo.json").read_text("utf-8")) == as_dict(found)
     assert Path("rankwise-demo.html").read_text("utf-8") == page
-    assert len(list(tmp_path.iterdir())) == 2, "no temporary file may stay behind"
+    assert len(list(place.iterdir())) == 2, "no temporary file may stay behind"
 
 
 def test_the_command_fails_if_a_check_does(
-    found: Demo,
-    spoil_timed: Callable[..., Demo],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    found: Demo, spoil_timed: Callable[..., Demo], capsys: Capture, monkeypatch: pytest.MonkeyPatch, place: Path
 ) -> None:
     spoilt = spoil_timed(hinge=found.races[0].timed[-1].hinge + 1e-6)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(experiment, "run", lambda: spoilt)
     monkeypatch.setattr("rankwise_lab.demo.page.as_page", lambda demo: "")
     assert main(["demo"]) == 1

@@ -126,13 +126,7 @@ def test_a_part_becomes_a_page(name: str, wholes: Any, page_of: Any, tmp_path: P
 
 @pytest.mark.parametrize(("name", "given"), [("detection", "features"), ("cifar", "images")])  # others in commands/
 def test_the_command_writes_the_same_report_again(
-    name: str,
-    given: str,
-    wholes: Any,
-    place: Path,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
+    name: str, given: str, wholes: Any, place: Path, request: Any, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     found, plan = wholes.found(name), wholes.case(name).plan
     monkeypatch.setattr(type(plan), "quick", lambda: plan)
