@@ -167,16 +167,6 @@ return {
 """
 
 
-@pytest.mark.usefixtures("without_motion")
-def test_the_drawing_has_the_places_the_ranks_and_the_gradient_of_every_loss(page: Page) -> None:
-    page.open()
-    for loss in LOSSES:
-        page.turn(f"#loss={loss}")
-        shown = page.shown()
-        assert shown.loss == loss
-        check_drawing(shown.exact(), page.run(DRAWN))
-
-
 def check_drawing(answer: dict[str, Any], drawn: dict[str, Any]) -> None:
     names = {at: f"+{k}" for k, at in enumerate(answer["positives"], 1)}
     names |= {at: f"−{j}" for j, at in enumerate(answer["negatives"], 1)}
@@ -299,11 +289,14 @@ def test_keys_move_flip_and_remove_the_sample_in_focus(page: Page) -> None:
         assert page.shown().relevant.tolist() == [True, False, False]
 
 
-def test_every_loss_has_its_numbers_and_its_formula(page: Page) -> None:
+@pytest.mark.usefixtures("without_motion")
+def test_every_loss_has_its_numbers_its_drawing_and_its_formula(page: Page) -> None:
     page.open("#scale=0.75&samples=p1,n1,n1,p0,p0,n0,n0,n-1,p-1,n0.4")
     for loss in LOSSES:
         page.click(f"#losses label:has([value='{loss}'])")
-        assert check_numbers(page).loss == loss
+        now = check_numbers(page)
+        assert now.loss == loss
+        check_drawing(now.exact(), page.run(DRAWN))
         shown = [part.get_attribute("data-loss") for part in page.all("p[data-loss]") if part.is_displayed()]
         assert shown == [loss]
         assert page.find("#recursion").is_displayed() == (loss != "zero-one"), loss

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from rankwise_lab.measuring import scores
-from rankwise_lab.reproduce import action, scaling, scaling_page
+from rankwise_lab.reproduce import scaling, scaling_page
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.scaling import Plan, ScalingExperiment, draw_samples
+from rankwise_lab.reproduce.scaling import ScalingExperiment, draw_samples
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
     ROWS,
@@ -40,39 +40,30 @@ def data() -> ActionData:
     return ActionData(X, Y, X, Y, CLASSES, "Samples that were drawn", True, "0123")
 
 
-def experiment(
-    data: ActionData,
-    folder: Path,
-    plan: Plan = PLAN,
-    classes: list[int] | None = None,
-    action_plan: action.Plan | None = None,
-    **more: Any,
-) -> ScalingExperiment:
+def experiment(data: ActionData, folder: Path, classes: list[int] | None = None) -> ScalingExperiment:
     known = list(range(len(data.classes))) if classes is None else classes
-    chooser: Any = SimpleNamespace(data=data, classes=known, chosen=lambda *_: 0.1, plan=action_plan)
-    return ScalingExperiment(chooser, folder, plan, **more)
+    chooser: Any = SimpleNamespace(data=data, classes=known, chosen=lambda *_: 0.1, plan=None)
+    return ScalingExperiment(chooser, folder, PLAN)
 
 
 @pytest.fixture
-def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """Times that follow from sizes alone; what was timed, in order."""
-    done: list[tuple[str, int, int]] = []
+def timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times that follow from sizes alone, and fall from round to round."""
+    done: list[tuple[int, int]] = []
 
     def call(curves: Mapping[str, Curve], sample: scores.Sample, repeats: int) -> dict[str, float]:
         n_pos, n_neg = int(sample.relevant.sum()), int((~sample.relevant).sum())
-        done.append(("calls", n_pos, n_neg))
-        count = done.count(done[-1])
+        done.append((n_pos, n_neg))
         fast, slow = 1e3 + theorem(n_pos, n_neg), float(n_pos * n_neg)
-        return {name: 1e-9 * (slow if math.isfinite(curve.pairs) else fast) / count for name, curve in curves.items()}
+        times = {name: slow if math.isfinite(curve.pairs) else fast for name, curve in curves.items()}
+        return {name: 1e-9 * time / done.count(done[-1]) for name, time in times.items()}
 
     def train(self: Any, curve: Curve, C: float, X: Any, y: Any, max_iter: int = 10_000) -> dict[str, Any]:
-        done.append((f"{curve.label} {C}", int(y.sum()), int((~y).sum())))
         return {"seconds": 1e-6 * y.size * (1 + len(curve.label)), "calls": 7, "converged": True}
 
     monkeypatch.setattr(scaling, "time_call", call)
     monkeypatch.setattr(ScalingExperiment, "_train", train)
     monkeypatch.setattr(scaling.os, "getloadavg", lambda: (0.5, 0.0, 0.0), raising=False)
-    return done
 
 
 def test_axes_are_the_papers_three_and_end_where_they_should() -> None:
@@ -164,7 +155,7 @@ def test_the_papers_class_is_taken_and_else_the_first_that_is_not_too_rare(data:
         experiment(data._replace(Y=rare), tmp_path / "e", classes=[1])
 
 
-def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: list[tuple[str, int, int]]) -> None:
+def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: None) -> None:
     one = experiment(data, tmp_path)
     found = document(one, one.run(), {})
     bounds = {"yue": PLAN.pairs, "tabulated": PLAN.pairs, "published": 0.2 * PLAN.pairs}
@@ -177,7 +168,7 @@ def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: list[tu
     assert stops(found)["ap", "yue"]["negatives"] == [227, 632]
 
 
-def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, timed: list[Any]) -> None:
+def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, timed: None) -> None:
     points = experiment(data, tmp_path).run()["calls"]
     kept = [json.loads((tmp_path / f"calls-total-110-{n}.json").read_text()) for n in range(2)]
     each = [point["rows"]["ap"][QS]["seconds"] for point in kept]
@@ -187,7 +178,7 @@ def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, t
 
 
 @pytest.fixture
-def found(data: ActionData, tmp_path: Path, timed: list[Any]) -> dict[str, Any]:
+def found(data: ActionData, tmp_path: Path, timed: None) -> dict[str, Any]:
     one = experiment(data, tmp_path / "scaling")
     return document(one, one.run(), {"cpu": "any", "cores": 2})
 
