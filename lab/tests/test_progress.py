@@ -54,6 +54,11 @@ def test_on_a_terminal_a_bar_is_drawn_taken_away_and_brought_back(terminal: Term
     assert "2/2" in terminal.shown
     progress.close()
     assert terminal.shown == ""
+    progress.section("5. What goes on", 4, done=2)
+    progress.at(3, "third")
+    assert "3/4" in terminal.shown
+    assert (progress.done, progress.total) == (3, 4)
+    progress.close()
     progress.close()
     progress.clear()
     assert threading.active_count() == before, "a bar has no thread"
