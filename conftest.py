@@ -27,6 +27,7 @@ NEED_TORCH = [
     f"{_LAB}/benchmarks/layerwise.py",
     f"{_LAB}/benchmarks/retrieval*",
     f"{_LAB}/reproduce/cifar.py",
+    "tests/helpers/layer_networks.py",
     "tests/helpers/lwsvm_runs.py",
     "tests/helpers/torch_versions.py",
 ]

@@ -17,6 +17,7 @@ import archives
 import pytest
 import rankwise_lab
 from archives import content
+from dying import killed_by
 from rankwise_lab import pieces
 from rankwise_lab.pieces import Pieces
 from rankwise_lab.progress import Progress
@@ -97,9 +98,7 @@ def test_a_checkpoint_stays_until_its_piece_is_finished(tmp_path: Path) -> None:
     ],
     ids=["plan", "inner", "version", "data", "after", "version after"],
 )
-def test_a_store_of_something_else_is_refused_with_what_differs_and_kept(
-    plan: Plan, data: dict[str, str], after: Plan, told: str, tmp_path: Path
-) -> None:
+def test_a_store_of_something_else(plan: Plan, data: dict[str, str], after: Plan, told: str, tmp_path: Path) -> None:
     Pieces(tmp_path, Plan(), DATA, after=Plan()).write("one", {})
     before = content(tmp_path)
     with pytest.raises(ValueError, match="results of another plan") as refused:
@@ -156,8 +155,9 @@ def test_a_piece_becomes_a_record_of_its_fields(tmp_path: Path) -> None:
         store.record("two", Inner)
 
 
-KILLED = """
-{dying}
+# Killed at the n-th piece or document that is written, n its first argument.
+KILLED = f"""
+{killed_by("rankwise_lab", "pieces", "write_bytes")}
 sys.path[:0] = sys.argv[2:]
 import test_pieces as tests
 store = tests.Pieces(tests.Path("r"), tests.Plan())
@@ -168,14 +168,12 @@ for k in range(4):
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_run_that_is_killed_again_and_again_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
-) -> None:
+def test_a_run_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     modules = [str(Path(file).parent) for file in (__file__, archives.__file__)]
     before: dict[str, tuple[bytes, int]] = {}
     for writes, files in ((1, 1), (2, 3), (1, 4)):
-        command = [sys.executable, "-c", KILLED.format(dying=dying), str(writes), *modules]
+        command = [sys.executable, "-c", KILLED, str(writes), *modules]
         killed = subprocess.run(command, check=False)
         assert killed.returncode == -signal.SIGKILL
         now = content(Path("r"))

@@ -54,14 +54,17 @@ def test_on_a_terminal_a_bar_is_drawn_taken_away_and_brought_back(terminal: Term
     assert "2/2" in terminal.shown
     progress.close()
     assert terminal.shown == ""
+    progress.section("5. What goes on", 4, done=2)
+    progress.at(3, "third")
+    assert "3/4" in terminal.shown
+    assert (progress.done, progress.total) == (3, 4)
+    progress.close()
     progress.close()
     progress.clear()
     assert threading.active_count() == before, "a bar has no thread"
 
 
-def test_steps_that_tell_when_they_are_done_are_counted_then_until_one_fails(
-    terminal: Terminal,
-) -> None:
+def test_steps_are_counted_when_they_are_done_until_one_fails(terminal: Terminal) -> None:
     progress = Progress(terminal)
     seen = []
 

@@ -41,3 +41,8 @@ def write_folder(folder: Path, members: Mapping[str, bytes]) -> Path:
 def content(folder: Path) -> dict[str, tuple[bytes, int]]:
     """The files of a folder: what they contain and when they were written."""
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """What the files of a folder contain."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

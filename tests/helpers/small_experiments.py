@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,3 +45,10 @@ class Case(NamedTuple):
     plan: Any
     other: Any
     before: str | None = None
+
+
+def put(found: Any, path: Sequence[Any], value: Any) -> None:
+    """Change one number of a document."""
+    for key in path[:-1]:
+        found = found[key]
+    found[path[-1]] = value

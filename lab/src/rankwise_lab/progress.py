@@ -27,16 +27,15 @@ class Progress:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._bar: _Bar | None = None
-        self._begun, self.total = 0, 0
+        self._begun = self.done = self.total = 0
 
-    def section(self, title: str, total: int) -> None:
-        """Begin a section of `total` steps."""
+    def section(self, title: str, total: int, done: int = 0) -> None:
+        """Begin a section of `total` steps, of which so many were done before."""
         self.close()
-        self._begun, self.total = 0, total
+        self._begun, self.done, self.total = done, done, total
         if self._stream.isatty():
-            self._bar = _Bar(
-                total=total, file=self._stream, leave=False, dynamic_ncols=True, bar_format=self._FORM, delay=1e-9
-            )
+            how = {"leave": False, "dynamic_ncols": True, "bar_format": self._FORM, "delay": 1e-9}
+            self._bar = _Bar(total=total, initial=done, file=self._stream, **how)
         else:
             self._stream.write(f"{title}\n")
             self._stream.flush()
@@ -48,6 +47,7 @@ class Progress:
 
     def at(self, done: int, label: str) -> None:
         """Set how many steps are done, and name the last or the next."""
+        self.done = done
         if self._bar is not None:
             self._bar.n = done
             self._bar.set_description_str(label)

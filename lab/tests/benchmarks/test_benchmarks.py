@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import inference, latent_scale, processes, small
-from rankwise_lab.benchmarks.plan import Sizes, Target, at_most
+from rankwise_lab.benchmarks import inference, processes
+from rankwise_lab.benchmarks.plan import at_most
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
 
 import rankwise as rw
 
 SIZE = (20, 500)
-
-QUICK = Sizes.quick()
-Make = Callable[..., scores.Sample]
 
 
 def test_compare_warms_up_and_then_alternates_opponents() -> None:
@@ -47,41 +44,6 @@ def test_compare_takes_the_best_and_calls_a_fast_task_many_times_per_measurement
     assert 0 < found["fast"] < 1e-3
 
 
-@pytest.mark.parametrize(
-    ("make", "dtype"),
-    [
-        (scores.normal, np.float32),
-        (partial(scores.normal, dtype="float64"), np.float64),
-        (partial(scores.normal, dtype="float16"), np.float16),
-        (scores.separated, np.float32),
-        (scores.heavy_tailed, np.float32),
-        (scores.two_valued, np.float32),
-        (partial(scores.few_values, 10), np.float32),
-        (scores.saturated, np.float32),
-        (scores.all_magnitudes, np.float64),
-        (scores.denormal, np.float64),
-        (scores.constant, np.float32),
-    ],
-)
-def test_scores_have_their_type_and_positives_at_random_places(make: Make, dtype: type) -> None:
-    sample = make(*SIZE)
-    assert sample.scores.dtype == dtype
-    assert sample.scores.shape == sample.relevant.shape == (sum(SIZE),)
-    assert sample.relevant.sum() == SIZE[0]
-    assert not sample.relevant[: SIZE[0]].all()
-    assert not sample.relevant[-SIZE[0] :].all()
-    assert np.isfinite(sample.scores).all()
-    again = make(*SIZE)
-    np.testing.assert_array_equal(sample.scores, again.scores)
-
-
-@pytest.mark.parametrize("loss", ["ap", "ndcg"])
-@pytest.mark.parametrize("size", [SIZE, (1, 10), (100, 2000)])
-def test_separated_scores_have_no_hinge(loss: str, size: tuple[int, int]) -> None:
-    sample = scores.separated(*size)
-    assert rw.structured_hinge(sample.scores, sample.relevant, loss).value == pytest.approx(0, abs=1e-9)
-
-
 @pytest.mark.parametrize("loss", ["ap", "ndcg"])
 def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -> None:
     sample = scores.trained_like(50, 20_000, loss)
@@ -89,6 +51,38 @@ def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -
     active = np.count_nonzero(ranks <= 50) / 20_000
     assert active == pytest.approx(scores.ACTIVE, rel=0.1)
     assert scores.active_share(sample, loss) == pytest.approx(active)
+
+
+KINDS: dict[str, Callable[..., scores.Sample]] = {
+    "float64": partial(scores.normal, dtype="float64"),
+    "float16": partial(scores.normal, dtype="float16"),
+    "float32": scores.normal,
+    "separated": scores.separated,
+    "heavy-tailed": scores.heavy_tailed,
+    "two-valued": scores.two_valued,
+    "constant": scores.constant,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_have_their_type_and_positives_at_random_places(kind: str) -> None:
+    found, relevant = KINDS[kind](*SIZE)
+    assert found.dtype == (kind if kind.startswith("float") else "float32")
+    assert (found.shape, relevant.shape, relevant.sum()) == ((sum(SIZE),), (sum(SIZE),), SIZE[0])
+    assert not relevant[: SIZE[0]].all()
+    assert not relevant[-SIZE[0] :].all()
+    np.testing.assert_array_equal(found, KINDS[kind](*SIZE).scores)
+    if kind == "separated":
+        assert rw.structured_hinge(found, relevant, "ap").value == pytest.approx(0, abs=1e-9)
+
+
+def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with() -> None:
+    for is_small, vendor, sorts_with, bound in (
+        (True, "Intel", "AVX-512", 1.0), (False, "Intel", "AVX-512", 0.6), (False, "Intel", "AVX2", None),
+        (True, "AMD", "AVX-512", 0.15), (False, "AMD", "AVX2", 0.15), (False, "arm64", "NEON", None),
+    ):  # fmt: skip
+        target = None if bound is None else at_most(bound)
+        assert inference._target(is_small, vendor, sorts_with) == target
 
 
 def test_difficult_scores_are_as_they_are_said_to_be() -> None:
@@ -108,35 +102,6 @@ def test_difficult_scores_are_as_they_are_said_to_be() -> None:
     sample = scores.with_outlier(plain)
     (changed,) = np.flatnonzero(sample.scores != plain.scores)
     assert (sample.relevant[changed], sample.scores[changed]) == (False, np.float32(1e12))
-
-
-def test_queries_have_a_tenth_of_relevant_samples_each() -> None:
-    equal, ragged = small.equal_queries(30), small.ragged_queries(10_000)
-    assert np.bincount(equal.qid).tolist() == 30 * [100]
-    assert np.bincount(equal.qid, equal.relevant).tolist() == 30 * [10]
-    sizes = np.bincount(ragged.qid)
-    assert sizes.min() >= 10
-    assert sizes.max() <= 1000
-    assert 5000 < sizes.sum() < 20_000
-    assert (np.diff(ragged.qid) >= 0).all()
-    assert np.bincount(ragged.qid, ragged.relevant).tolist() == np.ceil(0.1 * sizes).tolist()
-
-
-@pytest.mark.parametrize(
-    ("is_small", "vendor", "sorts_with", "target"),
-    [
-        (True, "Intel", "AVX-512", at_most(1.0)),
-        (False, "Intel", "AVX-512", at_most(0.6)),
-        (False, "Intel", "AVX2", None),
-        (True, "AMD", "AVX-512", at_most(0.15)),
-        (False, "AMD", "AVX2", at_most(0.15)),
-        (False, "arm64", "NEON", None),
-    ],
-)
-def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with(
-    is_small: bool, vendor: str, sorts_with: str, target: Target | None
-) -> None:
-    assert inference._target(is_small, vendor, sorts_with) == target
 
 
 @pytest.mark.parametrize("order", scores.ORDERS)
@@ -189,17 +154,3 @@ def test_growth_is_what_a_task_holds_at_its_peak(measure: Any, low: float, high:
         assert growth is None
     else:
         assert low * 2**20 < growth < high * 2**20
-
-
-def test_one_window_of_each_positive_bag_of_bench_latent_is_shifted(tmp_path: Path) -> None:
-    sizes = latent_scale.Sizes(windows=2000, features=8, bags=100, positives=10, repeats=1)
-    problem = latent_scale._problem(sizes, str(tmp_path))
-    assert (len(problem.bags), problem.bags.n_candidates, int(problem.y.sum())) == (100, 2000, 10)
-    plain = np.random.default_rng(0)
-    plain.choice(100, 10, replace=False)
-    plain.standard_normal(8)
-    plain.integers(0, np.full(10, 20))
-    moved = np.asarray(problem.bags.features) - plain.standard_normal((2000, 8), np.float32)
-    shifted = np.flatnonzero(np.abs(moved).max(axis=1) > 1e-3)
-    assert np.array_equal(shifted // 20, np.flatnonzero(problem.y))
-    np.testing.assert_allclose(np.linalg.norm(moved[shifted], axis=1), 5.0, rtol=1e-4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,9 +132,7 @@ def test_each_arm_ranks_colours_better_than_where_it_started(arm: Arm, cifar: Ci
     assert mean_ap(model, problem.test) > 0.95
 
 
-def test_training_twice_gives_the_same_weights_at_rates_that_fall_along_half_a_cosine(
-    cifar: Cifar10, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_twice_gives_the_same_weights(cifar: Cifar10, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, rates, models = draw(cifar, SIZES, 0.0, 0), [], []
     threads, state = torch.get_num_threads(), torch.get_rng_state()
 
@@ -157,9 +154,7 @@ def test_training_twice_gives_the_same_weights_at_rates_that_fall_along_half_a_c
     np.testing.assert_allclose(rates, np.tile(0.5e-2 * (1 + np.cos(np.pi * np.arange(4) / 4)), 2), rtol=RTOL)
 
 
-def test_arms_continue_one_network_or_begin_anew_for_as_long_each_time_with_a_loss_of_their_own(
-    cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arms_continue_one_network_or_begin(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     memories: list[int] = []
     memory = finetune_model.ScoreMemory
@@ -183,51 +178,18 @@ def test_arms_continue_one_network_or_begin_anew_for_as_long_each_time_with_a_lo
     assert memories == [2 * 6 + 2 * 20] * len(CHOICES)
 
 
-def test_the_choice_that_validates_best_counts(
-    cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged: list[tuple[int, float]] = []
-
-    def recording(model: Any, part: Part) -> float:
-        judged.append((len(part.images), mean_ap(model, part)))
-        return judged[-1][1]
-
-    monkeypatch.setattr(finetune, "mean_ap", recording)
+def test_the_choice_that_validates_best(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judgements = iter([0.1, 0.2, 0.6, 0.4, 0.7])
+    monkeypatch.setattr(finetune, "mean_ap", lambda model, part: next(judgements))
     (record,) = run(tmp_path / "r", (0,), PLAN, [PLAIN])
-    assert [n for n, _ in judged] == [40, 22, 40, 22, 40]
-    aps = [ap for _, ap in judged]
-    assert (record.before, record.validation, record.test) == (aps[0], aps[1::2], aps[2::2])
-    best = int(np.argmax(record.validation))
-    assert (record.ap, record.batch) == (record.test[best], CHOICES[best].batch)
-    assert record.learning_rate == CHOICES[best].learning_rate
-
-
-def test_other_images_are_refused(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(tmp_path / "r", (0,), PLAN, [PLAIN])
+    assert (record.before, record.validation, record.test) == (0.1, [0.2, 0.4], [0.6, 0.7])
+    assert (record.ap, record.batch, record.learning_rate) == (0.7, CHOICES[1].batch, CHOICES[1].learning_rate)
     monkeypatch.setattr(finetune, "digest", lambda cifar: "other")
     with pytest.raises(ValueError, match=r"other images \(images is .* there, other here\): name another --results"):
         run(tmp_path / "r", (1,), PLAN, [PLAIN])
 
 
 # Losses
-
-
-def test_arms_can_be_sent_to_other_processes() -> None:
-    sent = pickle.loads(pickle.dumps(INSTALLED))
-    scores, target = torch.tensor([[0.5], [1.0], [0.0]]), torch.tensor([[1.0], [0.0], [0.0]])
-    labels, rows = target.numpy() > 0, torch.arange(3)
-    for arm, copied in zip(INSTALLED, sent, strict=True):
-        assert copied.make(labels)(scores, target, rows).item() == arm.make(labels)(scores, target, rows).item()
-
-
-def test_a_memory_ranks_a_batch_among_the_scores_of_earlier_ones() -> None:
-    scores, target = torch.tensor([[2.0], [1.0], [0.0]]), torch.tensor([[0.0], [1.0], [0.0]])
-    labels = target.numpy() > 0
-    loss = BY_NAME["error-driven-memory"].make(labels)
-    loss(scores[:1], target[:1], torch.tensor([0]))
-    value = loss(scores[1:], target[1:], torch.tensor([1, 2]))
-    everything = BY_NAME["error-driven"].make(labels)(scores, target, torch.arange(3))
-    assert value.item() == pytest.approx(everything.item(), rel=1e-6)
 
 
 def test_the_softmax_is_of_each_positive_against_the_negatives_of_its_class() -> None:
@@ -271,14 +233,6 @@ def test_differences_are_paired_with_students_interval_over_seeds_with_all_arms(
     assert json.loads(json.dumps(found)) == found
     (fewer,) = summarise(RECORDS[:-1], PLAN, THREE)["noises"]
     assert (fewer["seeds"], fewer["ap"]["cross-entropy"]) == ([0, 1], [0.2, 0.3])
-
-
-def test_the_table_says_each_arm_and_difference_and_what_was_not_run() -> None:
     text = table(summarise(RECORDS, replace(PLAN, noises=(0.0, 0.1)), THREE))
-    for said in ("0% of negative labels wrong, 3 seeds", "minus cross-entropy", "minus weighted"):
-        assert said in text
-    line = next(line for line in text.splitlines() if line.split()[:1] == ["direct-ap"])
-    assert line.split()[1:3] == ["0.4000", "+0.1000"]
+    assert ["direct-ap", "0.4000", "+0.1000"] in [line.split()[:3] for line in text.splitlines()]
     assert "10% of negative labels wrong: no seed is finished" in text
-    one_seed = table(summarise([r for r in RECORDS if r.seed == 0], PLAN, THREE))
-    assert ("+0.0500" in one_seed, "[" in one_seed) == (True, False), "no ends"

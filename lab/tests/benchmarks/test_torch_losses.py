@@ -18,7 +18,6 @@ from rankwise_lab.benchmarks.torch_peers import (  # noqa: E402
     PEERS,
     Batch,
     Peer,
-    batch_of,
     pairwise_smooth_ap,
     published_ap_loss,
     step,
@@ -29,7 +28,6 @@ from rankwise.torch import ErrorDrivenLoss  # noqa: E402
 
 QUICK = BENCHMARK.sizes.quick()
 PAIRWISE = PEERS["pairwise sigmoids"]
-MEGABYTE = 2**20
 OURS_ONLY = '{"growth": {"ours": 4096}, "seconds": {"ours": 0.001}}\n'
 BOTH = '{"growth": {"ours": 4096, "peer": 8388608}, "seconds": {"ours": 0.001, "peer": 0.004}}\n'
 
@@ -66,54 +64,29 @@ def test_a_peer_that_runs_out_of_memory_is_a_row_that_says_so() -> None:
     assert all(value > 0 for value in row.parts.values())
 
 
-def test_a_peer_that_takes_too_long_is_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(command: list[str], **options: Any) -> None:
-        raise subprocess.TimeoutExpired(command, options["timeout"], output=OURS_ONLY.encode())
-
-    monkeypatch.setattr(subprocess, "run", late)
-    (row,) = torch_losses._beside(PAIRWISE, 400, QUICK)
-    assert row.what == "pairwise sigmoids, B = 400: more than 60 s"
-    assert row.parts == {"ours seconds": 0.001, "ours bytes": 4096}
-
-
 @pytest.mark.parametrize(
     ("status", "said", "expected"),
     [
         (-9, OURS_ONLY, ["pairwise sigmoids, B = 400: ended by signal 9"]),
         (0, OURS_ONLY + BOTH, [4.0, 8.0]),  # memory: over a megabyte, which is more than ours
+        (None, OURS_ONLY, ["pairwise sigmoids, B = 400: more than 60 s"]),
         (1, "", OSError),
         (1, OURS_ONLY, OSError),
     ],
 )
-def test_a_peer_is_a_multiple_of_ours_or_told_how_it_ended(
-    status: int, said: str, expected: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: Any = subprocess.CompletedProcess([], status, said, "Traceback …\nTypeError: no such argument\n")
-    monkeypatch.setattr(subprocess, "run", lambda command, **options: done)
+def test_what_is_said_of_a_peer(status: int | None, said: str, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **options: Any) -> Any:
+        if status is None:
+            raise subprocess.TimeoutExpired(command, options["timeout"], output=said.encode())
+        return subprocess.CompletedProcess([], status, said, "Traceback …\nTypeError: no such argument\n")
+
+    monkeypatch.setattr(subprocess, "run", run)
     if expected is OSError:  # called wrongly
         with pytest.raises(OSError, match=r"pairwise sigmoids, B = 400.*TypeError: no such argument"):
             list(torch_losses._beside(PAIRWISE, 400, QUICK))
     else:
         rows = list(torch_losses._beside(PAIRWISE, 400, QUICK))
         assert [row.what if row.measured is None else row.measured for row in rows] == expected
-
-
-@pytest.mark.parametrize(("ours", "peer", "ratio"), [(2, 8, 4.0), (0, 8, 8.0), (0.5, 0.5, None), (None, None, None)])
-def test_memory_below_a_megabyte_is_not_told_apart(ours: float | None, peer: float | None, ratio: float | None) -> None:
-    growth = {
-        who: None if value is None else int(value * MEGABYTE) for who, value in {"ours": ours, "peer": peer}.items()
-    }
-    assert torch_losses._memory_ratio(growth) == ratio
-
-
-def test_batches_have_two_positives_in_a_hundred_or_as_many_members_of_a_class_as_classes() -> None:
-    scores, target = batch_of("scores", 1000)
-    assert (scores.shape, target.shape, scores.requires_grad, int(target.sum())) == ((1000,), (1000,), True, 20)
-    embeddings, labels = batch_of("embeddings", 64)
-    assert (embeddings.shape, embeddings.requires_grad) == ((64, 128), True)
-    assert labels.tolist() == [label for label in range(8) for _ in range(8)]
-    with pytest.raises(ValueError, match="must be a square, got"):
-        batch_of("embeddings", 60)
 
 
 def test_pairwise_sigmoids_tend_to_average_precision_where_scores_are_far_apart() -> None:

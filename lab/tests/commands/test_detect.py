@@ -5,11 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +14,13 @@ import commands
 import numpy as np
 import pytest
 from commands import PNG, Capture
-from dying import killed_by
 from rankwise_lab.detection import detector as detectors
 from rankwise_lab.detection.detector import Recipe
 from rankwise_lab.detection.detector_file import read_detector
 from rankwise_lab.detection.store import FeatureStore
 
 from rankwise.io import read_model
+from rankwise.latent import training
 
 
 @pytest.fixture(scope="module")
@@ -106,32 +102,20 @@ def test_C_is_chosen_on_a_set_or_on_folds(folder: Path, capsys: Capture) -> None
     assert list(Path("kept").glob("*.rw")), "checkpoints stay where they were asked for"
 
 
-# The command, killed when it has written a checkpoint for the first time, and again for the second.
-KILLED = f"""
-import os, sys
-import rankwise_lab.detection.detector
-from rankwise.cli.main import main
-for saves in "12":
-    child = os.fork()
-    if child == 0:
-        sys.argv.insert(1, saves)
-        exec({killed_by("rankwise.latent", "training", "write_state")!r})
-        os._exit(main(sys.argv[2:]))
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
+def test_a_training_that_is_cut_off_goes_on_to_the_same_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", "features", "--class", "disc", "--C", "100", "--init", "random", "--tol", "1e-4", "--quiet"]
+    write = training.write_state
 
+    def cut_off(*given: Any) -> None:
+        write(*given)
+        raise KeyboardInterrupt
 
-@pytest.mark.kill
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-def test_a_killed_training_goes_on_to_the_same_model(folder: Path) -> None:
-    options = ["train", "features", "--class", "disc", "--C", "100", "--init", "random", "--tol", "1e-4"]
-    run(*options, "-o", "whole.rw", "--quiet")
-    command = [*options, "-o", "m.rw", "--quiet"]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, "detect", *command], stdout=subprocess.PIPE, text=True, check=True
-    )
-    assert killed.stdout.split() == 2 * [str(-signal.SIGKILL)]
-    run(*command)
+    run(*command, "-o", "whole.rw")
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "write_state", cut_off)
+        for _ in range(2):
+            run(*command, "-o", "m.rw", status=130)
+    run(*command, "-o", "m.rw")
     assert untimed(Path("m.rw")) == untimed(Path("whole.rw"))
     assert not Path("m.rw.checkpoint").exists()
 
@@ -201,37 +185,30 @@ def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypat
 # Refusals
 
 
-TRAIN = ["train", "features", "-o", "n.rw", "--class"]
+TRAIN = "train features -o n.rw --class"
+REFUSED = [
+    (f"{TRAIN} cat", "'cat'; choose from disc, square"),
+    (f"{TRAIN} disc --set dev", "no set 'dev'"),
+    (f"{TRAIN} disc --C 1 --val val", "--val controls how C is chosen, but --C is 1"),
+    (f"{TRAIN} disc --init middle", "invalid choice: 'middle'"),
+    ("train features -o - --class disc", "name a file"),
+    ("train nothing -o n.rw --class disc", "nothing is not a features folder"),
+    ("evaluate m.rw features --class cat", "'cat'; choose from"),
+    ("evaluate m.rw features --nms 1.5", "'1.5' is not a number from 0 to 1"),
+    ("show none.jpg -m m.rw", "no such file"),
+    ("show text.jpg -m m.rw", "text.jpg cannot be read as an image"),
+    ("show kit/VOC2007/JPEGImages/000001.png -m m.rw", "m.rw needs features of noise"),
+]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([*TRAIN, "cat"], "'cat'; choose from disc, square"),
-        ([*TRAIN, "disc", "--set", "dev"], "no set 'dev'"),
-        ([*TRAIN, "disc", "--C", "1", "--val", "val"], "--val controls how C is chosen, but --C is 1"),
-        ([*TRAIN, "disc", "--init", "middle"], "invalid choice: 'middle'"),
-        (["train", "features", "-o", "-", "--class", "disc"], "name a file"),
-        (["train", "nothing", "-o", "n.rw", "--class", "disc"], "nothing is not a features folder"),
-        (["evaluate", "m.rw", "features", "--class", "cat"], "'cat'; choose from"),
-        (["evaluate", "m.rw", "features", "--nms", "1.5"], "'1.5' is not a number from 0 to 1"),
-        (["show", "none.jpg", "-m", "m.rw"], "no such file"),
-        (["show", "text.jpg", "-m", "m.rw"], "text.jpg cannot be read as an image"),
-        (
-            ["show", "kit/VOC2007/JPEGImages/000001.png", "-m", "m.rw"],
-            "m.rw needs features of noise",
-        ),
-    ],
-)
-def test_bad_usage_is_one_line(arguments: list[str], said: str, model: Path, capsys: Capture) -> None:
+def test_bad_usage_is_one_line(model: Path, capsys: Capture) -> None:
     Path("text.jpg").write_text("no image")
-    assert said in refused(capsys, *arguments)
+    for line, said in REFUSED:
+        assert said in refused(capsys, *line.split())
     assert not Path("n.rw").exists()
 
 
-def test_other_features_and_a_class_without_images_are_refused(
-    model: Path, capsys: Capture, write_features: Callable[..., Path]
-) -> None:
+def test_features_that_do_not_fit(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
     other = write_features(model.parent / "other" / "features", dim=5)
     line = refused(capsys, "evaluate", "m.rw", other)
     assert "prepared with dim 5, but the model was trained with 8" in line
@@ -239,5 +216,5 @@ def test_other_features_and_a_class_without_images_are_refused(
     for image in manifest["images"]:
         image["objects"] = [thing for thing in image["objects"] if thing["name"] != "disc"]
     Path("features/manifest.json").write_text(json.dumps(manifest))
-    line = refused(capsys, *TRAIN, "disc")
+    line = refused(capsys, *TRAIN.split(), "disc")
     assert line == "rankwise: no image of trainval has 'disc'; a detector needs images with and without it"

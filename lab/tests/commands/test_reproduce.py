@@ -1,16 +1,11 @@
-"""`rankwise reproduce` from end to end on a machine without data: its report, a run that is killed, and the page."""
+"""`rankwise reproduce` from end to end on a machine without data: its report, and the page in a browser."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-from collections import Counter
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from html import unescape
@@ -18,14 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from rankwise_lab.report.figure import have_matplotlib
 from rankwise_lab.reproduce import action, action_data, scaling, timing
 from rankwise_lab.reproduce.beside import TITLES
 
 import rankwise.kernels.compiled  # noqa: F401  # kernels lie where they did before another cache is named
 from rankwise.cli.main import main
 
-ENVIRONMENT = dict(os.environ)
 COMMAND = ["reproduce", "--quick"]
 DONE, LACKING = ("timing", "scaling", "action"), ("detection", "cifar")
 # Of the digits: classes, and samples to train and as many to test with.
@@ -113,19 +106,10 @@ def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(wh
         assert "RANKWISE_DATA" in why or "pip install" in why
         assert text.count(f"Not run: {why}".replace("'", "&#39;")) == 1
         assert not (whole.report / f"{name}.json").exists()
-    assert whole.printed[-1] == "report: report/index.html"
-
-
-def test_every_part_leaves_its_document_its_numbers_and_its_figures(whole: Whole) -> None:
     for name in DONE:
         found = json.loads((whole.report / f"{name}.json").read_text())
-        assert found["experiment"] == name
         assert found["data"]["what"].startswith(f"The 8 × 8 digits of scikit-learn: {SAMPLES} images to train")
-        rows = list(csv.DictReader(io.StringIO((whole.report / f"{name}.csv").read_text())))
-        assert rows, name
-        drawn = {path.stem for path in (whole.report / name).glob("*.svg")}
-        assert {path.stem for path in (whole.report / name).glob("*.png")} == drawn
-        assert len(drawn) == (FIGURES[name] if have_matplotlib() else 0)
+    assert whole.printed[-1] == "report: report/index.html"
 
 
 def test_every_table_that_has_the_papers_numbers_has_ours_and_the_ratio(whole: Whole) -> None:
@@ -139,87 +123,14 @@ def test_every_table_that_has_the_papers_numbers_has_ours_and_the_ratio(whole: W
         for theirs in (name for name in columns if name.startswith("paper")):
             ours, quotient = (theirs.replace("paper", what) for what in ("ours", "ours / paper"))
             assert {ours, quotient} <= set(columns), title
-            _check_ratios([[row[columns.index(name)] for name in (theirs, ours, quotient)] for row in rows])
+            both = [(row[columns.index(theirs)] == "-", row[columns.index(quotient)] == "-") for row in rows]
+            assert (False, False) in both
+            assert all(absent == undivided for absent, undivided in both)
             compared.add(title.partition(":")[0])
         if "paper, mean" in names:
             assert names[-3:] == ["mean", "paper, mean", "ours / paper"]
-            _check_ratios([[rows[-2][k], rows[-3][k], rows[-1][k]] for k in (1, 2)])
             compared.add(title.partition(":")[0])
     assert compared == {"Table 1", "Table 2", "How many times faster", "Table 3", "Table 4"}
-
-
-def _check_ratios(rows: list[list[str]]) -> None:
-    """Of (paper, ours, ratio) as they are shown: the last is there wherever the first is, and is their quotient."""
-    assert any(theirs != "-" for theirs, _, _ in rows)
-    for theirs, ours, shown in rows:
-        assert (theirs == "-") == (shown == "-")
-        if theirs != "-":
-            (first, one), (second, other) = (
-                (float(cell.split()[0]), _half(cell.split()[0])) for cell in (ours, theirs)
-            )
-            low, high = (first - one) / (second + other), (first + one) / (second - other)
-            assert low - 1.01 * _half(shown) <= float(shown) <= high + 1.01 * _half(shown)
-
-
-def _half(number: str) -> float:
-    """Half a unit of the last digit of a number as it is shown."""
-    return 0.5 * 10.0 ** -len(number.partition(".")[2])
-
-
-# A run that is killed
-
-KILLED = """
-import os, sys
-import pytest
-sys.path.insert(0, sys.argv[2])
-import test_reproduce as tests
-
-os.environ |= {{"RANKWISE_CACHE_DIR": "cache", "RANKWISE_DATA": "empty"}}
-tests.shrink(pytest.MonkeyPatch())
-{dying}sys.exit(tests.main(sys.argv[3:]))
-"""
-# Files written before the end, and how many of each part there are then.
-WRITES, COUNTS = 20, {"action": 10, "timing": 4, "scaling": 5}
-
-
-def pieces(report: Path) -> dict[str, tuple[bytes, int]]:
-    """What is finished, by file: content, and when it was written."""
-    found = [path for name in DONE for path in (report / name).glob("*") if path.suffix in (".json", ".rw")]
-    return {str(path.relative_to(report)): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
-
-
-# Keys of what is a time, or made of times.
-TIMES = {"seconds", "training", "inference", "per_call", "replayed", "total", "load", "law", "laws", "sort", "mean"}
-TIMES |= {"faster"}
-
-
-def untimed(found: Any) -> Any:
-    """A document without what depends on times, which no two runs share."""
-    if isinstance(found, dict):
-        return {key: untimed(value) for key, value in found.items() if key not in TIMES}
-    return [untimed(value) for value in found] if isinstance(found, list) else found
-
-
-@pytest.mark.kill
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_command_that_is_killed_goes_on_to_the_same_report(
-    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dying: str
-) -> None:
-    without_data(monkeypatch, tmp_path)
-    report = tmp_path / "report"
-    killed = [sys.executable, "-c", KILLED.format(dying=dying), str(WRITES), str(Path(__file__).parent), *COMMAND]
-    assert subprocess.run(killed, env=ENVIRONMENT, check=False, capture_output=True).returncode == -signal.SIGKILL
-    before = pieces(report)
-    assert Counter(path.partition("/")[0] for path in before if path.endswith(".json")) == COUNTS
-    assert (report / "index.html").exists()
-    assert main(COMMAND) == 0
-    after = pieces(report)
-    assert after | before == after
-    assert after.keys() == pieces(whole.report).keys()
-    assert (report / "action.json").read_bytes() == (whole.report / "action.json").read_bytes()
-    for name in DONE:
-        ours, theirs = (json.loads((folder / f"{name}.json").read_text()) for folder in (report, whole.report))
-        assert untimed(ours) == untimed(theirs)
 
 
 # The page in a browser
@@ -260,6 +171,38 @@ def show(browser: Any, page: Path, size: tuple[int, int], scheme: str = "light")
     browser.get(page.as_uri())
 
 
+def wait_for(browser: Any, condition: Callable[[], bool]) -> None:
+    """A browser follows a link when it has the time to."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 20, 0.05).until(lambda _: condition())
+
+
+def wait_for_section(browser: Any, name: str, size: tuple[int, int]) -> None:
+    """Until the address and the top of the window are those of the section."""
+    top = "return Math.round(document.getElementById(arguments[0])?.getBoundingClientRect().top ?? -1)"
+    there = range(size[1])
+    wait_for(browser, lambda: browser.current_url.endswith(f"#{name}") and browser.execute_script(top, name) in there)
+
+
+def wait_for_open(browser: Any, names: list[str]) -> None:
+    now = "return [...document.querySelectorAll('details[open]')].map((fold) => fold.id)"
+    wait_for(browser, lambda: browser.execute_script(now) == names)
+
+
+def test_a_link_opens_the_fold_that_it_names_and_those_around_it(browser: Any, whole: Whole) -> None:
+    page, size = whole.report / "index.html", SIZES["desktop"]
+    show(browser, page, size)
+    for _ in range(2):  # the second time the address is the same already
+        browser.find_element("css selector", '.card h2 a[href="#action"]').click()
+        wait_for_open(browser, ["action"])
+        browser.execute_script("document.getElementById('action').open = false; scrollTo(0, 0)")
+    browser.get("about:blank")
+    browser.get(f"{page.as_uri()}#timing-by-class")
+    wait_for_open(browser, ["timing", "timing-by-class"])
+    wait_for_section(browser, "timing-by-class", size)
+
+
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whole, size: tuple[int, int]) -> None:
     pytest.importorskip("matplotlib")
@@ -282,33 +225,8 @@ def test_the_page_opens_from_disk_and_shows_everything(browser: Any, whole: Whol
     for link, name in zip(links, TITLES, strict=True):
         browser.execute_script("scrollTo(0, 0)")
         link.click()
-        assert browser.current_url.endswith(f"#{name}")
-        top = browser.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", name)
-        assert 0 <= round(top) < size[1]
+        wait_for_section(browser, name, size)
     assert browser.get_log("browser") == []
-
-
-def wait_for_open(browser: Any, names: list[str]) -> None:
-    """A browser follows a link when it has the time to."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    now = "return [...document.querySelectorAll('details[open]')].map((fold) => fold.id)"
-    WebDriverWait(browser, 20, 0.05).until(lambda of: of.execute_script(now) == names, f"{names} are not open")
-
-
-def test_a_link_opens_the_fold_that_it_names_and_those_around_it(browser: Any, whole: Whole) -> None:
-    page = whole.report / "index.html"
-    show(browser, page, SIZES["desktop"])
-    browser.find_element("css selector", '.card h2 a[href="#action"]').click()
-    wait_for_open(browser, ["action"])
-    browser.execute_script("document.getElementById('action').open = false; scrollTo(0, 0)")
-    browser.find_element("css selector", '.card h2 a[href="#action"]').click()  # the address is the same already
-    wait_for_open(browser, ["action"])
-    browser.get("about:blank")
-    browser.get(f"{page.as_uri()}#timing-by-class")
-    wait_for_open(browser, ["timing", "timing-by-class"])
-    top = browser.execute_script("return document.getElementById('timing-by-class').getBoundingClientRect().top")
-    assert 0 <= round(top) < SIZES["desktop"][1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

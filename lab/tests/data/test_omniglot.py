@@ -70,9 +70,7 @@ GREEK = "images_background_small1/Greek/character01/0001_01.png"
     ],
     ids=["size", "no picture", "huge", "nothing"],
 )
-def test_an_archive_of_something_else_is_refused_and_nothing_kept(
-    content: dict[str, bytes], message: str, tmp_path: Path
-) -> None:
+def test_a_bad_archive_is_refused_and_not_kept(content: dict[str, bytes], message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         load_omniglot(write_archive(tmp_path / "bad.tar.xz", content), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()

@@ -162,14 +162,6 @@ def test_an_overlap_is_a_find_from_the_threshold_on(box: list[int], overlap: flo
     assert average_precision(detected([box]), ONE, overlap=overlap).value == value
 
 
-def test_a_truth_is_found_in_its_own_image_only_and_arguments_stay() -> None:
-    boxes, scores, hard = np.array([A] * 4, float), np.array([4.0, 3.0, 2.0, 1.0]), np.array([False])
-    truth: list[Truth] = [(boxes[:1], hard), ([], []), (boxes[:1], hard)]
-    ap = average_precision(Detections(np.array([1, 2, 0, 0]), boxes, scores), truth)
-    assert ap.true.tolist() == [False, True, True, False]
-    assert (boxes.tolist(), scores.tolist(), hard.tolist()) == ([A] * 4, [4.0, 3.0, 2.0, 1.0], [False])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_edges_of_the_definition(kind: Literal["area", "2007"]) -> None:
     for nothing in ((detected([]), []), (detected([A]), [([], [])]), (detected([A, B]), [([A], [True])])):

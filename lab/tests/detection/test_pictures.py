@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -36,9 +34,7 @@ def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize(("shape", "box"), [((960, 540), BOX), ((96, 54), [[11, 21, 30, 40]])])
-def test_a_frame_is_around_the_pixels_of_its_box_with_a_dark_rim_on_an_enlarged_image_too(
-    shape: tuple[int, int], box: list[list[int]]
-) -> None:
+def test_a_frame_with_a_dark_rim_is_around_the_box(shape: tuple[int, int], box: list[list[int]]) -> None:
     picture = draw(plain(*shape), box, [0.5])
     assert picture.size == (960, 540)
     frame = where(picture, ORANGE)
@@ -63,13 +59,6 @@ def test_a_frame_is_around_the_pixels_of_its_box_with_a_dark_rim_on_an_enlarged_
 )
 def test_the_longer_side_is_as_wanted(size: tuple[int, int], side: int | None, expected: tuple[int, int]) -> None:
     assert draw(plain(*size), [[1, 1, *size]], [0.5], side=side).size == expected
-
-
-def test_a_box_of_the_whole_image_is_seen_and_so_is_its_tag() -> None:
-    frame = where(draw(plain(), [[1, 1, 960, 540]], [0.5]), ORANGE)
-    assert frame[100:500, [1, 958]].all()
-    assert frame[538, 10:950].all()
-    assert frame[:30, :60].sum() > 300
 
 
 def test_the_best_is_on_top_whatever_the_order() -> None:
@@ -107,18 +96,6 @@ def test_a_tag_is_as_wide_as_its_text_above_its_box_and_a_score_that_rounds_to_n
     assert short[3] - short[1] >= 15  # high enough to read
     signed, zero, small = (encode(draw(plain(), BOX, [score])) for score in (-0.001, 0.0, -0.01))
     assert signed == zero != small
-
-
-def test_tags_do_not_hide_each_other_and_where_they_must_the_best_is_on_top() -> None:
-    boxes = [[401, 201, 600, 400], [402, 201, 601, 400], [401, 202, 600, 401], [403, 203, 602, 402]]
-    one = where(draw(plain(), boxes[:1], [0.55]), ORANGE).sum()
-    picture = draw(plain(), boxes, [0.55, 0.54, 0.53, 0.52], ["a", "b", "c", "d"])
-    for colour in (ORANGE, BLUE, PURPLE):
-        assert where(picture, colour).sum() > (one - 3 * 2 * (202 + 196)) * 0.8  # less its frame
-    box = [401, 201, 420, 220]
-    alone = where(draw(plain(), [box], [2.0], ["a"]), ORANGE)[:198]
-    crowd = draw(plain(), [box] * 40, [2.0, *np.linspace(1, 0, 39)], ["a"] + ["b"] * 39)
-    assert where(crowd, ORANGE)[:198][alone].all()
 
 
 @pytest.mark.parametrize(
@@ -175,14 +152,3 @@ def test_bad_arguments_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=says):
         function(*given, **options)
-
-
-def test_without_pillow_the_remedy_is_named() -> None:
-    code = (
-        "import sys; sys.modules['PIL'] = None\n"
-        "import numpy as np; from rankwise_lab.detection.pictures import draw\n"
-        "try: draw(np.zeros((5, 5, 3), np.uint8), [], [])\n"
-        "except ModuleNotFoundError as error: print(error)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'rankwise[images]' (in a checkout: pip install '.[images]')" in run.stdout

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from archives import bytes_of
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
 pytest.importorskip("efficientnet_lite_pytorch")
 
 from PIL import Image  # noqa: E402
-from rankwise_lab.commands.detect_prepare import Report  # noqa: E402
 from rankwise_lab.detection import prepare  # noqa: E402
 from rankwise_lab.detection.shapes import write_shapes  # noqa: E402
 from rankwise_lab.detection.store import FeatureStore  # noqa: E402
 from rankwise_lab.detection.voc import VocError  # noqa: E402
+from rankwise_lab.detection.writing import StoreWriter  # noqa: E402
 from torch import nn  # noqa: E402
 
 from rankwise.cli.main import main  # noqa: E402
@@ -32,75 +29,16 @@ from rankwise.cli.main import main  # noqa: E402
 N_IMAGES = 12
 QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
 OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
-# Prepares again and again, each time in a child that is killed after the n-th file that it writes (0 for never); then
-# by the command, interrupted between the first image and the second.
-KILLING = """
-import json, os, signal, sys
-from pathlib import Path
-import torch
-from rankwise.cli.main import main
-from rankwise_lab.detection.preparing import prepare
-from rankwise_lab.detection.writing import StoreWriter
-
-torch.set_num_threads(1)
-devkit, root, command = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
-torch.manual_seed(0)
-model = torch.nn.Conv2d(3, 5, 3)
-
-def count(name, left):
-    write = getattr(StoreWriter, name)
-    def counted(*given):
-        write(*given)
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-    setattr(StoreWriter, name, counted)
-
-def attempt(folder, n):
-    child = os.fork()
-    if child == 0:
-        left = [n]
-        count("append", left)
-        count("_join", left)
-        prepare(devkit, folder, model=model, max_windows=4, crop=8, min_side=6, workers=2)
-        os._exit(0)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return [ended, len(list(folder.glob("parts/*.npz")))]
-
-found = {"alone": [attempt(root / "alone", 0)]}
-found["killed"] = [attempt(root / "killed", n) for n in (1, 4, 8, 1, 0)]
-append = StoreWriter.append
-
-def interrupted(writer, *parts):
-    if writer.done == 1:
-        os.kill(os.getpid(), signal.SIGINT)
-    append(writer, *parts)
-
-child = os.fork()
-if child == 0:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.stderr = (root / "stderr").open("w")
-    StoreWriter.append = interrupted
-    status = main(command)
-    sys.stderr.close()
-    os._exit(status)
-found["status"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-print(json.dumps(found))
-"""
 
 
 def image_of(devkit: Path, k: int) -> Path:
     return devkit / "VOC2007" / "JPEGImages" / f"{k:06d}.png"
 
 
-def write_devkit(root: Path) -> Path:
-    """Twelve images of two classes."""
-    return write_shapes(root, {"train": 8, "test": 4})
-
-
 @pytest.fixture
 def devkit(tmp_path: Path) -> Path:
-    return write_devkit(tmp_path / "VOCdevkit")
+    """Twelve images of two classes."""
+    return write_shapes(tmp_path / "VOCdevkit", {"train": 8, "test": 4})
 
 
 @pytest.fixture(autouse=True)
@@ -116,13 +54,7 @@ def small_model() -> nn.Module:
     return nn.Conv2d(3, 5, 3)
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_images_become_bags_of_windows_in_the_order_of_the_sets_with_progress_once(
-    devkit: Path, tmp_path: Path
-) -> None:
+def test_images_become_bags_of_windows_in_the_order_of_the_sets(devkit: Path, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     for _ in range(2):
         store = prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda *at: told.append(at), **QUICK)
@@ -142,13 +74,11 @@ def test_images_become_bags_of_windows_in_the_order_of_the_sets_with_progress_on
 
 
 @pytest.mark.parametrize("proposals", ["fast", "sliding"])
-def test_files_are_the_same_with_any_number_of_workers_and_have_the_settings_and_nothing_of_the_machine(
-    devkit: Path, tmp_path: Path, proposals: str
-) -> None:
+def test_files_are_the_same_with_any_number_of_workers(devkit: Path, tmp_path: Path, proposals: str) -> None:
     options = {"proposals": proposals, "context": 0.25, **QUICK}
     for workers in (1, 2, 5):
         prepare(devkit, tmp_path / f"{workers}", model=small_model(), workers=workers, **options)
-    assert content(tmp_path / "1") == content(tmp_path / "2") == content(tmp_path / "5")
+    assert bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2") == bytes_of(tmp_path / "5")
     text = (tmp_path / "1" / "manifest.json").read_text("utf-8")
     settings = json.loads(text)["settings"]
     assert len(settings.pop("weights")) == 64
@@ -156,31 +86,28 @@ def test_files_are_the_same_with_any_number_of_workers_and_have_the_settings_and
     assert str(tmp_path) not in text
 
 
-@pytest.mark.kill
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes_and_ctrl_c_says_how(tmp_path: Path) -> None:
-    folder = tmp_path / "f"
-    devkit = write_devkit(tmp_path / "VOCdevkit")
-    command = ["detect", "prepare", str(devkit), str(folder), *OPTIONS]
-    given = [sys.executable, "-c", KILLING, str(devkit), str(tmp_path), *command]
-    done = subprocess.run(
-        given, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    # After the first image; after others; after the features, when all images are there; after them again.
-    assert found["killed"] == [[-9, 1], [-9, 5], [-9, N_IMAGES], [-9, N_IMAGES], [0, 0]]
-    assert found["alone"] == [[0, 0]]
-    assert content(tmp_path / "killed") == content(tmp_path / "alone")
-    said = (tmp_path / "stderr").read_text()
-    assert found["status"] == 130, said
-    assert f"interrupted: 1 of 12 images are in {folder}; run the same command to continue" in said
-    assert len(list(folder.glob("parts/*.npz"))) == 1
-    assert "Traceback" not in said
-
-
 def run(devkit: Path, folder: Path, *options: str) -> int:
     return main(["detect", "prepare", str(devkit), str(folder), *OPTIONS, *options])
+
+
+def test_after_ctrl_c_the_command_says_how_to_go_on_to_the_same_bytes(
+    devkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append = StoreWriter.append
+
+    def interrupted(writer: StoreWriter, *rows: Any) -> None:
+        if writer.done == 1:
+            raise KeyboardInterrupt
+        append(writer, *rows)
+
+    assert run(devkit, tmp_path / "whole") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreWriter, "append", interrupted)
+        assert run(devkit, tmp_path / "f") == 130
+    said = f"interrupted: 1 of 12 images are in {tmp_path / 'f'}; run the same command to continue"
+    assert said in capsys.readouterr().err
+    assert run(devkit, tmp_path / "f") == 0
+    assert bytes_of(tmp_path / "f") == bytes_of(tmp_path / "whole")
 
 
 def test_the_command_says_what_was_made(devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +116,7 @@ def test_the_command_says_what_was_made(devkit: Path, tmp_path: Path, capsys: py
     assert "f: 4 images, " in said.out
     assert "320 features each" in said.out
     assert "classes: disc, square\nsets: test 4\n" in said.out
-    assert "prepare: 4 of 4 images" in said.err
+    assert said.err == "Preparing 4 images\n"
     assert len(FeatureStore.open(tmp_path / "f")) == 4
     assert run(devkit, tmp_path / "f", "--quiet", "--sets", "test") == 0
     said = capsys.readouterr()
@@ -209,7 +136,7 @@ def test_a_bad_image_is_named_and_once_mended_the_run_goes_on(devkit: Path, tmp_
     path.write_bytes(whole)
     prepare(devkit, tmp_path / "f", model=small_model(), progress=lambda done, _: told.append(done), **QUICK)
     assert bad != "truncated" or told[6:] == list(range(5, N_IMAGES + 1))
-    assert content(tmp_path / "f") == content(tmp_path / "alone")
+    assert bytes_of(tmp_path / "f") == bytes_of(tmp_path / "alone")
 
 
 def test_a_box_outside_the_file_is_named_whatever_the_xml_says_of_the_size(devkit: Path, tmp_path: Path) -> None:
@@ -217,6 +144,23 @@ def test_a_box_outside_the_file_is_named_whatever_the_xml_says_of_the_size(devki
     path.write_text(re.sub("<xmax>.*?</xmax>", "<xmax>97</xmax>", path.read_text().replace(">96<", ">200<")))
     with pytest.raises(VocError, match=r"000003.png has 96 × 64 pixels, and a box of its XML \(disc\) is not inside"):
         prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)
+    assert not (tmp_path / "f").exists()
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "proposals must be one of fast, quality, sliding": {"proposals": "slow"},
+    "workers must be at least 1": {"workers": 0},
+    "max_windows must be at least 1": {"max_windows": 0},
+    "min_side must be at least 1": {"min_side": 0},
+    "crop must be at least 8": {"crop": 4},
+    "dev": {"sets": ["dev"]},
+}
+
+
+def test_bad_settings_are_refused_before_anything_is_written(devkit: Path, tmp_path: Path) -> None:
+    for problem, settings in BAD.items():
+        with pytest.raises(ValueError, match=problem):
+            prepare(devkit, tmp_path / "f", model=small_model(), **QUICK | settings)
     assert not (tmp_path / "f").exists()
 
 
@@ -241,38 +185,3 @@ def test_grey_and_transparent_pictures_are_read(devkit: Path, tmp_path: Path) ->
     Image.new("L", (96, 64), 90).save(image_of(devkit, 4))
     Image.new("RGBA", (96, 64), (9, 9, 9, 99)).save(image_of(devkit, 5))
     assert len(prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)) == N_IMAGES
-
-
-BAD: dict[str, dict[str, Any]] = {
-    "proposals must be one of fast, quality, sliding": {"proposals": "slow"},
-    "workers must be at least 1": {"workers": 0},
-    "max_windows must be at least 1": {"max_windows": 0},
-    "min_side must be at least 1": {"min_side": 0},
-    "crop must be at least 8": {"crop": 4},
-    "dev": {"sets": ["dev"]},
-}
-
-
-@pytest.mark.parametrize("problem", BAD)
-def test_bad_settings_are_refused_before_anything_is_written(devkit: Path, tmp_path: Path, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        prepare(devkit, tmp_path / "f", model=small_model(), **{**QUICK, **BAD[problem]})
-    assert not (tmp_path / "f").exists()
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_progress_is_a_line_drawn_over_on_a_terminal_rare_lines_elsewhere_and_nothing_when_quiet(quiet: bool) -> None:
-    terminal, file = io.StringIO(), io.StringIO()
-    terminal.isatty = lambda: True  # type: ignore[method-assign]
-    for stream in (terminal, file):
-        report = Report(quiet, stream)
-        for k in range(2, 8):
-            report(k, 8)
-        report.close()
-    drawn = terminal.getvalue().split("\r\x1b[K")
-    if quiet:
-        assert (terminal.getvalue(), file.getvalue()) == ("", "")
-        return
-    assert drawn[1] == "prepare: 2 of 8 images already done"
-    assert re.match(r"prepare: 7 of 8 images, .* images/s, 0:0.* left\n$", drawn[-1])
-    assert (file.getvalue().count("\n"), file.getvalue().count("\r")) == (2, 0)

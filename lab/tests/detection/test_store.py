@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from archives import bytes_of
 from numpy.typing import NDArray
 from rankwise_lab.detection.store import FORMAT, VERSION, FeatureStore
 from rankwise_lab.detection.voc import Object
@@ -65,10 +66,6 @@ def write(folder: Path, first: int = 0, last: int = len(ROWS), finish: bool = Tr
         writer.finish()
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     write(tmp_path / "whole")
@@ -95,14 +92,14 @@ def test_what_was_written_is_read_and_rows_stay_on_disk(whole: Path) -> None:
 
 
 def test_a_finished_folder_has_four_files_that_numpy_reads_and_is_left_as_it_is(whole: Path) -> None:
-    before = content(whole)
+    before = bytes_of(whole)
     assert sorted(before) == ["boxes.npy", "features.npy", "manifest.json", "offsets.npy"]
     assert np.load(whole / "features.npy").shape == (10, DIM)
     assert np.load(whole / "boxes.npy").dtype == np.float32
     with pytest.raises(ValueError, match="has all its 4 images"):
         StoreWriter(whole, manifest()).append(*windows(0))
     write(whole, 4)
-    assert content(whole) == before
+    assert bytes_of(whole) == before
 
 
 def test_a_set_or_several_name_images_once_in_order(whole: Path) -> None:
@@ -153,16 +150,14 @@ KILLED: list[tuple[int, Callable[[Path], object]]] = [
 
 
 @pytest.mark.parametrize(("done", "kill"), KILLED)
-def test_a_run_killed_at_any_moment_goes_on_and_ends_with_the_same_files(
-    whole: Path, tmp_path: Path, done: int, kill: Callable[[Path], object]
-) -> None:
+def test_a_run_killed_at_any_moment(whole: Path, tmp_path: Path, done: int, kill: Callable[[Path], object]) -> None:
     write(tmp_path / "begun", 0, done, finish=False)
     kill(tmp_path / "begun")
     if kill is not not_cleared:
         with pytest.raises(ValueError, match=r"is not finished; run the same|is not a features folder"):
             FeatureStore.open(tmp_path / "begun")
     write(tmp_path / "begun", done)
-    assert content(tmp_path / "begun") == content(whole)
+    assert bytes_of(tmp_path / "begun") == bytes_of(whole)
 
 
 FEWER = [{**image, "objects": []} if image["id"] == "b" else image for image in manifest()["images"]]
@@ -187,7 +182,7 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(ValueError, match="is not a manifest of features"):
         StoreWriter(tmp_path, manifest())
-    assert sorted(content(tmp_path)) == ["letter.txt", "manifest.json"]
+    assert sorted(bytes_of(tmp_path)) == ["letter.txt", "manifest.json"]
 
 
 @pytest.mark.parametrize("name", ["features", "boxes"])

@@ -167,16 +167,6 @@ return {
 """
 
 
-@pytest.mark.usefixtures("without_motion")
-def test_the_drawing_has_the_places_the_ranks_and_the_gradient_of_every_loss(page: Page) -> None:
-    page.open()
-    for loss in LOSSES:
-        page.turn(f"#loss={loss}")
-        shown = page.shown()
-        assert shown.loss == loss
-        check_drawing(shown.exact(), page.run(DRAWN))
-
-
 def check_drawing(answer: dict[str, Any], drawn: dict[str, Any]) -> None:
     names = {at: f"+{k}" for k, at in enumerate(answer["positives"], 1)}
     names |= {at: f"−{j}" for j, at in enumerate(answer["negatives"], 1)}
@@ -242,9 +232,7 @@ CROWDS = {
 
 @pytest.mark.usefixtures("without_motion")
 @pytest.mark.parametrize("size", WIDTHS.values(), ids=WIDTHS)
-def test_nothing_is_wider_than_the_window_marks_never_overlap_and_arrows_are_painted_last_and_clear_of_marks(
-    page: Page, size: tuple[int, int]
-) -> None:
+def test_nothing_leaves_the_window_and_marks_never_overlap(page: Page, size: tuple[int, int]) -> None:
     page.open("", size)
     for crowd, (fragment, count) in CROWDS.items():
         page.turn(fragment)
@@ -301,11 +289,14 @@ def test_keys_move_flip_and_remove_the_sample_in_focus(page: Page) -> None:
         assert page.shown().relevant.tolist() == [True, False, False]
 
 
-def test_every_loss_has_its_numbers_and_its_formula(page: Page) -> None:
+@pytest.mark.usefixtures("without_motion")
+def test_every_loss_has_its_numbers_its_drawing_and_its_formula(page: Page) -> None:
     page.open("#scale=0.75&samples=p1,n1,n1,p0,p0,n0,n0,n-1,p-1,n0.4")
     for loss in LOSSES:
         page.click(f"#losses label:has([value='{loss}'])")
-        assert check_numbers(page).loss == loss
+        now = check_numbers(page)
+        assert now.loss == loss
+        check_drawing(now.exact(), page.run(DRAWN))
         shown = [part.get_attribute("data-loss") for part in page.all("p[data-loss]") if part.is_displayed()]
         assert shown == [loss]
         assert page.find("#recursion").is_displayed() == (loss != "zero-one"), loss
@@ -346,16 +337,10 @@ def test_the_recursion_is_stepped_through_to_the_end(page: Page) -> None:
     page.click("#previous")
     assert page.text("#count").startswith(f"call {len(steps) - 1} ")
     page.wait(lambda: page.browser.current_url.endswith(f"step={len(steps) - 1}"))
-
-
-def test_the_recursion_plays_and_pauses(page: Page) -> None:
-    page.open(FIGURE_1 + "&step=8")
-    page.click("#play")
-    assert page.text("#play") == "Pause"
-    page.click("#play")
-    assert page.text("#play") == "Play"
-    page.click("#play")
-    page.wait(lambda: page.text("#count") == "call 9 of 9" and page.text("#play") == "Play")
+    for shown in ("Pause", "Play", "Pause"):
+        page.click("#play")
+        assert page.text("#play") == shown
+    page.wait(lambda: page.text("#count") == f"call {len(steps)} of {len(steps)}" and page.text("#play") == "Play")
 
 
 def test_samples_are_added_edited_drawn_at_random_and_taken_from_examples(page: Page) -> None:

@@ -114,5 +114,3 @@ def test_the_command_writes_the_page_and_opens_a_browser_unless_told_not_to(
     monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path))
     assert main(["explore", "--no-browser"]) == 0
     assert (tmp_path / "explorer" / "index.html").is_file()
-    assert main(["explore", "--out", str(tmp_path / "page" / SCRIPT)]) == 2
-    assert "is a file; name a folder" in capsys.readouterr().err

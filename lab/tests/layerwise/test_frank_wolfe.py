@@ -108,19 +108,6 @@ def test_no_step_lowers_the_dual_and_the_primal_stays_above(kind: str, loss: str
     assert solver.steps == len(solver.duals) - 1
 
 
-@kinds
-@pytest.mark.parametrize("loss", ["hinge", "ap"])
-def test_a_blocks_combination_of_planes_is_nowhere_above_its_function(kind: str, loss: str) -> None:
-    problem = problem_of(kind, loss)
-    solver = LayerSolver(problem, 0.02, 0.05)
-    for epoch in range(3):
-        solver.epoch([2, 0, 1] if epoch else [1])
-        for b in solver._gradients:
-            for W in (problem.start, solver.weights, 3.0 * torch.randn_like(problem.start)):
-                below = solver._offsets[b][0] + problem.dot(problem.expand(b, solver._gradients[b][0]), W)
-                assert (below <= problem.value(b, W) + 1e-12).all()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "ap", "ndcg", "zero-one"])
 @kinds
@@ -217,34 +204,6 @@ def test_a_step_never_raises_the_true_objective_and_says_what_is_in_the_network(
             assert key.startswith(f"{problem.position}.") or torch.equal(part, others[key])
 
 
-def test_a_step_is_halved_for_as_long_as_that_is_better_without_mu() -> None:
-    fractions = set()
-    for seed in range(24):
-        problem = problem_of(("fixed", "fixed, compressed", "fixed, convolution")[seed % 3], LOSSES[seed % 6], seed)
-        origin, (solver, step) = problem.start, stepped(problem, 1e-2, 1e-4 if seed < 12 else 0.1)
-        without = {}
-        for halving in range(7):
-            W = origin + 0.5**halving * (solver.average - origin)
-            true = problem.loss(W) + 0.5 * 1e-2 * W.square().sum().item()
-            without[0.5**halving] = true, solver.objective(W) <= step.start
-        allowed = [fraction for fraction, (_, lower) in without.items() if lower]
-        wanted = allowed[0] if allowed else 0.0
-        while wanted > 0.5**6 and without[wanted / 2][0] < without[wanted][0] and without[wanted / 2][1]:
-            wanted /= 2
-        assert step.fraction == wanted
-        fractions.add(wanted)
-    assert {0.5, 1.0} <= fractions
-
-
-def test_the_risk_at_the_start_is_taken_as_given_and_no_step_if_all_are_worse() -> None:
-    problem = problem_of("exact", "ap")
-    solver = LayerSolver(problem, 0.01, 0.01)
-    solver.epoch([0, 1, 2])
-    step = finish(solver, -100.0)
-    assert (step.fraction, step.loss) == (0.0, -100.0)
-    assert torch.equal(weights_in(problem), problem.start)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @kinds
 def test_a_solver_restored_from_its_state_goes_on_with_the_same_bits(kind: str, dtype: Any) -> None:
@@ -266,21 +225,3 @@ def test_a_solver_restored_from_its_state_goes_on_with_the_same_bits(kind: str, 
     steps = finish(first), finish(second)
     assert steps[0][:-1] == steps[1][:-1]
     assert torch.equal(weights_in(first.problem), weights_in(second.problem))
-
-
-@pytest.mark.parametrize("label", [0, 2])
-def test_a_block_whose_classes_have_no_positives_or_no_negatives_is_zero_and_moves_nothing(label: int) -> None:
-    net = dense(0)[0].double().eval()
-    blocks = Blocks(np.random.default_rng(0).normal(size=(6, 3)), [label] * 6, 3, dtype=torch.float64)
-    problem = LayerProblem(net, 4, blocks, BlockLoss("ap", 3))
-    solver, step = stepped(problem, 0.0, 0.1)
-    assert problem.loss(problem.start) == 0.0
-    assert (step.start, step.end, step.loss) == (0.0, 0.0, 0.0)
-    assert abs(solver.dual) < 1e-30
-    assert torch.equal(weights_in(problem), problem.start)
-
-
-@pytest.mark.parametrize(("lam", "mu"), [(-1.0, 2.0), (2.0, -1.0), (0.0, 0.0)])
-def test_weights_of_the_penalty_are_not_negative_nor_both_zero(lam: float, mu: float) -> None:
-    with pytest.raises(ValueError, match="must not be negative, and at least one of them must be positive"):
-        LayerSolver(problem_of("exact", "ap"), lam, mu)

@@ -11,6 +11,7 @@ from block_losses import LOSSES, by_class
 
 torch = pytest.importorskip("torch")
 
+from layer_networks import NETS, made  # noqa: E402
 from rankwise_lab.layerwise.block_loss import BlockLoss  # noqa: E402
 from rankwise_lab.layerwise.blocks import Blocks  # noqa: E402
 from rankwise_lab.layerwise.network import PLCNN  # noqa: E402
@@ -19,51 +20,25 @@ from torch import nn  # noqa: E402
 
 N_CLASSES = 3
 SEGMENTS = 6  # either block with each of three sizes
-
-
-def dense() -> tuple[list[Any], tuple[int, ...]]:
-    parts = [nn.Linear(9, 6), nn.BatchNorm1d(6), nn.LeakyReLU(1.5), nn.Linear(6, 5, bias=False), nn.ReLU()]
-    return [*parts, nn.Dropout(), nn.Linear(5, N_CLASSES)], (9,)
-
-
-def convolutional() -> tuple[list[Any], tuple[int, ...]]:
-    parts = [
-        nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1),
-        nn.Conv2d(3, 2, 2, bias=False), nn.LeakyReLU(-0.3), nn.AvgPool2d(2, 1), nn.Flatten(), nn.Linear(2, 4),
-        nn.LeakyReLU(0.1), nn.Linear(4, N_CLASSES),
-    ]  # fmt: skip
-    return parts, (1, 6, 6)
-
-
-NETS = {"dense": dense, "convolutional": convolutional}
-LAST = (6, 10)
-PLACES = [(name, k, kind) for name in NETS for k in PLCNN(*NETS[name]()[0]).trainable for kind in ("dc", "fixed")]
-PLACES = [(name, k, kind) for name, k, kind in PLACES if kind == "dc" or k not in LAST]
-places = pytest.mark.parametrize(("name", "k", "kind"), PLACES)
-losses = pytest.mark.parametrize("loss", LOSSES)
-
-
-def network(name: str, dtype: Any = torch.float64) -> Any:
-    generator = torch.Generator().manual_seed(len(name))
-    net = PLCNN(*NETS[name]()[0]).double().eval()
-    with torch.no_grad():
-        for part in net:
-            for parameter in part.parameters():
-                parameter.normal_(std=0.6, generator=generator)
-            if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
-                part.running_mean.normal_(generator=generator)
-    return net.to(dtype)
+CASES = [(name, k, kind) for name in NETS for k in made(name)[0].trainable for kind in ("dc", "fixed")]
+CASES = [(name, k, kind) for name, k, kind in CASES if kind == "dc" or k != made(name)[0].trainable[-1]]
+places = pytest.mark.parametrize(("name", "k", "kind"), CASES)
+# All losses take turns, so that each meets several networks, either kind and several layers.
+problems = pytest.mark.parametrize(
+    ("name", "k", "kind", "loss"), [(*case, list(LOSSES)[at % len(LOSSES)]) for at, case in enumerate(CASES)]
+)
+DENSE, CONVOLUTIONAL = "dense, slope 1.5", "circular, averaged"
 
 
 def samples(name: str, n: int = 13, dtype: Any = torch.float64, **options: Any) -> Blocks:
     rng = np.random.default_rng(n)
     labels = rng.permutation(np.arange(n) % N_CLASSES)
-    return Blocks(rng.normal(size=(n, *NETS[name]()[1])), labels, N_CLASSES, dtype=dtype, **{"block_size": 7} | options)
+    return Blocks(rng.normal(size=(n, *NETS[name][1])), labels, N_CLASSES, dtype=dtype, **{"block_size": 7} | options)
 
 
 def problem_of(name: str, k: int, kind: str, loss: str, dtype: Any = torch.float64, **options: Any) -> LayerProblem:
     how = BlockLoss(LOSSES[loss], N_CLASSES, scale=1.3)
-    return LayerProblem(network(name, dtype), k, samples(name, dtype=dtype), how, decomposition=kind, **options)
+    return LayerProblem(made(name, dtype)[0], k, samples(name, dtype=dtype), how, decomposition=kind, **options)
 
 
 def around(problem: LayerProblem, rng: np.random.Generator, size: float = 1.0) -> Any:
@@ -81,11 +56,8 @@ def put(net: Any, k: int, W: Any) -> Any:
 
 
 @pytest.mark.slow
-@losses
-@places
-def test_the_function_of_a_block_is_the_loss_where_exact_and_else_touches_it_at_the_start(
-    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
-) -> None:
+@problems
+def test_a_function_touches_the_loss(name: str, k: int, kind: str, loss: str, rng: np.random.Generator) -> None:
     problem = problem_of(name, k, kind, loss)
     last = k == len(problem.net) - 1
     assert problem.kind == ("exact" if last else kind)
@@ -106,11 +78,8 @@ def test_the_function_of_a_block_is_the_loss_where_exact_and_else_touches_it_at_
 
 
 @pytest.mark.slow
-@losses
-@places
-def test_the_function_of_a_block_is_convex_and_planes_touch_it_from_below(
-    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
-) -> None:
+@problems
+def test_a_function_is_convex(name: str, k: int, kind: str, loss: str, rng: np.random.Generator) -> None:
     problem = problem_of(name, k, kind, loss)
     for at in range(SEGMENTS):
         b, t, size = at % 2, rng.random(), 10.0 ** (at % 3 - 2)
@@ -126,11 +95,8 @@ def test_the_function_of_a_block_is_convex_and_planes_touch_it_from_below(
         assert (plane.value + problem.dot(matrix, W - V) <= ends[1] + rounding).all()
 
 
-@losses
-@places
-def test_gradients_are_those_of_finite_differences_however_they_are_kept(
-    name: str, k: int, kind: str, loss: str, rng: np.random.Generator
-) -> None:
+@problems
+def test_gradients_by_finite_differences(name: str, k: int, kind: str, loss: str, rng: np.random.Generator) -> None:
     problem = problem_of(name, k, kind, loss)
     W = around(problem, rng, 0.5)
     planes = {}
@@ -150,14 +116,11 @@ def test_gradients_are_those_of_finite_differences_however_they_are_kept(
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "compressed"), [("dense", 9, True), ("dense", 10, False), ("convolutional", 2, False)]
+    ("name", "k", "n", "compressed"), [(DENSE, 0, 4, True), (DENSE, 0, 5, False), (CONVOLUTIONAL, 4, 1, False)]
 )
-def test_gradients_are_kept_by_sample_where_a_block_has_fewer_samples_than_a_dense_layer_inputs(
-    name: str, n: int, compressed: bool
-) -> None:
-    position = {"dense": 0, "convolutional": 4}[name]
+def test_few_gradients_are_kept_by_sample(name: str, k: int, n: int, compressed: bool) -> None:
     blocks = samples(name, n, block_size=n)
-    assert LayerProblem(network(name), position, blocks, BlockLoss("ap", N_CLASSES)).compressed is compressed
+    assert LayerProblem(made(name)[0], k, blocks, BlockLoss("ap", N_CLASSES)).compressed is compressed
 
 
 @places
@@ -190,13 +153,13 @@ def test_weights_are_a_matrix_and_a_layer_is_given_them_back(name: str, k: int, 
 
 def test_dense_layers_are_decomposed_and_choices_above_convolutions_fixed_unless_one_says_otherwise() -> None:
     how = BlockLoss("ap", N_CLASSES)
-    net, blocks = network("convolutional"), samples("convolutional")
+    net, blocks = made(CONVOLUTIONAL)[0], samples(CONVOLUTIONAL)
     kinds = [LayerProblem(net, k, blocks, how).kind for k in net.trainable]
     assert kinds == ["fixed", "fixed", "dc", "exact"]
-    affine = PLCNN(nn.Linear(9, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, N_CLASSES)).double().eval()
-    below = LayerProblem(affine, 0, samples("dense"), how)
+    affine = PLCNN(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, N_CLASSES)).double().eval()
+    below = LayerProblem(affine, 0, samples(DENSE), how)
     assert (below.kind, below.by_class) == ("exact", False)
-    assert LayerProblem(affine, 3, samples("dense"), how).by_class
-    assert not LayerProblem(affine, 3, samples("dense"), BlockLoss("hinge", N_CLASSES)).by_class
+    assert LayerProblem(affine, 3, samples(DENSE), how).by_class
+    assert not LayerProblem(affine, 3, samples(DENSE), BlockLoss("hinge", N_CLASSES)).by_class
     with pytest.raises(ValueError, match="unknown decomposition 'convex'"):
         LayerProblem(net, 0, blocks, how, decomposition="convex")

@@ -49,9 +49,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "error", "match"), BAD_SETTINGS, ids=lambda case: str(case)[:40])
-def test_a_setting_out_of_order_is_refused_when_the_object_is_made(
-    settings: dict[str, Any], error: type[Exception], match: str
-) -> None:
+def test_a_bad_setting_is_refused_at_once(settings: dict[str, Any], error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         LWSVM(network(), **settings)
 

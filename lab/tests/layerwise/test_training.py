@@ -265,9 +265,7 @@ def test_ctrl_c_leaves_the_best_network_so_far_and_goes_on(monkeypatch: pytest.M
     assert model.score_ == kept["score"]
 
 
-def test_progress_is_a_line_on_stderr_and_the_log_holds_the_history(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_progress_is_a_line_and_the_log_the_history(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     LWSVM(network(), **QUICK).warm_up(TRAIN)
     assert capsys.readouterr().err == ""
     model = LWSVM(network(), **QUICK).fit(TRAIN, VAL, progress=True, checkpoint=tmp_path)

@@ -139,11 +139,6 @@ def test_one_figure_stands_alone_several_beside_each_other_and_none_is_told() ->
         assert said in text
 
 
-def test_a_block_that_is_unknown_is_refused() -> None:
-    with pytest.raises(AttributeError, match="int"):
-        as_html(3)  # type: ignore[arg-type]
-
-
 # Folds and verdicts
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from archives import encoded, write_archive
 from rankwise_lab.data.cifar10 import ARCHIVE, load_cifar10
 from rankwise_lab.detection.store import FeatureStore
 from rankwise_lab.report.part import Part
@@ -45,20 +44,14 @@ class Wholes:
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive of JPEG files of three classes, as CIFAR-10 is found."""
-    Image = pytest.importorskip("PIL.Image")
-    path = tmp_path_factory.mktemp("images") / ARCHIVE
-    rng = np.random.default_rng(0)
-    with tarfile.open(path, "w") as tar:
-        for part, count in (("train", 8), ("test", 4)):
-            for name, colour in COLOURS.items():
-                for i in range(count):
-                    pixels = rng.integers(0, 256, (32, 32, 3)) * 0.7 + 0.3 * np.array(colour)
-                    buffer = io.BytesIO()
-                    Image.fromarray(pixels.astype(np.uint8)).save(buffer, "JPEG")
-                    member = tarfile.TarInfo(f"{part}/{name}/{i:04}.jpg")
-                    member.size = len(buffer.getvalue())
-                    tar.addfile(member, io.BytesIO(buffer.getvalue()))
-    return path
+    pytest.importorskip("PIL.Image")
+    rng, members = np.random.default_rng(0), {}
+    for part, count in (("train", 8), ("test", 4)):
+        for name, colour in COLOURS.items():
+            for i in range(count):
+                pixels = rng.integers(0, 256, (32, 32, 3)) * 0.7 + 0.3 * np.array(colour)
+                members[f"{part}/{name}/{i:04}.jpg"] = encoded(pixels.astype(np.uint8), "JPEG")
+    return write_archive(tmp_path_factory.mktemp("images") / ARCHIVE, members)
 
 
 @pytest.fixture(scope="session")

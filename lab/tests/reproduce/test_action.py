@@ -17,7 +17,6 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from small_experiments import ACTION, CLASSES, DATA
 
 from rankwise import RankSVM, RankSVMCV
-from rankwise.linear.cross_validation import Search
 
 PAIRS = [(loss, metric) for loss, metrics in MEASURES.items() for metric in metrics]
 
@@ -36,9 +35,7 @@ def measured(metric: str, scores: NDArray[Any], relevant: NDArray[np.bool_]) -> 
 
 
 @pytest.mark.parametrize(("loss", "metric"), PAIRS)
-def test_C_is_chosen_as_RankSVMCV_chooses_it_and_a_model_trained_anew_has_the_kept_value(
-    part: Part, loss: str, metric: str
-) -> None:
+def test_C_is_chosen_as_RankSVMCV_chooses_it(part: Part, loss: str, metric: str) -> None:
     X = DATA.X.astype(float)
     for k, one in enumerate(part.found["classes"]):
         found, Cs, y = one[loss][metric], one[loss]["Cs"], DATA.Y[:, k]
@@ -57,13 +54,13 @@ def test_C_is_chosen_as_RankSVMCV_chooses_it_and_a_model_trained_anew_has_the_ke
 
 
 def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran, run = [], Search.run
+    ran, fit = [], RankSVMCV.fit
 
-    def noted(self: Search, *jobs: Any) -> Any:
-        ran.append(self.names[0].removesuffix(" loss"))
-        return run(self, *jobs)
+    def noted(self: RankSVMCV, *given: Any) -> Any:
+        ran.append(self.loss)
+        return fit(self, *given)
 
-    monkeypatch.setattr(Search, "run", noted)
+    monkeypatch.setattr(RankSVMCV, "fit", noted)
     for _ in range(2):
         experiment = ActionExperiment(DATA, tmp_path, ACTION)
         values = [experiment.chosen(1, loss, metric) for loss, metric in PAIRS]
@@ -72,9 +69,7 @@ def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("metric", PAPER)
-def test_intervals_are_quantiles_of_differences_over_the_same_redrawn_samples(
-    wholes: Any, part: Part, metric: str
-) -> None:
+def test_intervals_are_quantiles_over_the_same_redrawn_samples(wholes: Any, part: Part, metric: str) -> None:
     experiment = ActionExperiment(DATA, wholes.folder / "action", ACTION)
     rng, n = np.random.default_rng(ACTION.seed), len(DATA.X_test)
     rows = [rng.integers(n, size=n) for _ in range(ACTION.draws)]

@@ -2,70 +2,34 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from action_years import Year
+from archives import write_folder
+from cifar_batches import CLASSES, published
 from numpy.typing import NDArray
-from rankwise_lab.data.cifar10_batches import FILES
 from rankwise_lab.data.folder import MissingDataError
 from rankwise_lab.reproduce import action_data, patches
 from rankwise_lab.reproduce.action_data import ActionData, find_action
 from rankwise_lab.reproduce.patches import activations, learn_detectors
 
 RTOL = 1e-4
-CLASSES = ["emu", "cat", "dog"]
 
 
 @pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing of this machine is seen: an empty folder of data, and an empty cache."""
-    monkeypatch.setenv("RANKWISE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path / "data"))
-    (tmp_path / "data").mkdir()
-    return tmp_path / "data"
+def folders(place: Path) -> Path:
+    """An empty folder of data, and an empty cache."""
+    (place / "data").mkdir()
+    return place / "data"
 
 
 @pytest.fixture
 def few_patches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patches, "_SAMPLED", 5000)
-
-
-def write_cifar(folder: Path, n: int = 40) -> Path:
-    """Published files: stripes whose direction is the class."""
-    rng = np.random.default_rng(0)
-    folder.mkdir(parents=True)
-    place = np.arange(32)
-    for name in FILES[:-1]:
-        labels = rng.permutation(np.arange(n) % 3)
-        waves = np.array([np.add.outer(place * (k == 0), place * (k != 0)) + k * place for k in range(3)])
-        phase = rng.uniform(0.0, 6.0, (n, 1, 1))
-        grey = 128.0 + 60.0 * np.sin(waves[labels] + phase) + rng.normal(0.0, 20.0, (n, 32, 32))
-        pixels = np.repeat(grey[:, None], 3, axis=1).clip(0, 255).astype(np.uint8).reshape(n, -1)
-        content = {b"data": pixels, b"labels": labels.tolist()}
-        (folder / name).write_bytes(pickle.dumps(content, 2))
-    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": CLASSES}, 2))
-    return folder
-
-
-def write_voc(year: Path, *, test_labels: bool = True, n: int = 30, d: int = 5) -> Path:
-    rng = np.random.default_rng(1)
-    (year / "ActionFeatures").mkdir(parents=True)
-    (year / "ImageSets" / "Action").mkdir(parents=True)
-    for part in ("train", "val", "trainval", "test"):
-        persons = [f"2011_{part}{k} 1" for k in range(n)]
-        X = rng.normal(3.0, 2.0, (n, d))
-        X[:, 0] = 7.0
-        np.save(year / "ActionFeatures" / f"{part}.npy", X)
-        (year / "ImageSets" / "Action" / f"{part}.txt").write_text("\n".join(persons))
-        for k, name in enumerate(("phoning", "walking")):
-            labels = ["1" if i % 3 == k else "-1" for i in range(n)] if part != "test" or test_labels else ["0"] * n
-            lines = [f"{person} {label}" for person, label in zip(persons, labels, strict=True)]
-            (year / "ImageSets" / "Action" / f"{name}_{part}.txt").write_text("\n".join(lines))
-    return year
 
 
 def check_form(found: ActionData) -> None:
@@ -95,9 +59,7 @@ def test_digits_are_there_where_nothing_else_is() -> None:
 
 
 @pytest.mark.usefixtures("few_patches")
-def test_the_same_data_are_found_again_from_the_cache_and_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_data_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = find_action(quick=True)
     assert len(list((tmp_path / "cache").glob("action-*.npz"))) == 1
     with monkeypatch.context() as patched:
@@ -112,20 +74,19 @@ def test_the_same_data_are_found_again_from_the_cache_and_without_it(
 
 @pytest.mark.usefixtures("few_patches")
 def test_cifar_goes_before_digits_and_may_be_given_or_found(folders: Path, tmp_path: Path) -> None:
-    write_cifar(folders / "cifar-10-batches-py")
+    write_folder(folders / "cifar-10-batches-py", published())
     found = find_action(quick=True)
     check_form(found)
-    assert found.X.shape == (200, 404)
-    assert found.X_test.shape == (40, 404)
-    assert found.classes == tuple(CLASSES)
+    assert (found.X.shape, found.X_test.shape) == ((100, 404), (20, 404))
+    assert found.classes == CLASSES
     assert found.stand_in
-    assert found.what.startswith("CIFAR-10: 200 images to train and 40 to test with")
-    given = find_action(write_cifar(tmp_path / "mine"), quick=True)
+    assert found.what.startswith("CIFAR-10: 100 images to train and 20 to test with")
+    given = find_action(write_folder(tmp_path / "mine", published()), quick=True)
     assert (given.digest, given.what) == (found.digest, found.what)
 
 
 def test_what_is_there_but_cannot_be_read_is_not_passed_over(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_cifar(folders / "cifar-10-batches-py")
+    write_folder(folders / "cifar-10-batches-py", published())
     (folders / "cifar-10-batches-py" / "test_batch").write_bytes(b"cos\nsystem\n(S'exit'\ntR.")
     with pytest.raises(ValueError, match="test_batch"):
         find_action()
@@ -141,29 +102,29 @@ def test_what_is_there_but_cannot_be_read_is_not_passed_over(folders: Path, monk
 @pytest.mark.parametrize("way", ["given", "year given", "found"])
 def test_voc_goes_before_cifar(way: str, folders: Path, tmp_path: Path) -> None:
     root = folders if way == "found" else tmp_path / "mine"
-    write_cifar(root / "cifar-10-batches-py")
-    year = write_voc(root / "VOCdevkit" / "VOC2011")
+    write_folder(root / "cifar-10-batches-py", published())
+    year = Year(root / "VOCdevkit" / "VOC2011").root
     found = find_action({"given": root, "year given": year, "found": None}[way])
     check_form(found)
-    assert found.X.shape == found.X_test.shape == (30, 5)
+    assert (found.X.shape, found.X_test.shape) == ((11, 4), (7, 4))
     assert (found.X[:, 0] == 0.0).all()
-    assert found.classes == ("phoning", "walking")
+    assert found.classes == ("jumping", "phoning", "ridingbike")
     assert not found.stand_in
-    assert "30 persons of trainval to train and 30 of test to test with, described by 5 features" in found.what
+    assert "11 persons of trainval to train and 7 of test to test with, described by 4 features" in found.what
 
 
 def test_train_and_val_stand_in_where_test_has_no_labels(folders: Path) -> None:
-    write_voc(folders / "VOCdevkit" / "VOC2011", test_labels=False)
+    Year(folders / "VOCdevkit" / "VOC2011", test_labels="0")
     found = find_action()
     assert found.stand_in
-    assert "of train to train and 30 of val to test with" in found.what
+    assert "of train to train and 5 of val to test with" in found.what
     assert "test has no labels here" in found.what
 
 
 def test_other_samples_have_another_digest(folders: Path, tmp_path: Path) -> None:
-    digests = {find_action(write_voc(tmp_path / str(n), n=n)).digest for n in (30, 31)}
-    digests |= {find_action(write_voc(tmp_path / "unknown", test_labels=False)).digest}
-    assert len(digests) == 3
+    years = Year(tmp_path / "a"), Year(tmp_path / "b"), Year(tmp_path / "unknown", test_labels="0")
+    np.save(years[1].features / "test.npy", years[1].X["test"] + 1e-3)
+    assert len({find_action(year.root).digest for year in years}) == 3
 
 
 @pytest.mark.usefixtures("few_patches")
@@ -177,13 +138,11 @@ def test_what_is_not_there_is_passed_over(lacking: str, folders: Path, monkeypat
 
 
 def test_a_feature_that_changes_in_test_only_is_refused(tmp_path: Path) -> None:
-    year = write_voc(tmp_path / "mine")
-    X = np.zeros((30, 1))
-    X[3] = 1e-30
-    np.save(year / "ActionFeatures" / "trainval.npy", X)
-    np.save(year / "ActionFeatures" / "test.npy", np.full((30, 1), 1e18))
+    year = Year(tmp_path / "mine")
+    np.save(year.features / "trainval.npy", 1e-30 * np.eye(11)[:, 3:4])
+    np.save(year.features / "test.npy", np.full((7, 1), 1e18))
     with pytest.raises(ValueError, match="feature 0 hardly varies in training, but widely in test"):
-        find_action(year)
+        find_action(year.root)
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -217,19 +176,6 @@ def test_an_activation_is_the_mean_distance_less_the_distance_summed_over_a_quad
                 quadrant = 2 * (row >= 4) + (column >= 3)
                 expected[i, quadrant] += np.maximum(distances.mean() - distances, 0.0)
     np.testing.assert_allclose(found, expected.reshape(3, 20), rtol=RTOL, atol=1e-4)
-
-
-def test_each_centre_is_the_mean_of_the_rows_nearest_to_it() -> None:
-    rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
-    centres = patches._k_means(rows, 3, np.random.default_rng(1))
-    nearest = np.linalg.norm(rows[:, None] - centres, axis=2).argmin(axis=1)
-    np.testing.assert_allclose(centres, [rows[nearest == j].mean(axis=0) for j in range(3)], atol=1e-5)
-
-
-def test_a_centre_that_no_row_is_nearest_to_stays() -> None:
-    rows = np.repeat(np.array([[1.0, 2.0], [3.0, 5.0]], np.float32), 10, axis=0)
-    centres = patches._k_means(rows, 6, np.random.default_rng(0))
-    assert {tuple(row) for row in centres.tolist()} == {(1.0, 2.0), (3.0, 5.0)}
 
 
 @pytest.mark.usefixtures("few_patches")

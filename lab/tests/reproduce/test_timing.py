@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import pytest
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce import timing
 from rankwise_lab.reproduce.action import ActionExperiment
-from rankwise_lab.reproduce.beside import ratio
 from rankwise_lab.reproduce.timing import METHODS, Plan, TimingExperiment
 from rankwise_lab.reproduce.timing_page import conclusions
-from rankwise_lab.reproduce.timing_results import PAPER, PAPER_SAMPLES, QUOTIENTS, faster_table, table1, table2
+from rankwise_lab.reproduce.timing_results import PAPER, PAPER_SAMPLES, QUOTIENTS, faster_table, table2
 from small_experiments import ACTION, CLASSES, DATA
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from rankwise import NDCG, RankSVM
+from rankwise import RankSVM
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +44,7 @@ def test_every_method_trains_the_same_model_at_the_C_that_was_chosen(chosen: Act
             assert one["calls"] >= 2
 
 
-def test_methods_are_warmed_up_and_then_take_turns_with_one_thread(
-    chosen: ActionExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_methods_take_turns(chosen: ActionExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, str, str]] = []
     threads: set[int] = set()
     hinge = timing.structured_hinge
@@ -91,17 +87,6 @@ def test_the_calls_replayed_are_those_of_the_training(chosen: ActionExperiment, 
     np.testing.assert_allclose(calls[0], calls[0][0])  # training begins at w = 0
 
 
-def test_times_at_another_choice_of_C_are_not_mixed_in(chosen: ActionExperiment, tmp_path: Path) -> None:
-    TimingExperiment(chosen, tmp_path / "t", Plan())
-    other = ActionExperiment(DATA, tmp_path / "other", replace(ACTION, folds=2))
-    with pytest.raises(ValueError, match="results of another plan"):
-        TimingExperiment(other, tmp_path / "t", Plan())
-
-
-def test_the_published_method_alone_takes_logarithms() -> None:
-    assert [key for key, method in METHODS.items() if isinstance(method.trained_for(), NDCG)] == ["ndcg"]
-
-
 def test_means_and_quotients_are_of_the_least_times_of_every_class(part: Part) -> None:
     means = part.found["mean"]
     for key, mean in means.items():
@@ -131,10 +116,6 @@ def test_the_papers_numbers_are_those_of_its_tables(part: Part) -> None:
     assert [one.least for one in QUOTIENTS[:5]] == [10.0, 100.0, 100.0, None, None]
     calls = [part.found["faster"][one.name]["paper_per_call"] for one in QUOTIENTS[:4]]
     assert calls == [pytest.approx(16.29 / 1.48), pytest.approx(71.07 / 0.55), None, None]
-    for row, key in zip(table1(part.found).rows, METHODS, strict=True):
-        ours, theirs = part.found["mean"][key]["total"], PAPER["total"].get(key)
-        shown = ["-", f"{ours:.4f}", "-"] if theirs is None else [f"{theirs:.4f}", f"{ours:.4f}", ratio(ours, theirs)]
-        assert list(row[1:4]) == shown
     rows = {row[0]: row for row in table2(part.found).rows}
     assert (rows["AP_QS, Algorithm 1"][1], rows["NDCG, our engine"][1]) == ("1.48 ± 0.39", "-")
 

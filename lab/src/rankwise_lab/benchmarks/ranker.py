@@ -55,7 +55,7 @@ class Sizes(pieces.Plan):
 
     @classmethod
     def quick(cls) -> Sizes:
-        wide = ((200, 400, 1.0), (200, 4000, 0.01))
+        wide = ((100, 200, 1.0), (100, 1000, 0.02))
         return cls(((1000, 5.0),), wide, 2000, seeds=1, samples=1500, folds=2, cv=2, halves=1, repeats=1)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import os
-import sys
-import time
-from typing import Any, TextIO
+from typing import Any
 
 from rankwise.cli import INTERRUPTED, Voice, add_parser, add_quiet, file_name, real, whole
 from rankwise_lab.commands.options import add_option
+from rankwise_lab.progress import Progress
 
 _EPILOG = """\
 VOCDEVKIT has the layout of PASCAL VOC: it contains VOC2007 with JPEGImages, Annotations and ImageSets/Main. You can
@@ -74,7 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     voice = Voice(quiet=arguments.quiet)
     torch.set_num_threads(arguments.threads)
-    report = Report(arguments.quiet)
+    progress = Progress(io.StringIO() if arguments.quiet else None)
+
+    def told(done: int, total: int) -> None:
+        if not progress.total:
+            progress.section(f"Preparing {total} images", total, done)
+        progress.at(done, "images")
+
     try:
         store = prepare(
             arguments.devkit,
@@ -88,19 +94,15 @@ def run(arguments: argparse.Namespace) -> int:
             crop=arguments.crop,
             context=arguments.context,
             workers=os.cpu_count() or 1 if arguments.workers == -1 else arguments.workers,
-            progress=report,
+            progress=told,
         )
     except KeyboardInterrupt:
-        report.close()
-        voice.note(
-            f"interrupted: {report.done} of {report.total} images are in {arguments.folder}; "
-            "run the same command to continue"
-        )
+        progress.close()
+        there = f"{progress.done} of {progress.total} images are in {arguments.folder}"
+        voice.note(f"interrupted: {there}; run the same command to continue")
         return INTERRUPTED
-    except BaseException:
-        report.close()
-        raise
-    report.close()
+    finally:
+        progress.close()
     rows, dim = store.features.shape
     voice.say(
         f"{arguments.folder}: {len(store)} images, {rows} windows, {dim} features each",
@@ -108,52 +110,3 @@ def run(arguments: argparse.Namespace) -> int:
         f"sets: {', '.join(f'{name} {len(members)}' for name, members in store.sets.items())}",
     )
     return 0
-
-
-class Report:
-    """Prints progress: on a terminal it updates one line, elsewhere it prints a line every few seconds."""
-
-    def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
-        self._quiet, self._stream = quiet, sys.stderr if stream is None else stream
-        self._drawing = self._stream.isatty()
-        self._every = 0.2 if self._drawing else 5.0
-        self._start = self._last = time.perf_counter()
-        self._before: int | None = None
-        self._written = -1
-        self.done = self.total = 0
-
-    def __call__(self, done: int, total: int) -> None:
-        """`done` of `total` images are finished; the first call says how many were there before."""
-        self.done, self.total = done, total
-        now = time.perf_counter()
-        if self._before is None:
-            self._before, self._start = done, now
-        if now - self._last >= self._every or done == self._before:
-            self._last = now
-            self._write("" if self._drawing else "\n")
-
-    def close(self) -> None:
-        """Leave the last line standing."""
-        if self._before is not None and (self._drawing or self._written != self.done):
-            self._write("\n")
-
-    def _write(self, end: str) -> None:
-        if self._quiet:
-            return
-        assert self._before is not None
-        new, seconds = self.done - self._before, time.perf_counter() - self._start
-        text = f"prepare: {self.done} of {self.total} images"
-        if new:
-            rate = new / max(seconds, 1e-9)
-            text += f", {rate:.2f} images/s, {_clock((self.total - self.done) / rate)} left"
-        elif self._before:
-            text += " already done"
-        self._stream.write(("\r\x1b[K" if self._drawing else "") + text + end)
-        self._stream.flush()
-        self._written = self.done
-
-
-def _clock(seconds: float) -> str:
-    minutes, left = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
