@@ -213,6 +213,7 @@ CASES: dict[str, Case] = {
     "memory, a rank without samples": hinge(_INDEXED, IDLE, function=remembering),
     "memory, a query a class": hinge(_INDEXED_ROWS, function=remembering),
     "RankSort": rank_sort(),
+    "RankSort, tensor operations": rank_sort(backend="tensor"),
     "RankSort, a rank without samples": rank_sort(IDLE),
     "RankSort, images on several ranks, each": rank_sort(qid=_RAGGED["qid"], mask=_MASK[:, 0], reduction="none"),
     "compiled": hinge(_FLAT, function=partial(compiled, structured_hinge)),

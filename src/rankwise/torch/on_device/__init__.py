@@ -16,8 +16,9 @@ from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
-from rankwise.torch.objective import Objective, Outcome
+from rankwise.torch.objective import Objective, Outcome, RankSort
 from rankwise.torch.on_device.hinge import hinge
+from rankwise.torch.on_device.rank_sort import rank_sort
 from rankwise.torch.on_device.rows import SortedRows, sort_rows
 from rankwise.torch.on_device.soft import error_driven, smooth
 from rankwise.torch.on_device.tables import DiscountedTensors
@@ -30,7 +31,7 @@ _SOLVERS: dict[type[Surrogate], Callable[..., tuple[Tensor, Tensor]]] = {
 
 
 def can_solve(objective: Objective, graded: bool) -> bool:
-    """Whether there are tensor operations for it: for losses with a discount.
+    """Whether there are tensor operations for it: for RankSort, and for losses with a discount.
 
     The hinge must satisfy (C2), and the smooth loss must not have to soften the ranks of all samples, as with grades.
     """
@@ -40,7 +41,7 @@ def can_solve(objective: Objective, graded: bool) -> bool:
         return known and surrogate.method == "auto" and loss.k is None
     if isinstance(surrogate, Smooth):
         return known and not (graded and surrogate.soft_ranks)
-    return known
+    return known or type(surrogate) is RankSort
 
 
 def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective) -> Outcome:
@@ -51,20 +52,23 @@ def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective:
         return _solve_rows(scores, samples, objective)
     row = Samples(*(None if one is None else one[None] for one in samples))  # type: ignore[arg-type]
     alone = _solve_rows(scores[None], row, objective)
-    return alone._replace(gradient=alone.gradient[0])
+    return alone._replace(gradient=alone.gradient[..., 0, :])
 
 
-def _nothing(scores: Tensor, n_queries: int) -> Outcome:
+def _nothing(scores: Tensor, n_queries: int, parts: tuple[int, ...] = ()) -> Outcome:
     """The outcome of queries that do not count."""
-    values = scores.new_zeros(n_queries, dtype=precise(scores.device))
-    return Outcome(values, values.bool(), torch.zeros_like(scores))
+    values = scores.new_zeros((*parts, n_queries), dtype=precise(scores.device))
+    filled = scores.new_zeros(n_queries, dtype=torch.bool)
+    return Outcome(values, filled, scores.new_zeros((*parts, *scores.shape)))
 
 
 def _solve_rows(scores: Tensor, samples: Samples, objective: Objective) -> Outcome:
     """Solve scores (Q, n) with one query per row."""
     scores = scores.detach().to(compute_dtype(scores)).contiguous()
     if scores.numel() == 0:
-        return _nothing(scores, scores.shape[0])
+        return _nothing(scores, scores.shape[0], objective.parts)
+    if isinstance(objective.surrogate, RankSort):
+        return rank_sort(scores, samples, objective.surrogate.width)
     solve = _solve_binary if samples.grades is None else _solve_graded
     return solve(scores, samples, objective)
 
@@ -80,7 +84,7 @@ def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, objective: Obje
     ids, query, sizes = torch.unique(qid.long(), return_inverse=True, return_counts=True)
     by_query = query.argsort(stable=True)
     begins = sizes.cumsum(0) - sizes
-    found = _nothing(flat, ids.shape[0])
+    found = _nothing(flat, ids.shape[0], objective.parts)
     classes = (2 * sizes - 1).double().log2().long()  # ⌈log2 size⌉
     for level in classes.unique().tolist():
         members = (classes == level).nonzero().squeeze(1)
@@ -89,8 +93,8 @@ def _solve_ragged(scores: Tensor, samples: Samples, qid: Tensor, objective: Obje
         at = by_query[places.clamp(max=by_query.shape[0] - 1)]
         grades = None if samples.grades is None else torch.where(inside, samples.grades[at], 0.0)
         part = _solve_rows(flat[at], Samples(samples.relevant[at] & inside, valid[at] & inside, grades), objective)
-        found.values[members], found.filled[members] = part.values, part.filled
-        found.gradient[at[inside]] = part.gradient[inside]
+        found.values[..., members], found.filled[members] = part.values, part.filled
+        found.gradient[..., at[inside]] = part.gradient[..., inside]
     return found._replace(query=query)
 
 

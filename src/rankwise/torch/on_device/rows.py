@@ -39,6 +39,10 @@ class SortedRows(NamedTuple):
         """The score of the j-th negative of each row, 1 ≤ j; arbitrary where there is no j-th negative."""
         return self.neg[(self.first + j - 1).clamp(0, self.neg.shape[0] - 1)]
 
+    def of_positives(self, values: Tensor) -> Tensor:
+        """Values in sorted order (Q, n), of the positives of each row, (Q, P); arbitrary where there is none."""
+        return _in_rows(values[self.is_pos], self.n_pos, self.pos.shape[1])
+
     def by_rank(self, of_positives: Tensor, of_negatives: Tensor) -> Tensor:
         """Values by rank (Q, n), of positives (Q, P) and of negatives, which are by rank; 0 of what does not count."""
         at = (self.is_pos.cumsum(1) - 1).clamp(min=0)
@@ -61,10 +65,15 @@ def sort_rows(scores: Tensor, samples: Samples) -> SortedRows:
     is_neg = ~is_pos if valid is None else valid.gather(1, order) & ~is_pos
     dtype = precise(scores.device)
     pos, neg = by_score[is_pos].to(dtype), by_score[is_neg].to(dtype)
-    k = torch.arange(facts[0], device=scores.device)
-    pos = pos[(n_pos.cumsum(0) - n_pos + k).clamp(max=max(pos.shape[0] - 1, 0))]
-    first = n_neg.cumsum(0) - n_neg
-    return SortedRows(by_score, order, is_pos, is_neg, n_pos, n_neg, pos, k < n_pos, neg, first, facts[1])
+    real = torch.arange(facts[0], device=scores.device) < n_pos
+    first, pos = n_neg.cumsum(0) - n_neg, _in_rows(pos, n_pos, facts[0])
+    return SortedRows(by_score, order, is_pos, is_neg, n_pos, n_neg, pos, real, neg, first, facts[1])
+
+
+def _in_rows(values: Tensor, counts: Tensor, most: int) -> Tensor:
+    """Values of all rows one after the other, counts (Q, 1) of each, as (Q, most); arbitrary where a row has fewer."""
+    at = counts.cumsum(0) - counts + torch.arange(most, device=values.device)
+    return values[at.clamp(max=max(values.shape[0] - 1, 0))]
 
 
 def mean_of_ties(levels: Tensor, values: Tensor, member: Tensor) -> Tensor:

@@ -48,22 +48,22 @@ def error_driven(rows: SortedRows, loss: DiscountedTensors, surrogate: ErrorDriv
     positives, windows, above, _ = _counts(rows, surrogate.width)
     error = _errors(rows, positives, loss, above, surrogate.interpolate)
     weight = torch.where(rows.real & (above > 0.0), error / above, 0.0)
-    of_negatives = _ramp_sums(positives, windows, weight)
+    of_negatives = ramp_sums(positives, windows, weight)
     return torch.where(rows.real, error, 0.0).sum(1), rows.by_rank(-error, of_negatives)
 
 
 def _counts(rows: SortedRows, width: float) -> tuple[Positives, Windows, Tensor, Tensor]:
     """Positives, the windows of all samples, and c_k of every positive with the number of negatives in its window."""
-    positives = _positives(rows, width)
-    windows = _windows(positives, -rows.scores.to(positives.level.dtype).contiguous())
-    return positives, windows, *_count(positives, windows, rows.is_neg)
+    positives = positives_of(rows, width)
+    windows = windows_of(positives, -rows.scores.to(positives.level.dtype).contiguous())
+    return positives, windows, *count(positives, windows, rows.is_neg)
 
 
 def _errors(
     rows: SortedRows, positives: Positives, loss: DiscountedTensors, above: Tensor, interpolate: bool
 ) -> Tensor:
     """The error of every positive, (Q, P): (w(p)/C)·(D(p) − D(p + c)), p its soft place among the positives."""
-    among, _ = _count(positives, _windows(positives, positives.level), rows.real)
+    among, _ = count(positives, windows_of(positives, positives.level), rows.real)
     place = torch.where(rows.real, (0.5 + among).clamp(min=1.0), 1.0)
     ideal, _ = loss.continued(place)
     found, _ = loss.continued(place + torch.where(rows.real, above, 0.0))
@@ -107,7 +107,7 @@ class Windows(NamedTuple):
     late: Tensor
 
 
-def _positives(rows: SortedRows, width: float) -> Positives:
+def positives_of(rows: SortedRows, width: float) -> Positives:
     """The positives of sorted rows, with the windows of this width around them."""
     real = rows.real
     level = torch.where(real, -rows.pos, torch.inf)
@@ -130,7 +130,7 @@ def _first_near(x: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
     return x.cummax(1).values
 
 
-def _windows(positives: Positives, t: Tensor) -> Windows:
+def windows_of(positives: Positives, t: Tensor) -> Windows:
     """The windows that hold samples of levels t (Q, n)."""
     under = torch.searchsorted(positives.upper, t, right=True)
     upto = torch.searchsorted(positives.lower, t, right=True)
@@ -144,7 +144,7 @@ def _windows(positives: Positives, t: Tensor) -> Windows:
     return Windows(under, cut, upto, early, late)
 
 
-def _count(positives: Positives, windows: Windows, counted: Tensor) -> tuple[Tensor, Tensor]:
+def count(positives: Positives, windows: Windows, counted: Tensor) -> tuple[Tensor, Tensor]:
     """Σ H(t_k − t_j) over the counted samples for every positive (Q, P), and how many are in its window."""
     dtype = positives.level.dtype
     bits = 60 - counted.shape[1].bit_length()  # offsets in units of 2·width are less than 4 in size
@@ -166,7 +166,7 @@ def _count(positives: Positives, windows: Windows, counted: Tensor) -> tuple[Ten
     return beyond.to(dtype) + inside.clamp(min=0.0), near
 
 
-def _ramp_sums(positives: Positives, windows: Windows, weight: Tensor) -> Tensor:
+def ramp_sums(positives: Positives, windows: Windows, weight: Tensor) -> Tensor:
     """Σ_k weight_k·H(t_k − t_j) by sample, (Q, n)."""
     below = _pad(weight.flip(1).cumsum(1).flip(1), (0, 1)).gather(1, windows.upto)
     sums, moments = (_pad(one.cumsum(1), (1, 0)) for one in (weight, weight * positives.offset))
