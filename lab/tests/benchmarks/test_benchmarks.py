@@ -145,7 +145,7 @@ def test_a_process_that_fails_says_why() -> None:
 )
 def test_growth_is_what_a_task_holds_at_its_peak(measure: Any, low: float, high: float) -> None:
     def task() -> None:
-        for _ in range(3):
+        for _ in range(20):
             np.ones(50 * 2**20, np.uint8).sum()
 
     task()
