@@ -52,7 +52,7 @@ def calls(name: str, backend: str) -> dict[str, Callable[[Any], Any]]:
     loss, (_, target) = LOSSES[name], samples(N, seed=3)
     runs = {form: lambda s, o=options: loss(s, target, backend=backend, **o) for form, options in FLAT.items()}
     runs["columns"] = lambda s: loss(s[:, None] * torch.arange(1, 4), target[:, None].expand(N, 3), dim=0)
-    if name != "direct" and (name, backend) != ("smooth", "tensor"):
+    if name != "direct":
         grades = INDEX * 5 % 4
         runs["grades"] = lambda s: loss(s, grades, "ndcg", qid=QID, backend=backend)
         runs["grades, ap"] = lambda s: loss(s, grades, "ap", backend=backend)

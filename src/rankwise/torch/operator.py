@@ -45,9 +45,9 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
     samples = objective.read(target, mask, ignore_index)
     in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
     graded = samples.grades is not None
-    if not in_core and not on_device.can_solve(objective, graded):
+    if not in_core and not on_device.can_solve(objective):
         if backend == "tensor":
-            what = f"{type(objective.surrogate).__name__} of {objective.loss.name!r}{' with grades' if graded else ''}"
+            what = f"{type(objective.surrogate).__name__} of {objective.loss.name!r}"
             raise ValueError(
                 f"backend='tensor' has no operations for {what}; use backend='auto', which takes the core for it on "
                 "every device"

@@ -13,14 +13,17 @@ import torch
 from torch import Tensor
 
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
+from rankwise.metrics.thresholds import check_number, level_gains, weigh_levels
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
+from rankwise.surrogates.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
 from rankwise.torch.objective import Objective, Outcome, RankSort
+from rankwise.torch.on_device.grades import Grades, grades_of
 from rankwise.torch.on_device.hinge import hinge
 from rankwise.torch.on_device.rank_sort import rank_sort
 from rankwise.torch.on_device.rows import SortedRows, sort_rows
 from rankwise.torch.on_device.soft import error_driven, smooth
+from rankwise.torch.on_device.soft_ranks import soft_ranks
 from rankwise.torch.on_device.tables import DiscountedTensors
 
 _SOLVERS: dict[type[Surrogate], Callable[..., tuple[Tensor, Tensor]]] = {
@@ -30,18 +33,12 @@ _SOLVERS: dict[type[Surrogate], Callable[..., tuple[Tensor, Tensor]]] = {
 }
 
 
-def can_solve(objective: Objective, graded: bool) -> bool:
-    """Whether there are tensor operations for it: for RankSort, and for losses with a discount.
-
-    The hinge must satisfy (C2), and the smooth loss must not have to soften the ranks of all samples, as with grades.
-    """
+def can_solve(objective: Objective) -> bool:
+    """Whether there are tensor operations for it: for RankSort, and for losses with a discount; (C2) for the hinge."""
     loss, surrogate = objective.loss, objective.surrogate
-    known = type(surrogate) in _SOLVERS and loss.has_discount
-    if isinstance(surrogate, Hinge):
-        return known and surrogate.method == "auto" and loss.k is None
-    if isinstance(surrogate, Smooth):
-        return known and not (graded and surrogate.soft_ranks)
-    return known or type(surrogate) is RankSort
+    if isinstance(surrogate, Hinge) and not (surrogate.method == "auto" and loss.k is None):
+        return False
+    return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and loss.has_discount)
 
 
 def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective) -> Outcome:
@@ -126,34 +123,31 @@ def _check(loss: DiscountedLoss, rows: SortedRows, thorough: bool) -> None:
 
 
 def _solve_graded(scores: Tensor, samples: Samples, objective: Objective) -> Outcome:
-    """Sums of binary results over thresholds of grades; see `rankwise.metrics.thresholds`."""
-    grades = cast(Tensor, samples.grades)
-    valid = torch.ones_like(samples.relevant) if samples.valid is None else samples.valid
-    level, members = _levels_of(grades, valid)
-    check_number(level.shape[1])
-    real = level < torch.inf
-    n_levels = real.sum(1)
-    starts = np.concatenate([[0], np.cumsum(n_levels.cpu().numpy())])
-    on_host = Levels(starts, level[real].double().cpu().numpy(), members[real].cpu().numpy())
-    weights = torch.zeros_like(level)
-    found = weigh_levels(on_host, valid.sum(1).cpu().numpy(), objective.loss)
-    weights[real] = torch.as_tensor(found, dtype=level.dtype, device=level.device)
+    """Sums of binary results over thresholds of grades, see `rankwise.metrics.thresholds`; or soft ranks."""
+    grades, surrogate = grades_of(samples), objective.surrogate
+    if isinstance(surrogate, Smooth) and surrogate.soft_ranks:
+        return _solve_soft_ranks(scores, grades, objective, surrogate.width)
+    n_levels = check_number(grades.level.shape[1])
+    weights = grades.in_rows(weigh_levels(grades.levels, grades.sizes, objective.loss))
     values, gradient = torch.zeros_like(weights[:, 0]), torch.zeros_like(scores)
-    for t in range(1, level.shape[1]):
-        part = _solve_binary(scores, Samples((grades >= level[:, t : t + 1]) & valid, valid), objective)
+    for t in range(1, n_levels):
+        part = _solve_binary(scores, Samples(grades.members(t), grades.valid), objective)
         values += weights[:, t] * part.values
         gradient += weights[:, t : t + 1].to(gradient.dtype) * part.gradient
-    if level.shape[1] < 2:  # no threshold has checked the scores
-        sort_rows(scores, Samples(valid, valid))
-    return Outcome(values, n_levels > 1, gradient)
+    if n_levels < 2:  # no threshold has checked the scores
+        sort_rows(scores, Samples(grades.valid, grades.valid))
+    return Outcome(values, grades.can_rank, gradient)
 
 
-def _levels_of(grades: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
-    """The different grades of each row, ascending, (Q, L), infinite after the last; and how many samples have them."""
-    by_grade = torch.where(valid, grades, -1.0).sort(dim=1).values
-    new = torch.nn.functional.pad(by_grade[:, 1:] != by_grade[:, :-1], (1, 0), value=True) & (by_grade >= 0.0)
-    most = max(int(new.sum(1).amax()), 1)
-    at = torch.where(by_grade >= 0.0, new.cumsum(1) - 1, most)
-    level = grades.new_full((grades.shape[0], most + 1), torch.inf).scatter_(1, at, by_grade)[:, :most]
-    size = torch.zeros_like(at).new_zeros(grades.shape[0], most + 1).scatter_add_(1, at, torch.ones_like(at))[:, :most]
-    return level, size.flip(1).cumsum(1).flip(1)
+def _solve_soft_ranks(scores: Tensor, grades: Grades, objective: Objective, width: float) -> Outcome:
+    """The smooth loss by soft ranks; a query with one step of gain is binary, as in the core."""
+    loss = cast(DiscountedLoss, objective.loss)
+    gain, step = level_gains(grades.levels, loss)
+    is_binary = has_one_step(grades.levels, step)
+    relevant = (grades.by_sample(gain) > 0.0) & torch.as_tensor(is_binary, device=scores.device)[:, None]
+    values, _, gradient, _ = _solve_binary(scores, Samples(relevant, grades.valid), objective)
+    if not is_binary.all():  # each result is 0 where the other one counts
+        step = np.where(np.repeat(is_binary, grades.numbers), 0.0, step)
+        others, slope = soft_ranks(scores, grades, loss, width, gain, step)
+        values, gradient = values + others, gradient + slope.to(gradient.dtype)
+    return Outcome(values, grades.can_rank, gradient)

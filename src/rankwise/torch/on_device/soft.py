@@ -38,9 +38,8 @@ def smooth(rows: SortedRows, loss: DiscountedTensors, surrogate: Smooth) -> tupl
     ideal, _ = loss.continued(k.to(above.dtype))
     found, slope = loss.continued(torch.where(rows.real, k + above, 1.0))
     weight = mean_of_ties(positives.level, -w * slope, rows.real) * (0.5 / surrogate.width)
-    sums = _pad(weight.cumsum(1), (1, 0))
-    of_negatives = sums.gather(1, windows.upto) - sums.gather(1, windows.under)
-    return torch.where(rows.real, w * (ideal - found), 0.0).sum(1), rows.by_rank(-weight * near, of_negatives)
+    errors = torch.where(rows.real, w * (ideal - found), 0.0)
+    return errors.sum(1), rows.by_rank(-weight * near, level_sums(windows, weight))
 
 
 def error_driven(rows: SortedRows, loss: DiscountedTensors, surrogate: ErrorDriven) -> tuple[Tensor, Tensor]:
@@ -164,6 +163,12 @@ def count(positives: Positives, windows: Windows, counted: Tensor) -> tuple[Tens
     moment = by_positive((under, early), (cut, late - early), (upto, -late)).to(dtype) * 2.0**-bits
     inside = 0.5 * near + (near * positives.offset - moment)
     return beyond.to(dtype) + inside.clamp(min=0.0), near
+
+
+def level_sums(windows: Windows, weight: Tensor) -> Tensor:
+    """The sum of the weights of positives whose window contains a sample, (Q, n)."""
+    sums = _pad(weight.cumsum(1), (1, 0))
+    return sums.gather(1, windows.upto) - sums.gather(1, windows.under)
 
 
 def ramp_sums(positives: Positives, windows: Windows, weight: Tensor) -> Tensor:
