@@ -24,6 +24,8 @@ from rankwise.queries import FoundRanking, Queries, Solved, single_query
 LARGE, A_POSITIVE = 1 << 13, 12
 # One of f1 is sorted either way; from here on by itself, which takes less memory.
 _LARGE_F = 1 << 16
+# Samples of float32 that are copied to float64 at once.
+_AT_ONCE = 1 << 15
 _NO_RANKING = np.empty((0, 0), np.int64)
 
 
@@ -100,21 +102,46 @@ def _solve_many(
     """Solve queries one after the other, the small ones in compiled loops, evenly divided among threads."""
     n_queries = queries.starts.shape[0] - 1
     out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
-    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty(scores.shape[0]))
+    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
     large = np.flatnonzero(queries.sizes >= _least(loss))
     for q in large:
         _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
-    wide = _as_double(scores)
-    found = (solved.gradient, out, counts, _NO_RANKING, _NO_RANKING)
     for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
-        whole = (wide, queries.relevant, queries.starts)
-        how = (limit_of(scores), _loss_arguments(loss, most, most, k), scale, *found)
-        stops = run(solve_small, [(*whole, a, b, *how, *room(most)) for a, b in pairwise(cuts)])
+        how, found = (limit_of(scores), _loss_arguments(loss, most, most, k), scale), (out, counts)
+        whole = (scores, queries, solved.gradient, most, how, found)
+        stops = run(_solve_run, [(*whole, a, b) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
-    return solved._replace(gradient=solved.gradient.astype(scores.dtype, copy=False))
+    return solved
+
+
+def _solve_run(
+    scores: NDArray[np.floating],
+    queries: Queries,
+    gradient: NDArray[np.floating],
+    most: int,
+    how: tuple[Any, ...],
+    found: tuple[Any, ...],
+    first: int,
+    last: int,
+) -> int:
+    """`solve_small` for queries first ≤ q < last; of float32, a few at a time, in copies that stay in the caches."""
+    starts, rest = queries.starts, (*found, _NO_RANKING, _NO_RANKING, *room(most))
+    if scores.dtype == np.float64:
+        return int(solve_small(scores, queries.relevant, starts, first, last, *how, gradient, *rest))
+    copies = np.empty((2, min(_AT_ONCE, int(starts[last] - starts[first])) + most))
+    while first < last:
+        stop = max(int(np.searchsorted(starts, starts[first] + _AT_ONCE, side="right")) - 1, first + 1)
+        stop, own = min(stop, last), slice(starts[first], starts[min(stop, last)])
+        wide, slopes = copies[:, : own.stop - own.start]
+        with np.errstate(invalid="ignore"):  # a signalling NaN is found by the kernel
+            wide[:] = scores[own]
+        if solve_small(wide, queries.relevant[own], starts - own.start, first, stop, *how, slopes, *rest) < stop:
+            break
+        gradient[own], first = slopes, stop
+    return first
 
 
 def _as_double(scores: NDArray[np.floating]) -> NDArray[np.float64]:
