@@ -98,8 +98,7 @@ def growth_of(task: Task) -> int | None:
     if not _STATUS.exists():
         task()
         return None
-    with suppress(AttributeError):  # memory that was freed but not yet returned would hide what the task takes
-        ctypes.CDLL(None).malloc_trim(0)
+    _return_freed()
     _CLEAR.write_text("5")  # set the peak to the present value
     before = _status_bytes("VmRSS")
     task()
@@ -111,6 +110,7 @@ def own_growth_of(task: Task, every: float = 0.01) -> int | None:
     if not _STATUS.exists():
         task()
         return None
+    _return_freed()
     before = most = _status_bytes("RssAnon")
     done = threading.Event()
 
@@ -127,6 +127,12 @@ def own_growth_of(task: Task, every: float = 0.01) -> int | None:
         done.set()
         watcher.join()
     return most - before
+
+
+def _return_freed() -> None:
+    """Return freed memory to the system: it would hide what a task takes."""
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _status_bytes(field: str) -> int:
