@@ -121,6 +121,8 @@ class Surrogate(ABC):
 
         {solving}
         """
+        if not self.takes_grades:
+            raise ValueError(f"the {self.name} surrogate takes binary relevance, not grades; pass relevant > 0")
         return sum_over_levels(scores, queries, loss, lambda s, q: self.solve_binary(s, q, loss, n_threads))
 
 

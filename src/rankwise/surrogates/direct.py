@@ -77,6 +77,3 @@ class Direct(Surrogate):
             gradient = predict(scores, queries, loss, worst=False, n_threads=n_threads).gradient
         update = (solved.gradient - gradient) / solved.gradient.dtype.type(self.epsilon)
         return Solved(lost, lost, queries.counts[0], queries.counts[1], update)
-
-    def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        raise ValueError("direct loss minimisation takes binary relevance, not grades; pass relevant > 0")
