@@ -26,6 +26,7 @@ _TABLES = {
     "trees": "trees",
     "dask": "dask_scale",
     "compile": "compile_time",
+    "versions": "versions",
 }
 _QUICK_TASKS = ("ecoli3", "digits-3-of-400", "digits-8")
 _QUICK_SEEDS = 2
@@ -50,6 +51,7 @@ def add_command(commands: Any) -> None:
         "trees": "objectives for boosted trees against the time that LightGBM takes to grow a tree",
         "dask": "a fit on a Dask cluster: what a step exchanges and costs (takes 4 GB of memory)",
         "compile": "CPU seconds of first calls, which compile their kernels, against another version",
+        "versions": "seconds of calls of every kind against another version",
         "bags": "test AP on multiple-instance data: latent rankers against rankers of bag means",
     }
     for name, what in whats.items():
@@ -61,7 +63,7 @@ def add_command(commands: Any) -> None:
             continue
         kind.add_argument("--only", type=int, nargs="+", metavar="N", help="run only these sections")
         kind.set_defaults(run=_table, figure=None)
-        if name == "compile":
+        if name in ("compile", "versions"):
             what = "folder of another version's sources to measure in the same run, such as old/src"
             kind.add_argument("--against", type=file_name, metavar="DIR", help=what)
         if name == "inference":
