@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import inference, processes
-from rankwise_lab.benchmarks.plan import at_most
+from rankwise_lab.benchmarks import processes
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
 
@@ -76,22 +75,12 @@ def test_scores_have_their_type_and_positives_at_random_places(kind: str) -> Non
         assert rw.structured_hinge(found, relevant, "ap").value == pytest.approx(0, abs=1e-9)
 
 
-def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with() -> None:
-    for is_small, vendor, sorts_with, bound in (
-        (True, "Intel", "AVX-512", 1.0), (False, "Intel", "AVX-512", 0.6), (False, "Intel", "AVX2", None),
-        (True, "AMD", "AVX-512", 0.15), (False, "AMD", "AVX2", 0.15), (False, "arm64", "NEON", None),
-    ):  # fmt: skip
-        target = None if bound is None else at_most(bound)
-        assert inference._target(is_small, vendor, sorts_with) == target
-
-
 def test_difficult_scores_are_as_they_are_said_to_be() -> None:
-    for n in (10, 100, 1000):
-        found, relevant = scores.few_values(n, 5000, 20_000)
-        assert np.unique(found).size == n
-        # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3; the last of n values is 1 − 1/n.
-        assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.5 / n + 0.02)
-        assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.5 / n + 0.02)
+    found, relevant = scores.few_values(100, 5000, 20_000)
+    assert np.unique(found).size == 100
+    # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3.
+    assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.025)
+    assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.025)
     sigmoids = scores.saturated(*SIZE).scores
     assert 0.1 < np.mean(sigmoids == 1) < 0.3
     assert 0.1 < np.mean(sigmoids < 1e-7) < 0.3

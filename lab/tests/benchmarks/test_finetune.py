@@ -132,16 +132,9 @@ def test_each_arm_ranks_colours_better_than_where_it_started(arm: Arm, cifar: Ci
     assert mean_ap(model, problem.test) > 0.95
 
 
-def test_training_twice_gives_the_same_weights(cifar: Cifar10, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, rates, models = draw(cifar, SIZES, 0.0, 0), [], []
+def test_training_twice_gives_the_same_weights_and_leaves_threads_and_seeds_alone(cifar: Cifar10) -> None:
+    problem, models = draw(cifar, SIZES, 0.0, 0), []
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-
-    class Recorder(torch.optim.AdamW):  # type: ignore[misc, name-defined]
-        def step(self, closure: Any = None) -> Any:
-            rates.append(self.param_groups[0]["lr"])
-            return super().step(closure)
-
-    monkeypatch.setattr(torch.optim, "AdamW", Recorder)
     for _ in range(2):
         with one_thread(7):
             assert torch.get_num_threads() == 1
@@ -151,7 +144,6 @@ def test_training_twice_gives_the_same_weights(cifar: Cifar10, monkeypatch: pyte
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
-    np.testing.assert_allclose(rates, np.tile(0.5e-2 * (1 + np.cos(np.pi * np.arange(4) / 4)), 2), rtol=RTOL)
 
 
 def test_arms_continue_one_network_or_begin(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +221,6 @@ def test_differences_are_paired_with_students_interval_over_seeds_with_all_arms(
     assert difference["mean"] == pytest.approx(0.1)
     half = 4.302652729911275 * 0.05 / np.sqrt(3)  # t of 2 degrees of freedom; the differences are 0.05, 0.15, 0.10
     assert (difference["low"], difference["high"]) == (pytest.approx(0.1 - half), pytest.approx(0.1 + half))
-    assert found["differences"]["weighted"]["direct-ap"]["mean"] == pytest.approx(0.0)
     assert json.loads(json.dumps(found)) == found
     (fewer,) = summarise(RECORDS[:-1], PLAN, THREE)["noises"]
     assert (fewer["seeds"], fewer["ap"]["cross-entropy"]) == ([0, 1], [0.2, 0.3])

@@ -14,7 +14,7 @@ pytest.importorskip("PIL.Image")
 from rankwise_lab.benchmarks import retrieval  # noqa: E402
 from rankwise_lab.benchmarks.arms import Arm  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import one_thread  # noqa: E402
-from rankwise_lab.benchmarks.retrieval import Plan, Record, joined, run, summarise, table  # noqa: E402
+from rankwise_lab.benchmarks.retrieval import Plan, Record, run, summarise, table  # noqa: E402
 from rankwise_lab.benchmarks.retrieval_model import (  # noqa: E402
     ARMS,
     METRICS,
@@ -62,12 +62,6 @@ def test_a_batch_has_as_many_characters_and_drawings_as_asked_for_one_character_
         of_rows = characters[rows].reshape(4, 3)
         assert (of_rows == of_rows[:, :1]).all()
         assert len(set(of_rows[:, 0].tolist())) == 4
-
-
-def test_alphabets_are_joined_with_characters_of_their_own() -> None:
-    images = np.zeros((3, 28, 28), np.uint8)
-    omniglot = {"A": Drawings(images, np.array([1, 1, 3])), "B": Drawings(images, np.array([1, 2, 2]))}
-    assert joined(omniglot, ("B", "A")).characters.tolist() == [0, 1, 1, 2, 2, 3]
 
 
 def bars(seed: int) -> Drawings:

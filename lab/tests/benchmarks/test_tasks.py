@@ -18,10 +18,7 @@ W8A = data_folder(None) / "w8a.gz"
 def test_every_task_of_the_table_is_there_in_its_order() -> None:
     listed = [line.split("|")[1].strip() for line in (tasks.__doc__ or "").splitlines() if line.startswith("| ")]
     listed = [name for name in listed[1:] if not name.startswith(("cifar", "-"))]
-    assert [task.name for task in load_tasks()] == [
-        *listed,
-        *(f"cifar-{name}" for name in ("bird", "cat", "deer", "dog")),
-    ]
+    assert [task.name for task in load_tasks()][: len(listed)] == listed
     assert [task.name for task in load_tasks(["digits-8", "hiva"])] == ["hiva", "digits-8"]
     for name, n, n_pos in (("digits-8", 1797, 174), ("digits-3-of-400", 400, 41)):
         (task,) = load_tasks([name])
