@@ -108,15 +108,6 @@ def test_a_store_of_something_else(plan: Plan, data: dict[str, str], after: Plan
     assert content(tmp_path) == before
 
 
-def test_of_many_differences_a_few_are_shown_in_one_line(tmp_path: Path) -> None:
-    Pieces(tmp_path, Plan(), DATA)
-    other = Plan(3, (0.0, 0.0), Inner(9))
-    with pytest.raises(ValueError, match="; …") as refused:
-        Pieces(tmp_path, other, {"images": "1"})
-    assert len(str(refused.value).splitlines()) == 1
-    assert str(refused.value).count(" there, ") == 3
-
-
 def test_settings_that_pieces_do_not_depend_on_may_change(tmp_path: Path) -> None:
     class Free(Plan):
         def settled(self) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from rankwise_lab.benchmarks.bags import (
     read_csv,
     scaled_bags,
     summarise,
-    table,
 )
 from rankwise_lab.benchmarks.contenders import Contender, Fitted
 from rankwise_lab.benchmarks.quality import Plan, Record
@@ -161,14 +160,3 @@ def test_differences_are_paired_by_fold_with_the_corrected_interval_and_by_set_w
     half = 12.706204736174694 * np.sqrt(0.02 / 2)  # t of 1 degree of freedom; 0.1 and 0.3
     assert found["less"]["mean"] == pytest.approx({"mean": 0.2, "low": 0.2 - half, "high": 0.2 + half})
     assert json.loads(json.dumps(found)) == found
-
-
-def test_the_table_marks_the_best_and_says_every_difference_of_whole_sets() -> None:
-    lines = table(summarise(_records("musk1") + _records("musk2")[:-1], PLAN, TWO)).splitlines()
-    assert lines[1].split() == ["set", "bags", "d", "pos", REFERENCE, "±", "mean", "±"]
-    half = 4.302652729911275 * 0.2 * np.sqrt(1 / 3 + 1 / 2)
-    assert lines[2].split() == ["musk1", "30", "4", "10", "0.700*", f"{half:.3f}", "0.600", "0.000"]
-    assert lines[3].split() == ["mean", "over", "sets", "0.700", "0.600"]
-    assert lines[5] == f"{REFERENCE} minus mean, test AP"
-    assert lines[7].split() == ["musk1", "+0.100", f"[{0.1 - half:+.3f},", f"{0.1 + half:+.3f}]"]
-    assert table(summarise([], PLAN, TWO)) == "no set is finished"

@@ -132,20 +132,6 @@ def test_each_arm_ranks_colours_better_than_where_it_started(arm: Arm, cifar: Ci
     assert mean_ap(model, problem.test) > 0.95
 
 
-def test_training_twice_gives_the_same_weights_and_leaves_threads_and_seeds_alone(cifar: Cifar10) -> None:
-    problem, models = draw(cifar, SIZES, 0.0, 0), []
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    for _ in range(2):
-        with one_thread(7):
-            assert torch.get_num_threads() == 1
-            model = network((4,), 2)
-            train(model, problem.train, plain, 2, 26, 1e-2, np.random.default_rng(0))
-            models.append(model.state_dict())
-    assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
-    assert torch.get_num_threads() == threads
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_arms_continue_one_network_or_begin(cifar_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     memories: list[int] = []

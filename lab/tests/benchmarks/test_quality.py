@@ -15,7 +15,6 @@ from rankwise_lab.benchmarks import contenders
 from rankwise_lab.benchmarks.contenders import BASELINES, OURS, Contender, Fitted, choose
 from rankwise_lab.benchmarks.quality import Plan, Record, run, summarise, table
 from rankwise_lab.benchmarks.tasks import Data, Task
-from rankwise_lab.data.folder import MissingDataError
 from scipy import sparse, stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
@@ -126,16 +125,6 @@ def test_a_task_of_the_same_size_with_another_number_is_refused(tmp_path: Path) 
         _run(tmp_path / "r", [Task("t", lambda: Data(other, y))], [Dummy("one")])
 
 
-def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
-    def absent() -> Data:
-        raise MissingDataError("no file: fetch it")
-
-    told: list[tuple[str, str]] = []
-    found = _run(tmp_path / "r", [Task("gone", absent), TASK], [Dummy("one")], on_skip=lambda *what: told.append(what))
-    assert told == [("gone", "no file: fetch it")]
-    assert {record.task for record in found} == {"t"}
-
-
 # Numbers by hand
 
 HAND = Plan(repeats=1, folds=2)
@@ -202,12 +191,6 @@ def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
         Wilcoxon's signed-rank test over tasks p = 1"""
     for line, begin in zip(lines, expected.splitlines()[1:], strict=True):
         assert " ".join(line.split()).startswith(begin.strip())
-
-
-def test_without_baselines_nothing_is_compared() -> None:
-    alone = _three(_records(APS), ("a", "b", "mine"))
-    assert alone["reference"] is None
-    assert ("0.7500*" in table(alone), "minus" in table(alone)) == (True, False)
 
 
 # Contenders: how C is chosen, and that each ranks better than chance

@@ -13,7 +13,6 @@ import pytest
 from commands import PNG, Capture
 from rankwise_lab.benchmarks import processes
 from rankwise_lab.benchmarks.compile_time import BENCHMARK, Sizes
-from rankwise_lab.benchmarks.plan import Row, at_least, at_most
 from rankwise_lab.commands.bench import _TABLES
 
 import rankwise
@@ -133,25 +132,6 @@ def _keep_workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
         return cluster(**how | {"processes": False})
 
     monkeypatch.setattr(distributed, "LocalCluster", near)
-
-
-def test_a_row_says_its_target_and_whether_it_is_met(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = _benchmark("inference")
-
-    def run(sizes: Any, numbers: list[int], on_section: Any, on_row: Any, progress: Any) -> dict[str, Any]:
-        rows = [Row("slow thing", 7.0, target=at_most(3)), Row("fast thing", 7.0, target=at_least(3))]
-        on_section(benchmark.sections[numbers[0]])
-        for row in rows:
-            on_row(row)
-        return {"sections": [{"number": 9, "title": "", "rows": [row.as_dict() for row in rows]}]}
-
-    monkeypatch.setattr(benchmark, "run", run)
-    assert main(["bench", "inference", "--only", "9"]) == 0
-    printed = capsys.readouterr().out
-    assert "9. Memory" in printed
-    (slow,) = (line for line in printed.splitlines() if "slow thing" in line)
-    assert slow.split() == ["slow", "thing", "7.00x", "<=", "3x", "NO"]
-    assert "1 of 2 targets met" in printed
 
 
 def test_without_data_rows_show_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("PIL.Image")
 from rankwise_lab.benchmarks import retrieval  # noqa: E402
 from rankwise_lab.benchmarks.arms import Arm  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import one_thread  # noqa: E402
-from rankwise_lab.benchmarks.retrieval import Plan, Record, run, summarise, table  # noqa: E402
+from rankwise_lab.benchmarks.retrieval import Plan, Record, run, summarise  # noqa: E402
 from rankwise_lab.benchmarks.retrieval_model import (  # noqa: E402
     ARMS,
     METRICS,
@@ -126,12 +126,3 @@ def test_means_are_over_alphabets_and_differences_to_the_best_baseline_over_whol
     assert found["best_baseline"] == "SmoothAP"
     assert found["differences"]["SmoothAP"]["hinge"]["mean"] == pytest.approx(0.15)
     assert json.loads(json.dumps(found["differences"])) == found["differences"]
-
-
-def test_the_table_says_metrics_and_alphabets_or_that_nothing_was_run() -> None:
-    lines = table(summarise(FOUND, PLAN, PAIR)).splitlines()
-    assert lines[0] == "Unseen alphabets, 2 seeds; differences in MAP@R"
-    rows = [line.split() for line in lines if line.startswith("hinge")]
-    assert rows[0][1:5] == ["0.4500", "0.5500", "0.6500", "+0.1500"]
-    assert rows[1] == ["hinge", "0.3500", "0.5500"]
-    assert table(summarise([], PLAN, PAIR)) == "no seed is finished"

@@ -97,16 +97,6 @@ def test_sets_of_the_challenge_have_labels_in_a_file_of_their_own(package: Any) 
         np.testing.assert_array_equal(task.data.y, [False, True])
 
 
-def test_image_features_in_the_cache_are_taken_from_there(tmp_path: Path, data_in: Any) -> None:
-    data_in(tmp_path)
-    features = np.repeat(np.arange(10, dtype=np.float32), 400)[:, None]
-    np.savez(tmp_path / "cifar10-hog-400-v1.npz", features=features)
-    for name, number in {"cifar-bird": 2, "cifar-dog": 5}.items():
-        (task,) = load_tasks([name])
-        assert task.data.X.dtype == np.float64
-        np.testing.assert_array_equal(task.data.y, task.data.X[:, 0] == number)
-
-
 def test_hog_of_an_edge_votes_for_its_orientation() -> None:
     images = np.zeros((2, 32, 32, 3), np.uint8)
     images[1, :, 12:, 1] = 200  # upright, in one channel: the gradient lies along x, at 0, between two bins

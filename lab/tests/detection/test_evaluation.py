@@ -125,14 +125,6 @@ def test_the_curve_is_that_of_the_counts() -> None:
     assert average_precision(found, truth, kind="2007").value == pytest.approx((6 * 1 + 5 * 2 / 4) / 11, abs=ATOL)
 
 
-def test_flags_are_in_the_order_given_and_the_curve_in_that_of_scores() -> None:
-    ap = average_precision(detected([FAR, B, A], [2.0, 1.0, 3.0]), [([A, B], [False, False])])
-    assert ap.order.tolist() == [2, 0, 1]
-    assert ap.scores.tolist() == [3.0, 2.0, 1.0]
-    assert ap.true.tolist() == [False, True, True]
-    np.testing.assert_array_equal(ap.precision, [1, 1 / 2, 2 / 3])
-
-
 NEAR = [2, 1, 11, 10]  # overlaps A by 90 of 110 pixels, and another, [4, 1, 13, 10], less
 HITS: dict[str, tuple[list[list[int]], list[float] | None, Truth, list[bool]]] = {
     "of equal scores the first": ([A, FAR, A], [1.0, 1.0, 1.0], ([A], [False]), [True, False, False]),

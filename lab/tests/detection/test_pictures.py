@@ -69,14 +69,6 @@ def test_the_best_is_on_top_whatever_the_order() -> None:
         assert encode(draw(plain(), boxes[::-1], scores[::-1], names[::-1])) == encode(picture)
 
 
-def test_each_label_has_its_colour_in_all_pictures_of_the_classes() -> None:
-    assert where(draw(plain(), BOX, [1.0], ["crab"]), ORANGE).any()
-    picture = draw(plain(), BOX, [1.0], ["crab"], classes=["ant", "bee", "crab"])
-    assert where(picture, PURPLE).any()
-    assert not where(picture, ORANGE).any()
-    draw(plain(), BOX * 20, range(20), [f"class {k}" for k in range(20)])  # more than there are colours
-
-
 def test_truth_is_thin_white_and_dashed_and_seen_on_the_frame_of_a_detection() -> None:
     white = where(draw(plain(), [], [], truth=BOX), WHITE)
     assert extent(white) == (99, 199, 299, 399)  # two pixels at this size
@@ -86,35 +78,6 @@ def test_truth_is_thin_white_and_dashed_and_seen_on_the_frame_of_a_detection() -
     both = draw(plain(), BOX, [1.0], truth=BOX)
     assert where(both, WHITE)[399, 100:300].any()
     assert where(both, ORANGE)[399, 100:300].any()
-
-
-def test_a_tag_is_as_wide_as_its_text_above_its_box_and_a_score_that_rounds_to_nothing_has_no_sign() -> None:
-    short, long = (extent(where(draw(plain(), BOX, [0.5], names), ORANGE)[:195]) for names in (None, ["holothurian"]))
-    assert short[0] == long[0]
-    assert short[3] >= 190
-    assert long[2] - long[0] > 2 * (short[2] - short[0])
-    assert short[3] - short[1] >= 15  # high enough to read
-    signed, zero, small = (encode(draw(plain(), BOX, [score])) for score in (-0.001, 0.0, -0.01))
-    assert signed == zero != small
-
-
-@pytest.mark.parametrize(
-    "box", [[1, 1, 20, 15], [940, 1, 960, 15], [940, 530, 960, 540], [1, 530, 20, 540], [951, 200, 960, 220]]
-)
-def test_a_tag_stays_in_the_picture(box: list[int]) -> None:
-    middle = [401, 201, 401 + box[2] - box[0], 201 + box[3] - box[1]]
-    here, there = (where(draw(plain(), [one], [0.5], ["holothurian"]), ORANGE).sum() for one in (box, middle))
-    assert here > 0.9 * there
-
-
-def test_arrays_and_pillow_images_of_any_mode_are_drawn_alike_and_left_as_they_are() -> None:
-    image, readonly = pillow.fromarray(plain()), plain()
-    readonly.flags.writeable = False
-    expected = encode(draw(readonly, BOX, [0.5]))
-    for given in (image, image.convert("RGBA"), np.asarray(image)[:, ::-1][:, ::-1]):
-        assert encode(draw(given, BOX, [0.5])) == expected
-    assert (np.asarray(image) == np.array(GREEN)).all()
-    assert draw(image.convert("L"), BOX, [0.5]).mode == "RGB"
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])

@@ -179,9 +179,3 @@ def test_features_that_are_not_finite_name_the_image(devkit: Path, tmp_path: Pat
     ):
         prepare(devkit, tmp_path / "f", model=Bursts(), **QUICK)
     assert len(list(tmp_path.glob("f/parts/*.npz"))) == 2
-
-
-def test_grey_and_transparent_pictures_are_read(devkit: Path, tmp_path: Path) -> None:
-    Image.new("L", (96, 64), 90).save(image_of(devkit, 4))
-    Image.new("RGBA", (96, 64), (9, 9, 9, 99)).save(image_of(devkit, 5))
-    assert len(prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)) == N_IMAGES

@@ -79,13 +79,6 @@ def test_a_tiny_or_thin_image_is_a_window_itself(shape: tuple[int, int], search:
     assert windows_of(image, search).tolist() == [[1, 1, shape[1], shape[0]]]
 
 
-def test_min_side_is_kept_to() -> None:
-    sides = {side: selective_search(murky(), min_side=side) for side in (12, 17, 30)}
-    for side, boxes in sides.items():
-        assert (boxes[1:, 2:] - boxes[1:, :2] + 1).min() >= side
-    assert len(sides[12]) > len(sides[17]) > len(sides[30])
-
-
 NO_IMAGES = {
     r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
     r"\(5, 5, 4\)": np.zeros((5, 5, 4), np.uint8),

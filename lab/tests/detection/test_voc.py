@@ -109,15 +109,6 @@ def test_every_image_comes_once_in_the_order_of_the_sets(year: Year) -> None:
     assert [image.image_id for image in kit.images] == ["c", "e", "d"]
 
 
-def test_labels_of_a_class_are_no_set_and_hidden_files_none(year: Year) -> None:
-    year.set("fish_train", "a  1\nb -1\n")
-    year.set("fish_test", "c  0\n")
-    year.set("._train", b"\x00\x05\x16\x07")
-    assert list(read_voc(year.root).sets) == ["train", "test"]
-    with pytest.raises(VocError, match=r"fish_train\.txt labels images for one class"):
-        read_voc(year.root, sets=["fish_train"])
-
-
 def test_lines_may_end_as_on_windows_images_be_png_and_other_sets_broken(year: Year) -> None:
     year.image("d", suffix=".PNG")
     year.image("e.1", suffix=".JPEG")
@@ -152,28 +143,6 @@ def test_what_the_xml_may_say(year: Year, case: str) -> None:
     xml, expected = SAID[case]
     year.xml("a", xml)
     assert read_voc(year.root).images[0].objects == expected
-
-
-SIZES = {
-    "": (0, 0),
-    "<size><width>0</width><height>0</height></size>": (0, 0),
-    "<size><width/><height>40</height></size>": (0, 40),
-    "<size><width>50.0</width><height> 40 </height></size>": (50, 40),
-}
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_size_may_be_unknown(year: Year, size: str) -> None:
-    year.xml("a", f"<annotation>{size}{FISH}</annotation>")
-    image = read_voc(year.root).images[0]
-    assert (image.width, image.height) == SIZES[size]
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_other_encodings_are_read_if_the_xml_says_so(year: Year, encoding: str) -> None:
-    text = f'<?xml version="1.0" encoding="{encoding}"?>' + annotation(FISH.replace("fish", "é"))
-    year.xml("a", text.encode(encoding))
-    assert read_voc(year.root).images[0].objects[0].name == "é"
 
 
 BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]>'

@@ -103,12 +103,6 @@ def test_bad_samples_are_refused_by_name(case: str) -> None:
         Blocks(images, labels, 4, name="val")
 
 
-@pytest.mark.parametrize("block_size", [0, 2.5, True, "all"])
-def test_a_block_size_that_is_no_count_is_refused(block_size: Any) -> None:
-    with pytest.raises(ValueError, match="block_size must be an integer"):
-        Blocks(IMAGES, LABELS, 4, block_size=block_size)
-
-
 @losses
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_the_loss_of_a_block_is_the_mean_over_classes_of_J(loss: str, dtype: Any, rng: np.random.Generator) -> None:

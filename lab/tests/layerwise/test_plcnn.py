@@ -130,16 +130,6 @@ def test_a_file_gives_the_network_back_bit_for_bit_whatever_its_parts(dtype: Any
     assert b"torch" not in path.read_bytes()
 
 
-def test_memory_in_channels_last_is_kept_in_a_file(tmp_path: Path) -> None:
-    net = PLCNN.cifar10(2)
-    net.save(tmp_path / "net.rw")
-    found = rw.load(tmp_path / "net.rw")
-    assert isinstance(found, PLCNN)
-    assert found[3].weight.stride() == net[3].weight.stride()
-    x = torch.randn(2, 3, 32, 32)
-    assert torch.equal(found(x), net.eval()(x))
-
-
 def small() -> Any:
     torch.manual_seed(0)
     return PLCNN(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 2))

@@ -122,13 +122,6 @@ def test_a_loss_of_the_users_own_is_scored_by_another() -> None:
     assert model.fit((IMAGES, LABELS)).score_ is None
 
 
-@pytest.mark.parametrize("value", [np.nan, None, "high"])
-def test_a_score_that_is_no_number_is_refused(value: Any) -> None:
-    model = LWSVM(network(), score=lambda labels, scores: value, pretrain_epochs=1)
-    with pytest.raises(ValueError, match="score must return a finite number"):
-        model.pretrain((IMAGES, LABELS), (IMAGES, LABELS))
-
-
 def test_a_checkpoint_must_be_a_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")

@@ -103,18 +103,6 @@ def test_a_layer_ends_by_the_gain_of_its_dual_or_by_its_number_of_epochs() -> No
     assert [row["epoch"] for row in ends] == [sum(row["layer"] == end["layer"] for row in epochs) for end in ends]
 
 
-def test_passes_end_when_one_changes_nothing_and_without_passes_the_network_is_only_judged() -> None:
-    net = PLCNN(nn.Linear(4, 3)).double()
-    for parameter in net.parameters():
-        nn.init.zeros_(parameter)
-    assert LWSVM(net, "ap", max_passes=50).fit_layers((np.zeros((30, 4)), np.arange(30) % 3)).n_passes_ == 1
-    net = network()
-    before = weights(net)
-    model = LWSVM(net, max_passes=0).fit_layers(TRAIN, VAL)
-    assert same(weights(net), before)
-    assert (len(model.history_), model.n_passes_) == (1, 0)
-
-
 @pytest.mark.parametrize("val", [None, VAL], ids=["alone", "validated"])
 def test_the_recipe_in_one_call_or_in_three_gives_the_same_bits(val: Any) -> None:
     one, three = LWSVM(network(), **QUICK).fit(TRAIN, val), LWSVM(network(), **QUICK)
@@ -208,18 +196,6 @@ def test_passes_end_when_the_validation_score_falls_and_the_best_network_is_kept
     assert model.score_ == 100.0
     assert same(weights(net), before)
     assert [row["score"] for row in model.history_ if row["score"] is not None] == [100.0, 99.0, 98.0, 97.0]
-
-
-@pytest.mark.parametrize("stage", ["pretrain", "warm_up"])
-def test_an_adadelta_stage_ends_with_its_best_epoch(stage: str) -> None:
-    told = iter([1.0, 3.0, 2.0])
-    settings = QUICK | {"pretrain_epochs": 3, "warmup_epochs": 3}
-    model = LWSVM(network(), score=lambda labels, scores: next(told), **settings)
-    getattr(model, stage)(TRAIN, VAL)
-    other = LWSVM(network(), **QUICK)  # of two epochs
-    getattr(other, stage)(TRAIN)
-    assert model.score_ == 3.0
-    assert same(weights(model.net), weights(other.net))
 
 
 @pytest.mark.parametrize("loss", LOSSES)

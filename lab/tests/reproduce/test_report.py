@@ -14,7 +14,7 @@ from rankwise_lab.report.blocks import Heading
 from rankwise_lab.report.claims import Claim
 from rankwise_lab.report.figure import Drawing, Drawn
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce.beside import TITLES, beside, ratio
+from rankwise_lab.reproduce.beside import TITLES, beside
 from rankwise_lab.reproduce.report import write_index, write_part
 
 from rankwise.cli.main import _parser, main
@@ -112,14 +112,6 @@ def test_a_part_counts_only_if_all_its_files_are_there(tmp_path: Path) -> None:
         write_part(tmp_path, broken)
     text = write_index(tmp_path).read_text()
     assert all(f"Not run yet: rankwise reproduce {name}" in text for name in ("timing", "action"))
-
-
-def test_a_ratio_needs_two_numbers() -> None:
-    assert [ratio(1.0, 4.0), ratio(None, 4.0), ratio(1.0, None), ratio(1.0, 0.0)] == ["0.25", "-", "-", "-"]
-    assert [ratio(1.0, 80.0), ratio(-1.0, 80.0), ratio(2.0, 3.0, ".3f")] == ["0.013", "-0.013", "0.667"]
-    table = beside("t", [("a", None, 2.0), ("b", 4.0, 1.0)], ".1f")
-    assert list(table.columns) == ["", "paper", "ours", "ours / paper"]
-    assert table.rows == [["a", "-", "2.0", "-"], ["b", "4.0", "1.0", "0.25"]]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rankwise_lab.measuring import scores
-from rankwise_lab.reproduce import scaling, scaling_page
+from rankwise_lab.reproduce import scaling
 from rankwise_lab.reproduce.action_data import ActionData
 from rankwise_lab.reproduce.scaling import ScalingExperiment, draw_samples
 from rankwise_lab.reproduce.scaling_curves import (
@@ -20,7 +19,6 @@ from rankwise_lab.reproduce.scaling_curves import (
     ROWS,
     Curve,
     axes,
-    largest_of,
 )
 from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
 from rankwise_lab.reproduce.scaling_results import document, law_table, moves, panel_of, stops
@@ -76,19 +74,6 @@ def test_axes_are_the_papers_three_and_end_where_they_should() -> None:
         assert axis.x == [count(size) for size in axis.sizes]
 
 
-@pytest.mark.parametrize(("n_pos", "n_neg"), [(334, 3013), (12, 5000), (400, 101), (10, 100), (227, 2270), (101, 1009)])
-def test_axes_of_a_class_use_all_it_has_and_no_more(n_pos: int, n_neg: int) -> None:
-    total, negatives, positives = largest_of(n_pos, n_neg, 6)
-    for axis in (total, negatives, positives):
-        assert all(p <= n_pos and n <= n_neg for p, n in axis.sizes)
-        assert len(axis.x) == len(set(axis.x)) <= 6
-    assert negatives.sizes[-1] == (min(227, n_pos), n_neg)
-    assert positives.sizes[-1] == (n_pos, min(200, n_neg))
-    last = total.sizes[-1]
-    assert last[0] == n_pos or last[1] == n_neg or last[1] + 1 > n_neg
-    assert all(abs(n - 10 * p) <= 10 for p, n in total.sizes)
-
-
 def times(sizes: list[tuple[int, int]], a: float, b: float, noise: float = 0.0) -> np.ndarray[Any, Any]:
     exact = np.array([a + b * theorem(*size) for size in sizes])
     return exact * np.exp(np.random.default_rng(3).uniform(-noise, noise, exact.size))
@@ -119,16 +104,6 @@ def test_the_largest_factor_is_the_least_that_any_law_has(a: float, b: float, no
     assert law.factor <= grid <= 1.05 * law.factor
     assert t[law.slowest] / law(w[law.slowest]) == pytest.approx(law.factor, rel=1e-9)
     assert law(w[law.fastest]) / t[law.fastest] == pytest.approx(law.factor, rel=1e-9)
-
-
-@pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
-def test_times_that_do_not_grow_have_a_law_without_work(seconds: list[float]) -> None:
-    law = fit([(227, 100), (227, 674), (227, 4000)], seconds, plain)
-    assert law.factor == pytest.approx(math.sqrt(max(seconds) / min(seconds)))
-    assert law.b * plain(227, 4000) <= 1e-12 * law.a
-    for bad in (0.0, math.nan):
-        with pytest.raises(ValueError, match="at least two times"):
-            fit([(1, 1), (2, 2)], [1.0, bad], theorem)
 
 
 def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
@@ -168,15 +143,6 @@ def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: None) -
     assert stops(found)["ap", "yue"]["negatives"] == [227, 632]
 
 
-def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, timed: None) -> None:
-    points = experiment(data, tmp_path).run()["calls"]
-    kept = [json.loads((tmp_path / f"calls-total-110-{n}.json").read_text()) for n in range(2)]
-    each = [point["rows"]["ap"][QS]["seconds"] for point in kept]
-    assert each[1] < each[0]
-    assert points[0]["rows"]["ap"][QS]["seconds"] == each[1]
-    assert points[0]["load"] == [0.5, 0.5]
-
-
 @pytest.fixture
 def found(data: ActionData, tmp_path: Path, timed: None) -> dict[str, Any]:
     one = experiment(data, tmp_path / "scaling")
@@ -197,10 +163,3 @@ def test_laws_are_fitted_to_algorithm_1_alone(found: dict[str, Any]) -> None:
         low, high = moves(found, loss)
         assert 0.5 < low <= high < 5.0
     assert len(law_table(found).rows) == 14
-
-
-def test_the_part_says_of_which_class_it_is_and_where_methods_stop(found: dict[str, Any]) -> None:
-    facts = scaling_page.facts(found)
-    assert any("class “phoning”, 20 positives and 280 negatives" in fact for fact in facts)
-    assert any("AP (Yue et al.) stops at P × N = " in fact and "200,000" in fact for fact in facts)
-    assert not any("busy" in line for line in scaling_page.conclusions(found))
